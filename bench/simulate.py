@@ -2,6 +2,7 @@
 
     python bench/simulate.py
     python bench/simulate.py --draws 500 --resampled-draws 100 --sizes 30,1000
+    python bench/simulate.py --families --sizes 100,300,1000,3000
 
 Users' values are drawn as metrics have them: 0 for most users, and for a share of them the value
 of one hit at a random rank. The true mean is known; an interval either holds it or not. `report`
@@ -34,6 +35,7 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+from simulate_families import FamilyError, family_lines, measure_family_errors
 
 from evalkit.conclusions.cautions import MOST_SKEWED_DIFFERENCES, too_narrow, too_uneven
 from evalkit.exact import ExactSums
@@ -95,6 +97,7 @@ class Record:
     machine: Machine
     coverage: list[Coverage] = field(default_factory=list)
     levels: list[Level] = field(default_factory=list)
+    families: list[FamilyError] = field(default_factory=list)
 
 
 def draw_hit(rng: np.random.Generator, n: int, share: float) -> Values:
@@ -473,7 +476,11 @@ def _levels(name: str, n: int, found: Mapping[str, Sequence[float]]) -> list[Lev
 
 
 def show(record: Record) -> str:
-    """Both tables."""
+    """The tables of what was simulated."""
+    commit = f"\n\nCommit {record.machine.commit}, {record.machine.when[:10]}.\n"
+    if record.families:
+        title = "Families of tests without a difference that Holm found something in, of 100:"
+        return "\n".join([title, "", *family_lines(record.families)]) + commit
     kinds = list(dict.fromkeys(each.interval for each in record.coverage))
     lines = ["95 % intervals that held the true mean, of 100:", ""]
     lines += _head(["values", "users", "not 0", *kinds])
@@ -488,7 +495,7 @@ def show(record: Record) -> str:
     for level in record.levels:
         shares = [f"{level.found[str(limit)]:.1f}" for limit in LIMITS]
         lines.append(_row([level.differences, f"{level.n_users:,}", level.test, *shares]))
-    return "\n".join(lines) + f"\n\nCommit {record.machine.commit}, {record.machine.when[:10]}.\n"
+    return "\n".join(lines) + commit
 
 
 def _head(names: Sequence[str]) -> list[str]:
@@ -507,10 +514,16 @@ def main() -> None:
     parser.add_argument("--replicates", type=count, default=1000, help="Of each of those.")
     parser.add_argument("--sizes", default="30,100,300,1000,10000", help="Users.")
     parser.add_argument("--shares", default="0.01,0.05,0.1,0.3", help="Of users who are not 0.")
+    parser.add_argument("--families", action="store_true", help="Errors of families alone.")
     asked = parser.parse_args()
     sizes = [count(each) for each in asked.sizes.split(",")]
     shares = [float(each) for each in asked.shares.split(",")]
     record = Record(describe_machine())
+    stamp = record.machine.when.replace(":", "").replace("-", "")
+    if asked.families:
+        record.families.extend(measure_family_errors(sizes, asked.draws, asked.seed))
+        write(asked.out, f"simulate-families-{stamp}", record, show(record))
+        return
     for name in VALUES:
         for n in sizes:
             for share in shares:
@@ -543,7 +556,6 @@ def main() -> None:
                 record.coverage.extend(measure_weights(name, n, share, asked.draws, asked.seed))
     for n_items in (20, 50, 100, 500):
         record.coverage.extend(measure_two_way(n_items, asked.draws, asked.seed))
-    stamp = record.machine.when.replace(":", "").replace("-", "")
     write(asked.out, f"simulate-{stamp}", record, show(record))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from campaigns import mark_campaigns
 from hypothesis import HealthCheck, settings
 
 DATA_VARIABLE = "EVALKIT_TEST_DATA"
@@ -12,6 +13,16 @@ DATA_VARIABLE = "EVALKIT_TEST_DATA"
 # a loaded machine is no fault of what is tested
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Leaves campaigns out, unless `-m` or the name of a test asks for them."""
+    mark_campaigns(items)
+    if "campaign" in config.option.markexpr or any("::" in name for name in config.args):
+        return
+    config.hook.pytest_deselected(items=[it for it in items if it.get_closest_marker("campaign")])
+    items[:] = [item for item in items if not item.get_closest_marker("campaign")]
 
 
 @pytest.fixture(scope="session")

@@ -26,15 +26,6 @@ SCORES = st.sampled_from([-1.5, -0.0, 0.0, 0.25, 1.0, 2.0, float("inf"), float("
 METRICS = tuple(measure.label for measure in oracle.MEASURES)
 
 
-def examples(number: int) -> int:
-    """How many examples hypothesis draws.
-
-    The environment's `EVALKIT_TEST_EXAMPLES=20` draws twenty times as many, `few` a tenth.
-    """
-    asked = os.environ.get("EVALKIT_TEST_EXAMPLES", "1")
-    return max(min(number, 4), number // 10) if asked == "few" else number * int(asked)
-
-
 @dataclass(frozen=True)
 class Log:
     """Rows of truth, rankings and training log; ids are small integers."""

@@ -242,3 +242,10 @@ def test_a_kind_that_is_not_listed_has_no_section(tmp_path):
 
     with pytest.raises(evalkit.EvalkitError, match="no key is called 'outcomes'"):
         load_config(tmp_path / "job.toml")
+
+
+def test_what_a_newcomers_kind_cannot_do_is_refused(with_outcomes):
+    config = load_config("job.toml", overrides=["engine.kind=spark"])
+
+    with pytest.raises(evalkit.EvalkitError, match="outcomes are measured, which Spark cannot do"):
+        run_config(config)

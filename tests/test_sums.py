@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logs import examples
 
 from evalkit.sums import MANY_CUTOFFS, Totals
 

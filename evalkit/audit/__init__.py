@@ -3,5 +3,3 @@
 from evalkit.audit._measure import audit_config
 from evalkit.audit._record import Audit, Contribution, Pair, Standing
 from evalkit.audit._render import render_audit
-
-__all__ = ["Audit", "Contribution", "Pair", "Standing", "audit_config", "render_audit"]

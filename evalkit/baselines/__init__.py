@@ -8,5 +8,3 @@ from evalkit.baselines._rankings import (
     needs_time,
     weigher,
 )
-
-__all__ = ["find_latest", "make_rankings", "named_columns", "needs_time", "time_of", "weigher"]

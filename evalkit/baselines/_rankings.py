@@ -20,8 +20,6 @@ from evalkit.ids import ITEM, USER_KEY, IdPlan, KeyCollisionError, plan_ids, sta
 from evalkit.sources import Chosen, Made, Table, reading
 from evalkit.truth import null_id_error
 
-__all__ = ["find_latest", "make_rankings", "named_columns", "needs_time", "weigher"]
-
 DEFAULT_K, DEFAULT_SEED, DEFAULT_HALF_LIFE = 50, 1, "30d"
 ROWS_A_BATCH = 1 << 19
 SEEDS = range(1, 17)  # of the hash of ids

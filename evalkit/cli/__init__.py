@@ -9,6 +9,7 @@ OBJECTS_BEFORE_COLLECTING = 500_000  # imports and kernels make many and drop fe
 
 def main() -> None:
     """Run the program with the arguments of the process, and end it with an exit status."""
+    _open_closed()
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         from evalkit.version import VERSION
@@ -27,3 +28,19 @@ def main() -> None:
     from evalkit.cli.outcome import end_with
 
     end_with(arguments)
+
+
+def _open_closed() -> None:
+    """Give closed standard streams somewhere to go, as cron and daemons may close them.
+
+    Otherwise the next file that is opened would get the number of one, and what is written to the
+    stream would go into that file.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+        if getattr(sys, name) is None:
+            mode = "w" if number else "r"
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))

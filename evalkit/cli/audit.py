@@ -6,26 +6,13 @@ from typer import Option
 
 from evalkit.cli import console
 from evalkit.cli.guess import tell_columns
-from evalkit.cli.isolation import Isolated
-from evalkit.cli.options import (
-    ConfigFile,
-    Json,
-    LogFormat,
-    MemoryLimit,
-    Overrides,
-    Quiet,
-    Sample,
-    Threads,
-    Variables,
-    check_sample,
-    choose_format,
-    memory_limit_of,
-    set_threads,
-)
+from evalkit.cli.options import ConfigFile, RunOptions, choose_format, takes
 
 
+@takes("overrides variables format json sample threads memory_limit quiet isolated log_format")
 def audit(
     config: ConfigFile,
+    options: RunOptions,
     metric: Annotated[
         str, Option("--metric", "-m", metavar="METRIC", help="One metric, as nDCG@10.")
     ],
@@ -36,40 +23,27 @@ def audit(
     model: Annotated[
         str | None, Option("--model", metavar="NAME", help="One model. Default: all.")
     ] = None,
-    overrides: Overrides = None,
-    variables: Variables = None,
     format: Annotated[
         Literal["table", "json", "markdown"] | None, Option("--format", help="Default: table.")
     ] = None,
-    json: Json = False,
-    sample: Sample = None,
-    threads: Threads = None,
-    memory_limit: MemoryLimit = None,
-    quiet: Quiet = False,
-    isolated: Isolated = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Measure one metric as every library does, and say what moves it.
 
     For every two profiles: the smallest set of conventions that explains the difference, and
     how much each of them contributes, measured by switching them.
     """
-    from evalkit.config import load_config, parse_variables
     from evalkit.errors import RequestError, nearest
 
-    shown = choose_format(format, json)
-    limit, share = memory_limit_of(memory_limit), check_sample(sample)
-    request = load_config(
-        config, overrides=overrides or (), variables=parse_variables(variables or ())
-    )
-    set_threads(threads)
+    shown = choose_format(format, options.json)
+    limit, share = options.limit, options.share
+    request = options.load(config)
     from evalkit.audit import audit_config, render_audit
 
     audits = audit_config(
         request,
         metric,
         profiles=profile or (),
-        threads=threads,
+        threads=options.threads,
         memory_limit=limit,
         sample=share,
         opened=tell_columns,

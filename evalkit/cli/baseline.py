@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from typer import Argument, Option
 
-from evalkit.cli import console, result
+from evalkit.cli import console
 from evalkit.cli.guess import tell_columns
-from evalkit.cli.options import LogFormat, Quiet, set_threads
+from evalkit.cli.options import LogFormat, Quiet, check_file_option, set_threads
 from evalkit.cli.options import Threads as ThreadCount
 
 
@@ -50,7 +50,7 @@ def baseline(
     gives users their own items again. In a config: [[rankings]] with builtin = "popular"."""
     from evalkit.config import build_builtin
 
-    result.check_file_option(out, "--out")
+    check_file_option(out, "--out")
     asked = {
         "builtin": builtin,
         "k": k,

@@ -10,27 +10,8 @@ from typer import Argument, Option
 from evalkit.cli import console
 from evalkit.cli.across import show_across
 from evalkit.cli.guess import name_rankings
-from evalkit.cli.isolation import Isolated
 from evalkit.cli.named_runs import JobName, tell_taken
-from evalkit.cli.options import (
-    Again,
-    Format,
-    Full,
-    Json,
-    LogFormat,
-    MemoryLimit,
-    Overrides,
-    Primary,
-    Profile,
-    Quiet,
-    RunsFolder,
-    Threads,
-    Variables,
-    choose_format,
-    memory_limit_of,
-    set_threads,
-    with_profile,
-)
+from evalkit.cli.options import RunOptions, RunsFolder, set_threads, takes
 from evalkit.errors import RequestError
 
 if TYPE_CHECKING:
@@ -39,6 +20,10 @@ if TYPE_CHECKING:
     from evalkit.report import Report
 
 
+@takes(
+    "runs name primary profile overrides variables format json full again threads memory_limit "
+    "quiet isolated log_format"
+)
 def compare(
     models: Annotated[
         list[str],
@@ -47,6 +32,7 @@ def compare(
             help="Runs (last, last~1, a tag, a path), models of --config, or rankings of --truth.",
         ),
     ],
+    options: RunOptions,
     config: Annotated[
         Path | None, Option("--config", metavar="CONFIG", help="Compare models of this config.")
     ] = None,
@@ -91,26 +77,12 @@ def compare(
     ] = False,
     runs: RunsFolder = Path("runs"),
     name: JobName = None,
-    primary: Primary = None,
-    profile: Profile = None,
-    overrides: Overrides = None,
-    variables: Variables = None,
-    format: Format = None,
-    json: Json = False,
-    full: Full = False,
-    again: Again = False,
-    threads: Threads = None,
-    memory_limit: MemoryLimit = None,
-    quiet: Quiet = False,
-    isolated: Isolated = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Compare models user by user, over the same truth.
 
     The first one is the baseline. Nothing is written.
     """
-    shown = choose_format(format, json, "screen", full=full)
-    limit = memory_limit_of(memory_limit)
+    shown, limit, threads = options.shown, options.limit, options.threads
     if config is not None and truth:
         raise RequestError(
             "--config and --truth exclude each other", code="bad-option", at="--truth"
@@ -148,7 +120,11 @@ def compare(
             at="--search",
             hint="evalkit compare --config CONFIG BASELINE CANDIDATE --search",
         )
-    unread = {"--set": overrides, "--var": variables, "--memory-limit": memory_limit}
+    unread = {
+        "--set": options.overrides,
+        "--var": options.variables,
+        "--memory-limit": options.memory_limit,
+    }
     for option, value in unread.items() if config is None and not truth else ():
         if value is not None:
             raise RequestError(
@@ -160,10 +136,10 @@ def compare(
     if search:
         asked["search"] = True
     settings = [*(f"statistics.{key}={_spelled(value)}" for key, value in asked.items())]
-    settings += with_profile(overrides, profile, primary)
+    settings += options.settings()
     set_threads(threads)
     if config is None and not truth:
-        if profile is not None:
+        if options.profile is not None:
             raise RequestError(
                 "runs were made under a profile already",
                 code="bad-option",
@@ -174,16 +150,18 @@ def compare(
 
         loaded = list(zip(models, load_together(runs, models, name=name), strict=True))
         for each in loaded:
-            tell_taken(*each, on_stdout=shown in ("screen", "table") and not quiet)
-        report = _of_runs(loaded, asked, metric or [], primary or [], metric_file or [], threads)
+            tell_taken(*each, on_stdout=shown in ("screen", "table") and not options.quiet)
+        report = _of_runs(
+            loaded, asked, metric or [], options.primary or [], metric_file or [], threads
+        )
     else:
         if metric_file:
             named = "[" + ", ".join(map(repr, metric_file)) + "]"
             settings.append(f"metrics.files={named}")
         request, given = _asked(
-            models, config, truth or [], metric or [], settings, variables or [], runs
+            models, config, truth or [], metric or [], settings, options.variables or [], runs
         )
-        report = _measured(request, given, runs, again=again, threads=threads, limit=limit)
+        report = _measured(request, given, runs, again=options.again, threads=threads, limit=limit)
     _show(report, "table" if power and shown == "screen" else shown, power=power)
 
 

@@ -3,15 +3,24 @@
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_type_hints
 
 from typer import Argument, Option
 
+from evalkit.cli.isolation import Isolated
 from evalkit.errors import RequestError
 from evalkit.formats import TextForm
 from evalkit.planning.machine import default_limit, let_polars_give_back
+
+if TYPE_CHECKING:
+    from evalkit.config import Config
+
+Result = TypeVar("Result")
 
 ConfigFile = Annotated[Path, Argument(metavar="CONFIG", help="TOML file.")]
 Overrides = Annotated[
@@ -95,47 +104,138 @@ Prometheus = Annotated[
 ]
 
 
-def with_profile(
-    overrides: Sequence[str] | None,
-    profile: str | None,
-    primary: Sequence[str] | None = None,
-    combined: Sequence[str] | None = None,
-) -> list[str]:
-    """The overrides, with profile, primary metrics and combinations among them.
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What commands are asked in the same words; `takes` says which options a command has."""
 
-    A file of a profile is meant from here, not from the config.
+    train: Train = None
+    items: Items = None
+    users: Users = None
+    reference: Reference = None
+    primary: Primary = None
+    combined: Combined = None
+    profile: Profile = None
+    overrides: Overrides = None
+    variables: Variables = None
+    out: Out = None
+    format: Format = None
+    json: Json = False
+    full: Full = False
+    summary: Summary = False
+    if_new: IfNew = False
+    wait: Wait = 0.0
+    prometheus: Prometheus = None
+    per_user: PerUserPath = None
+    sample: Sample = None
+    again: Again = False
+    threads: Threads = None
+    memory_limit: MemoryLimit = None
+    engine: Engine = None
+    quiet: Quiet = False
+    isolated: Isolated = False
+    log_format: LogFormat = "text"
+
+    @property
+    def shown(self) -> str:
+        """The form of the report on stdout."""
+        return choose_format(self.format, self.json, "screen", full=self.full)
+
+    @property
+    def limit(self) -> int:
+        """Bytes that the run may use."""
+        return memory_limit_of(self.memory_limit)
+
+    @property
+    def share(self) -> float | None:
+        """The share of the users to measure."""
+        return check_sample(self.sample)
+
+    @property
+    def filled(self) -> Mapping[str, str]:
+        """What `{NAME}` stands for in paths and SQL."""
+        from evalkit.config import parse_variables
+
+        return parse_variables(self.variables or ())
+
+    def check(self) -> None:
+        """Refuse, before anything is read, what no run can follow.
+
+        Raises:
+            RequestError: a text is none that its option takes, or a file cannot be written
+                [bad-option].
+        """
+        _ = self.shown, self.limit, self.share
+        check_file_option(self.per_user, "--per-user")
+        check_file_option(self.prometheus, "--prometheus")
+
+    def load(self, config: Path) -> "Config":
+        """The config with the overrides and variables, and Polars told of the threads."""
+        from evalkit.config import load_config
+
+        found = load_config(config, overrides=self.settings(), variables=self.filled)
+        set_threads(self.threads)
+        return found
+
+    def settings(self) -> list[str]:
+        """The overrides, with tables, profile, primary metrics, combinations and engine.
+
+        Files of tables and of a profile are meant from here, not from the config.
+        """
+        found = []
+        for section in ("train", "items", "users"):
+            if paths := getattr(self, section):
+                absolute = [path if _URL.match(path) else os.path.abspath(path) for path in paths]
+                found.append(f"--{section}={json.dumps(absolute, ensure_ascii=False)}")
+        if self.reference is not None:
+            is_here = re.search(r"[/.]", self.reference) and os.path.exists(self.reference)
+            named = os.path.abspath(self.reference) if is_here else self.reference
+            found.append(f"--reference={named}")
+        found += self.overrides or ()
+        if self.profile is not None:
+            is_file = self.profile.endswith(".toml") or "/" in self.profile
+            named = os.path.abspath(self.profile) if is_file else self.profile
+            found.append(f"metrics.profile={named}")
+        if self.primary:
+            found.append(f"metrics.primary={json.dumps(list(self.primary), ensure_ascii=False)}")
+        found += [f"--combined {combination}" for combination in self.combined or ()]
+        return [*found, *([] if self.engine is None else [f"engine.kind={self.engine}"])]
+
+
+def takes(
+    names: str,
+) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Gives a command options of `RunOptions`, in this order; it gets them as `options`.
+
+    A name that the command has a parameter for stands for that one, at this place.
     """
-    found = list(overrides or ())
-    if profile is not None:
-        is_file = profile.endswith(".toml") or "/" in profile
-        found.append(f"metrics.profile={os.path.abspath(profile) if is_file else profile}")
-    if primary:
-        found.append(f"metrics.primary={json.dumps(list(primary), ensure_ascii=False)}")
-    found += [f"--combined {each}" for each in combined or ()]
-    return found
 
+    def decorate(command: Callable[..., Result]) -> Callable[..., Result]:
+        own = dict(signature(command).parameters)
+        del own["options"]
+        shared = get_type_hints(RunOptions, include_extras=True)
+        defaults = RunOptions()
+        parameters = [each for name, each in own.items() if name not in names.split()]
+        parameters += [
+            own.get(name)
+            or Parameter(
+                name,
+                Parameter.POSITIONAL_OR_KEYWORD,
+                default=getattr(defaults, name),
+                annotation=shared[name],
+            )
+            for name in names.split()
+        ]
 
-def with_engine(overrides: Sequence[str], engine: str | None) -> list[str]:
-    """The overrides, with where the work is done among them."""
-    return [*overrides, *([] if engine is None else [f"engine.kind={engine}"])]
+        @wraps(command)
+        def run(**given: object) -> Result:
+            mine = {name: given.pop(name) for name in own}
+            return command(**mine, options=RunOptions(**given))  # type: ignore[arg-type]
 
+        run.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        return run
 
-def with_tables(
-    overrides: Sequence[str] | None,
-    *,
-    reference: str | None,
-    **tables: Sequence[str] | None,
-) -> list[str]:
-    """The overrides behind those that give tables of these sections, as paths from here."""
-    found = []
-    for section, paths in tables.items():
-        if paths:
-            absolute = [path if _URL.match(path) else os.path.abspath(path) for path in paths]
-            found.append(f"--{section}={json.dumps(absolute, ensure_ascii=False)}")
-    if reference is not None:
-        is_here = re.search(r"[/.]", reference) and os.path.exists(reference)
-        found.append(f"--reference={os.path.abspath(reference) if is_here else reference}")
-    return [*found, *(overrides or ())]
+    return decorate
 
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -212,3 +312,17 @@ def set_threads(threads: int | None) -> None:
 
     cores = usable_cores()
     os.environ["POLARS_MAX_THREADS"] = str(min(threads or cores, cores))
+
+
+def check_file_option(path: Path | None, option: str) -> None:
+    """Refuses, before any work, a file that cannot be written."""
+    if path is None:
+        return
+    folder = path.parent
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise RequestError(
+            f"no {option.strip('-')} file can be written there",
+            code="bad-option",
+            at=f"{option} {path}",
+            hint="name a file in a folder that exists",
+        )

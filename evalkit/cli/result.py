@@ -1,6 +1,5 @@
 """What a finished run prints, and how it ends."""
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from evalkit.cli import console
 from evalkit.cli.guess import tell_columns
-from evalkit.errors import FINE, GATE_FAILED, DataError, MachineError, RequestError, clean
+from evalkit.cli.options import RunOptions
+from evalkit.errors import FINE, GATE_FAILED, DataError, MachineError, clean
 
 if TYPE_CHECKING:
     from evalkit.config import Config
@@ -23,17 +23,9 @@ MANY_PASSES = 8  # over the logs: more take many times as long as one
 
 def run_and_show(
     config: "Config",
+    options: RunOptions,
     *,
     folder: Path | str | None,
-    format: str,
-    summary: bool = False,
-    prometheus: Path | None = None,
-    wait_seconds: float = 0.0,
-    if_new: bool = False,
-    again: bool = False,
-    per_user: Path | None = None,
-    sample: float | None = None,
-    threads: int | None = None,
     memory_limit: int | None = None,
     given: "Given | None" = None,
     partials: "PartialFiles | None" = None,
@@ -67,12 +59,12 @@ def run_and_show(
         job = Job(
             config,
             None if folder is None or store is not None else Path(folder),
-            wait_seconds=wait_seconds,
-            if_new=if_new,
-            again=again,
-            per_user=per_user,
-            sample=sample,
-            threads=threads,
+            wait_seconds=options.wait,
+            if_new=options.if_new,
+            again=options.again,
+            per_user=options.per_user,
+            sample=options.share,
+            threads=options.threads,
             memory_limit=memory_limit,
             progress=console.progress_line(),
             tell=begin,
@@ -84,13 +76,13 @@ def run_and_show(
     finally:
         console.clear_progress()
     console.name_run(done.report.run_id)
-    if prometheus is not None:
-        _write_prometheus(done.report, prometheus)
+    if options.prometheus is not None:
+        _write_prometheus(done.report, options.prometheus)
     for name, where in trackers.items():
         if where is not None and done.is_new:
             _track(done, name, where)
     try:
-        status = _show(done, format, summary=summary)
+        status = _show(done, options.shown, summary=options.summary)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -104,20 +96,6 @@ def run_and_show(
             hint=f"make room where stdout goes: evalkit report {quote(str(done.path))}",
         ) from error
     return status
-
-
-def check_file_option(path: Path | None, option: str) -> None:
-    """Refuses, before any work, a file that cannot be written."""
-    if path is None:
-        return
-    folder = path.parent
-    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise RequestError(
-            f"no {option.strip('-')} file can be written there",
-            code="bad-option",
-            at=f"{option} {path}",
-            hint="name a file in a folder that exists",
-        )
 
 
 def _track(done: "Done", name: str, where: str) -> None:

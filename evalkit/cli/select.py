@@ -6,25 +6,13 @@ from typing import Annotated
 from typer import Option
 
 from evalkit.cli import console
-from evalkit.cli.options import (
-    Again,
-    ConfigFile,
-    Json,
-    LogFormat,
-    MemoryLimit,
-    Overrides,
-    Quiet,
-    Threads,
-    Variables,
-    memory_limit_of,
-    set_threads,
-)
+from evalkit.cli.options import ConfigFile, RunOptions, takes
 
 
+@takes("overrides variables runs out again json threads memory_limit quiet log_format")
 def select(
     config: ConfigFile,
-    overrides: Overrides = None,
-    variables: Variables = None,
+    options: RunOptions,
     runs: Annotated[
         Path | None, Option("--runs", metavar="DIR", help="Folder of runs; wins over the config.")
     ] = None,
@@ -32,33 +20,22 @@ def select(
         Path | None,
         Option("--out", "-o", metavar="DIR", help="Default: selections, beside the runs."),
     ] = None,
-    again: Again = False,
-    json: Json = False,
-    threads: Threads = None,
-    memory_limit: MemoryLimit = None,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Choose one of many trials; confirm it on test, once.
 
     Shows the order with intervals, the trials that cannot be told from the best, and what the
     winner will be worth on other users. Its run is tagged `selected`, for gates and compare."""
-    from evalkit.config import load_config, parse_variables
-
-    limit = memory_limit_of(memory_limit)
-    request = load_config(
-        config, overrides=overrides or (), variables=parse_variables(variables or ())
-    )
-    set_threads(threads)
+    limit = options.limit
+    request = options.load(config)
     from evalkit.kernels.threads import usable_cores
     from evalkit.report.selection import render_selection, tell_selection
     from evalkit.selection import How, run_selection
 
     folder = runs or Path(request.output.path)
-    how = How(threads or usable_cores(), limit)
-    done = run_selection(request, folder, out, how, again=again, tell=console.note)
+    how = How(options.threads or usable_cores(), limit)
+    done = run_selection(request, folder, out, how, again=options.again, tell=console.note)
     found = done.selection
-    console.say(render_selection(found).rstrip() if json else tell_selection(found))
-    tell = console.note if json else console.say
+    console.say(render_selection(found).rstrip() if options.json else tell_selection(found))
+    tell = console.note if options.json else console.say
     tell(f"selection: {done.path}")
     tell(f"run of the winner, tagged selected: {done.run}")

@@ -6,22 +6,13 @@ from typing import Annotated, Any, Literal
 from typer import Argument, Option
 
 from evalkit.cli import console
-from evalkit.cli.isolation import Isolated
-from evalkit.cli.options import (
-    Json,
-    LogFormat,
-    MemoryLimit,
-    Overrides,
-    Quiet,
-    Threads,
-    Variables,
-    memory_limit_of,
-    set_threads,
-)
+from evalkit.cli.options import RunOptions, set_threads, takes
 from evalkit.errors import RequestError
 
 
+@takes("memory_limit out overrides variables json threads quiet isolated log_format")
 def split(
+    options: RunOptions,
     source: Annotated[
         str | None,
         Argument(metavar="CONFIG.toml|LOG", help="A config with [split], or the log itself."),
@@ -60,24 +51,16 @@ def split(
         Literal["across-users", "within-users", "rows-shared"] | None,
         Option("--fail-on", help="End with status 1 at this verdict, or a worse one."),
     ] = None,
-    memory_limit: MemoryLimit = None,
     out: Annotated[
         Path | None, Option("--out", "-o", metavar="DIR", help="New folder of the split.")
     ] = None,
-    overrides: Overrides = None,
-    variables: Variables = None,
-    json: Json = False,
-    threads: Threads = None,
-    quiet: Quiet = False,
-    isolated: Isolated = False,
-    log_format: LogFormat = "text",
 ) -> int:
     """Cut a log into train, validation and test.
 
     The folder appears whole or not at all: a Parquet file for each part, and split.json, which
     says what was done. An argument that ends in .toml is a config, any other is the log.
     """
-    from evalkit.config import build_split, load_split, parse_variables
+    from evalkit.config import build_split, load_split
 
     ids: dict[str, object] = {
         key: each
@@ -89,7 +72,7 @@ def split(
     if check:
         parts = {"train": train, "validation": validation, "test": test}
         given = {name: path for name, path in parts.items() if path is not None}
-        return _check(source, given, ids, overrides, variables, out, json, fail_on)
+        return _check(source, given, ids, options, out, fail_on)
     if source is None:
         raise RequestError(
             "no log is given",
@@ -97,18 +80,18 @@ def split(
             at="evalkit split",
             hint="evalkit split LOG --test 7d --out DIR, or evalkit split CONFIG.toml",
         )
-    options: dict[str, Any] = {
+    asked: dict[str, Any] = {
         "by": by,
         "test": test,
         "validation": validation,
         "folds": folds,
         "like": like,
         "write": write,
-        "memory_limit": memory_limit_of(memory_limit) if memory_limit is not None else None,
+        "memory_limit": options.limit if options.memory_limit is not None else None,
         **({"columns": ids} if ids else {}),
     }
-    given = {key: each for key, each in options.items() if each is not None}
-    values = parse_variables(variables or ())
+    given = {key: each for key, each in asked.items() if each is not None}
+    values, overrides = options.filled, options.overrides
     if source.endswith(".toml"):
         settings = [f"split.{key}={_spelled(each)}" for key, each in given.items()]
         config = load_split(source, overrides=[*settings, *(overrides or ())], variables=values)
@@ -120,23 +103,23 @@ def split(
             variables=values,
             door="set",
         )
-    set_threads(threads)
+    set_threads(options.threads)
     from evalkit.splits.show import run_split
 
-    return run_split(config, out, is_json=json, fail_on=fail_on, say=console.say, note=console.note)
+    return run_split(
+        config, out, is_json=options.json, fail_on=fail_on, say=console.say, note=console.note
+    )
 
 
 def _check(
     source: str | None,
     parts: dict[str, str],
     ids: dict[str, object],
-    overrides: list[str] | None,
-    variables: list[str] | None,
+    options: RunOptions,
     out: Path | None,
-    is_json: bool,
     fail_on: str | None,
 ) -> int:
-    from evalkit.config import build_split, load_split, parse_variables
+    from evalkit.config import build_split, load_split
 
     if "train" not in parts or len(parts) < 2:
         raise RequestError(
@@ -145,7 +128,7 @@ def _check(
             at="evalkit split --check",
             hint="evalkit split --check --train PATH --validation PATH --test PATH",
         )
-    values = parse_variables(variables or ())
+    values, overrides = options.filled, options.overrides
     if source is not None:
         settings = [f"split.columns.{key}={_spelled(each)}" for key, each in ids.items()]
         config = load_split(source, overrides=[*settings, *(overrides or ())], variables=values)
@@ -159,7 +142,7 @@ def _check(
         )
     from evalkit.splits.show import run_check
 
-    return run_check(config, parts, out, is_json=is_json, fail_on=fail_on, say=console.say)
+    return run_check(config, parts, out, is_json=options.json, fail_on=fail_on, say=console.say)
 
 
 def _spelled(value: object) -> str:

@@ -18,7 +18,7 @@ from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.segments import ALL, SMALL
 from evalkit.statistics.distributions import normal_quantile
 from evalkit.statistics.means import is_share
-from evalkit.statistics.proportions import FEWEST_DIFFERING
+from evalkit.statistics.ratios import RatioSum
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import with_ties
 from evalkit.values.gather import parts_of
@@ -31,6 +31,7 @@ FEWEST_APART = 5  # users with the rarer of two values, below whom Wilson's limi
 FEWEST_NONZERO = 200  # where no skewness is known, and the interval is Student's
 FEWEST_OF_ROWS = 100  # of numbers over rows (docs/labels.md)
 FEWEST_CLUSTERS = 50
+FEWEST_DIFFERING = 30  # users, of clusters whose difference is tested by t alone
 ERROR = 0.05  # of limits whose coverage was measured
 _HELD = "95 % limits held {} to {} times in 100 there"
 FEWEST_OF_LISTS = 100  # users behind a number of all lists
@@ -190,10 +191,30 @@ def of_skewed_differences(
         f"{_among((each.segmentation, each.segment))} {why}"
         for each in drafts
         if each.std_error
+        and (each.spread.is_plain or bootstraps)
         and (each.spread.table is None or each.spread.is_weighted or bootstraps)
         and (why := _leaning(each))
     ]
     yield from _few_users(found)
+
+
+def of_small_margins(
+    drafts: Iterable[Draft], margin: float | None, error: float
+) -> Iterator[Warning_]:
+    """One warning where not even identical lists could be equivalent within the margin."""
+    for each in drafts if margin is not None else ():
+        assert margin is not None
+        n, widest = each.spread.n, each.spread.widest
+        if each.segment is not None or not math.isfinite(widest):
+            continue
+        needed = math.ceil(-math.log(error) / math.log1p(margin / widest))
+        if n < needed:
+            yield Warning_(
+                "margin-users",
+                f"{each.metric} is equivalent within {margin:g} from {needed:,} users on, and "
+                f"there are {n:,}: users not seen count, were all lists identical",
+            )
+            return
 
 
 def _leaning(each: Draft) -> str:
@@ -280,13 +301,29 @@ def of_other_users(comparisons: Sequence[Comparison]) -> Iterator[Warning_]:
         )
 
 
-def of_few_clusters(estimates: Sequence[Estimate], what: str) -> Iterator[Warning_]:
-    """One warning where so few of what varies were met that limits held less than they said."""
-    found = [each for each in estimates if each.n_clusters and each.std_error is not None]
-    n_fewest = min((each.n_clusters or 0 for each in found), default=FEWEST_CLUSTERS)
+def _filled(each: Estimate, ratios: RatioTotals | None, labels: Sequence[str]) -> int:
+    segment = ALL if each.segmentation is None else (each.segmentation, each.segment or "")
+    total = ratios and ratios.total(segment, each.model, labels.index(each.metric))
+    n = each.n_clusters or 0
+    return n - total.n_zero if isinstance(total, RatioSum) else n
+
+
+def of_few_clusters(
+    estimates: Sequence[Estimate], what: str, ratios: RatioTotals | None, labels: Sequence[str]
+) -> Iterator[Warning_]:
+    """One warning where so few of what varies were met that limits held less than they said.
+
+    Clusters in which all values are 0 say nothing of how large the others are.
+
+    Args:
+        labels: of the columns of `ratios`.
+    """
+    found = [each for each in estimates if each.n_clusters and each.std_error]
+    n_fewest = min((_filled(each, ratios, labels) for each in found), default=FEWEST_CLUSTERS)
     if n_fewest < FEWEST_CLUSTERS:
         message = (
-            f"intervals stand on {n_fewest:,} {what} at fewest; where 20 varied, 95 % limits "
-            "held 93 to 96 times in 100, and 91 where the largest was ten times the smallest"
+            f"intervals stand on {n_fewest:,} {what} with values at fewest; where 20 varied, "
+            "95 % limits held 93 to 96 times in 100, and 91 where the largest was ten times the "
+            "smallest"
         )
         yield Warning_("few-clusters", message)

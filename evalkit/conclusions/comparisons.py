@@ -17,16 +17,25 @@ from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request, bounds_of
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.corrections import Family, adjust
-from evalkit.statistics.intervals import Interval, relative_interval
+from evalkit.statistics.distributions import normal_quantile
+from evalkit.statistics.intervals import Interval
 from evalkit.statistics.paired import effect_size, p_of_t_tests
-from evalkit.statistics.power import smallest_difference, users_needed
+from evalkit.statistics.power import (
+    smallest_difference,
+    smallest_share_difference,
+    users_needed,
+    users_needed_of_shares,
+)
 from evalkit.statistics.proportions import NEAREST, mcnemar_p
 from evalkit.statistics.tukey import tukey_test
 from evalkit.sums import Pair, PairTotal
 from evalkit.values.gather import is_mean_of_users
 
 if TYPE_CHECKING:
-    from evalkit.conclusions.shown import Delta, ShownNumbers
+    from evalkit.conclusions.shown import Delta, Number, ShownNumbers
+    from evalkit.exact import ExactSum
+
+OF_UNSEEN = ", unseen"  # of a test whose p is that of users not seen
 
 
 def comparisons_of(
@@ -49,15 +58,27 @@ def comparisons_of(
         [each.df for each in spreads],
     )
     for each, p_value in zip(tested, p_values, strict=True):
-        if each.spread.table is None or p_value >= each.p_value:  # no surer than the exact test
-            is_flipped = each.std_error == 0.0 and each.delta != 0.0
-            each.p_value, each.test = p_value, "permutation" if is_flipped else "t"
+        _note_t_test(each, p_value)
     if resampling is not None:
         of_lists = {each.label for each in requests if shown is not None and shown.has(each)}
         for each in drafts:
             if each.metric not in of_lists:
                 _draw(each, resampling, config.statistics)
     return drafts
+
+
+def _note_t_test(each: Draft, p_value: float) -> None:
+    """Note the p of a t test: no surer than McNemar's of its users, or than users not seen."""
+    spread = each.spread
+    if spread.table is None or p_value >= each.p_value:
+        is_flipped = spread.is_student and each.std_error == 0.0 and each.delta != 0.0
+        each.p_value, each.test = p_value, "permutation" if is_flipped else spread.test
+    if spread.is_student:
+        return
+    distance, is_above = abs(each.delta), each.delta > 0.0
+    least = spread.p_unseen(distance, each.delta, each.std_error, is_above=is_above)
+    if 2.0 * least > each.p_value:
+        each.p_value, each.test = min(1.0, 2.0 * least), f"{spread.test}{OF_UNSEEN}"
 
 
 def _drafts(
@@ -77,25 +98,34 @@ def _drafts(
                 both = shown.delta(segment, pair, request)
                 n_users = both.delta.count
                 least, most = bounds_of(request)
-                spread = Spread(n_users, n_users - 1.0, math.nan, widest=most - least)
+                spread = Spread(
+                    n_users,
+                    n_users - 1.0,
+                    math.nan,
+                    widest=most - least,
+                    is_plain=chosen.test != "auto",
+                )
                 yield _draft(both, None, spread, chosen, segment, pair, request)
             elif not are_means[column]:  # nothing to pair
                 continue
             elif ratios is not None and (sums := ratios.of_pair(segment, pair, column)) is not None:
                 least, most = bounds_of(request)
+                n_without, signs = ratios.users_without_values(segment, pair, column), draft.spread
                 spread = Spread(
                     sums[0].count,
                     sums[0].df,
                     sums[0].skewness,
                     widest=most - least,
-                    table=draft.spread.table,
+                    table=signs.table,
                     is_clustered=chosen.has_clusters,
                     is_mended=chosen.skewness,
                     is_weighted=chosen.weight is not None,
+                    n_below=signs.n_below if n_without is None else None,
+                    n_above=signs.n_above if n_without is None else None,
+                    is_plain=signs.is_plain,
                 )
                 found = totals.pair_total(segment, pair, column)
                 draft = _draft(found, sums, spread, chosen, segment, pair, request)
-                n_without = ratios.users_without_values(segment, pair, column)
                 if n_without is not None:
                     draft.n_users = n_without
                 if n_without is not None or request.metric.higher_is_better is None:
@@ -116,18 +146,8 @@ def _draft(
 ) -> Draft:
     """The comparison of means of users, or of `sums`: delta, then baseline and candidate."""
     delta, baseline, candidate = sums or (found.delta, found.baseline, found.candidate)
-    level, mean, std_error, n = chosen.level, delta.mean, delta.std_error, spread.n
-    interval = spread.limits(mean, std_error, level=level)
-    relative = relative_interval(
-        baseline.mean,
-        baseline.std_error,
-        mean,
-        std_error,
-        candidate.std_error,
-        n,
-        level=level,
-        df=spread.df,
-    )
+    mean, std_error, n = delta.mean, delta.std_error, spread.n
+    interval = spread.limits(mean, std_error, level=chosen.level)
     draft = Draft(
         baseline=pair[0],
         candidate=pair[1],
@@ -140,15 +160,19 @@ def _draft(
         low=interval.low,
         high=interval.high,
         relative=mean / baseline.mean if baseline.mean else math.nan,
-        relative_low=relative.low,
-        relative_high=relative.high,
-        effect_size=_effect_size(found, sums, mean, std_error),
+        relative_low=None,
+        relative_high=None,
+        effect_size=_effect_size(found.delta, spread, mean, std_error),
         n_users=found.delta.count,
         wins=found.wins,
         ties=found.ties,
         losses=found.losses,
         margin=chosen.margin,
     )
+    errors = [
+        math.nan if each.std_error is None else each.std_error for each in (baseline, candidate)
+    ]
+    draft.of_both = baseline.mean, errors[0], errors[1]
     if spread.table is not None:
         draft.p_value, draft.test = mcnemar_p(*spread.table[1:3]), "mcnemar"
     if sums is not None and chosen.has_clusters:
@@ -157,15 +181,15 @@ def _draft(
 
 
 def _effect_size(
-    found: "PairTotal | Delta",
-    sums: tuple[RatioTotal, RatioTotal, RatioTotal] | None,
-    mean: float,
-    std_error: float | None,
+    own: "ExactSum | Number", spread: Spread, mean: float, std_error: float | None
 ) -> float:
-    """Over the deviation of users, whatever the mean's error stands on, where they have values."""
-    own = found.delta
-    if sums is None or not own.std_error or not math.isclose(own.mean, mean, abs_tol=own.std_error):
-        return effect_size(mean, std_error, sums[0].count if sums else own.count)
+    """The difference over the deviation of users' differences, each counted once.
+
+    So it is over clusters and with weights, too; where users have no differences of their own,
+    the deviation is the error times the root of their number.
+    """
+    if spread.n_below is None:
+        return effect_size(mean, std_error, spread.n)
     return effect_size(mean, own.std_error, own.count)
 
 
@@ -179,18 +203,40 @@ def _note_powers(family: Sequence[Draft], chosen: StatisticsSection, size: int) 
     for each in family:
         if not each.std_error:  # where all differ alike, nothing is known of how users vary
             continue
-        spread = each.spread
-        n = spread.df + 1.0
-        smallest = each.std_error * math.sqrt(n) * _smallest_effect(n, level, chosen.power)
-        if smallest <= spread.widest:  # otherwise there is no such difference
+        smallest, needed = _powers(each, level, chosen)
+        if smallest <= each.spread.widest:  # otherwise there is no such difference
             each.smallest_difference = smallest
-        if chosen.margin is None:
-            continue
-        deviation = each.std_error * math.sqrt(spread.n)
-        needed = users_needed(chosen.margin, deviation, level=level, power=chosen.power)
-        if needed is not None:  # in clusters as these, where users vary together
-            needed = -(-needed * max(each.n_users, spread.n) // spread.n)
         each.users_needed = needed
+
+
+def _powers(each: Draft, level: float, chosen: StatisticsSection) -> tuple[float, int | None]:
+    """The smallest difference that the test made here shows, and users who show the margin.
+
+    A test that counts users not seen finds nothing nearer than they allow.
+    """
+    spread, error, margin = each.spread, each.std_error or 0.0, chosen.margin
+    if spread.is_exact and spread.table is not None:
+        differing = (spread.table[1] + spread.table[2]) / spread.n
+        known = {"level": level, "power": chosen.power}
+        smallest = smallest_share_difference(differing, spread.n, **known)
+        if margin is None:
+            return smallest, None
+        return smallest, users_needed_of_shares(margin, differing, **known)
+    n = spread.df + 1.0
+    smallest = error * math.sqrt(n) * _smallest_effect(n, level, chosen.power)
+    if not spread.is_student and chosen.correction != "tukey":
+        unseen = [
+            spread.reach_unseen(each.delta, error, error=0.5 * (1.0 - level), is_above=is_above)
+            for is_above in (True, False)
+        ]
+        if min(unseen) > 0.0:
+            smallest = max(smallest, min(unseen) - normal_quantile(1.0 - chosen.power) * error)
+    if margin is None:
+        return smallest, None
+    needed = users_needed(margin, error * math.sqrt(spread.n), level=level, power=chosen.power)
+    if needed is not None:  # in clusters as these, where users vary together
+        needed = -(-needed * max(each.n_users, spread.n) // spread.n)
+    return smallest, needed
 
 
 @lru_cache(maxsize=4096)
@@ -227,18 +273,20 @@ def correct(
 ) -> int:
     """Give comparisons adjusted p-values and limits; the number of tests that decide.
 
-    Where primary metrics are named, their comparisons over all users are one family, all else is
-    another; otherwise segments are families of their own, one a segmentation: who looks at them
-    asks another question.
+    Where primary metrics are named, their comparisons over all users are one family, those of
+    other metrics another. Segments are families of their own, one a segmentation: who looks at
+    them asks another question.
     """
     families = families_of(drafts, chosen, primary)
     if chosen.correction == "tukey":
         _correct_by_tukey(drafts, chosen)
         n_pairs = len({(each.baseline, each.candidate) for each in drafts})
         _note_powers(drafts, chosen, n_pairs)
+        for each in drafts:
+            each.family, each.family_size = f"pairs by {each.metric}", n_pairs
         return sum(each.segmentation is None for each in drafts)
     n_tests = 0
-    for family in families:
+    for name, family in families.items():
         found = adjust(
             [each.p_value for each in family], chosen.correction, error=1.0 - chosen.level
         )
@@ -246,8 +294,8 @@ def correct(
         n_tests += found.size if family[0].segmentation is None and is_decisive else 0
         _note_adjusted(family, found, chosen, resampling)
         _note_powers(family, chosen, found.size)
-    for each in drafts if primary else ():
-        each.family = "primary" if _is_primary(each, primary) else "exploratory"
+        for each in family:
+            each.family, each.family_size = name, found.size
     return n_tests
 
 
@@ -314,15 +362,17 @@ def family_in(chosen: StatisticsSection, primary: Sequence[str]) -> str:
 
 def families_of(
     drafts: Sequence[Draft], chosen: StatisticsSection, primary: Sequence[str]
-) -> list[list[Draft]]:
-    """The comparisons that are corrected together."""
-    families: dict[tuple[object, ...], list[Draft]] = {}
+) -> dict[str, list[Draft]]:
+    """The comparisons that are corrected together, by the name of their family."""
+    families: dict[str, list[Draft]] = {}
     for each in drafts:
-        key: tuple[object, ...] = (_is_primary(each, primary),)
-        if not primary:
-            key = (each.segmentation, each.metric if chosen.family == "metric" else None)
-        families.setdefault(key, []).append(each)
-    return list(families.values())
+        name = "all users" if each.segmentation is None else f"by {each.segmentation}"
+        if primary and each.segmentation is None:
+            name = "primary" if _is_primary(each, primary) else "exploratory"
+        elif chosen.family == "metric" and not primary:
+            name += f", {each.metric}"
+        families.setdefault(name, []).append(each)
+    return families
 
 
 def _correct_by_tukey(drafts: Sequence[Draft], chosen: StatisticsSection) -> None:

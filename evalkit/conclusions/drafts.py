@@ -12,8 +12,10 @@ from evalkit.conclusions.spread import Spread
 from evalkit.report import Comparison
 from evalkit.report.frames import make_records
 from evalkit.segments import ALL, Segment
-from evalkit.statistics.distributions import find_t_quantiles, t_quantile
-from evalkit.statistics.many import within
+from evalkit.statistics.distributions import find_t_quantiles, normal_quantile, t_quantile
+from evalkit.statistics.many import difference_limits, relative_limits, within
+from evalkit.statistics.proportions import paired_limits
+from evalkit.statistics.unseen import FEWEST_AGAINST, SQUARES
 from evalkit.sums import Pair
 
 Floats = npt.NDArray[np.float64]
@@ -34,8 +36,8 @@ class Draft:
     low: float | None
     high: float | None
     relative: float
-    relative_low: float
-    relative_high: float
+    relative_low: float | None
+    relative_high: float | None
     effect_size: float
     n_users: int
     wins: int | None
@@ -43,7 +45,7 @@ class Draft:
     losses: int | None
     margin: float | None
     p_value: float = math.nan
-    test: str = "t"
+    test: str = ""
     n_clusters: int | None = None
     df: float | None = None
     p_adjusted: float | None = None
@@ -52,12 +54,14 @@ class Draft:
     smallest_difference: float | None = None
     users_needed: int | None = None
     family: str | None = None
+    family_size: int | None = None
     p_equivalent: float | None = None
     p_not_inferior: float | None = None
     low_margin: float | None = None
     high_margin: float | None = None
     verdict: str = ""
     judged_at: float = math.nan  # the p at which it was judged in its family
+    of_both: tuple[float, float, float] = (math.nan,) * 3  # baseline, its error, the candidate's
 
     @property
     def place(self) -> tuple[Segment, Pair]:
@@ -77,19 +81,67 @@ def finished(drafts: Sequence[Draft]) -> list[Comparison]:
 
 def limits_of(drafts: Sequence[Draft], levels: Sequence[float]) -> tuple[Floats, Floats]:
     """Limits of each difference at a level of its own, as `Spread.limits` has them."""
-    below = [0.5 * (1.0 - level) for level in levels]
+    errors = [0.5 * (1.0 - level) for level in levels]
     spreads = [each.spread for each in drafts]
     dfs = [each.df for each in spreads]
-    find_t_quantiles(zip(below, dfs, strict=True))
-    ts = -np.array([*map(t_quantile, below, dfs)])
+    find_t_quantiles(zip(errors, dfs, strict=True))
+    ts = -np.array([*map(t_quantile, errors, dfs)])
     deltas, ns = np.array([each.delta for each in drafts]), np.array([each.n for each in spreads])
-    errors = np.array([each.std_error for each in drafts], dtype=np.float64)
+    std_errors = np.array([each.std_error for each in drafts], dtype=np.float64)
     widest = np.array([each.widest for each in spreads])
-    errors[ns < 2] = np.nan
-    limits = within((deltas - ts * errors, deltas + ts * errors), -widest, widest)
+    std_errors[ns < 2] = np.nan
+    skewnesses = np.array([each.plain_skewness for each in spreads], dtype=np.float64)
+    low, high = difference_limits(deltas, std_errors, ns, skewnesses, ts)
+    for place in _unseen(spreads, deltas, std_errors, np.array(errors), widest).tolist():
+        each, spread, error = drafts[place], spreads[place], errors[place]
+        down, up = (
+            spread.reach_unseen(each.delta, each.std_error, error=error, is_above=is_above)
+            for is_above in (True, False)
+        )
+        low[place] = min(float(low[place]), each.delta - down)
+        high[place] = max(float(high[place]), each.delta + up)
+    limits = within((low, high), -widest, widest)
+    exact = [place for place, each in enumerate(spreads) if each.is_exact]
+    if exact:
+        tables = np.array([spreads[place].table for place in exact])
+        of_exact = np.array([levels[place] for place in exact])
+        own = paired_limits(tables[:, 1], tables[:, 2], tables.sum(axis=1), of_exact)
+        limits[0][exact], limits[1][exact] = own
     for place, (each, level) in enumerate(zip(drafts, levels, strict=True)):
         spread = each.spread
-        if spread.table is not None or each.std_error == 0.0 or spread.is_clustered:
+        is_other = each.std_error == 0.0 or spread.is_clustered or spread.table is not None
+        if is_other and not spread.is_exact:
             found = spread.limits(each.delta, each.std_error, level=level)
             limits[0][place], limits[1][place] = found.low, found.high
     return limits
+
+
+def note_relative(drafts: Sequence[Draft], level: float) -> None:
+    """Note limits of relative differences, from those of the differences that stand now."""
+    if not drafts:
+        return
+    error = 0.5 * (1.0 - level)
+    find_t_quantiles((error, each.spread.df) for each in drafts)
+    ts = -np.array([t_quantile(error, each.spread.df) for each in drafts])
+    columns = [(*each.of_both, each.delta, each.std_error, each.low, each.high) for each in drafts]
+    baselines, errors, others, deltas, own, low, high = np.array(columns, dtype=np.float64).T
+    limits = relative_limits((baselines, errors), (deltas, own), others, ts, (low, high))
+    for each, *found in zip(drafts, *(limit.tolist() for limit in limits), strict=True):
+        each.relative_low, each.relative_high = (math.nan if n != n else n for n in found)
+
+
+def _unseen(
+    spreads: Sequence[Spread], deltas: Floats, std_errors: Floats, errors: Floats, widest: Floats
+) -> npt.NDArray[np.int64]:
+    """The places of those whose limits users not seen may move; all such, and few others."""
+    against = [
+        math.inf if each.is_plain or each.n_below is None else min(each.n_below, each.n_above or 0)
+        for each in spreads
+    ]
+    is_known = np.isfinite(against) & np.isfinite(widest)
+    dfs = np.array([each.df for each in spreads])
+    squares = (dfs + 1.0) * (dfs * std_errors * std_errors + deltas * deltas)
+    zs = np.array([normal_quantile(error) for error in errors.tolist()])
+    is_little = SQUARES * squares <= 1.01 * (zs * widest) ** 2  # more than rounding beyond it
+    with np.errstate(invalid="ignore"):
+        return np.flatnonzero(is_known & ((np.array(against) < FEWEST_AGAINST) | is_little))

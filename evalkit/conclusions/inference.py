@@ -11,10 +11,12 @@ from evalkit.conclusions.cautions import (
     of_no_interval,
     of_other_users,
     of_skewed_differences,
+    of_small_margins,
     of_small_segments,
     of_ties,
 )
 from evalkit.conclusions.comparisons import comparisons_of, correct, family_in
+from evalkit.conclusions.drafts import note_relative
 from evalkit.conclusions.estimates import estimates_of, macros_of
 from evalkit.conclusions.ratios import RatioTotals
 from evalkit.conclusions.summed import Summed
@@ -78,6 +80,7 @@ class Inference:
         drafts = comparisons_of(config, summed, resampling, ratios, requests, shown)
         primary = config.primary if config.metrics.primary else ()
         n_tests = correct(drafts, chosen, primary, resampling)
+        note_relative(drafts, chosen.level)
         judged = with_verdicts(drafts, chosen, requests, primary)
         standings = standings_of(estimates, judged, chosen, requests)
         used = StatisticsUsed(
@@ -95,13 +98,19 @@ class Inference:
         )
         warnings = (
             *of_small_segments(totals),
-            *of_few_clusters(estimates, "users or items" if chosen.two_way else "clusters"),
+            *of_few_clusters(
+                estimates,
+                "users or items" if chosen.two_way else "clusters",
+                ratios,
+                [each.label for each in requests],
+            ),
             *(
                 of_few_users(estimates)
                 if known
                 else of_few_values(summed, requests, models, ratios if chosen.weight else None)
             ),
             *of_skewed_differences(drafts, bootstraps="bootstrap" in (chosen.method, chosen.test)),
+            *of_small_margins(drafts, chosen.margin, 1.0 - chosen.level),
             *of_no_interval(requests),
             *of_other_users(judged),
             *(() if known else of_ties(config.policies, estimates, totals, measured)),

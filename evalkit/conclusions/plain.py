@@ -14,9 +14,8 @@ from evalkit.config import StatisticsSection
 from evalkit.exact import LOSSES, TIES, WINS, Summaries
 from evalkit.metrics import Request, bounds_of
 from evalkit.segments import ALL
-from evalkit.statistics.many import relative_limits, t_quantiles
 from evalkit.statistics.means import is_share
-from evalkit.statistics.proportions import FEWEST_DIFFERING, mcnemar_p
+from evalkit.statistics.proportions import mcnemar_p
 from evalkit.sums import Pair
 
 Floats = npt.NDArray[np.float64]
@@ -47,12 +46,6 @@ def of_means(
     bounds = np.array([bounds_of(each) for each in requests])
     old, new = _of_both(summed, pair, bounds)
     n, means, errors = deltas.counts, deltas.means, deltas.errors
-    relative_low, relative_high = relative_limits(
-        (old.means, old.errors),
-        (means, errors),
-        new.errors,
-        t_quantiles(0.5 * (1.0 - chosen.level), n - 1),
-    )
     with np.errstate(all="ignore"):
         relative = np.where(old.means == 0.0, np.nan, means / old.means)
         effects = np.where(errors == 0.0, np.nan, means / (errors * np.sqrt(n)))
@@ -62,7 +55,8 @@ def of_means(
     points = [each.metric.higher_is_better is not None for each in requests]
     named = [(None, None) if each == ALL else each for each in summed.segments]
     n_segments = n.shape[0]
-    spreads = _spreads(deltas, old, new, bounds, chosen)
+    signs = _signs(outcomes, requests)
+    spreads = _spreads(deltas, old, new, bounds, signs, chosen)
     columns = {
         "baseline": [pair[0]] * n.size,
         "candidate": [pair[1]] * n.size,
@@ -75,8 +69,8 @@ def of_means(
         "low": [None] * n.size,
         "high": [None] * n.size,
         "relative": listed(relative),
-        "relative_low": listed(relative_low),
-        "relative_high": listed(relative_high),
+        "relative_low": [None] * n.size,
+        "relative_high": [None] * n.size,
         "effect_size": listed(effects),
         "n_users": n.ravel().tolist(),
         **{
@@ -91,8 +85,11 @@ def of_means(
     }
     drafts = [*map(Draft, *columns.values())]
     low, high = limits_of(drafts, [chosen.level] * n.size)
-    for each, its_low, its_high in zip(drafts, listed(low), listed(high), strict=True):
-        each.low, each.high = its_low, its_high
+    of_both = zip(listed(old.means), listed(old.errors), listed(new.errors), strict=True)
+    for each, its_low, its_high, both in zip(
+        drafts, listed(low), listed(high), of_both, strict=True
+    ):
+        each.low, each.high, each.of_both = its_low, its_high, both
         if each.spread.table is not None:
             each.p_value, each.test = mcnemar_p(*each.spread.table[1:3]), "mcnemar"
     return drafts
@@ -116,11 +113,16 @@ def _of_both(summed: Summed, pair: Pair, bounds: Floats) -> list[_Values]:
 
 
 def _spreads(
-    deltas: Summaries, old: _Values, new: _Values, bounds: Floats, chosen: StatisticsSection
+    deltas: Summaries,
+    old: _Values,
+    new: _Values,
+    bounds: Floats,
+    signs: tuple[list[int], list[int]],
+    chosen: StatisticsSection,
 ) -> list[Spread]:
-    """What errors stand on; tables where values are 0 or 1, and so few differ that t tests lean."""
-    n = deltas.counts
-    has_table = old.are_shares & new.are_shares & (n >= 2) & (deltas.squares < FEWEST_DIFFERING)
+    """What errors stand on; tables where values are 0 or 1 and no other test is asked for."""
+    n, is_plain = deltas.counts, chosen.test != "auto" or not chosen.skewness
+    has_table = old.are_shares & new.are_shares & (n >= 2) & (chosen.test != "t")
     gained = (deltas.squares + deltas.wholes) // 2
     lost, both = deltas.squares - gained, new.wholes - gained
     tables: Tables = [None] * n.size
@@ -128,15 +130,36 @@ def _spreads(
         of_all = (both, gained, lost, n - both - gained - lost)
         tables[place] = tuple(int(each.ravel()[place]) for each in of_all)  # type: ignore[assignment]
     widest = (bounds[:, 1] - bounds[:, 0]).tolist() * n.shape[0]
-    rest = [chosen.skewness] * n.size
+    columns = zip(
+        n.ravel().tolist(),
+        deltas.skewnesses.ravel().tolist(),
+        widest,
+        tables,
+        *signs,
+        strict=True,
+    )
+    is_mended = chosen.skewness
     return [
-        Spread(count, count - 1.0, skewness, of_all, table, False, is_mended)
-        for count, skewness, of_all, table, is_mended in zip(
-            n.ravel().tolist(),
-            deltas.skewnesses.ravel().tolist(),
-            widest,
-            tables,
-            rest,
-            strict=True,
+        Spread(
+            count,
+            count - 1.0,
+            skewness,
+            most,
+            table,
+            is_mended=is_mended,
+            n_below=below,
+            n_above=above,
+            is_plain=is_plain,
         )
+        for count, skewness, most, table, below, above in columns
     ]
+
+
+def _signs(
+    outcomes: npt.NDArray[np.int64], requests: Sequence[Request]
+) -> tuple[list[int], list[int]]:
+    """Users whose difference is below 0, and above 0, segment by segment."""
+    rises = np.array([bool(each.metric.higher_is_better) for each in requests])
+    wins, losses = outcomes[..., WINS], outcomes[..., LOSSES]
+    below, above = np.where(rises, losses, wins), np.where(rises, wins, losses)
+    return below.ravel().tolist(), above.ravel().tolist()

@@ -39,7 +39,7 @@ def with_verdicts(
     better = {request.label: request.metric.higher_is_better for request in requests}
     if chosen.margin is not None:
         correction = "holm" if chosen.correction == "tukey" else chosen.correction
-        for family in families_of(drafts, chosen, primary):
+        for family in families_of(drafts, chosen, primary).values():
             _judge_margin(family, chosen.margin, chosen.level, correction, better)
     for each in drafts:
         each.verdict = _verdict(each, better[each.metric], 1.0 - chosen.level)
@@ -75,20 +75,24 @@ def _margin_tests(each: Draft, margin: float, higher_is_better: bool | None) -> 
     """p-values of "they differ by the margin" and of "it is worse by it"; NaN without one."""
     delta, std_error, spread = each.delta, each.std_error, each.spread
     shape = {"skewness": spread.margin_skewness, "df": spread.df}
-    exact = (0.0, 0.0)
+    least = [
+        spread.p_unseen(margin + sign * delta, delta, std_error, is_above=sign > 0.0)
+        for sign in (1.0, -1.0)
+    ]
     if spread.table is not None and not spread.is_weighted:
-        above, below = margin_p_values(*spread.table, margin=margin)
-        not_worse = math.nan if higher_is_better is None else above if higher_is_better else below
-        exact = max(above, below), not_worse
-        if spread.is_exact:
-            return exact
+        exact = margin_p_values(*spread.table, margin=margin)
+        least = [*map(max, least, exact)]
+    above, below = least
+    not_worse = math.nan if higher_is_better is None else above if higher_is_better else below
+    if spread.is_exact:
+        return max(above, below), not_worse
     same = equivalence_test(delta, std_error, spread.n, margin=margin, **shape).p_value
     if higher_is_better is None:
-        return max(same, exact[0]), math.nan
+        return max(same, above, below), math.nan
     test = non_inferiority_test(
         delta, std_error, spread.n, margin=margin, higher_is_better=higher_is_better, **shape
     )
-    return max(same, exact[0]), max(test.p_value, exact[1])
+    return max(same, above, below), max(test.p_value, not_worse)
 
 
 def _verdict(each: Draft, higher_is_better: bool | None, error: float) -> str:

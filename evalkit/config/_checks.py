@@ -330,7 +330,7 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
     baseline = section.get("baseline")
     if isinstance(baseline, str) and known and baseline not in (*known, SELECTED):
         _add_unknown_model(("statistics", "baseline"), baseline, known, problems)
-    is_plain = section.get("test", "t") == "t" and section.get("pairs") == "all"
+    is_plain = section.get("test", "auto") in ("auto", "t") and section.get("pairs") == "all"
     if section.get("correction") == "tukey" and not is_plain:
         problems.add(
             ("statistics", "correction"),

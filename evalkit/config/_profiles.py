@@ -25,8 +25,6 @@ from evalkit.metrics import (
 )
 from evalkit.profiles import DEFAULT, Profile, find_profile, speaking_of
 
-__all__ = ["Followed", "follow_profile", "policies_of", "requests_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Followed:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import is_not
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr, TypeAdapter
 
 from evalkit.config._doors import Door, spell_policy
 from evalkit.config._engine import EngineSection
@@ -20,10 +20,13 @@ from evalkit.config._profiles import combined_of, requests_of
 from evalkit.config._selection import SelectionSection
 from evalkit.config._split import SplitSection
 from evalkit.config._tables import (
+    _FILES,
     _FORMAT,
     _HEADER,
     _TABLE,
+    _VERIFY,
     _WHERE,
+    AsTheyAre,
     ItemsTable,
     LabelsTable,
     LogTable,
@@ -57,6 +60,7 @@ class Segmentation(Record):
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
+    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
     user: Texts | None = key(
         None, "User column of the table, or columns; default: as in the truth, or guessed."
@@ -112,7 +116,7 @@ class StatisticsSection(Record):
     )
     metrics: Names = key((), "Metrics to bootstrap or to test by ranks; default: all.")
     skewness: bool = key(
-        True, "Mend tests against a margin, and differences on clusters, for skewness."
+        True, 'Mend tests for skewness, those of test = "t" against a margin and on clusters.'
     )
     replicates: int = key(1000, "Resamples of bootstrap and permutation.", ge=100, le=100_000)
     seed: int = key(1, "Of everything that is drawn.", ge=0, le=2**63 - 1)
@@ -123,8 +127,10 @@ class StatisticsSection(Record):
     pairs: Literal["baseline", "all"] = key(
         "baseline", "Compare with the baseline, or every two models."
     )
-    test: Literal["t", "wilcoxon", "permutation", "bootstrap"] = key(
-        "t", "Test of no difference, paired by user."
+    test: Literal["auto", "t", "wilcoxon", "permutation", "bootstrap"] = key(
+        "auto",
+        "Test of no difference, paired by user. auto: McNemar's mid-p of 0 and 1, otherwise Hall's "
+        "t, no surer than users not seen allow; t: Student's.",
     )
     correction: Literal["holm", "bonferroni", "bh", "tukey", "none"] = key(
         "holm", "For many comparisons; bh: Benjamini-Hochberg."
@@ -215,6 +221,8 @@ Count = Literal[
     "users_without_ranking",
     "users_without_truth",
     "duplicates",
+    "effective-sample-size",
+    "weight-mean",
 ]
 Bound = Annotated[float, Field(allow_inf_nan=False)]
 Allowance = Annotated[float, Field(allow_inf_nan=False, ge=0)]
@@ -288,11 +296,7 @@ class SplitConfig(Record):
         (), "What must hold of its leakage."
     )
     storage: dict[str, str] = Field(default_factory=dict, description="Options of object stores.")
-    verify_pages: bool | None = key(
-        None,
-        "false: checksums of pages of local Parquet files are not verified.",
-        exclude_if=is_none,
-    )
+    verify_pages: bool | None = key(None, _VERIFY, exclude_if=is_none)
 
     _places: Places = PrivateAttr(default_factory=Places)
     _door: Door = PrivateAttr(default="file")
@@ -382,11 +386,7 @@ class Config(Record):
         description="Options of object stores, as aws_region; secrets as ${NAME} of the "
         "environment.",
     )
-    verify_pages: bool | None = key(
-        None,
-        "false: checksums of pages of local Parquet files are not verified.",
-        exclude_if=is_none,
-    )
+    verify_pages: bool | None = key(None, _VERIFY, exclude_if=is_none)
     split: SplitSection | None = key(
         None, "How a log is cut into train, validation and test.", exclude_if=is_none
     )
@@ -513,7 +513,10 @@ class Config(Record):
             ValueError: there is no such config.
         """
         join_kinds(cls)
-        config = cls.model_validate(state.asked)
+        asked = dict(state.asked)
+        variables = asked.pop("variables", {})  # they have filled their places
+        config = cls.model_validate(asked)
+        config._variables.update(TypeAdapter(dict[str, str]).validate_python(variables))
         config._places, config._followed = state.places, state.profile
         config._overridden = state.overridden
         by_hand = {name: getattr(config.policies, name) for name in state.by_hand}

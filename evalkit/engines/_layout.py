@@ -13,7 +13,7 @@ from evalkit.planning.tables import Given, Tables, plan_ids_of
 from evalkit.planning.work import Opened
 from evalkit.rankings.kind import inputs_of
 from evalkit.report import Input
-from evalkit.rows.run import RowTables, group_by
+from evalkit.rows.open import RowTables, group_by
 from evalkit.segments import SegmentTable
 from evalkit.sources import Named, Table
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from evalkit.config import Config
 from evalkit.engines._layout import Read
 from evalkit.errors import EvalkitError, RequestError, raise_all
+from evalkit.kinds import kind_named
 from evalkit.planning.tables import Tables
 from evalkit.planning.work import Known, Work
 from evalkit.rankings.kind import RankingTask
@@ -85,6 +86,8 @@ def _of_request(config: Config, work: Work) -> Iterator[tuple[str, str]]:
         yield "master and remote are both named", config.at("engine", "remote")
     if work.memory_limit is not None:
         yield "a limit of memory is held", "--memory-limit"
+    if not kind_named(config.kind).on_spark:
+        yield f"{config.kind} are measured", config.at(config.kind)
     if config.kind == "rankings":
         yield from _of_rankings(config)
 

@@ -87,7 +87,7 @@ def run_on_spark(config: Config, work: Work) -> Report:
         read = read_of(opened)
         check_splits(read.logs, read.config)
         check_tables(read)
-        refuse_unheld(read)
+        refuse_unheld(read, keeps_users=bool(work.keep_users))
         session = session or stack.enter_context(_session(config.engine, given))
         left, files = _left(session, opened, read, replace(work, given=given))
     work = replace(work, given=Given(), opened=None)
@@ -299,7 +299,8 @@ def _folder(session: Any, read: Read, work: Work) -> Path | None:
     Raises:
         RequestError: executors do not see the files that this process sees [not-on-spark].
     """
-    folder = work.per_user_folder if read.config.kind == "rankings" else None
+    leaves_rows = kind_named(read.config.kind).leaves_rows(read.config, bool(work.keep_users))
+    folder = None if leaves_rows else work.per_user_folder
     folder = None if folder is None else folder.absolute()
     if is_here(session):
         return folder
@@ -386,12 +387,13 @@ def _measured(rows: Any, task: Task, read: Read, n_partitions: int) -> list[Take
     from pyspark.sql.functions import lit, pmod
 
     found = rows.mapInArrow(partial(measure_rows, pickle.dumps(task)), ROW)
-    if n_partitions > MOST_COLLECTED and task.config.kind == "rankings":
+    leaves_rows = kind_named(task.config.kind).leaves_rows(task.config, bool(task.keep_users))
+    if n_partitions > MOST_COLLECTED and not leaves_rows:
         few = isqrt(n_partitions)
         found = found.repartition(few, pmod("part", lit(few))).mapInArrow(
             partial(merge_rows, task.config.kind), ROW
         )
-    collected = take(found, read)
+    collected = take(found, read, keeps_users=bool(task.keep_users))
     open_errors(row.partial for row in collected if row.is_error).tell()
     for part, counts in zip(
         read.parts, zip(*(row.n_rows for row in collected), strict=True), strict=True

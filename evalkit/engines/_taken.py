@@ -4,13 +4,14 @@ from typing import Any, NamedTuple
 
 from evalkit.engines._layout import Read
 from evalkit.errors import RequestError
+from evalkit.kinds import kind_named
 from evalkit.planning.machine import default_limit
 
 BYTES_OF_ROW, BYTES_OF_TEXT_ROW = 48, 96  # in the driver, while rows are put in order
 UNPACKED = 5  # times what a partial of rows takes on its way, at most
 
 
-def refuse_unheld(read: Read) -> None:
+def refuse_unheld(read: Read, *, keeps_users: bool) -> None:
     """Refuse ratings or labels whose files have more rows than the driver holds.
 
     Tables of which only some rows are read are looked at as their rows come.
@@ -18,7 +19,7 @@ def refuse_unheld(read: Read) -> None:
     Raises:
         RequestError: they are too many [not-on-spark].
     """
-    if read.config.kind == "rankings":
+    if not kind_named(read.config.kind).leaves_rows(read.config, keeps_users):
         return
     hints = [each.n_rows_hint() or 0 for each in read.logs if each.has_all_rows]
     bytes_of_row = BYTES_OF_TEXT_ROW if read.users.hashed else BYTES_OF_ROW
@@ -35,14 +36,14 @@ class Taken(NamedTuple):
     partial: bytes
 
 
-def take(found: Any, read: Read) -> list[Taken]:
+def take(found: Any, read: Read, *, keeps_users: bool) -> list[Taken]:
     """What executors made of their partitions.
 
     Raises:
         RequestError: rows of ratings or labels are more than the driver holds [not-on-spark].
     """
     table = found.toArrow()  # other ways would pickle them, in ten times their size
-    if read.config.kind != "rankings":
+    if kind_named(read.config.kind).leaves_rows(read.config, keeps_users):
         _refuse(UNPACKED * table.nbytes, f"the rows of {read.logs[0].role}", read)
     return [Taken(**row) for row in table.to_pylist()]
 

@@ -20,24 +20,3 @@ from evalkit.exact._steps import StepSums
 from evalkit.exact._summaries import Summaries, summarize
 from evalkit.exact._sums import CellRows, ExactSum, ExactSums, Paired
 from evalkit.exact._weighted import add_weighted
-
-__all__ = [
-    "LIMB_BITS",
-    "LOSSES",
-    "N_LIMBS",
-    "N_POWERS",
-    "N_WAITING",
-    "SCALE_BITS",
-    "SUM_LIMBS",
-    "TIES",
-    "WINS",
-    "CellRows",
-    "ExactSum",
-    "ExactSums",
-    "Paired",
-    "StepSums",
-    "Summaries",
-    "add_shifted",
-    "add_weighted",
-    "summarize",
-]

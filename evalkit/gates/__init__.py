@@ -2,5 +2,3 @@
 
 from evalkit.gates._baseline import Baselines, find_baselines, needs_values, with_values
 from evalkit.gates._judge import judge
-
-__all__ = ["Baselines", "find_baselines", "judge", "needs_values", "with_values"]

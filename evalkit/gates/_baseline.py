@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evalkit.config import Config, GateRule
 from evalkit.errors import DataError, EvalkitError, raise_all
-from evalkit.history import find_run, is_by_time
+from evalkit.history import LAST_PASSED, find_run, is_by_time
 from evalkit.metrics import has_user_values, is_made_of_users
 from evalkit.report import Report
 from evalkit.runs import load_run, set_aside
@@ -41,7 +41,10 @@ class Baselines:
     def lack(self, reference: str) -> str:
         """That there is no report of a run, and why."""
         is_there = self.paths[reference] is not None
-        return f"there is no {'whole ' * is_there}run {reference!r}{'' if is_there else ' yet'}"
+        lack = f"there is no {'whole ' * is_there}run {reference!r}{'' if is_there else ' yet'}"
+        if reference == LAST_PASSED and not is_there:
+            lack += " (this run will be it, unless a gate fails for another reason)"
+        return lack
 
 
 def _load(path: Path, metrics: frozenset[str]) -> Report | None:
@@ -77,6 +80,8 @@ def find_baselines(
     problems: list[EvalkitError] = []
     for reference in dict.fromkeys(rule.baseline for rule in rules):
         if reference is None or (reference in models and not is_by_time(reference)):
+            continue
+        if reference.startswith("("):  # (logging): what a report says beside its models
             continue
         try:
             paths[reference] = find_run(

@@ -1,6 +1,7 @@
 """Past runs: found by name, listed, tagged, compared user by user, explained, pruned."""
 
 from evalkit.history._find import (
+    LAST_PASSED,
     find_named,
     find_run,
     is_by_time,
@@ -15,24 +16,3 @@ from evalkit.history._prune import prune
 from evalkit.history._selected import name_selected
 from evalkit.history._trends import read_trends
 from evalkit.history._truths import differences_of_measure
-
-__all__ = [
-    "INDEX",
-    "TABLES",
-    "Rows",
-    "differences_of_measure",
-    "find_named",
-    "find_run",
-    "is_by_time",
-    "load_named",
-    "load_together",
-    "name_selected",
-    "open_index",
-    "prune",
-    "query",
-    "read_tags",
-    "read_trends",
-    "refresh",
-    "tag_run",
-    "untag",
-]

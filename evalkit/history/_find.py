@@ -38,7 +38,7 @@ def find_run(
     Args:
         folder: of runs.
         reference: `last`, `last~1` (the one before), `last-passed` (the last whose gates
-            passed), a tag, the id of a run, or a path.
+            passed, or lacked nothing but a run to compare with), a tag, the id of a run, or a path.
         name: of the job whose runs `last` counts; that of the latest run when None.
         before: the id of a run; `last` counts those that began before it.
         elsewhere: whether a path may lead out of the folder; not where a run says so.
@@ -55,7 +55,7 @@ def find_run(
                 continue
             if before is not None and path.name >= before:
                 continue
-            is_wanted = bool(last) or manifest.is_fine
+            is_wanted = bool(last) or manifest.may_be_compared_with
             if name is not None and not is_wanted:
                 continue
             if fetch is not None:

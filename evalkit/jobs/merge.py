@@ -11,7 +11,7 @@ from evalkit.config import Config, OutputSection, speaking
 from evalkit.errors import DataError, RequestError
 from evalkit.history.looks import look_by_files, measure_as_look
 from evalkit.jobs.job import Job, run_in_store
-from evalkit.partials import PartialFiles, definitions_of, open_partials
+from evalkit.partials import PartialFiles, definitions_of, fitting, open_partials
 from evalkit.report import Report
 from evalkit.street import conclude_partials
 
@@ -45,7 +45,8 @@ def open_for_merge(
         metrics = config.metrics.model_copy(update={"files": tuple(metric_files)})
         config = config.model_copy(update={"metrics": metrics})
         partials = replace(partials, header=replace(partials.header, config=config))
-    here = definitions_of(config.requests)
+    with fitting(partials):
+        here = definitions_of(config.requests)
     if here != partials.header.definitions:
         others = [each.label for each in partials.header.definitions if each not in here]
         raise DataError(

@@ -10,5 +10,3 @@
 """
 
 from .decorator import Kernel, Table, cache_directory, intrinsic, kernel, loading, share_cache
-
-__all__ = ["Kernel", "Table", "cache_directory", "intrinsic", "kernel", "loading", "share_cache"]

@@ -6,6 +6,7 @@ with a checksum of the rest. A cache that is corrupt, unwritable or that others 
 costs time, never a wrong number, never a crash, and never runs their code (`private.py`).
 """
 
+import errno
 import os
 import re
 import sys
@@ -20,6 +21,8 @@ from .private import PRIVATE, Distrust, let_all_read, open_folder, read_file, wr
 MARK = re.compile(b"@kernel|@intrinsic")
 WITHOUT_EFFECT_ON_CODE = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
 N_BYTES = 32  # of a checksum
+_NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
+_WAY_OUT = "set NUMBA_CACHE_DIR to a folder that this user can write"
 
 
 class Cache:
@@ -31,6 +34,7 @@ class Cache:
     def __init__(self) -> None:
         self._path: Path | None = None
         self._handle: int | None = None
+        self._spare: int | None = None  # in TMPDIR, where the folder cannot be written
         self._is_told = False
         self._is_shared = False
 
@@ -43,27 +47,38 @@ class Cache:
     def load(self, name: str) -> bytes | None:
         """What was kept under this name; None where that is nothing, not whole or not ours."""
         self._open()
-        if self._handle is None:
-            return None
-        try:
-            kept = read_file(self._handle, name)
-        except OSError:
-            return None
-        if kept is None:
-            return None
-        checksum, content = kept[:N_BYTES], kept[N_BYTES:]
-        return content if checksum == _checksum(content) else None
+        for handle in (self._handle, self._spare):
+            if handle is None:
+                continue
+            try:
+                kept = read_file(handle, name)
+            except OSError:
+                continue
+            if kept is not None and kept[:N_BYTES] == _checksum(kept[N_BYTES:]):
+                return kept[N_BYTES:]
+        return None
 
     def keep(self, name: str, content: bytes) -> None:
         """Keep something under this name, for other processes too."""
         self._open()
         if self._handle is None or self._is_told:
             return
+        kept = _checksum(content) + content
         try:
-            mode = 0o644 if self._is_for_all else 0o600
-            write_file(self._handle, name, _checksum(content) + content, mode=mode)
+            if self._spare is None:
+                mode = 0o644 if self._is_for_all else 0o600
+                write_file(self._handle, name, kept, mode=mode)
+                return
         except OSError as error:
-            self._tell(f"{self._path}: {error.strerror or error}")
+            why = f"{self._path}: {error.strerror or error}"
+            if not (error.errno in _NOT_WRITABLE and self._open_spare(why)):
+                self._tell(why)
+                return
+        try:
+            if self._spare is not None:
+                write_file(self._spare, name, kept, mode=0o600)
+        except OSError as error:
+            self._tell(f"{_spare_folder()}: {error.strerror or error}")
 
     def share(self) -> None:
         """Let all users read what root keeps, as in an image build."""
@@ -91,13 +106,39 @@ class Cache:
         except Distrust as error:
             self._tell(str(error))
         except (OSError, RuntimeError) as error:
-            self._tell(f"{error}; set NUMBA_CACHE_DIR to a folder that this user can write")
+            # a file in the place of a folder is somebody's mistake, and told as one
+            if not isinstance(error, NotADirectoryError) and self._open_spare(str(error)):
+                self._handle, self._path = self._spare, Path(_spare_folder(), _key())
+            else:
+                self._tell(f"{error}; {_WAY_OUT}")
+
+    def _open_spare(self, why: str) -> bool:
+        """Whether kernels are kept in a private folder of TMPDIR; told when that is made."""
+        if os.environ.get("NUMBA_CACHE_DIR"):
+            return False  # whoever named a folder is told that it does not serve
+        path = os.path.join(_spare_folder(), _key())
+        is_new = not os.path.isdir(path)
+        try:
+            self._spare = open_folder(path, mode=PRIVATE)
+        except (OSError, Distrust):
+            return False
+        if is_new:
+            _warn(f"kernels are kept in {path}: {why}; {_WAY_OUT}, and run evalkit warm once")
+        return True
 
     def _tell(self, why: str) -> None:
-        sys.stderr.write(
-            clean(f"warning[no-kernel-cache]: kernels are compiled anew: {why}") + "\n"
-        )
+        _warn(f"kernels are compiled anew: {why}")
         self._is_told = True
+
+
+def _warn(message: str) -> None:
+    sys.stderr.write(clean(f"warning[no-kernel-cache]: {message}") + "\n")
+
+
+def _spare_folder() -> str:
+    """A folder of this user alone, in the folder of temporary files."""
+    folder = os.path.abspath(os.environ.get("TMPDIR") or "/tmp")  # noqa: S108
+    return os.path.join(folder, f"evalkit-{os.geteuid()}")
 
 
 def _checksum(content: bytes) -> bytes:

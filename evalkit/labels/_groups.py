@@ -12,10 +12,9 @@ from evalkit.kernels.threads import ordered_map
 from evalkit.labels._bands import Ruler, Spread
 from evalkit.labels._kernels import add_up_called, add_up_influence, add_up_losses, add_up_weights
 from evalkit.labels._placements import Placements, is_area
+from evalkit.labels.merge import LabelSums
 from evalkit.metrics import POSITIVES, PREDICTED, ROWS, Request, Smooth, Term, weighting
-from evalkit.rows.means import WeightedMean
-from evalkit.rows.numbers import KeptParts
-from evalkit.rows.spread import Floats, TermSums
+from evalkit.rows.spread import Floats
 from evalkit.rows.store import (
     Column,
     Numbered,
@@ -26,6 +25,7 @@ from evalkit.rows.store import (
     values_of,
 )
 from evalkit.rows.tally import Grouping
+from evalkit.rows.units import UnitSums
 
 PIECES = 128  # into which parts are divided among threads; what these give is merged
 
@@ -98,10 +98,6 @@ class GroupRows:
             self.sums.update(self._add_up(term))
         return self.sums[term]
 
-    def columns(self, found: Sequence[Floats]) -> Floats:
-        """float64[n_groups, n_columns]."""
-        return np.stack(found, axis=1) if found else np.empty((self.n_groups, 0))
-
     def _add_up(self, term: Term) -> dict[Term, Floats]:
         if term in (ROWS, POSITIVES, PREDICTED):
             found = [np.empty(self.n_groups) for _ in range(3)]
@@ -127,36 +123,6 @@ class GroupRows:
         return dict(zip(places.terms, columns, strict=False))
 
 
-@dataclass(slots=True)
-class GroupResults:
-    """Means over the groups of one kind, one a request, and how many groups there are.
-
-    Args:
-        means: one a request over these groups.
-        spread: what standard errors of numbers over all rows are made of.
-        bands: what the bands of curves are made of; None where nobody asks.
-        kept: values of these groups, where somebody needs them.
-    """
-
-    means: list[WeightedMean]
-    spread: TermSums
-    kept: KeptParts = field(default_factory=KeptParts)
-    n_groups: int = 0
-    most_rows: int = 0
-    bands: Spread | None = None
-
-    def merge(self, other: "GroupResults") -> None:
-        """Take over the results of other groups."""
-        for one, more in zip(self.means, other.means, strict=True):
-            one.merge(more)
-        self.spread.merge(other.spread)
-        self.kept.merge(other.kept)
-        self.n_groups += other.n_groups
-        self.most_rows = max(self.most_rows, other.most_rows)
-        if self.bands is not None and other.bands is not None:
-            self.bands.merge(other.bands)
-
-
 def _sort(
     groups: Numbered, columns: Sequence[Column]
 ) -> tuple[npt.NDArray[np.int64], Column, Floats, Column, Floats]:
@@ -178,7 +144,7 @@ def measure_groups(
     keep: bool = False,
     ruler: Ruler | None = None,
     threads: int,
-) -> GroupResults:
+) -> LabelSums:
     """Means over groups, and sums for the standard errors of numbers over all rows.
 
     Args:
@@ -193,43 +159,33 @@ def measure_groups(
     weighted = "weight" in store.dtypes
     names = ["score", "label", *(["weight"] if weighted else [])]
 
-    def work(parts: range) -> GroupResults:
+    def work(parts: range) -> LabelSums:
         bands = None if ruler is None else Spread.of_nothing(ruler)
-        means = [WeightedMean() for _ in requests]
-        results = GroupResults(means, TermSums(smooth), bands=bands)
+        results = LabelSums(UnitSums.of(requests, smooth), bands)
         for part in parts:
             add(part, results)
         return results
 
-    def add(part: int, results: GroupResults) -> None:
+    def add(part: int, results: LabelSums) -> None:
         keys = store.part(part, [grouping.key])[0]
         checks = store.part(part, [grouping.check])[0] if grouping.check is not None else None
         groups = number_groups(keys, checks)
         if groups is None:
             raise KeyCollisionError
-        results.n_groups += groups.n_groups
-        if not keys.size:
-            return
-        if not requests and not smooth and not keep and ruler is None:
-            most = int(np.bincount(groups.numbers).max())
-            results.most_rows = max(results.most_rows, most)
+        units = results.units
+        most_rows = int(np.bincount(groups.numbers).max()) if keys.size else 0
+        units.count(groups.n_groups, most_rows)
+        if not keys.size or not (requests or smooth or keep or ruler is not None):
             return
         starts, keys, scores, labels, weights = _sort(groups, store.part(part, names))
-        results.most_rows = max(results.most_rows, int(np.diff(starts).max()))
         rows = GroupRows(starts, keys, scores, labels, weights, placements)
         if results.bands is not None:
             results.bands.add(starts, keys, labels, weights)
-        for request, mean in zip(requests, results.means, strict=True):
-            mean.add(rows.measure(request), rows.weigh(weighting(request)))
-        terms = rows.columns([rows.term(term) for term in results.spread.terms])
-        results.spread.add(terms)
-        if keep:
-            results.kept.add(
-                groups.keys,
-                rows.columns([rows.measure(request) for request in requests]),
-                rows.columns([rows.weigh(weighting(request)) for request in requests]),
-                terms,
-            )
+        values = [rows.measure(request) for request in requests]
+        weighed = [rows.weigh(weighting(request)) for request in requests]
+        found = [rows.term(term) for term in units.spread.terms]
+        terms = np.stack(found, axis=1) if found else np.empty((groups.n_groups, 0))
+        units.add(groups.keys, values, weighed, terms, keep=keep)
 
     some = -(-store.n_parts // PIECES)
     pieces = [

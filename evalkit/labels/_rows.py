@@ -11,7 +11,7 @@ from evalkit.config import Policies
 from evalkit.errors import CountedError, RequestError
 from evalkit.ids import as_array
 from evalkit.labels._parts import Leading
-from evalkit.rows.run import float_column
+from evalkit.rows.open import float_column
 from evalkit.rows.store import order_keys
 from evalkit.rows.tally import Rows
 from evalkit.sources import Table

@@ -3,12 +3,3 @@
 from evalkit.lists._beside import ListWork, Measure, depth_of, n_sums_of
 from evalkit.lists._collect import ListCollector
 from evalkit.lists._facts import ItemFacts
-
-__all__ = [
-    "ItemFacts",
-    "ListCollector",
-    "ListWork",
-    "Measure",
-    "depth_of",
-    "n_sums_of",
-]

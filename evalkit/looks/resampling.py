@@ -33,7 +33,7 @@ MOST_BYTES = 4 << 30  # of what a thread draws
 def resamples(chosen: StatisticsSection) -> bool:
     """Whether anything asks for a second pass over the users' values."""
     compares = chosen.baseline is not None or chosen.pairs == "all"
-    return chosen.method == "bootstrap" or (compares and chosen.test != "t")
+    return chosen.method == "bootstrap" or (compares and chosen.test not in ("auto", "t"))
 
 
 @dataclass(slots=True)

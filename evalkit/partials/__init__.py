@@ -9,17 +9,3 @@ from evalkit.partials._header import (
     missing_warning,
 )
 from evalkit.partials._partial import Partial, PartialFiles, Sums, fitting, open_partials
-
-__all__ = [
-    "MOST_SHARES",
-    "Header",
-    "Partial",
-    "PartialFiles",
-    "Sums",
-    "codec_of",
-    "definitions_of",
-    "fitting",
-    "is_partial",
-    "missing_warning",
-    "open_partials",
-]

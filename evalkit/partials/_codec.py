@@ -29,10 +29,15 @@ Blocks: TypeAlias = list[memoryview]
 
 
 class BlockReader:
-    """Takes arrays off a buffer in the order in which they were written."""
+    """Takes arrays off a source in the order in which they were written.
 
-    def __init__(self, buffer: bytearray) -> None:
-        self._buffer, self._place = memoryview(buffer), 0
+    Args:
+        n_bytes: of all arrays together.
+        source: gives the next so many bytes, of which no more than those are made.
+    """
+
+    def __init__(self, n_bytes: int = 0, source: Callable[[int], bytearray] = bytearray) -> None:
+        self._n_left, self._source = n_bytes, source
 
     def take(self, n_bytes: int) -> memoryview:
         """The next so many bytes.
@@ -40,15 +45,15 @@ class BlockReader:
         Raises:
             ValueError: there are not so many.
         """
-        first, last = self._place, self._place + n_bytes
-        if last > len(self._buffer):
+        n_padded = n_bytes + -n_bytes % ALIGNED
+        if n_padded > self._n_left:
             raise ValueError(f"{n_bytes:,} bytes of an array are not there")
-        self._place = last + -last % ALIGNED
-        return self._buffer[first:last]
+        self._n_left -= n_padded
+        return memoryview(self._source(n_padded))[:n_bytes]
 
     def close(self) -> None:
         """Raise ValueError unless every byte was taken."""
-        if self._place != len(self._buffer):
+        if self._n_left:
             raise ValueError("there are more bytes than arrays")
 
 

@@ -34,6 +34,7 @@ PIECE = 1 << 20
 SAMPLE = 1 << 14  # bytes of a piece that tell whether it is worth while to compress it
 PACKED = 1 << 31  # marks the length of a compressed piece
 MOST_PACKING = 1032  # zlib packs no more bytes into one
+MOST_TREE, MOST_PACKING_OF_TREES = 64 << 20, 32  # bytes of JSON, and more for each packed one
 N_DIGEST = hashlib.sha256().digest_size
 
 
@@ -113,23 +114,17 @@ class _File:
         self._digest.update(found)
         return found
 
-    def take_part(self) -> bytearray:
+    def open_part(self) -> "_Part":
         (n_bytes,) = struct.unpack("<Q", self.take(8))
         if n_bytes > self.n_left * MOST_PACKING:
             raise ValueError(f"it claims to hold {n_bytes:,} bytes")
-        part = bytearray()
-        while len(part) < n_bytes:
-            (length,) = struct.unpack("<I", self.take(4))
-            piece = self.take(length & ~PACKED)
-            if length & PACKED:
-                opened = zlib.decompressobj()
-                piece = opened.decompress(piece, PIECE + 1)
-                if not opened.eof or opened.unused_data:
-                    raise ValueError("a piece is not packed whole")
-            if len(piece) != min(PIECE, n_bytes - len(part)):
-                raise ValueError("a piece has another length")
-            part += piece
-        return part
+        return _Part(self, n_bytes)
+
+    def take_tree(self) -> bytearray:
+        part = self.open_part()
+        if part.n_left > MOST_TREE + MOST_PACKING_OF_TREES * self.n_left:
+            raise ValueError(f"it claims to hold {part.n_left:,} bytes of JSON")
+        return part.take(part.n_left)
 
     def close(self) -> bytes:
         """The checksum of all bytes, once they are the bytes that were written."""
@@ -138,6 +133,37 @@ class _File:
         if self._file.read(N_DIGEST + 1) != self._digest.digest():
             raise ValueError("its checksum is another one")
         return self._digest.digest()
+
+
+class _Part:
+    """A part of a file, unpacked piece by piece as its bytes are asked for."""
+
+    def __init__(self, file: _File, n_bytes: int) -> None:
+        self._file, self.n_left = file, n_bytes
+        self._waiting = b""
+
+    def take(self, n_bytes: int) -> bytearray:
+        found = bytearray(self._waiting[:n_bytes])
+        self._waiting = self._waiting[n_bytes:]
+        while len(found) < n_bytes:
+            piece = self._next_piece()
+            n_missing = n_bytes - len(found)
+            found += piece[:n_missing]
+            self._waiting = piece[n_missing:]
+        return found
+
+    def _next_piece(self) -> bytes:
+        (length,) = struct.unpack("<I", self._file.take(4))
+        piece = self._file.take(length & ~PACKED)
+        if length & PACKED:
+            opened = zlib.decompressobj()
+            piece = opened.decompress(piece, PIECE + 1)
+            if not opened.eof or opened.unused_data:
+                raise ValueError("a piece is not packed whole")
+        if not piece or len(piece) != min(PIECE, self.n_left):
+            raise ValueError("a piece has another length")
+        self.n_left -= len(piece)
+        return piece
 
 
 @contextmanager
@@ -214,9 +240,9 @@ def read_header(path: Path, kind: type[Value]) -> tuple[Value, bytes]:
         DataError: as `read_body`, without [changed].
     """
     with _opened(path) as file:
-        tree = file.take_part()
+        tree = file.take_tree()
         digest = file.close()
-        header: Value = _decoded(kind, tree, bytearray())
+        header: Value = _decoded(kind, tree, BlockReader())
         return header, digest
 
 
@@ -229,18 +255,17 @@ def read_body(path: Path, kind: type[Value], digest: bytes) -> Value:
         DataError: as `_opened`; it is no longer the same file [damaged-partial].
     """
     with _opened(path) as file:
-        file.take_part()
-        tree, arrays = file.take_part(), file.take_part()
+        file.take_tree()
+        tree, arrays = file.take_tree(), file.open_part()
+        body: Value = _decoded(kind, tree, BlockReader(arrays.n_left, arrays.take))
         if file.n_left:
             raise ValueError("there are bytes behind its parts")
         if file.close() != digest:
             raise ValueError("it changed while it was read")
-        body: Value = _decoded(kind, tree, arrays)
         return body
 
 
-def _decoded(kind: Any, tree: bytearray, arrays: bytearray) -> Any:
-    reader = BlockReader(arrays)
+def _decoded(kind: Any, tree: bytearray, reader: BlockReader) -> Any:
     found = codec_of(kind).decode(load_json(bytes(tree)), reader)
     reader.close()
     return found

@@ -101,7 +101,7 @@ class PartialFiles:
 
 @contextmanager
 def fitting(partials: PartialFiles | Partial[Any]) -> Iterator[None]:
-    """Here sums are put together, which a file may hold though nothing measured them.
+    """Here headers are read and sums put together, which a file may hold and nothing measured.
 
     Raises:
         DataError: those of files do not fit together [damaged-partial].
@@ -112,7 +112,7 @@ def fitting(partials: PartialFiles | Partial[Any]) -> Iterator[None]:
         if isinstance(partials, Partial):
             raise
         raise DataError(
-            f"the sums of partials do not fit together: {type(error).__name__}: {error}",
+            f"what partials say does not fit together: {type(error).__name__}: {error}",
             code="damaged-partial",
             at=", ".join(map(str, [*partials.digests][:MOST_NAMED])),
             hint="write them again: evalkit partial CONFIG --share I/N --out FILE",

@@ -9,6 +9,7 @@ from typing import TypeVar
 from evalkit.config import Config, Key, spell
 from evalkit.credentials import storing
 from evalkit.errors import DataError, EvalkitError, raise_all
+from evalkit.metrics import KINDS, declared
 from evalkit.report import TruthCounts
 from evalkit.sources import (
     HELD_OUT,
@@ -136,8 +137,8 @@ def _keyed(tables: Sequence[Table], config: Config) -> Iterator[tuple[Key, Table
                 yield ("log",), table
         elif role in ("truth", "train"):
             yield (role,), table
-        elif role in ("rankings", "ratings", "labels"):
-            yield (role, number), table
+        elif role in KINDS:
+            yield ((role, number) if declared(role).sections[role].is_listed else (role,)), table
 
 
 def _spellings(table: Table, splitter: Splitter) -> dict[str, list[str]]:

@@ -24,7 +24,17 @@ PROGRESS_SECONDS = 0.1
 def input_of(table: Table, rows: int, role: str, model: str | None = None) -> Input:
     """The record of a table that was read."""
     print_ = table.fingerprint()
-    return Input(role, model, table.paths, rows, print_, table.columns, table.guessed)
+    return Input(
+        role,
+        model,
+        table.paths,
+        rows,
+        print_,
+        table.columns,
+        table.guessed,
+        table.ranked_by,
+        len(table.left_out),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,15 +43,3 @@ All of that is about rankings. Ratings and labels have the same tables in tables
 
 from evalkit.profiles._load import find_profile, is_path, profile_names, speaking_of
 from evalkit.profiles._record import DEFAULT, Difference, Fault, Profile, RowConventions
-
-__all__ = [
-    "DEFAULT",
-    "Difference",
-    "Fault",
-    "Profile",
-    "RowConventions",
-    "find_profile",
-    "is_path",
-    "profile_names",
-    "speaking_of",
-]

@@ -24,7 +24,7 @@ from evalkit.profiles._record import Difference, Fault, Profile, ReadingPath, Ro
 FOLDER = Path(__file__).parent
 SUFFIX = ".toml"
 MAX_BYTES = 1 << 20
-TEXTS = ("name", "about", "version", "like", "path", "looks_at")
+TEXTS = ("name", "about", "version", "like", "path", "looks_at", "score_column")
 TABLES = ("policies", "metrics", "options")
 LISTS: Mapping[str, tuple[str, str]] = {"differs": ("what", "why"), "errors": ("version", "what")}
 PATHS = ("hits", "whole lists")
@@ -120,6 +120,7 @@ def _read(
         version=str(tree.get("version", base.version if base else "")),
         path=cast(ReadingPath, tree.get("path", base.path if base else "hits")),
         looks_at=str(tree.get("looks_at", base.looks_at if base else "")),
+        score_column=str(tree.get("score_column", base.score_column if base else "")),
         policies=said.policies,
         metrics=said.metrics,
         differs=said.differs,

@@ -50,6 +50,7 @@ class Profile:
         version: of the library, that it was held against.
         path: "hits" when one pass over the hits does; "whole lists" when every list must be held.
         looks_at: "scores" where the library orders lists by their scores and knows no ranks.
+        score_column: what the library's tables call the score, where no other library's do.
         policies: of a run.
         metrics: the metrics that the library has, with parameters and policies of theirs; a key
             that ends in `@k` holds where a cutoff is given, and wins over the one without.
@@ -65,6 +66,7 @@ class Profile:
     version: str
     path: ReadingPath
     looks_at: str = ""
+    score_column: str = ""
     policies: Values = field(default_factory=dict)
     metrics: Mapping[str, Values] = field(default_factory=dict)
     differs: tuple[Difference, ...] = ()

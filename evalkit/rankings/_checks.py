@@ -36,7 +36,15 @@ def check_columns(job: RankingJob, table: Table) -> list[Warning_]:
     """
     columns = [*table.frame.collect_schema()]
     config = job.config
-    return check_scores(config.requests, config.policies, config, at=table.at, columns=columns)
+    odd = check_scores(config.requests, config.policies, config, at=table.at, columns=columns)
+    wrong = [repr(each.name) for each in table.row_scores if each.verdict == "contradicts"]
+    if wrong:
+        message = (
+            f"{', '.join(wrong)} may be scores, and contradict the order of the rows, which ranks: "
+            "columns of the rankings name no rank and no score"
+        )
+        odd.append(Warning_("row-order", message, table.model))
+    return odd
 
 
 def check_gains(task: RankingTask, largest: float, at: str) -> None:

@@ -40,4 +40,11 @@ def run_rankings(config: Config, work: Work) -> Report:
     return conclude(job, sums, inputs_of(job.tables), job.writer)
 
 
-KIND = Kind(RankingSums, open_tables, run_rankings, measure_rankings, conclude_rankings)
+KIND = Kind(
+    RankingSums,
+    open_tables,
+    run_rankings,
+    measure_rankings,
+    conclude_rankings,
+    on_spark=True,
+)

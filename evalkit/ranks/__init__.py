@@ -13,12 +13,3 @@ reappears, the pass starts again in two scans: best score of each relevant item,
 from evalkit.ranks._probe import scan_alike
 from evalkit.ranks._records import NOT_RANKED, ModelProbe, Ranks
 from evalkit.ranks._scan import RankScan, are_held_whole
-
-__all__ = [
-    "NOT_RANKED",
-    "ModelProbe",
-    "RankScan",
-    "Ranks",
-    "are_held_whole",
-    "scan_alike",
-]

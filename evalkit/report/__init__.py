@@ -24,31 +24,3 @@ from evalkit.report.formats import check_format, render, written_forms
 from evalkit.report.parquet import write_metrics_parquet
 from evalkit.report.per_user import UserWriter
 from evalkit.report.record import PerUser, Report
-
-__all__ = [
-    "Comparison",
-    "Counts",
-    "Curve",
-    "Distribution",
-    "Estimate",
-    "Finding",
-    "Gate",
-    "Graph",
-    "Input",
-    "Macro",
-    "Meta",
-    "ModelCounts",
-    "Night",
-    "OverNights",
-    "PerUser",
-    "Report",
-    "Standing",
-    "StatisticsUsed",
-    "TruthCounts",
-    "UserWriter",
-    "Warning_",
-    "check_format",
-    "render",
-    "write_metrics_parquet",
-    "written_forms",
-]

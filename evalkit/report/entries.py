@@ -11,7 +11,8 @@ class Input:
     """One log that was read; `model` is None for the truth, the train log and many-model logs.
 
     `columns` are those that were read: our name -> a column or an expression, several of a user;
-    those of them are `guessed` that nobody named.
+    those of them are `guessed` that nobody named. `ranked_by` says of rankings what ranks: rank,
+    score, rows, or lists as they are.
     """
 
     role: str  # truth, rankings, train, ...
@@ -21,6 +22,8 @@ class Input:
     fingerprint: str | None  # of the files; None of URLs and of tables in memory
     columns: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     guessed: tuple[str, ...] = ()
+    ranked_by: str = ""
+    left_out: int = 0  # files and folders beside those that were read: no tables, and hidden ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +114,12 @@ class Comparison:
             users have no values of their own, or where neither way is better.
         verdict: better, worse, not inferior, equivalent, no winner known: cannot tell; different,
             where neither way is better; not tested, where there is no p-value.
-        smallest_difference: that so many users show with the power that was asked for.
+        smallest_difference: that so many users show with the power that was asked for. Of 0 and 1
+            as many differ as were seen, and those who make the difference come on top.
         users_needed: to show a difference of `margin` with that power; None without one.
         n_clusters, df: clusters and degrees of freedom of the error, where users vary together.
-        family: primary or exploratory, where primary metrics are named; corrected together.
+        family: the comparisons that are corrected together, of which there are `family_size`:
+            primary or exploratory, where primary metrics are named; all users; by SEGMENTATION.
         low_adjusted, high_adjusted: hold 0 exactly where the corrected test cannot tell.
         p_equivalent, p_not_inferior: of the tests against the margin, corrected.
         low_margin, high_margin: limits at 1 - 2 (1 - level), that these two tests go with.
@@ -139,7 +144,7 @@ class Comparison:
     p_value: float | None
     p_adjusted: float | None
     effect_size: float | None
-    test: str  # t, mcnemar, wilcoxon, permutation, bootstrap, tukey; "..., tail" beyond draws
+    test: str  # hall, t, mcnemar, wilcoxon, permutation, bootstrap, tukey; "..., tail" or "unseen"
     n_users: int
     wins: int | None
     ties: int | None
@@ -151,6 +156,7 @@ class Comparison:
     n_clusters: int | None = None
     df: float | None = None
     family: str | None = None
+    family_size: int | None = None
     low_adjusted: float | None = None
     high_adjusted: float | None = None
     p_equivalent: float | None = None

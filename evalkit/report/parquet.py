@@ -15,6 +15,7 @@ from evalkit.report.entries import Comparison
 from evalkit.report.frames import frame_of
 from evalkit.report.json_ import OF_EXPERIMENTS, dump_column, shown_labels
 from evalkit.report.record import Report, once, readable
+from evalkit.sources.parquet import content_fault
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,6 +27,8 @@ COLUMNS = (  # the first are what a notebook shows
     *("model", "metric", *NUMBER[:4], "n_users", "n_undefined", "n_clusters", "df", "policies"),
     *("label", "name", "cutoff", "parameters", "segmentation", "segment"),
 )
+MOST_BYTES = 2 << 30  # of a table that is held: unpacked pages, and decoded numbers
+MOST_TEXT, MOST_TEXT_A_CELL = 1 << 28, 64  # bytes of all texts
 OF_RUN = ("job", "run_id", "started")  # of files, so that those of many runs are one table
 
 
@@ -96,6 +99,34 @@ def _of_run(report: Report, frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(job=job, run_id=run_id, started=moment)
 
 
+def read_kept(content: bytes, metrics: Collection[str] | None = None) -> pl.DataFrame:
+    """A table of a run, which a stranger may have written: as large as its file may be.
+
+    Args:
+        metrics: read rows of these alone.
+    Raises:
+        ValueError: this is no table, or it holds too much.
+    """
+    import polars as pl
+    import polars.selectors as cs
+
+    fault = content_fault(content, MOST_BYTES)
+    if fault is not None:
+        raise ValueError(fault)
+    try:
+        log = pl.scan_parquet(BytesIO(content))
+        if metrics is not None:
+            log = log.filter(pl.col("metric").is_in(metrics))
+        frame = log.collect()
+        texts = frame.select(cs.string().str.len_bytes().cast(pl.Int64).sum())
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise ValueError(str(error).partition("\n")[0]) from None
+    n_bytes = sum(each or 0 for each in texts.rows()[0]) if texts.width else 0
+    if n_bytes > MOST_TEXT + MOST_TEXT_A_CELL * frame.height * frame.width:
+        raise ValueError(f"its texts have {n_bytes:,} bytes")  # a dictionary says them once
+    return frame
+
+
 def read_rows(content: bytes, metrics: Collection[str] | None = None) -> list[dict[str, object]]:
     """The rows of such a file, which a stranger may have written, as report.json has them.
 
@@ -104,22 +135,12 @@ def read_rows(content: bytes, metrics: Collection[str] | None = None) -> list[di
     Raises:
         ValueError: this is no such table.
     """
-    import polars as pl
-
-    try:
-        log = pl.scan_parquet(BytesIO(content))
-        n_rows, names = log.select(pl.len()).collect().item(), log.collect_schema().names()
-        if n_rows * len(names) > MOST_VALUES:
-            raise ValueError(f"more than {MOST_VALUES:,} values")
-        log = log.drop(OF_RUN, strict=False)
-        names = [name for name in names if name not in OF_RUN]
-        if metrics is not None:
-            log = log.filter(pl.col("metric").is_in(metrics))
-        rows = log.collect().to_dicts()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise ValueError(str(error).partition("\n")[0]) from None
+    frame = read_kept(content, metrics)
+    if frame.height * frame.width > MOST_VALUES:
+        raise ValueError(f"more than {MOST_VALUES:,} values")
+    rows = frame.drop(OF_RUN, strict=False).to_dicts()
     parsed = cache(load_json)
-    for name in set(MAPPINGS).intersection(names):
+    for name in set(MAPPINGS).intersection(frame.columns):
         for row in rows:
             row[name] = parsed(row[name])
     return rows

@@ -52,6 +52,21 @@ class Verdict:
         return ", ".join(parts)
 
 
+def is_first(report: Report) -> bool:
+    """Whether gates failed for want of a run to compare with, and none for another reason.
+
+    Such a run may be the one that later runs are compared with; otherwise there never is one.
+    """
+    failed = [each for each in report.gates if each.fails]
+    return bool(failed) and all(
+        each.outcome == UNCLEAR
+        and each.baseline is not None
+        and each.baseline_run is None
+        and each.baseline not in report.models
+        for each in failed
+    )
+
+
 def verdict_of(report: Report) -> Verdict:
     """The verdict over all gates of a report."""
     outcomes = [each.outcome for each in report.gates]

@@ -1,7 +1,7 @@
 """Models of ratings or of labels compared, user by user or by the users' influence."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,24 +10,18 @@ from evalkit.conclusions.inference import Inference
 from evalkit.config import Config
 from evalkit.errors import RequestError
 from evalkit.ids import Keys
-from evalkit.looks.resampling import Resampling, resamples
+from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request, has_user_values, is_plain_mean, over
 from evalkit.report import Warning_
 from evalkit.rows._clusters import Bundles, Clusters
-from evalkit.rows.numbers import NO_NUMBER, Measured, Number
+from evalkit.rows.numbers import NO_NUMBER, Number
 from evalkit.rows.spread import Floats
+from evalkit.rows.units import Measured
 from evalkit.segments import ALL, CellSet, Segment
 from evalkit.statistics.ratios import RatioSum
 from evalkit.sums import GrandTotals, Pair, pairs_among
 from evalkit.values.blocks import GivenValues, measure_models
 from evalkit.values.checks import differing
-
-
-def compares(config: Config) -> bool:
-    """Whether values of users are needed, beyond what sums say."""
-    statistics = config.statistics
-    compares = statistics.baseline is not None or statistics.pairs == "all"
-    return compares or statistics.cluster is not None or resamples(statistics)
 
 
 def check_resampled(config: Config) -> list[Request]:
@@ -42,7 +36,7 @@ def check_resampled(config: Config) -> list[Request]:
         f"{key} = {value}"
         for key, value, is_asked in (
             ("method", "'bootstrap'", chosen.method == "bootstrap"),
-            ("test", repr(chosen.test), chosen.test != "t"),
+            ("test", repr(chosen.test), chosen.test not in ("auto", "t")),
             ("search", "true", chosen.search),
         )
         if is_asked
@@ -166,7 +160,7 @@ def _number(models: Mapping[str, Measured], model: str, column: int) -> Number:
     return models[model].numbers[column] if model in models else NO_NUMBER
 
 
-def conclude(
+def infer(
     config: Config,
     requests: Sequence[Request],
     measured: Mapping[Segment, Mapping[str, Measured]],
@@ -175,10 +169,12 @@ def conclude(
     clusters: Clusters | None,
     hash_users: Callable[[Keys], Keys],
     threads: int,
+    n_lonely: int | None = None,
 ) -> Inference:
     """Estimates, and comparisons where the config asks for them.
 
     Args:
+        n_lonely: as `add_pairs` found it, where sums of pairs were added already.
         measured: of each segment, ALL among them, and model.
         totals: knows the segments and their users; sums are added.
         clusters: of the users, where they vary together.
@@ -189,18 +185,15 @@ def conclude(
     resampling = Resampling.of(
         config, [each for each in requests if has_user_values(each)], in_passes=False
     )
-    warnings: list[Warning_] = []
     if clusters is not None:
         measured = _by_cluster(requests, measured, clusters, level=config.statistics.level)
     known = RowTotals(requests, measured, totals)
-    for segment in totals.segments if pairs or resampling is not None else ():
+    is_added = n_lonely is not None or not (pairs or resampling is not None)
+    for segment in () if is_added else totals.segments:
         units = _Units.of(requests, models, measured[segment])
         if pairs and segment == ALL:
-            warnings += _lonely_users(units.users, measured[ALL])
-        given = GivenValues(units.values, [bool(r.metric.higher_is_better) for r in requests])
-        cells = CellSet.of_one(units.n_units, segment)
-        (found,) = measure_models(given, models, cell_sets=[cells], pairs=pairs, threads=threads)
-        totals.take(found, cells.members, given.columns)
+            n_lonely = _count_lonely(units.users, measured[ALL])
+        _add_sums(requests, segment, units, models, pairs, totals, threads)
         if clusters is not None:
             for pair in pairs:
                 known.note_clusters(segment, pair, units, clusters.bundle(units.users))
@@ -224,7 +217,52 @@ def conclude(
                     number = replace(number, interval=drawn_limits or number.interval)
                 estimates.append(number.estimate(model, request, segment, followed))
     inference = Inference.of(config, requests, models, totals, resampling, known, estimates)
-    return replace(inference, warnings=(*warnings, *inference.warnings))
+    if n_lonely:
+        message = (
+            f"{n_lonely:,} users have rows of some models alone: means over users are compared "
+            "over the users of both, numbers over rows as each model has them"
+        )
+        told = Warning_("different-users", message)
+        return replace(inference, warnings=(told, *inference.warnings))
+    return inference
+
+
+def add_pairs(
+    config: Config,
+    requests: Sequence[Request],
+    measured: Mapping[Segment, Mapping[str, Measured]],
+    totals: GrandTotals,
+    threads: int,
+) -> int:
+    """Add what some users, of whom all rows are here, make of every pair of models.
+
+    Returns:
+        How many of them have rows of some models alone.
+    """
+    models = tuple(measured.get(ALL, {}))
+    pairs = pairs_among(models, config.statistics, at=config.at("statistics", "baseline"))
+    for segment in totals.segments if pairs else ():
+        units = _Units.of(requests, models, measured[segment])
+        _add_sums(requests, segment, units, models, pairs, totals, threads)
+    if not pairs:
+        return 0
+    return _count_lonely(_Units.of(requests, models, measured[ALL]).users, measured[ALL])
+
+
+def _add_sums(
+    requests: Sequence[Request],
+    segment: Segment,
+    units: "_Units",
+    models: Sequence[str],
+    pairs: Sequence[Pair],
+    totals: GrandTotals,
+    threads: int,
+) -> None:
+    """Add the values of units, and their differences, to the sums of a segment."""
+    given = GivenValues(units.values, [bool(r.metric.higher_is_better) for r in requests])
+    cells = CellSet.of_one(units.n_units, segment)
+    (found,) = measure_models(given, models, cell_sets=[cells], pairs=pairs, threads=threads)
+    totals.take(found, cells.members, given.columns)
 
 
 def _by_cluster(
@@ -258,16 +296,10 @@ def _finite(values: Floats) -> Floats:
     return np.where(np.isinf(values), np.nan, values)
 
 
-def _lonely_users(users: Keys, measured: Mapping[str, Measured]) -> Iterator[Warning_]:
+def _count_lonely(users: Keys, measured: Mapping[str, Measured]) -> int:
     """Users whom one of the models has no rows of."""
     has_rows = [np.isin(users, each.columns["users"].keys) for each in measured.values()]
-    n_lonely = int(np.count_nonzero(~np.all(has_rows, axis=0)))
-    if n_lonely:
-        message = (
-            f"{n_lonely:,} users have rows of some models alone: means over users are compared "
-            "over the users of both, numbers over rows as each model has them"
-        )
-        yield Warning_("different-users", message)
+    return int(np.count_nonzero(~np.all(has_rows, axis=0)))
 
 
 @dataclass(frozen=True, slots=True)

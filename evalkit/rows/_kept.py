@@ -12,8 +12,8 @@ from evalkit.metrics import Request, has_user_values
 from evalkit.planning.work import places_kept
 from evalkit.report import PerUser, UserWriter, Warning_
 from evalkit.rows._comparing import columns_of
-from evalkit.rows.numbers import Measured
 from evalkit.rows.segments import RowUsers
+from evalkit.rows.units import Measured
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 STEPS = (1.0, 2.0, 5.0, 10.0)
+SMALLEST_STEP = 1e-11  # of a value: edges have twelve digits
 
 
 def nice_edges(low: float, high: float, most: int) -> npt.NDArray[np.float64]:
     """Multiples of 1, 2 or 5 times a power of ten around [low, high], at most about `most` bins."""
-    if not high > low:
+    if not high - low > SMALLEST_STEP * most * abs(low):
         high = low + (abs(low) * 2.0**-20 or 1.0)
     wanted = high / most - low / most
     power = 10.0 ** math.floor(math.log10(wanted))

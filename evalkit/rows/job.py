@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalkit.config import Config
+from evalkit.looks.resampling import resamples
 from evalkit.metrics import Request, over
 from evalkit.planning.ledger import Clock
 from evalkit.planning.tables import Given
 from evalkit.planning.work import Work
-from evalkit.rows._comparing import compares
 from evalkit.sources import Table
 
 
@@ -59,8 +59,15 @@ class RowJob:
     @property
     def keeps(self) -> bool:
         """Whether values of users are needed, beyond what sums say."""
-        return compares(self.config) or bool(self.per_user)
+        return _compares(self.config) or bool(self.per_user)
 
     def over(self, what: str) -> list[Request]:
         """The metrics over rows, users or sessions."""
         return [each for each in self.requests if over(each) == what]
+
+
+def _compares(config: Config) -> bool:
+    """Whether values of users are needed, beyond what sums say."""
+    statistics = config.statistics
+    compares = statistics.baseline is not None or statistics.pairs == "all"
+    return compares or statistics.cluster is not None or resamples(statistics)

@@ -1,6 +1,7 @@
 """Weighted means of the values of groups, exact, with their standard errors."""
 
 import math
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -62,17 +63,21 @@ def weigh_values(values, weights, columns):  # type: ignore[no-untyped-def]
     return n_infinite, infinite
 
 
+@dataclass(slots=True)
 class WeightedMean:
     """The mean of values with weights: sums of w v, of w, and of what the standard error needs.
 
     The standard error treats groups as drawn at random and their weights with them (the ratio
     estimator of Cochran 1977, Sampling techniques, 6.4, with n / (n - 1)).
+
+    Args:
+        sums: of w v, its rest, w, w times w v.
+        infinite: the sum of infinite values: NaN where they have both signs.
     """
 
-    def __init__(self) -> None:
-        self.sums = ExactSums(4)  # w v, its rest, w, w times w v
-        self.n_infinite = 0
-        self.infinite = 0.0  # the sum of infinite values: NaN where they have both signs
+    sums: ExactSums = field(default_factory=lambda: ExactSums(4))
+    n_infinite: int = 0
+    infinite: float = 0.0
 
     def add(self, values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> None:
         """Some groups more; NaN is a group without a value, which is counted, with no weight."""

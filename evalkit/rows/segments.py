@@ -20,10 +20,10 @@ from evalkit.ids import (
     ids_of_keys,
     stable_hashes,
 )
-from evalkit.rows.numbers import Measured
 from evalkit.rows.passes import Columns, Counts, Done, HeldRows, ModelRows
 from evalkit.rows.store import Column, Placing, Store, by_hash, parts_for
 from evalkit.rows.tally import Grouping, RowTally
+from evalkit.rows.units import Measured
 from evalkit.segments import (
     SMALL,
     SMALL_KEY,
@@ -232,9 +232,12 @@ class RowSegments:
         sources: Sequence[SegmentTable],
         users: RowUsers,
         threads: int,
+        seen: SeenValues,
     ) -> "RowSegments":
         """Read the tables of segments.
 
+        Args:
+            seen: told of the values that make a segment each.
         Raises:
             DataError: a user has several values [segment-conflict].
             RequestError: more segments than can be measured one by one [too-many-segments].
@@ -243,7 +246,7 @@ class RowSegments:
         found: dict[str, UserSegments] = {}
         for source in sources:
             values = read_user_values(source, users)
-            for each in split_users(source, values, everyone, {}, SeenValues(), threads):
+            for each in split_users(source, values, everyone, {}, seen, threads):
                 found[each.name] = each
         section = config.segments
         listed = [found[name] for name in section.named]
@@ -251,14 +254,7 @@ class RowSegments:
         pooled: dict[Segment, Segment] = {}
         together = [_pool_small(each, section.min_users, pooled) for each in listed]
         for each in together:
-            if len(each.groups.labels) > MOST_SEGMENTS:
-                raise RequestError(
-                    f"{len(each.groups.labels):,} segments of {each.name!r} are too many to be "
-                    f"measured one by one, at most {MOST_SEGMENTS:,}",
-                    code="too-many-segments",
-                    at=config.at("segments", each.name),
-                    hint="make buckets of a number: quantiles = 10; or raise min_users",
-                )
+            refuse_many(config, each.name, len(each.groups.labels))
         return cls(users, together, pooled)
 
     def split(
@@ -327,6 +323,20 @@ class RowSegments:
                     n_users = max(one.n_users for one in measured[segment].values())
                     totals.note_segment(segment, key, n_users)
         totals.pooled.update(self.pooled)
+
+
+def refuse_many(config: Config, name: str, n_segments: int) -> None:
+    """Raises:
+    RequestError: more segments than can be measured one by one [too-many-segments].
+    """
+    if n_segments > MOST_SEGMENTS:
+        raise RequestError(
+            f"{n_segments:,} segments of {name!r} are too many to be "
+            f"measured one by one, at most {MOST_SEGMENTS:,}",
+            code="too-many-segments",
+            at=config.at("segments", name),
+            hint="make buckets of a number: quantiles = 10; or raise min_users",
+        )
 
 
 def _pool_small(each: UserSegments, min_users: int, pooled: dict[Segment, Segment]) -> UserSegments:

@@ -19,30 +19,3 @@ from evalkit.runs._outages import store_errors
 from evalkit.runs._private import abandon, private_folder, replacing
 from evalkit.runs._publish import publish
 from evalkit.runs._store import StoreFolder, is_store, open_store
-
-__all__ = [
-    "LATEST",
-    "TAGS",
-    "Job",
-    "StoreFolder",
-    "abandon",
-    "digest",
-    "directory_of",
-    "find_done",
-    "finished",
-    "hold",
-    "is_store",
-    "is_whole",
-    "load_numbers",
-    "load_run",
-    "machine_errors",
-    "new_run_id",
-    "open_store",
-    "private_folder",
-    "publish",
-    "replacing",
-    "run_key",
-    "set_aside",
-    "store_errors",
-    "verify",
-]

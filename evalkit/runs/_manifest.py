@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
-from io import BytesIO
 from pathlib import Path, PurePosixPath
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -128,9 +127,15 @@ class Manifest:
     files: Mapping[str, FileRecord]
     per_user: KeptValues | None
     is_fine: bool = True
+    is_first: bool = False  # its gates failed for want of a run to compare with, and for that alone
     higher_is_better: Mapping[str, bool | None] = field(default_factory=dict)
     meta: Began = Began()
     config: Mapping[str, object] | None = None
+
+    @property
+    def may_be_compared_with(self) -> bool:
+        """Whether it may be the last run that passed."""
+        return self.is_fine or self.is_first
 
     @property
     def is_of_the_future(self) -> bool:
@@ -357,12 +362,20 @@ def _content(folder: Path, manifest: Manifest, name: str) -> bytes:
 
 
 def _parts(folder: Path, manifest: Manifest) -> "pl.DataFrame":
-    import polars as pl
+    from evalkit.report.parquet import read_kept
 
     try:
-        return pl.read_parquet(BytesIO(_content(folder, manifest, PARTS)))
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        raise _damaged(folder, f"{PARTS}: {str(error).partition(chr(10))[0]}") from None
+        return read_kept(_content(folder, manifest, PARTS))
+    except (OSError, ValueError) as error:
+        raise _damaged(folder, f"{PARTS}: {words(error)}") from None
+
+
+def _fault_of_values(path: str) -> str | None:
+    """What is wrong with a table of users' values, which is scanned as logs are."""
+    from evalkit.sources.footers import footer_fault
+    from evalkit.sources.parquet import page_fault
+
+    return footer_fault(path) or page_fault(path, None)
 
 
 def _kept_values(folder: Path, manifest: Manifest) -> PerUser | None:
@@ -372,4 +385,8 @@ def _kept_values(folder: Path, manifest: Manifest) -> PerUser | None:
         files = [PER_USER]
     if kept is None or not files:
         return None
+    for name in files:
+        fault = _fault_of_values(str(folder / name))
+        if fault is not None:
+            raise _damaged(folder, f"{name}: {fault}")
     return PerUser(kept.user_columns, kept.metrics, path=tuple(folder / name for name in files))

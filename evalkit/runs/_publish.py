@@ -16,7 +16,7 @@ from evalkit.formats import FILES, TEXTS, file_of
 from evalkit.report import PerUser, Report, check_format, render
 from evalkit.report.json_ import dump_line
 from evalkit.report.parquet import tables_of
-from evalkit.report.verdict import verdict_of
+from evalkit.report.verdict import is_first, verdict_of
 from evalkit.runs._files import (
     NEW_FILE,
     file_record,
@@ -190,6 +190,7 @@ def _fill(
             "metrics": list(per_user.metrics),
         },
         "is_fine": verdict_of(report).is_fine,
+        **({"is_first": True} if is_first(report) else {}),
         "inputs": [
             {each.name: getattr(log, each.name) for each in fields(log)} for log in report.inputs
         ],

@@ -4,14 +4,3 @@ from evalkit.selection._choose import Choice, choose_trial
 from evalkit.selection._measure import How
 from evalkit.selection._publish import Selected, find_test, finish, run_selection
 from evalkit.selection._trials import as_rankings
-
-__all__ = [
-    "Choice",
-    "How",
-    "Selected",
-    "as_rankings",
-    "choose_trial",
-    "find_test",
-    "finish",
-    "run_selection",
-]

@@ -11,21 +11,6 @@ from pydantic import BaseModel
 from evalkit.config import Door
 from evalkit.errors import DataError, EvalkitError, raise_all
 
-__all__ = [
-    "BY_CONFIG",
-    "OF_ITEMS",
-    "ROLE_KEYS",
-    "Chosen",
-    "Columns",
-    "Guessing",
-    "Order",
-    "best_guess",
-    "choose_columns",
-    "choose_users",
-    "guess_columns",
-    "some_names",
-]
-
 Order = Literal["rank", "score", "both"]
 Columns = Mapping[str, str | tuple[str, ...]]
 
@@ -122,6 +107,7 @@ class Guessing:
         because: why the score is read, where it is.
         unnamed: models whose names a column gives instead, where there is one.
         section: of the table, as a config spells it, for hints.
+        own_score: a column that is the score where no other is, as the profile has it.
         blank: what stands for a column that no name suggests; empty: it is an error.
     """
 
@@ -131,6 +117,7 @@ class Guessing:
     unnamed: frozenset[str] = frozenset()
     section: str = ""
     blank: str = ""
+    own_score: str = ""
 
 
 BY_CONFIG = Guessing()
@@ -203,6 +190,8 @@ def choose_columns(
         at=at,
         guessing=guessing,
     )
+    if role == "rankings" and "score" in asked and guessing.own_score in names:
+        guessed.setdefault("score", guessing.own_score)
     because = ""
     if "rank" in named or "score" in named:
         guessed = {key: each for key, each in guessed.items() if key not in ("rank", "score")}

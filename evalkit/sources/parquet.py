@@ -7,13 +7,8 @@ a word. So footer and page headers (Thrift's compact protocol) are held against 
 against the file. What is looked at is a few bytes a page of the columns that are read.
 """
 
-# Long: one walk over one format, whose kernels call one another
-import base64
-import binascii
 import mmap
-import os
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +16,6 @@ import numpy.typing as npt
 
 from evalkit.kernels import kernel
 from evalkit.sources._thrift import (
-    BINARY,
     BYTE,
     DEEPEST,
     LIST,
@@ -34,13 +28,9 @@ from evalkit.sources._thrift import (
     read_signed,
     skip,
 )
-from evalkit.sources.arrow import LONG_NAME, MOST_LEVELS, MOST_NAME, TOO_DEEP, kept_schema_fault
+from evalkit.sources.footers import FEW_BYTES, TAIL, footer_of, mapped_file, schema_fault
 
-_MAGIC = b"PAR1"
-# from where on compiled code is worth loading, which takes as long as to interpret 200 pages
-_FEW_BYTES = 4_000  # of a footer
-_SMALL_FILE = 1 << 20
-_TAIL = 8  # bytes: length of the footer, magic
+_SMALL_FILE = 1 << 20  # bytes: to interpret is quicker than to load compiled code
 _SLACK = 100  # bytes that old writers forgot to count in a column chunk
 _LARGEST = 1 << 31  # a page has fewer bytes
 # bytes that one stored byte stands for at most, by codec, and how many more may be: a copy of
@@ -52,17 +42,15 @@ _WIDTHS = np.array([1, 4, 8, 12, 4, 8, 0, 0], np.int64)  # of values, by type; 0
 _LEVELS = 4  # bytes a value of what says where it is null, or its list ends
 # values of a row group without bytes of their own: constants and nulls, and more for stored bytes
 _MOST_VALUES, _MOST_VALUES_A_BYTE = 1 << 22, 1 << 10
-_LARGE_FOOTER = 5_400  # bytes: below, no schema that Arrow keeps in base64 is too deep
-_KEPT = b"ARROW:schema"
-_AGAIN = b"\x09\x04"  # a second list of fields, which no writer writes
 # columns of what is known of a column chunk
 _ROWS, _VALUES, _BYTES, _STORED, _DATA, _DICTIONARY, _NAME, _NAME_SIZE = range(8)
-_TYPE, _CODEC, _TIMES, _FURTHER, _SORTED = range(8, 13)
-_COLUMNS = 13
+_TYPE, _CODEC, _TIMES, _FURTHER, _SORTED, _CLAIMED = range(8, 14)
+_COLUMNS = 14
+_DECODED = 16  # bytes of a value, decoded
 _NO_SUM = 1 << 40  # of a page whose header has no checksum
 _FEW_SUMS = 64
 _FINE, _BAD_FOOTER, _BAD_PLACE, _BAD_HEADER, _BAD_SIZE, _BAD_COUNT = range(6)
-_BAD_RATIO, _BAD_DEPTH, _BAD_NAME, _BAD_ROWS = range(6, 10)
+_BAD_RATIO, _BAD_ROWS = range(6, 8)
 _FAULTS = {
     _BAD_FOOTER: "its footer cannot be read",
     _BAD_PLACE: "its footer names pages where the file has none",
@@ -70,13 +58,11 @@ _FAULTS = {
     _BAD_SIZE: "a page claims more bytes than its column has",
     _BAD_COUNT: "a page claims another number of values than its column has",
     _BAD_RATIO: "a page claims more bytes than those that it has can hold",
-    _BAD_DEPTH: TOO_DEEP,
-    _BAD_NAME: LONG_NAME,
     _BAD_ROWS: "a row group claims more values than its bytes can hold",
 }
 
 
-def page_fault(path: str, names: Collection[str], *, is_many: bool = False) -> str | None:
+def page_fault(path: str, names: Collection[str] | None, *, is_many: bool = False) -> str | None:
     """What is wrong with the headers of the columns `names`, as `read_pages`; None: nothing."""
     return read_pages(path, names, is_many=is_many).fault
 
@@ -89,15 +75,17 @@ class Pages:
         fault: what is wrong with them; None where nothing is.
         sums: place, bytes and CRC32 of each page that has one: int64[n_pages, 3].
         is_sorted: the footer claims that row groups are sorted.
+        n_bytes: that the pages claim, and their values take when they are decoded.
     """
 
     fault: str | None
     sums: npt.NDArray[np.int64]
     is_sorted: bool = False
+    n_bytes: int = 0
 
 
-def read_pages(path: str, names: Collection[str], *, is_many: bool = False) -> Pages:
-    """What the headers of the pages of the columns `names` say.
+def read_pages(path: str, names: Collection[str] | None, *, is_many: bool = False) -> Pages:
+    """What the headers of the pages of the columns `names` say; None: of all.
 
     Files without a footer of Parquet's form are left to the reader.
 
@@ -107,56 +95,35 @@ def read_pages(path: str, names: Collection[str], *, is_many: bool = False) -> P
     Raises:
         OSError: the file cannot be opened or read.
     """
-    with _mapped(path) as (content, start):
+    with mapped_file(path) as (content, start):
         if start is None:
             return Pages(None, np.zeros((0, 3), np.int64))
-        end = len(content) - _TAIL
-        wanted = {name.encode(errors="surrogateescape") for name in names}
-        is_small = end - start < _FEW_BYTES and len(content) < _SMALL_FILE and not is_many
-        fault, sums, is_sorted = _check(content, start, end, wanted, is_small=is_small)
-        return Pages(_FAULTS.get(fault), sums, is_sorted)
+        end = len(content) - TAIL
+        wanted = None
+        if names is not None:
+            wanted = {name.encode(errors="surrogateescape") for name in names}
+        is_small = end - start < FEW_BYTES and len(content) < _SMALL_FILE and not is_many
+        return _check(content, start, end, wanted, is_small=is_small)
 
 
-def footer_fault(path: str, *, is_many: bool = False) -> str | None:
-    """What is wrong with the schema of a file, which readers walk; None where nothing is.
+def content_fault(content: bytes, most_bytes: int) -> str | None:
+    """What is wrong with a whole file, all of whose columns are to be held; None: nothing.
 
-    Looked at before a reader sees the file. Args and Raises as `page_fault`.
+    Args:
+        most_bytes: that its pages may take when they are unpacked, and its numbers when decoded.
     """
-    with _mapped(path) as (content, start):
-        if start is None:
-            return None
-        end = len(content) - _TAIL
-        is_small = end - start < _FEW_BYTES and not is_many
-        return _check_schema(content, start, end, is_small=is_small)
-
-
-def _check_schema(
-    content: bytes | mmap.mmap, start: int, end: int, *, is_small: bool
-) -> str | None:
-    reader: Callable[..., int] = read_schema.interpret if is_small else read_schema
-    view = memoryview(content) if is_small else np.frombuffer(content, np.uint8)
-    left, stack = np.zeros(MOST_LEVELS + 1, np.int64), np.zeros((DEEPEST, 2), np.int64)
-    is_twice = content.find(_AGAIN, start, end) >= 0
-    fault = int(reader(view, start, end, left, stack, is_twice))
-    if fault != _FINE:
-        return _FAULTS[fault]
-    if end - start < _LARGE_FOOTER or content.find(_KEPT, start, end) < 0:
-        return None
-    view = np.frombuffer(content, np.uint8)
-    places = np.zeros(((end - start) // 2, 2), np.int64)
-    n_texts = read_texts(view, start, end, places, stack)
-    texts = (content[place : place + size] for place, size in places[:n_texts].tolist())
-    faults = (_kept_fault(text) for text in texts if len(text) >= _LARGE_FOOTER)
-    return next(filter(None, faults), None)
-
-
-def _kept_fault(text: bytes) -> str | None:
-    """What is wrong with a schema of Arrow, in base64; None also of any other text."""
-    try:
-        kept = base64.b64decode(text, validate=True)
-    except binascii.Error:
-        return None
-    return kept_schema_fault(kept)
+    start = footer_of(content)
+    if start is None:
+        return "it does not end as Parquet does"
+    end = len(content) - TAIL
+    is_small = end - start < FEW_BYTES and len(content) < _SMALL_FILE
+    fault = schema_fault(content, start, end, is_small=is_small)
+    if fault is not None:
+        return fault
+    pages = _check(content, start, end, None, is_small=is_small)
+    if pages.fault is None and pages.n_bytes > most_bytes:
+        return f"it holds more than {most_bytes:,} bytes"
+    return pages.fault
 
 
 def largest_group(path: str) -> int:
@@ -165,28 +132,13 @@ def largest_group(path: str) -> int:
     Raises:
         OSError: the file cannot be opened or read.
     """
-    with _mapped(path) as (content, start):
+    with mapped_file(path) as (content, start):
         if start is None:
             return 0
-        end = len(content) - _TAIL
+        end = len(content) - TAIL
         chunks, stack = _room(end - start)
         n_chunks, _ = read_footer(np.frombuffer(content, np.uint8), start, end, chunks, stack)
         return int(chunks[: max(0, n_chunks), _ROWS].max(initial=0))
-
-
-@contextmanager
-def _mapped(path: str) -> Iterator[tuple[bytes | mmap.mmap, int | None]]:
-    """A file's bytes, and where its footer begins; None where it has none of Parquet's form."""
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        if size < len(_MAGIC) + _TAIL:
-            yield b"", None
-            return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            n_footer = int.from_bytes(content[size - _TAIL : size - 4], "little")
-            end = size - _TAIL
-            is_one = content[size - 4 :] == _MAGIC and n_footer <= end - len(_MAGIC)
-            yield content, end - n_footer if is_one else None
 
 
 def _room(n_bytes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -195,8 +147,13 @@ def _room(n_bytes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
 
 
 def _check(
-    content: bytes | mmap.mmap, start: int, end: int, wanted: Collection[bytes], *, is_small: bool
-) -> tuple[int, npt.NDArray[np.int64], bool]:
+    content: bytes | mmap.mmap,
+    start: int,
+    end: int,
+    wanted: Collection[bytes] | None,
+    *,
+    is_small: bool,
+) -> Pages:
     sums = np.zeros((_FEW_SUMS, 3), np.int64)
     chunks, stack = _room(end - start)
     footer: Callable[..., tuple[int, int]] = read_footer.interpret if is_small else read_footer
@@ -205,11 +162,11 @@ def _check(
     view = memoryview(content) if is_small else np.frombuffer(content, np.uint8)
     n_chunks, n_first = footer(view, start, end, chunks, stack)
     if n_chunks < 0:
-        return _BAD_FOOTER, sums[:0], False
+        return Pages(_FAULTS[_BAD_FOOTER], sums[:0])
     if n_chunks == 0:
-        return _FINE, sums[:0], False
+        return Pages(None, sums[:0])
     columns = chunks[:n_first, _NAME : _NAME_SIZE + 1].tolist()
-    is_read = [content[place : place + size] in wanted for place, size in columns]
+    is_read = [wanted is None or content[place : place + size] in wanted for place, size in columns]
     chosen = chunks[:n_chunks][np.tile(is_read, n_chunks // n_first)]
     codecs, types = (np.clip(chosen[:, place], 0, 7) for place in (_CODEC, _TYPE))
     chosen[:, _TIMES] = _MOST_TIMES[codecs]
@@ -225,93 +182,32 @@ def _check(
         n_values, stored = of_groups[:, :, _VALUES].max(1), of_groups[:, :, _STORED].sum(1)
         if (n_values > _MOST_VALUES + _MOST_VALUES_A_BYTE * stored).any():
             fault = _BAD_ROWS
-    return fault, sums[:n_sums], bool(chosen[:, _SORTED].any())
+    n_bytes = int(chosen[:, _CLAIMED].sum() + _DECODED * chosen[:, _VALUES].sum())
+    return Pages(_FAULTS.get(fault), sums[:n_sums], bool(chosen[:, _SORTED].any()), n_bytes)
+
+
+def group_bytes(path: str, names: Collection[str]) -> npt.NDArray[np.int64]:
+    """Rows, and unpacked bytes of the columns `names`, of each row group: int64[n_groups, 2].
+
+    None of a file whose footer cannot be read, as `largest_group`. Raises as it does.
+    """
+    wanted = {name.encode(errors="surrogateescape") for name in names}
+    with mapped_file(path) as (content, start):
+        if start is None:
+            return np.zeros((0, 2), np.int64)
+        end = len(content) - TAIL
+        chunks, stack = _room(end - start)
+        n_chunks, n_first = read_footer(np.frombuffer(content, np.uint8), start, end, chunks, stack)
+        if n_chunks <= 0:
+            return np.zeros((0, 2), np.int64)
+        columns = chunks[:n_first, _NAME : _NAME_SIZE + 1].tolist()
+        is_read = [content[place : place + size] in wanted for place, size in columns]
+        groups = chunks[:n_chunks].reshape(-1, n_first, _COLUMNS)
+        rows, sizes = groups[:, 0, _ROWS], groups[:, is_read, _BYTES].sum(1)
+        return np.column_stack([rows, sizes])
 
 
 # ---------------------------------------------------------------- the footer
-
-
-@kernel
-def read_schema(data, place, end, left, stack, goes_on):
-    """What is wrong with the fields of a file; `left`: int64[levels], of each how many are left."""
-    field = 0
-    while True:
-        field, kind, place = read_field(data, place, end, field)
-        if place < 0 or kind == 0:
-            return _FINE  # readers refuse what cannot be read
-        if field != 2 or kind != LIST:
-            place = skip(data, place, end, kind, stack)
-            continue
-        n_fields, _, place = read_list(data, place, end)
-        depth = 0
-        for _ in range(n_fields):
-            children, n_name, place = read_element(data, place, end, stack)
-            if place < 0:
-                return _FINE
-            if n_name > MOST_NAME:
-                return _BAD_NAME
-            while depth > 0 and left[depth - 1] == 0:
-                depth -= 1
-            if depth > 0:
-                left[depth - 1] -= 1
-            if children > 0:
-                if depth == len(left):
-                    return _BAD_DEPTH
-                left[depth] = children
-                depth += 1
-        if not goes_on:
-            return _FINE
-
-
-@kernel
-def read_element(data, place, end, stack):
-    """How many fields are inside a field of the schema, bytes of its name, the place after it."""
-    field = children = n_name = 0
-    while True:
-        field, kind, place = read_field(data, place, end, field)
-        if place < 0 or kind == 0:
-            return children, n_name, place
-        if field == 5 and kind == WHOLE:
-            children, place = read_signed(data, place, end)
-        elif field == 4 and kind == BINARY:
-            n_name, place = read_number(data, place, end)
-            if place < 0 or n_name > end - place:
-                return children, n_name, -1
-            place += n_name
-        else:
-            place = skip(data, place, end, kind, stack)
-
-
-@kernel
-def read_texts(data, place, end, places, stack):
-    """Fill `places` with where the texts of the file's own keys and values stand; their number."""
-    field = n_texts = 0
-    while True:
-        field, kind, place = read_field(data, place, end, field)
-        if place < 0 or kind == 0:
-            return n_texts
-        if field != 5 or kind != LIST:
-            place = skip(data, place, end, kind, stack)
-            continue
-        n_pairs, _, place = read_list(data, place, end)
-        for _ in range(n_pairs):
-            inside = 0
-            while True:
-                inside, kind, place = read_field(data, place, end, inside)
-                if place < 0:
-                    return n_texts
-                if kind == 0:
-                    break
-                if kind != BINARY:
-                    place = skip(data, place, end, kind, stack)
-                    continue
-                size, place = read_number(data, place, end)
-                if place < 0 or size > end - place or n_texts == len(places):
-                    return n_texts
-                places[n_texts, 0] = place
-                places[n_texts, 1] = size
-                n_texts += 1
-                place += size
 
 
 @kernel
@@ -435,6 +331,7 @@ def check_pages(data, end_of_pages, chunks, stack, sums):
     n_sums = 0
     for row in range(len(chunks)):
         n_values = chunks[row, _VALUES]
+        chunks[row, _CLAIMED] = 0
         start, dictionary = chunks[row, _DATA], chunks[row, _DICTIONARY]
         if 0 < dictionary and (dictionary < start or n_values == 0):
             start = dictionary  # a chunk without values may have no other page
@@ -465,6 +362,7 @@ def check_pages(data, end_of_pages, chunks, stack, sums):
                 return _BAD_COUNT
             if width > 0 and claimed > values * (width + _LEVELS) + _MORE:
                 return _BAD_RATIO
+            chunks[row, _CLAIMED] += claimed
             if not is_dictionary:
                 n_values -= values
             if crc != _NO_SUM:

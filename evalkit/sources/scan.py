@@ -24,12 +24,10 @@ from evalkit.sources.delimited import (
     type_tests,
 )
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
-from evalkit.sources.parquet import footer_fault
+from evalkit.sources.footers import footer_fault
 from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
 from evalkit.sources.versions import scan_version
-
-__all__ = ["FileScan", "Schema", "Use", "open_files", "scan_file"]
 
 Schema: TypeAlias = Mapping[str, pl.DataType]
 

@@ -12,17 +12,6 @@ import polars as pl
 
 from evalkit.sources.batches import stream_batches
 
-__all__ = [
-    "HELD_OUT",
-    "NEVER_TRAIN",
-    "TRAIN",
-    "Splitter",
-    "find_splitters",
-    "flag_part",
-    "part_of",
-    "parts_of_files",
-]
-
 WORDS: Mapping[str, str] = {
     "train": "train training trn trained learn learning",
     "valid": "valid validation validate val",

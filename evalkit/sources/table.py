@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,10 +17,12 @@ from evalkit.sources.delimited import lacks_line_end
 from evalkit.sources.extents import Extent, read_extents, wrong_statistics
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.guess import Chosen, Columns
+from evalkit.sources.memory import Shape
 from evalkit.sources.noted import NotedIds
-from evalkit.sources.parquet import largest_group
+from evalkit.sources.parquet import group_bytes, largest_group
 from evalkit.sources.paths import File
 from evalkit.sources.pieces import Piece, cut_into_pieces
+from evalkit.sources.row_order import RowScore
 from evalkit.sources.scan import open_files
 from evalkit.sources.splits import Splitter
 from evalkit.sources.trec import Kind, bad_trec_line
@@ -71,11 +73,15 @@ class Table:
         chosen: the columns that are read, and which of them were guessed.
         model: whose rows they are, where no column says it.
         seems: the format of files whose names tell none.
+        shape: of a matrix, whose rows and columns are numbered from 0; None where they have ids.
+        left_out: what its folders hold that is not read: no tables, and hidden names.
         is_spaced: text of its files has spaces around names and values, which are left out.
         splitters: columns that may say which rows are train, valid and test.
         made: of other tables, as a baseline is.
         used: the table's own columns that are read, and their types.
         users: what makes the user columns of them.
+        row_scores: columns that look like scores, where the order of rows ranks.
+        look_at_scores: looks at them; None where rows have another order.
         noted: some ids, of rows that were read with ids that are hashed.
     """
 
@@ -90,6 +96,8 @@ class Table:
     model: str | None = None
     seems: str = ""
     is_spaced: bool = False
+    shape: Shape = (None, None)
+    left_out: tuple[str, ...] = ()
     splitters: tuple[Splitter, ...] = ()
     made: Made | None = None
     used: Mapping[str, pl.DataType] = field(default_factory=dict, repr=False)
@@ -98,6 +106,10 @@ class Table:
     _version: Version | None = field(default=None, repr=False)  # of a catalog's table
     _kind: Kind = field(default="qrels", repr=False)
     _n_rows: int | None = field(default=None, repr=False)
+    row_scores: tuple[RowScore, ...] = ()
+    look_at_scores: Callable[[], tuple[RowScore, ...]] | None = field(
+        default=None, repr=False, compare=False
+    )
     noted: NotedIds = field(default_factory=NotedIds, repr=False, compare=False)
     _is_whole: bool = field(default=False, repr=False)  # the frame has the rows that are stored
 
@@ -182,6 +194,21 @@ class Table:
         with reading(self):
             return [*wrong_statistics(self._parts, self.used)]
 
+    def stored_bytes(self, keys: Collection[str]) -> tuple[int, int]:
+        """Unpacked bytes of columns, by our names, of all local Parquet files, and of the largest
+        row group; a dictionary says a text once.
+        """
+        names = {each for key in keys if isinstance(each := self.columns.get(key), str)}
+        if isinstance(several := self.columns.get("user"), tuple) and "user" in keys:
+            names |= set(several)
+        with suppress(OSError):  # whoever reads the rows tells of it
+            local = [p.path for p in self._parts if p.format == "parquet" and not p.remote]
+            sizes = [group_bytes(path, names)[:, 1] for path in local]
+            return sum(int(each.sum()) for each in sizes), max(
+                (int(each.max(initial=0)) for each in sizes), default=0
+            )
+        return 0, 0
+
     def largest_group(self) -> int:
         """Rows of the largest row group of its local Parquet files; 0 where there are none."""
         with suppress(OSError):  # whoever reads the rows tells of it
@@ -193,6 +220,19 @@ class Table:
     def has_all_rows(self) -> bool:
         """Whether all rows that are stored are read, in the order in which they stand."""
         return self._is_whole
+
+    @property
+    def ranked_by(self) -> str:
+        """What ranks: rank, score, the rows (as they stand, or in an order), or lists as they are;
+        nothing of tables that are no rankings."""
+        if self.role not in ("rankings", "log", "reference", "earlier"):
+            return ""
+        named = [key for key in ("rank", "score") if key in self.columns or key in self._made_by]
+        return " and ".join(named) or ("lists" if self.is_list else "rows")
+
+    @property
+    def _made_by(self) -> tuple[str, ...]:
+        return () if self.made is None else tuple(self.frame.collect_schema())
 
     @property
     def is_by_row(self) -> bool:
@@ -311,7 +351,7 @@ def spell_guesses(tables: Sequence[Table]) -> list[str]:
         if told and table.chosen.because:
             told += f" (no rank: {table.chosen.because})"
         if told and table.is_by_row:
-            told += "; ranks are the order of the rows"
+            told += "; ranks are the order of the rows" + _as_scores_say(table)
         if table.is_spaced:
             spaced = "spaces around names and values are left out, as the header has them"
             told = "; ".join(filter(None, [told, spaced]))
@@ -324,6 +364,13 @@ def spell_guesses(tables: Sequence[Table]) -> list[str]:
             told = f"the last line of {part.path} has no end: is the file whole?"
             titles.setdefault(told, []).append(table.model or table.role)
     return [f"{', '.join(dict.fromkeys(names))}: {told}" for told, names in titles.items()]
+
+
+def _as_scores_say(table: Table) -> str:
+    """`, as 'est' says, which is not read`."""
+    names = [repr(each.name) for each in table.row_scores if each.verdict == "agrees"]
+    verb = "say" if len(names) > 1 else "says"
+    return f", as {', '.join(names)} {verb}" if names else ""
 
 
 def _spell(column: str | tuple[str, ...]) -> str:

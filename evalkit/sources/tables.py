@@ -2,7 +2,7 @@
 
 # Long: a function for each kind of table.
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -23,6 +23,7 @@ from evalkit.config import (
     UsersTable,
 )
 from evalkit.errors import DataError, masked
+from evalkit.sources._by_rows import by_rows
 from evalkit.sources._source import Bare, Located, Source, open_source, versioned
 from evalkit.sources.columns import (
     ORDER,
@@ -38,6 +39,7 @@ from evalkit.sources.delimited import has_spaces
 from evalkit.sources.failures import mapped
 from evalkit.sources.guess import (
     BY_CONFIG,
+    ROLE_KEYS,
     Chosen,
     Columns,
     Guessing,
@@ -46,6 +48,7 @@ from evalkit.sources.guess import (
     choose_users,
     some_names,
 )
+from evalkit.sources.row_order import RowScore, find_row_scores
 from evalkit.sources.scan import Use
 from evalkit.sources.splits import Splitter, find_splitters
 from evalkit.sources.suggestions import time_of_text
@@ -79,7 +82,9 @@ def open_rankings(
     chosen = _choose("rankings", table, source, guessing)
     if source.is_trec and "rank" not in chosen.columns:
         chosen = chosen.with_defaults(score="score")
-    return _open("rankings", source, chosen, table.where, model=table.model)
+    return by_rows(
+        _open("rankings", source, chosen, table.where, model=table.model), table, guessing
+    )
 
 
 def open_train(
@@ -127,7 +132,7 @@ def open_split(
 
     Columns `user_0`, ..., `item`, and as present `time`, `relevance`; raises as `open_truth` does.
     """
-    located = Bare(table.path or (), table.format, table.header)
+    located = Bare(table.path or (), table.format, table.header, table.files)
     source = open_source("split", located, given, guessing, kind="qrels")
     chosen = _choose("split", table, source, guessing)
     opened = _open("split", source, chosen, table.where)
@@ -166,7 +171,7 @@ def open_values(
         given: a table in memory, in place of the path.
     """
     assert table.path is not None
-    bare = Bare(table.path, table.format, table.header)
+    bare = Bare(table.path, table.format, table.header, table.files)
     source = open_source("segments", bare, given, guessing, kind="qrels")
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
     chosen = Chosen({"item": table.item} if table.item is not None else {})
@@ -258,6 +263,7 @@ def open_log(
     """
     source = open_source("log", table, given, guessing, kind="run")
     both = _open("log", source, _choose("log", table, source, guessing), table.where)
+    both = by_rows(both, table, guessing)
     names = list(both.frame.collect_schema())
     order = [name for name in names if name not in ("rank", "score", "model")]
     truth = both.frame.select(order)
@@ -418,6 +424,8 @@ def _choose(
 ) -> Chosen:
     is_written = guessing.door != "file" or "columns" in table.model_fields_set
     model = getattr(table, "model", None)
+    if getattr(table, "ranked_by", None) == "rows":
+        keys = [key for key in keys or ROLE_KEYS[role] if key not in ("rank", "score")]
     chosen = choose_columns(
         role,
         table.columns if is_written else None,
@@ -489,6 +497,8 @@ def _open(
         chosen=chosen,
         model=model,
         seems=source.seems,
+        shape=source.shape,
+        left_out=source.left_out,
         is_spaced=any(map(has_spaces, source.files)),
         _parts=source.files,
         _version=source.version,
@@ -497,11 +507,25 @@ def _open(
         used={name: schema[name] for name in plan.uses},
         _is_whole=plan.where is None and ORDER not in chosen.columns,
         splitters=_splitters(source, plan),
+        look_at_scores=_score_looker(role, source, plan, chosen, is_list=is_list),
     )
 
 
-def _splitters(source: Source, plan: Plan) -> tuple[Splitter, ...]:
-    """Columns that may say which rows are train, valid and test; no row is read."""
+def _score_looker(
+    role: str, source: Source, plan: Plan, chosen: Chosen, *, is_list: bool
+) -> Callable[[], tuple[RowScore, ...]] | None:
+    """What looks at columns that may be scores, where none orders the rows."""
+    if role not in ("rankings", "log") or {"rank", "score", ORDER} & set(chosen.columns):
+        return None
+    used = [root for each in plan.expressions for root in each.meta.root_names()]
+    open_column = _opener(source, plan)
+    return lambda: find_row_scores(
+        source.schema(), used, source.files, is_list=is_list, open_column=open_column
+    )
+
+
+def _opener(source: Source, plan: Plan) -> Callable[[str], pl.LazyFrame]:
+    """What opens another column, `value`, beside those of users and models."""
     lists = [
         (each, expression)
         for each, expression in zip(plan.wanted, plan.expressions, strict=True)
@@ -517,7 +541,17 @@ def _splitters(source: Source, plan: Plan) -> tuple[Splitter, ...]:
         if plan.where is not None:
             frame = frame.filter(plan.where)
         own = [expression.alias(each.output) for each, expression in lists]
-        return frame.select(*own, pl.col(name).cast(pl.String).alias("split"))
+        return frame.select(*own, pl.col(name).alias("value"))
+
+    return open_column
+
+
+def _splitters(source: Source, plan: Plan) -> tuple[Splitter, ...]:
+    """Columns that may say which rows are train, valid and test; no row is read."""
+    opened = _opener(source, plan)
+
+    def open_column(name: str) -> pl.LazyFrame:
+        return opened(name).with_columns(pl.col("value").cast(pl.String)).rename({"value": "split"})
 
     used = [root for each in plan.expressions for root in each.meta.root_names()]
     return find_splitters(source.schema(), used, plan.where_text, open_column)

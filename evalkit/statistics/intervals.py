@@ -179,12 +179,14 @@ def relative_interval(
     *,
     level: float,
     df: float | None = None,
+    limits: Interval | None = None,
 ) -> Interval:
-    """Fieller's interval of delta / baseline, both means over the same users.
+    """Limits of delta / baseline, both means over the same users: Fieller's, from those of delta.
 
     The covariance of delta and baseline follows from the three standard errors, since the
     candidate is their sum. The set of ratios that the data allow is no interval where the
-    baseline itself cannot be told from 0: then there are no limits.
+    baseline itself cannot be told from 0: then there are no limits. Where limits of delta are
+    other than Student's, so are these, by as much on each side: they hold 0 where those do.
 
     Args:
         baseline: mean of the baseline.
@@ -194,31 +196,42 @@ def relative_interval(
         candidate_error: standard error of the candidate's mean.
         n: users, or clusters of them.
         df: degrees of freedom, n - 1 by default.
+        limits: of delta, at the same level; Student's by default.
     Raises:
         RequestError: `level` is not above 0 and below 1 [level-out-of-range].
     Source:
-        Fieller 1954, Journal of the Royal Statistical Society B 16(2), 175-185.
+        Fieller 1954, Journal of the Royal Statistical Society B 16(2), 175-185; Donner and Zou
+        2012, Closed-Form Confidence Intervals for Functions of the Normal Mean and Standard
+        Deviation, Statistical Methods in Medical Research 21(4), 347-359 (limits of a ratio).
     Example:
         >>> limits = relative_interval(0.4, 0.02, 0.04, 0.01, 0.02, 500, level=0.95)
         >>> round(limits.low, 6), round(limits.high, 6)
         (0.049448, 0.154937)
+        >>> limits = relative_interval(
+        ...     0.4, 0.02, 0.04, 0.01, 0.02, 500, level=0.95, limits=Interval(0.0, 0.06))
+        >>> round(limits.low, 6), round(limits.high, 6)
+        (0.0, 0.155831)
     """
     check_level(level)
     if n < 2 or baseline_error is None or delta_error is None or candidate_error is None:
         return NO_INTERVAL
-    square = t_quantile(0.5 * (1.0 - level), n - 1 if df is None else df) ** 2
+    t = -t_quantile(0.5 * (1.0 - level), n - 1 if df is None else df)
+    if limits is None:
+        limits = Interval(delta - t * delta_error, delta + t * delta_error)
+    down, up = delta - limits.low, limits.high - delta
+    if baseline < 0.0:  # of which delta is a share of the other sign
+        baseline, delta, down, up = -baseline, -delta, up, down
     baseline_variance, delta_variance = baseline_error**2, delta_error**2
     covariance = 0.5 * (candidate_error**2 - baseline_variance - delta_variance)
-    # the ratios r with (delta - r baseline)^2 <= t^2 var(delta - r baseline)
-    a = baseline * baseline - square * baseline_variance
-    b = baseline * delta - square * covariance
-    c = delta * delta - square * delta_variance
+    # the ratios r with (delta - r baseline)^2 <= what the errors of both allow on that side
+    a = baseline * baseline - t * t * baseline_variance
+    slope = t * covariance / delta_error if delta_error > 0.0 else 0.0
     if not a > 0.0:
         return NO_INTERVAL
+    b, c = baseline * delta - slope * down, delta * delta - down * down
     root = math.sqrt(max(0.0, b * b - a * c))
-    one, other = (b - root) / a, (b + root) / a
-    if b > 0.0:
-        one = c / (b + root)  # the same, without cancellation
-    elif b < 0.0:
-        other = c / (b - root)
-    return Interval(min(one, other), max(one, other))
+    low = c / (b + root) if b > 0.0 else (b - root) / a  # the same, without cancellation
+    b, c = baseline * delta - slope * up, delta * delta - up * up
+    root = math.sqrt(max(0.0, b * b - a * c))
+    high = c / (b - root) if b < 0.0 else (b + root) / a
+    return Interval(low, high)

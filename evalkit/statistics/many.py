@@ -33,6 +33,22 @@ def mean_limits(
     return _where(ns >= 2, means - down * errors, means + up * errors)
 
 
+def difference_limits(
+    means: Floats, errors: Floats, ns: Wholes, skewnesses: Floats, ts: Floats
+) -> Limits:
+    """`mean_interval` of each, `only_wider`, for Student's quantiles of their own.
+
+    Example:
+        >>> numbers = map(np.array, ([0.4], [0.05], [30], [2.0], [2.0452]))
+        >>> low, high = difference_limits(*numbers)
+        >>> low.round(4), high.round(4)
+        (array([0.2977]), array([0.5587]))
+    """
+    down = _reaches(ts, skewnesses, ns, only_wider=True)
+    up = _reaches(ts, -skewnesses, ns, only_wider=True)
+    return means - down * errors, means + up * errors
+
+
 def t_quantiles(p: float, dfs: npt.NDArray[np.generic]) -> Floats:
     """`t_quantile` of each number of degrees of freedom.
 
@@ -68,35 +84,41 @@ def wilson_limits(successes: Wholes, ns: Wholes, *, level: float) -> Limits:
 
 
 def relative_limits(
-    baselines: Limits, deltas: Limits, candidate_errors: Floats, ts: Floats
+    baselines: Limits, deltas: Limits, candidate_errors: Floats, ts: Floats, limits: Limits
 ) -> Limits:
     """`relative_interval` of each.
 
     Args:
         baselines, deltas: means and their standard errors.
         ts: Student's quantiles; NaN where there are fewer than two users.
+        limits: of the deltas.
     Example:
-        >>> pairs = ([0.4], [0.02]), ([0.04], [0.01])
-        >>> low, high = relative_limits(
-        ...     *(tuple(map(np.array, each)) for each in pairs), np.array([0.02]),
-        ...     t_quantiles(0.025, np.array([499])))
+        >>> pairs = ([0.4], [0.02]), ([0.04], [0.01]), ([0.0], [0.06])
+        >>> baselines, deltas, limits = (tuple(map(np.array, each)) for each in pairs)
+        >>> ts = -t_quantiles(0.025, np.array([499]))
+        >>> low, high = relative_limits(baselines, deltas, np.array([0.02]), ts, limits)
         >>> low.round(6), high.round(6)
-        (array([0.049448]), array([0.154937]))
+        (array([0.]), array([0.155831]))
     """
     (baseline, baseline_error), (delta, delta_error) = baselines, deltas
-    square, baseline_variance = _squares(ts), _squares(baseline_error)
-    delta_variance = _squares(delta_error)
+    down, up = delta - limits[0], limits[1] - delta
+    turned = baseline < 0.0
+    baseline, delta = np.where(turned, -baseline, baseline), np.where(turned, -delta, delta)
+    down, up = np.where(turned, up, down), np.where(turned, down, up)
+    baseline_variance, delta_variance = _squares(baseline_error), _squares(delta_error)
     covariance = 0.5 * (_squares(candidate_errors) - baseline_variance - delta_variance)
-    a = baseline * baseline - square * baseline_variance
-    b = baseline * delta - square * covariance
-    c = delta * delta - square * delta_variance
+    a = baseline * baseline - ts * ts * baseline_variance
     with np.errstate(all="ignore"):
-        inside = b * b - a * c
-        root = np.sqrt(np.where(inside > 0.0, inside, 0.0))
-        one = np.where(b > 0.0, c / (b + root), (b - root) / a)
-        other = np.where(b < 0.0, c / (b - root), (b + root) / a)
-    low, high = np.where(other < one, other, one), np.where(other > one, other, one)
-    return _where(a > 0.0, low, high)
+        slope = np.where(delta_error > 0.0, ts * covariance / delta_error, 0.0)
+        ends = []
+        for reach, is_low in ((down, True), (up, False)):
+            b, c = baseline * delta - slope * reach, delta * delta - reach * reach
+            inside = b * b - a * c
+            root = np.sqrt(np.where(inside > 0.0, inside, 0.0))
+            root = root if is_low else -root
+            ends.append(np.where(b > 0.0 if is_low else b < 0.0, c / (b + root), (b - root) / a))
+    exists = (a > 0.0) & np.isfinite(delta_error) & np.isfinite(ts)
+    return _where(exists, *ends)
 
 
 def within(limits: Limits, least: Floats, most: Floats) -> Limits:
@@ -110,7 +132,7 @@ def within(limits: Limits, least: Floats, most: Floats) -> Limits:
     return np.where(low > most, most, low), np.where(high > most, most, high)
 
 
-def _reaches(ts: Floats, skewnesses: Floats, ns: Wholes) -> Floats:
+def _reaches(ts: Floats, skewnesses: Floats, ns: Wholes, *, only_wider: bool = False) -> Floats:
     """`reach` of each."""
     found = ts.copy()
     with np.errstate(all="ignore"):
@@ -124,6 +146,9 @@ def _reaches(ts: Floats, skewnesses: Floats, ns: Wholes) -> Floats:
         for each, is_near in zip(turn.tolist(), near.tolist(), strict=True)
     ]
     hall = 3.0 / k * np.array(root)
+    if only_wider:
+        found[rows] = np.where(hall > t, hall, t)
+        return found
     share = np.minimum(0.5 + MORE_BY * (-k - MORE_FROM), MOST)
     found[rows] = np.where(k >= -MORE_FROM, 0.5 * (t + hall), t + share * (hall - t))
     return found

@@ -222,6 +222,7 @@ def test_what_is_below_the_threshold_can_matter_where_it_is_below_zero(logs):
     assert "below_threshold" not in audit.inert
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize(
     ("columns", "ties_matter"),
     [({"rank": "rank"}, False), ({}, False), ({"rank": "rank", "score": "score"}, True)],

@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 WITHOUT_COMPILING = {"NUMBA_DISABLE_JIT": "1"}
+pytestmark = pytest.mark.campaign  # nobody's numbers but those of our own pages
 
 
 def run_script(name: str, out: Path, *options: str, **variables: str):

@@ -686,6 +686,7 @@ for kernel in kernels:
 """
 
 
+@pytest.mark.campaign  # a minute
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing to compile")
 def test_warming_compiles_every_kernel_for_one_signature(evalkit, python):
     warmed = evalkit("warm")  # what other tests need is kept too

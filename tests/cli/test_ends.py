@@ -99,3 +99,25 @@ _leave(3)
     )
 
     assert (done.returncode, done.stdout) == (3, "waited for\n")
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [("run job.toml", 0), ("run no-such.toml", 2), ("--version", 0)],
+)
+def test_a_closed_stream_changes_no_exit_status(logs, closed, command, status):
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'exec "{sys.executable}" -m evalkit {command} {closed}'],
+        cwd=logs,
+        env=environment({}),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=300,
+        check=False,
+    )
+
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    if command.startswith("run job"):
+        assert (logs / "runs" / "latest" / "report.json").exists()

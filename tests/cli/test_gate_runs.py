@@ -108,6 +108,33 @@ def test_last_passed_is_no_ratchet(evalkit, job):
     assert (once.status, again.status) == (1, 1)
 
 
+def test_the_first_night_serves_as_the_last_that_passed(evalkit, job):
+    config, rank = job
+    config(DROP.replace('"last"', '"last-passed"'))
+
+    first = evalkit("run", "job.toml")
+    second = evalkit("run", "job.toml", "--json")
+    rank("good", 5)
+    worse = evalkit("run", "job.toml")
+
+    assert first.status == 1
+    assert "this run will be it" in first.err
+    (gate,) = second.document["gates"]
+    assert (gate["delta"], gate["baseline_run"] in first.out) == (0.0, True)
+    assert worse.status == 1
+
+
+def test_a_first_night_that_fails_for_another_reason_does_not_serve(evalkit, job):
+    config, _ = job
+    bound = '[[gates]]\nmetric = "recall@1"\nmodel = "bad"\nmin = 0.9\n'
+    config(DROP.replace('"last"', '"last-passed"') + bound)
+
+    evalkit("run", "job.toml")
+    again = evalkit("run", "job.toml", "--json")
+
+    assert "there is no run" in again.document["gates"][0]["message"]
+
+
 def test_work_whose_gate_failed_is_still_failed_when_it_is_there(evalkit, job):
     config, _ = job
     config('[[gates]]\nmetric = "recall@1"\nmodel = "bad"\nmin = 0.9\n')

@@ -73,6 +73,24 @@ def test_merge_publishes_what_run_publishes(evalkit, gated):
     assert "nothing-new" in again.err
 
 
+def test_a_job_of_one_day_is_shared_out(evalkit, logs):
+    config = logs / "job.toml"
+    text = config.read_text()
+    path = next(line for line in text.splitlines() if line.startswith("path = "))
+    name = path.partition('"')[2].rstrip('"')
+    os.rename(logs / name, logs / f"2026-01-31-{name}")
+    config.write_text(text.replace(path, f'path = "{{day}}-{name}"', 1))
+    day = ("--var", "day=2026-01-31")
+    whole = evalkit("run", "job.toml", *day, "--out", "whole")
+
+    merged = evalkit("merge", *parts_of(evalkit, 2, *day), "--out", "runs")
+
+    assert (whole.status, merged.status) == (0, 0), merged.err
+    assert report_of(logs / "runs") == report_of(logs / "whole")
+    manifest = json.loads((logs / "runs" / "latest" / "manifest.json").read_text())
+    assert manifest["config"]["variables"] == {"day": "2026-01-31"}
+
+
 def test_both_doors_give_the_same(evalkit, gated):
     names = parts_of(evalkit, 2)
     files = [gated / f"python-{share}" for share in (1, 2)]

@@ -57,6 +57,22 @@ def test_models_are_compared_and_users_in_groups(session, tmp_path, text, partit
     assert '"delta":' in found.said
 
 
+OVER_USERS = re.sub(
+    "names = .*", "names = [\"AUC(over='users')\", \"log-loss(over='users')\"]", LABELS
+)
+
+
+def test_means_over_users_are_merged_as_sums(session, tmp_path, monkeypatch):
+    make_rows(tmp_path)
+    by_table = USERS.replace(", quantiles = 3", "")
+    monkeypatch.setattr(_taken, "default_limit", lambda: 1)  # no rows go to the driver
+
+    found = check(OVER_USERS + by_table, tmp_path, partitions=30)
+
+    assert '"segment":' in found.said
+    assert '"delta":' in found.said
+
+
 @pytest.mark.parametrize("kind", TYPES)
 def test_ids_of_every_type(session, tmp_path, kind):
     make_rows(tmp_path, TYPES[kind])

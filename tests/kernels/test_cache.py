@@ -28,6 +28,9 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         monkeypatch.delenv(name, raising=False)
     path = Path(tempfile.mkdtemp(prefix="evalkit-cache-"))
     path.chmod(0o755)
+    (path / "temporary").mkdir()
+    (path / "temporary").chmod(0o1777)
+    monkeypatch.setenv("TMPDIR", str(path / "temporary"))
     yield path
     shutil.rmtree(path)
 
@@ -280,11 +283,53 @@ def test_a_folder_that_is_swapped_after_its_check_is_not_looked_at(folder):
 
 @needs_root
 @pytest.mark.parametrize("home", ["/", "/nonexistent", ""])
-def test_a_user_of_a_container_without_a_home_compiles_and_is_told_the_way_out(folder, home):
+def test_a_user_without_a_home_keeps_kernels_for_himself_and_is_told_once(folder, home):
     is_kept, said = run(STRANGER, HOME=home)
+    again = run(STRANGER, HOME=home)
 
     assert not is_kept
     assert is_refused(said, "set NUMBA_CACHE_DIR to a folder that this user can write")
+    assert "evalkit warm" in said
+    assert again == (True, "")
+    (own,) = (folder / "temporary").iterdir()
+    assert (own.stat().st_uid, own.stat().st_mode & 0o777) == (STRANGER, 0o700)
+
+
+@needs_root
+def test_a_home_that_can_be_read_alone_still_serves(folder):
+    own = home(folder, NOBODY)
+    run(NOBODY, HOME=own)
+    inside = kept_file(own / ".cache").parent
+    inside.chmod(0o500)
+
+    def act(cache: Cache) -> bool:
+        is_kept = cache.load("other_1") is not None
+        cache.keep("other_1", b"code")
+        return is_kept and keep_or_load(cache)
+
+    first, again = run(NOBODY, act, HOME=own), run(NOBODY, act, HOME=own)
+
+    assert not first[0]
+    assert is_refused(first[1], "evalkit warm")
+    assert again[1] == ""
+    assert run(NOBODY, HOME=own) == (True, "")
+
+
+@needs_root
+@pytest.mark.parametrize("kind", ["of another", "open to all", "a link"])
+def test_a_temporary_folder_that_is_not_safe_keeps_nothing(folder, kind):
+    own = folder / "temporary" / f"evalkit-{STRANGER}"
+    if kind == "a link":
+        own.symlink_to(home(folder, STRANGER))
+    else:
+        own.mkdir()
+        os.chown(own, *[NOBODY if kind == "of another" else STRANGER] * 2)
+        own.chmod(0o777 if kind == "open to all" else 0o755)
+
+    for _ in range(2):
+        is_kept, said = run(STRANGER, HOME="/nonexistent")
+        assert not is_kept
+        assert is_refused(said, "kernels are compiled anew")
 
 
 @needs_root

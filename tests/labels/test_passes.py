@@ -89,6 +89,7 @@ def numbers(report):
     return {key: document[key] for key in ("counts", "metrics", "graphs", "warnings")}
 
 
+@pytest.mark.some_cases(6)
 @pytest.mark.parametrize("columns", [{}, {"weight": "weight"}], ids=["plain", "weighted"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("scores", sorted(SCORES))
@@ -310,10 +311,12 @@ print(int(peak.split()[1]) >> 10)
 """
 
     command = [sys.executable, "-c", code]
-    subprocess.run(command, capture_output=True, check=True)  # numba takes memory of its own
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
+    peaks: list[int] = []
+    while len(peaks) < 2 and not (peaks and peaks[0] < limit):  # numba takes memory of its own
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+        peaks.append(int(found.stdout))
 
-    assert int(found.stdout) < limit
+    assert peaks[-1] < limit
 
 
 def test_a_limit_that_needs_many_passes_is_refused_and_names_that_of_eight(small_parts):

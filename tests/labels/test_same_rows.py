@@ -50,6 +50,7 @@ def numbers(report):
     return {key: document[key] for key in ("counts", "metrics", "graphs", "warnings")}
 
 
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("columns", [{}, {"weight": "weight"}], ids=["plain", "weighted"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("seed", [1, 2])

@@ -85,6 +85,7 @@ def test_agrees_with_scikit_learn_over_rows(case, weighted):
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.some_cases(6)
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("case", CASES)
 def test_agrees_with_scikit_learn_user_by_user(case, weighted):

@@ -15,9 +15,10 @@ import numpy as np
 import oracle
 import polars as pl
 import pytest
+from campaigns import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from logs import body, examples, logs, run_log
+from logs import body, logs, run_log
 
 from evalkit import street, truth
 from evalkit.config import build_config
@@ -551,6 +552,8 @@ def scattered():
     )
 
 
+@pytest.mark.some_cases(9)
+@pytest.mark.parametrize("attempt", range(1 if made.JIT_OFF else 5))
 @pytest.mark.parametrize(
     ("mode", "duplicates", "as_text"),
     [
@@ -565,7 +568,7 @@ def scattered():
         ("order", "first", False),
     ],
 )
-def test_threads_never_lose_an_update(scattered, monkeypatch, mode, duplicates, as_text):
+def test_threads_never_lose_an_update(scattered, monkeypatch, mode, duplicates, as_text, attempt):
     held_out, rankings, with_copies = scattered
     rows = rankings if duplicates == "error" else with_copies
     if as_text:
@@ -580,7 +583,7 @@ def test_threads_never_lose_an_update(scattered, monkeypatch, mode, duplicates, 
     monkeypatch.setattr(_scan, "BATCH_ROWS", 1 << 12)
     reference = made.run(held_out, rows.select(names), threads=1, **options)
 
-    for threads in [1, 2, 8] if made.JIT_OFF else [1, 2, 8] * 5:
+    for threads in [1, 2, 8]:
         report = made.run(held_out, rows.select(names), threads=threads, **options)
         assert body(report) == body(reference), threads
         assert report.per_user("AP").equals(reference.per_user("AP"), null_equal=True)

@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logs import examples
 from measure import measure
 from naive import NAIVE
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 import pytest
-from logs import examples
+from campaigns import examples
 from passes import first_difference, in_passes
 
 from evalkit.config import build_config
@@ -205,6 +205,7 @@ def asked(rng: np.random.Generator, tables: Tables) -> tuple[Callable[[], Report
     return run, tree
 
 
+@pytest.mark.some_cases(26)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("seed", range(examples(2)))
 def test_any_number_of_passes_says_the_same(fault, seed):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 import pytest
-from logs import examples
+from campaigns import examples
 from passes import Outcome, first_difference, outcome_of
 
 import evalkit
@@ -71,6 +71,7 @@ def ids(rng, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.format("u{}", "user").alias("user")) if rng.random() < 0.4 else rows
 
 
+@pytest.mark.some_cases(14)
 @pytest.mark.parametrize("fault", LABEL_FAULTS)
 @pytest.mark.parametrize("seed", range(examples(3)))
 def test_labels_in_passes_say_what_labels_in_memory_say(seed, fault):
@@ -134,6 +135,7 @@ RATING_FAULTS = {
 }
 
 
+@pytest.mark.some_cases(8)
 @pytest.mark.parametrize("fault", RATING_FAULTS)
 @pytest.mark.parametrize("seed", range(examples(3)))
 def test_ratings_in_passes_say_what_ratings_in_memory_say(seed, fault):

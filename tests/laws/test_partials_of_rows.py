@@ -59,9 +59,19 @@ def rows_of(seed):
     )
 
 
-POLICIES = '[policies]\nnull_ids = "drop"\n'
+POLICIES = '[policies]\nnull_ids = "drop"\nbad_scores = "drop"\n'
 SEGMENTS = '[segments]\nage = { by = "age" }\nold = { by = "age", quantiles = 2 }\nmin_users = 12\n'
 LOG = '[[labels]]\npath = "log.parquet"\ncolumns = { model = "model"'
+USERS = "".join(
+    f'[[labels]]\nmodel = "{model}"\npath = "log.parquet"\nwhere = "model = \'{name}\'"\n'
+    f'columns = {{ score = "{score}" }}\n'
+    for model, name, score in (
+        ("m", "zeta", "score"),
+        ("n", "alpha", "score"),
+        ("o", "alpha", "case when age = 2 then null else weight end"),
+    )
+)
+KEPT = ("draws", "ratings")  # cases whose values of users are kept
 CASES = {
     "labels": LOG
     + ', weight = "weight" }\n'
@@ -81,25 +91,49 @@ CASES = {
     "joined": '[[ratings]]\npath = "log.parquet"\nwhere = "model = \'zeta\'"\n'
     + '[[predictions]]\nmodel = "m"\npath = "log.parquet"\n'
     + '[metrics]\nnames = ["MAE", "bias"]\n',
+    "users": USERS
+    + "[metrics]\nnames = [\"AUC(over='users')\", \"log-loss(over='users')\"]\n"
+    + '[segments]\nage = { by = "age" }\n[statistics]\nbaseline = "m"\nsearch = true\n',
+    "weighted-users": USERS
+    + '[metrics]\nnames = ["GAUC", "Brier(over=\'users\')"]\n'
+    + '[segments]\nage = { by = "age" }\n',
+    "users-of-many": LOG + ' }\n[metrics]\nnames = ["GAUC", "log-loss(over=\'users\')"]\n',
+    "wrong-of-users": USERS + "[metrics]\nnames = [\"AUC(over='users')\"]\n",
     "wrong": '[[labels]]\nmodel = "m"\npath = "log.parquet"\nwhere = "label < 5"\n'
     + 'columns = { score = "rating" }\n[metrics]\nnames = ["log-loss"]\n',
 }
 
 
+@pytest.mark.some_cases(7)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_shares_put_together_are_one_run(tmp_path, monkeypatch, case, seed):
     monkeypatch.chdir(tmp_path)
     rows_of(seed).write_parquet("log.parquet")
-    policies = POLICIES if case not in ("wrong", "joined") else ""
+    policies = POLICIES if case not in ("wrong", "wrong-of-users", "joined") else ""
     Path("job.toml").write_text(CASES[case] + policies)
     config = load_config(Path("job.toml"), overrides=[], variables={})
-    per_user = "over='users'" in CASES[case]
+    per_user = case in KEPT
 
     whole = said(lambda: run_config(config, threads=2, per_user=per_user))
     for n_shares in (1, 3, 16):
         parts = said(lambda n=n_shares: merged(config, tmp_path, n, per_user=per_user))
         assert parts == whole
+
+
+@pytest.mark.parametrize("case", ["users", "weighted-users"])
+def test_shares_of_means_over_users_leave_sums_and_no_rows(tmp_path, monkeypatch, case):
+    monkeypatch.chdir(tmp_path)
+    rows_of(0).write_parquet("log.parquet")
+    Path("job.toml").write_text(CASES[case] + POLICIES)
+    config = load_config(Path("job.toml"), overrides=[], variables={})
+
+    sums = measure_partial(config, (1, 3), threads=2).body
+    assert not any(each.rows for each in sums.all)
+    assert sums.users.models.keys() == {"m", "n", "o"}
+    kept = measure_partial(config, (1, 3), threads=2, per_user=True).body
+    assert kept.users is None
+    assert all(each.rows for each in kept.all)
 
 
 @pytest.mark.parametrize("case", ["labels", "draws", "ratings"])

@@ -8,13 +8,13 @@ import by_policy
 import polars as pl
 import pytest
 from by_policy import Asked, Log
-from logs import examples
+from campaigns import ASKED
 
 import evalkit
 from evalkit.config import build_config
 from evalkit.metrics import registry
 
-SHORT, LONG = examples(40), 3000  # logs
+SHORT, LONG = 4 if ASKED == "few" else 40, 3000  # logs
 
 POLICIES = {
     "missing_ranking": ["zero", "skip", "nan"],
@@ -206,6 +206,7 @@ def differences(seed: int) -> list[str]:
     return wrong
 
 
+@pytest.mark.some_cases(13)
 @pytest.mark.parametrize("seed", range(SHORT))
 def test_random_policies_agree_with_plain_python(seed):
     assert differences(seed) == []
@@ -306,6 +307,7 @@ def alike(one, other) -> bool:
     return one == other
 
 
+@pytest.mark.some_cases(4)
 @pytest.mark.parametrize("seed", range(SHORT // 4))
 def test_policies_that_cannot_matter_change_no_report(seed):
     assert ways_that_part(seed) == []

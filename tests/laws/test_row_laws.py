@@ -4,9 +4,9 @@ import math
 
 import polars as pl
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logs import examples
 
 import evalkit
 from evalkit.metrics import registry_of

@@ -6,7 +6,7 @@ from contextlib import suppress
 import numpy as np
 import polars as pl
 import pytest
-from logs import examples
+from campaigns import examples
 from passes import first_difference, outcome_of
 
 from evalkit.config import Config, build_config

@@ -89,7 +89,7 @@ def sha256_of(report):
     return hashlib.sha256(json.dumps(told(report)).encode()).hexdigest()
 
 
-@pytest.mark.parametrize("as_text", [False, True])
+@pytest.mark.parametrize("as_text", [False, pytest.param(True, marks=pytest.mark.campaign)])
 def test_disguises_of_a_log_have_one_sha256(as_text, tmp_path, monkeypatch):
     monkeypatch.setattr(shown, "SAMPLED", 40)  # so that most users' lists are not kept
     monkeypatch.setattr(_popularity, "LEAST_REPEATS", 64)
@@ -108,6 +108,7 @@ def test_disguises_of_a_log_have_one_sha256(as_text, tmp_path, monkeypatch):
     assert len(set(found.values())) == 1, found
 
 
+@pytest.mark.some_cases(6)
 @pytest.mark.parametrize("ties", ["item", "item-desc", "item-text", "item-text-desc", "input"])
 @pytest.mark.parametrize("as_text", [False, True])
 @pytest.mark.parametrize("scattered", [False, True])

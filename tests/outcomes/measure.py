@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from evalkit.config import Config
-from evalkit.errors import DataError
+from evalkit.errors import DataError, RequestError
 from evalkit.exact import ExactSums
 from evalkit.ids import USER_KEY, DrawnShare, Sample, plan_ids
 from evalkit.planning.ledger import input_of
@@ -18,6 +18,8 @@ from outcomes.open import open_outcomes
 
 def measure_outcomes(config: Config, work: Work) -> Left:
     """The sums of one share of the users."""
+    if work.keep_users:
+        raise RequestError("values of users are not kept of outcomes", code="per-user-off")
     opened = open_outcomes(config, work.given)
     if work.opened is not None:
         work.opened(opened.all)

@@ -1,5 +1,6 @@
 """What a codec writes is read back as it was, by type hints alone; anything else is refused."""
 
+import io
 import json
 import math
 import struct
@@ -39,7 +40,8 @@ def written(value, hint):
 
 
 def read(text, content, hint):
-    reader = BlockReader(bytearray(content))
+    file = io.BytesIO(content)
+    reader = BlockReader(len(content), lambda n_bytes: bytearray(file.read(n_bytes)))
     found = codec_of(hint).decode(load_json(text), reader)
     reader.close()
     return found

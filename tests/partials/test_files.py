@@ -1,11 +1,13 @@
 """Files of partials: whole or not there, checked before they are believed."""
 
 import hashlib
+import json
 import os
 import random
 import struct
 import subprocess
 import sys
+import tracemalloc
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -15,12 +17,14 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pytest
+from campaigns import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evalkit.config import parse_config
 from evalkit.errors import DataError, Errors, EvalkitError, MachineError, RequestError
 from evalkit.exact import ExactSums
+from evalkit.jobs.merge import open_for_merge
 from evalkit.partials import Header, Partial, definitions_of, missing_warning, open_partials
 from evalkit.partials import _container as container
 from evalkit.planning.ledger import versions
@@ -154,7 +158,7 @@ def test_a_file_that_is_cut_anywhere_is_refused(files):
         assert (error.code, error.at, error.exit_status) == (wanted, str(files[0]), 3)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(300))
 @given(data=st.data())
 def test_a_file_with_another_byte_is_refused(files, data):
     content = bytearray(files[1].read_bytes())
@@ -234,7 +238,49 @@ def test_a_packed_piece_takes_no_more_memory_than_it_may(tmp_path):
     assert refused([tmp_path / "bomb"]).code == "damaged-partial"
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@pytest.mark.parametrize("part", range(3))
+def test_packed_bytes_that_nothing_asks_for_are_not_unpacked(files, part):
+    """Zeros as arrays, spaces as JSON: a hundredth of a percent of what they claim."""
+    content = files[0].read_bytes()[: -container.N_DIGEST]
+    starts = parts_of(files[0].read_bytes())
+    n_pieces = 600
+    piece = zlib.compress((b" " if part < 2 else b"\0") * container.PIECE, 9)
+    packed = struct.pack("<I", len(piece) | container.PACKED) + piece
+    bomb = struct.pack("<Q", n_pieces * container.PIECE) + n_pieces * packed
+    forged = content[: starts[part]] + bomb + content[starts[part + 1] :]
+    files[0].write_bytes(sealed(forged))
+
+    tracemalloc.start()
+    error = refused(files)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert error.code == "damaged-partial"
+    assert peak < 100 << 20
+
+
+@pytest.mark.parametrize("name", ["nonsense", "", "__class__", None])
+def test_a_policy_that_only_a_forged_header_has_is_a_damaged_partial(files, name):
+    """As its profile says of one metric."""
+    content = files[0].read_bytes()
+    one, two, *_, end = parts_of(content)
+    with container._opened(files[0]) as file:
+        header = json.loads(file.take_tree())
+    conventions = header["config"]["profile"]["metrics"]
+    policies = [policies for metric, policies in conventions if metric in ("nDCG", "recall")]
+    assert policies
+    policies[0][:1] = [[name, [0, "any"]]]
+    tree = json.dumps(header).encode()
+    head = b"".join(container._part([memoryview(tree)]))
+    files[0].write_bytes(sealed(content[:one] + head + content[two:end]))
+
+    with pytest.raises(EvalkitError) as caught:
+        open_for_merge(files[:1], allow_missing=True)
+
+    assert codes_of(caught.value) == ["damaged-partial"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(200))
 @given(data=st.data())
 def test_another_tree_behind_a_right_checksum_is_refused_or_is_no_crash(files, data):
     """Bytes of the JSON are changed, and the checksum is made to fit."""

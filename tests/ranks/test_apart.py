@@ -96,6 +96,7 @@ def probed_by_partition(rows, pairs, ranks, *, at_once, monkeypatch):
     return counters, np.concatenate([each.unknown_users for each in found])
 
 
+@pytest.mark.some_cases(9)
 @pytest.mark.parametrize("way", ["by runs", "gathered", "at once"])
 @pytest.mark.parametrize("order", ["apart", "grouped", "mixed"])
 @pytest.mark.parametrize("seed", range(3))

@@ -9,9 +9,10 @@ import numpy as np
 import oracle
 import polars as pl
 import pytest
+from campaigns import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from logs import JIT_OFF, Log, body, examples, run_log
+from logs import JIT_OFF, Log, body, run_log
 
 from evalkit import ids as keys
 from evalkit.errors import MachineError
@@ -325,6 +326,7 @@ SPREADS = {  # keys of users, and whether their order is a hash that is good eno
 }
 
 
+@pytest.mark.some_cases(11)
 @pytest.mark.parametrize("name", SPREADS)
 @pytest.mark.parametrize("shuffled", [False, True])
 def test_users_are_found_however_their_keys_are_spread(name, shuffled):
@@ -356,6 +358,7 @@ def test_a_key_that_comes_twice_makes_no_table(name):
     assert tabulate(np.append(keys, keys[900]), 2) is None
 
 
+@pytest.mark.some_cases(14)
 @pytest.mark.parametrize("n_items", [1, 16, 17, 32, 33, 48, 49, 64, 65, 300 if JIT_OFF else 20_001])
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize("largest", [2**31, 2**40])
@@ -543,6 +546,7 @@ def test_long_lists_are_ranked(monkeypatch, mode, scattered, n_relevant, n_rows)
     check_heavy(log, mode=mode, policies={}, scattered=scattered, monkeypatch=monkeypatch)
 
 
+@pytest.mark.some_cases(30)
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("ties", ["item", "item-desc", "item-text", "input"])
 @pytest.mark.parametrize("n_scores", [2, 25, 10**6])
@@ -563,6 +567,7 @@ def test_twenty_thousand_hits_are_counted(monkeypatch, n_scores, scattered):
     check_heavy(log, mode="score", policies={}, scattered=scattered, monkeypatch=monkeypatch)
 
 
+@pytest.mark.some_cases(6)
 @pytest.mark.skipif(JIT_OFF, reason="hits among a hundred thousand rows in plain Python")
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("mode", ["rank", "score", "order"])
@@ -688,6 +693,7 @@ def run_texts(log, *, mode, scattered=False, **options):
     )
 
 
+@pytest.mark.some_cases(27)
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("mode", ["rank", "score", "order"])
 @pytest.mark.parametrize("duplicates", ["error", "best"])

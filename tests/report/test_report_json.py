@@ -5,6 +5,7 @@ import math
 from dataclasses import fields, replace
 
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -68,7 +69,7 @@ def reports() -> st.SearchStrategy[Report]:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(report=reports(), many=st.booleans())
 def test_numbers_of_some_metrics_are_those_of_the_whole_report(report, many):
     text = report.to_json()
@@ -86,7 +87,7 @@ def refuse_constant(text: str) -> None:
     raise AssertionError(f"{text} is no JSON")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(report=reports())
 def test_report_json_comes_back_as_it_was_written(report):
     text = report.to_json()

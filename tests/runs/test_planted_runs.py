@@ -20,6 +20,8 @@ from evalkit.gates import find_baselines, judge
 from evalkit.report import by_hints
 from evalkit.runs import load_run, publish, verify
 from evalkit.runs._keys import digest
+from tests.peaks import run_evalkit, run_measured
+from tests.sources.hostile import Column, element, same, same_text, write
 
 MINE = """
 open("planted", "w").close()
@@ -279,6 +281,71 @@ def test_planted_tables_stop_no_job(logs, capsys, name, change):
         assert said(capsys, *command)[0] in (0, 3), command
     assert said(capsys, "gate", "last", "--baseline", "last~1")[0] in (0, 1, 3)
     assert said(capsys, "run", "job.toml", "--quiet")[0] == 0
+
+
+def plant_table(run, name, content):
+    """Another table in a run, whose manifest fits."""
+    from evalkit.runs._files import file_record
+
+    (run / name).write_bytes(content)
+    files = json.loads((run / "manifest.json").read_text())["files"]
+    forge(run, files={**files, name: file_record(run, name)})
+
+
+BOMBS = {
+    "claims": lambda path: write(
+        path, {"metric": Column(bytes(800), 100, claimed=(1 << 31) - 2, codec="snappy")}, 100
+    ),
+    "values": lambda path: write(path, {"metric": same(1, (1 << 31) - 1)}, (1 << 31) - 1),
+    "nested": lambda path: write(
+        path,
+        {"metric": Column(bytes(800), 100)},
+        100,
+        fields=[*[element(b"a", children=1)] * 5_000, element(b"metric")],
+    ),
+    "texts": lambda path: write(
+        path,
+        dict.fromkeys(("model", "metric", "name", "user"), same_text(b"a" * 25_000, 480_000)),
+        480_000,
+    ),
+}
+
+
+IN_ONE_PROCESS = """
+import json, sys
+from evalkit.cli import console
+from evalkit.cli.app import run_command
+from evalkit.cli.outcome import exit_status_of
+for command in json.loads(sys.argv[1]):
+    console.configure([])
+    print("STATUS", exit_status_of(lambda: run_command(command)))
+"""
+
+
+@pytest.mark.parametrize("name", ["metrics.parquet", "parts.parquet", "per_user.parquet"])
+def test_a_small_table_that_claims_much_stops_no_job(logs, capsys, name):
+    """Peaks are the operating system's, of whole processes."""
+    toml = (logs / "job.toml").read_text()
+    (logs / "job.toml").write_text(toml.replace("[output]", "[output]\nsegments_in_json = false"))
+    first, second = two_runs(logs, capsys)
+    commands = [
+        ["report", str(second)], ["verify", str(second)], ["history"], ["history", "show", "RR"],
+        ["why", str(first), str(second)], ["compare", str(first), str(second)],
+        ["gate", str(second), "--baseline", str(first)],
+    ]  # fmt: skip
+    for bomb, make in BOMBS.items():
+        make(logs / "bomb.parquet")
+        content = (logs / "bomb.parquet").read_bytes()
+        assert len(content) < 150_000
+        plant_table(second, name, content)
+
+        ended = run_measured("-c", IN_ONE_PROCESS, json.dumps(commands), seconds=100)
+
+        said = [line.split()[1] for line in ended.stdout.splitlines() if line[:6] == "STATUS"]
+        assert len(said) == len(commands), (bomb, ended.stderr)
+        assert {*said} <= {"0", "1", "3"}, (bomb, ended.stderr)
+        assert ended.peak_mib < 450, bomb
+    assert run_evalkit("run", "job.toml", "--quiet").status == 0
 
 
 # One bad directory stops no job, and is named.

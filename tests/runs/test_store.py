@@ -100,6 +100,7 @@ FAULTS = (
 )
 
 
+@pytest.mark.some_cases(12)
 @pytest.mark.parametrize("burst", [1, 2, 1000])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("error", FAULTS, ids=lambda error: type(error).__name__)

@@ -38,7 +38,8 @@ def element(name: bytes, *, children: int = 0, type: int = 2) -> bytes:
     """A field of a schema: a group where it has children, else a required column."""
     if children:
         return b"\x35" + number(0) + b"\x18" + text(name) + b"\x15" + number(children) + b"\0"
-    return b"\x15" + number(type) + b"\x25" + number(0) + b"\x18" + text(name) + b"\0"
+    kind = b"\x15" + number(type) + b"\x25" + number(0) + b"\x18" + text(name)
+    return kind + (b"\x25" + number(0) if type == 6 else b"") + b"\0"  # bytes are UTF-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,11 @@ def page(column: Column) -> bytes:
     return b"\x15\x00\x15" + sizes + count + b"\x15\x06\x15\x06\x00\x00" + column.content
 
 
-def dictionary_page(content: bytes) -> bytes:
+def dictionary_page(content: bytes, *, is_text: bool) -> bytes:
+    """One text, or numbers."""
     sizes = number(len(content)) + b"\x15" + number(len(content))
-    return (
-        b"\x15\x04\x15" + sizes + b"\x4c\x15" + number(len(content) // 8) + b"\x15\0\0\0" + content
-    )
+    n_values = 1 if is_text else len(content) // 8
+    return b"\x15\x04\x15" + sizes + b"\x4c\x15" + number(n_values) + b"\x15\0\0\0" + content
 
 
 def write(
@@ -80,7 +81,8 @@ def write(
     body, chunks = b"PAR1", []
     for name, column in columns.items():
         start = len(body)
-        body += dictionary_page(column.dictionary) if column.dictionary else b""
+        if column.dictionary:
+            body += dictionary_page(column.dictionary, is_text=column.type == 6)
         first = len(body)
         body += page(column)
         claimed = max(len(body) - start, (column.claimed or 0) + 100)
@@ -112,3 +114,10 @@ def same(value: int, n_values: int, **claims: int) -> Column:
     """One value so many times, in a few bytes, as writers of dictionaries write it."""
     once = b"\x01" + unsigned(n_values << 1) + b"\x00"
     return Column(once, n_values, encoding=8, dictionary=numbers([value]), **claims)
+
+
+def same_text(value: bytes, n_values: int) -> Column:
+    """One text so many times: in the file it stands once."""
+    once = b"\x01" + unsigned(n_values << 1) + b"\x00"
+    dictionary = len(value).to_bytes(4, "little") + value
+    return Column(once, n_values, encoding=8, type=6, dictionary=dictionary)

@@ -45,6 +45,7 @@ def write(path: Path, frame: pl.DataFrame, writer: str, codec: str) -> bytes:
 WRITERS = ("polars", "polars-stream", "feather", "arrow-stream")
 
 
+@pytest.mark.some_cases(12)
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("height", [0, 1, 300])

@@ -11,7 +11,8 @@ import pytest
 
 import evalkit
 from evalkit.sources.arrow import MOST_LEVELS, MOST_NAME, batch_fault
-from evalkit.sources.parquet import footer_fault, page_fault
+from evalkit.sources.footers import footer_fault
+from evalkit.sources.parquet import page_fault
 from tests.peaks import run_evalkit
 from tests.sources.hostile import CODECS, Column, element, numbers, same, write
 

@@ -1,19 +1,17 @@
 """Splits and their leaks against plain Python, on logs with equal times, repeats and lone users."""
 
 import math
-import os
 import random
 from fractions import Fraction
 
 import polars as pl
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import evalkit
 from evalkit.errors import DataError
-
-EXAMPLES = int(os.environ.get("EVALKIT_TEST_EXAMPLES", "25"))
 
 
 def logs():
@@ -47,7 +45,7 @@ def last_rows(rows, n_test, n_validation, least, ties):
     return found
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     logs(),
     st.integers(1, 3),
@@ -61,7 +59,7 @@ def test_last_rows_of_users(rows, test, validation, least, ties):
     assert letters(made) == last_rows(rows, lambda _: test, lambda *_: validation, least, ties)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(logs(), st.sampled_from([0.1, 0.2, 0.3, 0.8]), st.sampled_from([0.0, 0.1]))
 def test_shares_of_users_in_decimals(rows, test, validation):
     def count(n, share):
@@ -76,7 +74,7 @@ def test_shares_of_users_in_decimals(rows, test, validation):
     assert letters(made) == wanted
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(logs(), st.integers(0, 10), st.integers(0, 10))
 def test_moments(rows, one, two):
     low, high = sorted((one, two))
@@ -85,7 +83,7 @@ def test_moments(rows, one, two):
     assert letters(made) == [3 if t >= high else 2 if t >= low else 1 for _, _, t in rows]
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(logs(), st.integers(2, 3), st.booleans())
 def test_cores(rows, least, of_pairs):
     left = list(enumerate(rows))
@@ -113,7 +111,7 @@ def test_cores(rows, least, of_pairs):
     assert [place for place, each in enumerate(letters(made)) if each] == [p for p, _ in left]
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(logs(), st.integers(0, 2**20))
 def test_leaks(rows, seed):
     draw = random.Random(seed)

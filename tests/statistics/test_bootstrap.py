@@ -7,9 +7,10 @@ from functools import reduce
 
 import numpy as np
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logs import JIT_OFF, examples
+from logs import JIT_OFF
 from scipy import stats
 
 from evalkit.errors import DataError, RequestError

@@ -5,13 +5,14 @@ import math
 from fractions import Fraction
 
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalkit.exact import SCALE_BITS, ExactSum
 from evalkit.statistics.change import Cell, explain_change
 
-laws = settings(deadline=None, max_examples=100)
+laws = settings(deadline=None, max_examples=examples(100))
 
 
 def exactly(values):

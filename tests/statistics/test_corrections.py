@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
@@ -38,7 +39,7 @@ def check_beside_statsmodels(correction, p_values):
     assert adjust(p_values, correction).p_adjusted == pytest.approx(list(expected), rel=1e-12)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(p_values=P_VALUES)
 @pytest.mark.parametrize("correction", ["bonferroni", "bh", "by"])
 def test_adjusted_as_statsmodels_does(correction, p_values):
@@ -52,7 +53,7 @@ def test_holm_is_that_of_statsmodels(n):  # which takes a quarter of a second ea
     check_beside_statsmodels("holm", p_values.tolist())
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(p_values=P_VALUES)
 @pytest.mark.parametrize("correction", sorted(PEERS))
 def test_adjusting_keeps_the_order_and_lowers_none(correction, p_values):

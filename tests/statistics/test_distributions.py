@@ -7,6 +7,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from campaigns import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -14,7 +15,7 @@ from scipy import stats
 import evalkit
 from evalkit.statistics import distributions as ours
 
-laws = settings(deadline=None, max_examples=300)
+laws = settings(deadline=None, max_examples=examples(300))
 
 DEGREES = (1, 2, 3, 4.5, 10, 29, 100, 999, 10_000, 999_999, 1e9)
 PROBABILITIES = (1e-280, 1e-50, 1e-12, 1e-6, 1e-3, 0.025, 0.05, 0.2, 0.25, 0.3, 0.45)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -19,7 +20,7 @@ from evalkit.statistics.intervals import (
     wilson_interval,
 )
 
-laws = settings(deadline=None, max_examples=200)
+laws = settings(deadline=None, max_examples=examples(200))
 
 
 def test_t_interval_by_hand():

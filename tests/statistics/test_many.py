@@ -8,7 +8,7 @@ import pytest
 from evalkit.exact import ExactSums, summarize
 from evalkit.looks.parts import UNIT_BITS, _spell_words, spell_sum
 from evalkit.statistics.distributions import find_t_quantiles, normal_quantile, t_quantile
-from evalkit.statistics.intervals import mean_interval, relative_interval, wilson_interval
+from evalkit.statistics.intervals import Interval, mean_interval, relative_interval, wilson_interval
 from evalkit.statistics.many import mean_limits, relative_limits, t_quantiles, wilson_limits, within
 
 N, LEVEL = 3000, 0.95
@@ -72,15 +72,19 @@ def test_limits_of_many_ratios_are_those_of_each(rng, ns):
     baseline, delta = rng.normal(size=N), rng.normal(size=N) * 0.3
     baseline[::17], delta[::19] = 0.0, 0.0
     errors = [errors_of(rng, ns) for _ in range(3)]
+    low, high = delta - rng.random(N) * 0.1, delta + rng.random(N) * 0.1
+    low[::5] = 0.0
     expected = [
-        relative_interval(one, its, other, others, candidate, n, level=LEVEL)
-        for one, its, other, others, candidate, n in zip(
+        relative_interval(
+            one, its, other, others, candidate, n, level=LEVEL, limits=Interval(*limits)
+        )
+        for one, its, other, others, candidate, n, *limits in zip(
             baseline.tolist(), none_if_nan(errors[0]), delta.tolist(), none_if_nan(errors[1]),
-            none_if_nan(errors[2]), ns.tolist(), strict=True,
+            none_if_nan(errors[2]), ns.tolist(), low.tolist(), high.tolist(), strict=True,
         )
     ]  # fmt: skip
-    ts = t_quantiles(0.5 * (1.0 - LEVEL), ns - 1)
-    found = relative_limits((baseline, errors[0]), (delta, errors[1]), errors[2], ts)
+    ts = -t_quantiles(0.5 * (1.0 - LEVEL), ns - 1)
+    found = relative_limits((baseline, errors[0]), (delta, errors[1]), errors[2], ts, (low, high))
     assert_same(found, expected)
 
 

@@ -5,9 +5,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logs import JIT_OFF, examples
+from logs import JIT_OFF
 from scipy import stats
 
 from evalkit.errors import RequestError

@@ -12,18 +12,45 @@ from evalkit.statistics.intervals import wilson_interval
 from evalkit.statistics.proportions import margin_p_values, mcnemar_p, paired_interval
 
 
-@pytest.mark.parametrize(("gained", "lost"), [(4, 0), (0, 6), (7, 3), (12, 17), (0, 0)])
-def test_p_is_that_of_the_binomial_test(gained, lost):
-    n = gained + lost
-    expected = stats.binomtest(gained, n).pvalue if n else 1.0
+@pytest.mark.parametrize("gained", [0, 4, 7, 29, 30, 31, 58, 600, 40_000])
+@pytest.mark.parametrize("lost", [0, 3, 29, 31, 500, 39_000])
+def test_p_is_half_of_what_was_seen_and_all_that_is_rarer(gained, lost):
+    n, fewer = gained + lost, min(gained, lost)
+    of_coins = stats.binom(n, 0.5)
+    expected = 2 * of_coins.cdf(fewer - 1) + of_coins.pmf(fewer) if gained != lost else 1.0
 
-    assert mcnemar_p(gained, lost) == pytest.approx(expected, rel=1e-12)
+    assert mcnemar_p(gained, lost) == pytest.approx(expected, rel=1e-9, abs=1e-300)
 
 
-def test_limits_are_those_that_newcombe_gives():
-    found = paired_interval(36, 12, 2, 0, level=0.95)  # table III, method 10
+def test_limits_are_tangos_stretched_by_little():
+    found = paired_interval(36, 12, 2, 0, level=0.95)  # Tango 1998, table III: 0.0611 to 0.3442
 
-    assert (found.low, found.high) == pytest.approx((0.0569, 0.3404), abs=6e-5)
+    assert (found.low, found.high) == pytest.approx((0.0611, 0.3442), abs=5e-4)
+
+
+def test_p_and_limits_change_little_where_one_user_more_differs():
+    for n, lost in ((100, 9), (1000, 9), (1000, 60)):
+        tables = [(lost + more, lost, n) for more in range(60 - lost // 2)]
+        ps = [mcnemar_p(*each[:2]) for each in tables]
+        limits = [paired_interval(0, *each[:2], n - sum(each[:2]), level=0.95) for each in tables]
+        for ends in ([each.low for each in limits], [each.high for each in limits]):
+            steps = [n * (after - before) for before, after in itertools.pairwise(ends)]
+            assert all(0.4 < step < 1.6 for step in steps)  # of one user, without a jump
+        assert all(before > after for before, after in itertools.pairwise(ps))
+
+
+@pytest.mark.parametrize(("n", "share"), [(30, 0.3), (100, 0.1), (100, 0.3), (400, 0.05)])
+def test_where_nothing_differs_the_test_errs_as_seldom_as_it_says(n, share):
+    chances = stats.binom(n, share)
+    size = sum(
+        float(chances.pmf(n_differ) * stats.binom(n_differ, 0.5).pmf(gained))
+        for n_differ in range(1, n + 1)
+        if chances.pmf(n_differ) > 1e-9
+        for gained in range(n_differ + 1)
+        if mcnemar_p(gained, n_differ - gained) <= 0.05
+    )
+
+    assert 0.02 < size <= 0.0505
 
 
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.9998])
@@ -61,7 +88,7 @@ def test_four_users_who_gain_are_no_proof():
     )
 
     (found,) = report.comparisons
-    assert (found.test, found.p_value) == ("mcnemar", 0.125)
+    assert (found.test, found.p_value) == ("mcnemar", 0.0625)
     assert found.low <= 0.0 < found.high
     assert not math.isclose(found.low, found.high)
 

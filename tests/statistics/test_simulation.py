@@ -36,6 +36,7 @@ def keys_of(n_users):
     return np.random.default_rng(n_users).integers(0, 2**64, n_users, dtype=np.uint64)
 
 
+@pytest.mark.some_cases(4)
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.4])
 @pytest.mark.parametrize("name", sorted(SIZES))
 def test_intervals_of_values_hold_the_truth(name, share):
@@ -134,6 +135,7 @@ def test_margins_are_kept_where_the_difference_is_the_margin():
     assert worse / draws <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / draws)
 
 
+@pytest.mark.some_cases(3)
 @compiled
 @pytest.mark.parametrize("name", ["nDCG", "RR"])
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -11,10 +12,11 @@ from evalkit.statistics import _scale, studentised_range
 from evalkit.statistics.distributions import t_two_sided
 from evalkit.statistics.studentised_range import range_quantile, range_sf
 
-laws = settings(deadline=None, max_examples=40)
+laws = settings(deadline=None, max_examples=examples(40))
 DEGREES = (1, 2, 5, 10, 30, 120, 1000, math.inf)
 
 
+@pytest.mark.some_cases(12)
 @pytest.mark.parametrize("n_means", [2, 3, 5, 10, 30, 100])
 @pytest.mark.parametrize("df", DEGREES)
 def test_tails_are_those_of_scipy(n_means, df):
@@ -24,6 +26,7 @@ def test_tails_are_those_of_scipy(n_means, df):
         )
 
 
+@pytest.mark.some_cases(12)
 @pytest.mark.parametrize("n_means", [3, 6, 20])
 @pytest.mark.parametrize("df", [2, 10, 1000, math.inf])
 @pytest.mark.parametrize("p", [0.5, 0.9, 0.95, 0.999])

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -132,7 +133,7 @@ def test_letters_by_hand(n, different, expected):
     assert group_letters(alike(n, different)) == expected
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(n=st.integers(1, 8), data=st.data())
 def test_models_share_a_letter_where_they_are_alike(n, data):
     pairs = list(itertools.combinations(range(n), 2))

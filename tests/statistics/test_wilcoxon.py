@@ -5,13 +5,14 @@ from itertools import product
 
 import numpy as np
 import pytest
+from campaigns import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from evalkit.statistics.wilcoxon import Outcomes, count_outcomes, wilcoxon_test
 
-laws = settings(deadline=None, max_examples=150)
+laws = settings(deadline=None, max_examples=examples(150))
 TIED = st.lists(st.integers(-4, 4).map(float), min_size=1, max_size=9)
 FEW = st.lists(st.floats(-1, 1), min_size=2, max_size=45, unique_by=abs)
 MANY = st.lists(st.integers(-30, 30).map(lambda each: each / 8), min_size=51, max_size=120)

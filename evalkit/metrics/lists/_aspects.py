@@ -10,8 +10,6 @@ from evalkit.metrics import Lists, choice, kernel, log2, number
 from evalkit.metrics.lists._categories import Sets, needs_of, only, sets
 from evalkit.metrics.lists._find import stands_in
 
-__all__ = ["ALPHA", "ASPECTS", "PENALTY", "measure", "needs", "tables"]
-
 GREEDY, OWN, ONES, EVERY, NONE = range(5)
 RELEVANT, HISTORY, OF_RELEVANT = 0, 1, 1
 HITS, SHOWN = 0, 1

@@ -27,16 +27,6 @@ from evalkit.report.html._trends import index_body, trend_body
 from evalkit.report.record import Report
 from evalkit.report.trend import PastRun, Trend
 
-__all__ = [
-    "plot_of",
-    "render_across_page",
-    "render_html",
-    "render_index",
-    "render_leakage",
-    "render_selection_page",
-    "render_trends",
-]
-
 if TYPE_CHECKING:
     from evalkit.report.across import Across
     from evalkit.report.selection import Selection

@@ -151,7 +151,8 @@ def _columns(log: Input) -> str:
         + (" (guessed)" if key in log.guessed else "")
         for key, column in log.columns.items()
     )
-    return ", ".join(spelled)
+    ranked = (f"ranked by {log.ranked_by}",) if log.ranked_by else ()
+    return ", ".join((*spelled, *ranked))
 
 
 def _paths(paths: tuple[str, ...]) -> str:

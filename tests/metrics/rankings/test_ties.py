@@ -90,6 +90,7 @@ def by_brute_force(name, cutoff):
         ]
 
 
+@pytest.mark.some_cases(19)
 @pytest.mark.parametrize(("ties", "of"), [("expected", fmean), ("best", max), ("worst", min)])
 @pytest.mark.parametrize("name", KNOWN)
 def test_bounds_and_mean_are_those_of_all_orders(name, ties, of):

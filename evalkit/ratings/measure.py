@@ -1,72 +1,38 @@
-"""Ratings from config to report."""
+"""Reads ratings and predictions, and adds their pairs up, model by model."""
 
+import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
-from evalkit.config import Config
+import numpy as np
+
+from evalkit.kernels.threads import ordered_map
 from evalkit.planning.ledger import input_of
-from evalkit.planning.tables import Given, settle_columns
-from evalkit.ratings._drawing import Edges
-from evalkit.ratings._measuring import Measurer, Part
+from evalkit.ratings._drawing import Drawing, Edges
 from evalkit.ratings._pairs import (
     Extremes,
     PairReader,
     PairShare,
     check_pairs,
-    refuse_policies,
     shares_of,
 )
-from evalkit.ratings._sums import has_part, has_sum
-from evalkit.report import Input, TruthCounts, Warning_
+from evalkit.ratings._sums import PairSums, user_sums
+from evalkit.ratings.conclude import measured, truth_counts, warnings_of
+from evalkit.ratings.merge import RatingSums
+from evalkit.report import Input, TruthCounts
+from evalkit.rows.conclude import Models, inputs_of
 from evalkit.rows.job import RowJob
+from evalkit.rows.measure import RowRun, check_rows, warn_of_infinite
 from evalkit.rows.passes import HeldRows, ModelRows
 from evalkit.rows.reading import Reading
 from evalkit.rows.room import room_beside
-from evalkit.rows.run import (
-    Models,
-    RowRun,
-    check_rows,
-    check_sums,
-    inputs_of,
-    open_all,
-    warn_of_infinite,
-    warn_of_lost,
-)
 from evalkit.rows.segments import RowSegments
 from evalkit.rows.tally import RowTally
+from evalkit.rows.units import UnitSums
 from evalkit.segments import ALL, Segment
-from evalkit.sources import Guessing, Table, open_predictions, open_ratings
+from evalkit.sources import Table
 
 COPIES = 3  # of rows in memory, where segments are: as they were read, joined, by segment
-
-
-def check_ratings(job: RowJob) -> None:
-    """Refuse what cannot be asked of ratings."""
-    refuse_policies(job.config.policies)
-    check_sums(job.requests, has_sum, has_part)
-
-
-def open_tables(config: Config, given: Given) -> tuple[Config, list[Table]]:
-    """The table of ratings, then those of predictions, or all tables with both."""
-    alone, n_ratings = not config.predictions, len(config.ratings)
-    held = [*given.rankings, *([None] * (n_ratings + len(config.predictions)))]
-    guessing = given.guessing(config)
-
-    def of(section: str, place: int) -> Guessing:
-        return replace(guessing, section=f"{section}[{place}]")
-
-    actions = [
-        partial(open_ratings, table, held[place], of("ratings", place), alone=alone)
-        for place, table in enumerate(config.ratings)
-    ]
-    actions += [
-        partial(open_predictions, table, held[n_ratings + place], of("predictions", place))
-        for place, table in enumerate(config.predictions)
-    ]
-    opened = open_all(actions)
-    sections = {"ratings": opened[:n_ratings], "predictions": opened[n_ratings:]}
-    return settle_columns(config, sections), opened
 
 
 @dataclass
@@ -115,8 +81,8 @@ class RatingRun(RowRun):
         self._measure(name, shares, _extremes(joined), rows.tally, table)
         rows.forget()
         found = self.found
-        found.warnings += check_rows(self.job.config, {name: rows}, {name: table.at})
-        found.warnings += _warnings(name, rows.tally)
+        found.warnings += check_rows(self.job.config, name, rows.tally, table.at)
+        found.warnings += warnings_of(name, rows.tally)
         self.job.clock.stop("measure")
 
     def inputs(self) -> list[Input]:
@@ -129,30 +95,8 @@ class RatingRun(RowRun):
 
     def truth_counts(self) -> TruthCounts:
         """Of the table of ratings; without one, the rated pairs of the model that has most."""
-        truth, tallies, found = self.truth, self.tallies, self.found
-        if len({tally.rows_used for tally in tallies.values()}) > 1:
-            message = "models predict different numbers of pairs: errors stand on other rows each"
-            found.warnings.append(Warning_("different-pairs", message))
-        if truth is not None:
-            repeats = max((t.noted.get("truth_duplicates", 0) for t in tallies.values()), default=0)
-            rated, dropped = truth.tally.rows, {"duplicate": repeats}
-            dropped |= {reason: number for reason, number in truth.tally.dropped.items() if number}
-        else:
-            rated = max(
-                (t.rows - t.dropped.get("unrated", 0) - t.dropped.get("null_id", 0)
-                 for t in tallies.values()),
-                default=0,
-            )  # fmt: skip
-            dropped = {}
-        users = max(
-            (
-                found.users.get(name, 0) + tally.noted.get("users_without_prediction", 0)
-                for name, tally in tallies.items()
-            ),
-            default=0,
-        )
-        used = rated - sum(dropped.values())
-        return TruthCounts(rated, used, dropped, users, 0, used)
+        truth = None if self.truth is None else self.truth.tally
+        return truth_counts(truth, self.tallies, self.found)
 
     def _measure(
         self,
@@ -163,11 +107,11 @@ class RatingRun(RowRun):
         table: Table,
     ) -> None:
         job, found = self.job, self.found
-        measurer, edges = Measurer(job), Edges.around(extremes)
-        totals: dict[Segment, Part] = {}
+        edges = Edges.around(extremes)
+        totals: dict[Segment, RatingSums] = {}
         for share in shares:
             for segment, users in self._split(share, tally, found.segments):
-                for part in measurer.add_up(users, edges, is_drawn=segment == ALL):
+                for part in add_up(job, users, edges, is_drawn=segment == ALL):
                     if segment in totals:
                         totals[segment].merge(part)
                     else:
@@ -177,11 +121,11 @@ class RatingRun(RowRun):
         check_pairs(tally, job.config.policies, table, joined=self.truth is not None)
         if tally.noted.pop("repeats", None) is not None:
             tally.noted["duplicates"] = 0  # or they were refused
-        found.users[name] = total.n_users
-        found.most_rows[name] = total.most_rows
+        found.users[name] = total.users.n_units
+        found.most_rows[name] = total.users.most_rows
         for segment, each in totals.items():
-            found.measured.setdefault(segment, {})[name] = measurer.measured(each)
-        found.warnings += warn_of_infinite(name, job.over("users"), total.means)
+            found.measured.setdefault(segment, {})[name] = measured(job, each)
+        found.warnings += warn_of_infinite(name, job.over("users"), total.users.means)
         if tally.rows_used and total.drawing is not None:
             found.distributions.append(total.drawing.histogram(name))
             found.graphs += total.drawing.graphs(name, level=job.config.statistics.level)
@@ -202,6 +146,34 @@ class RatingRun(RowRun):
                 yield segment, PairShare([own], share.user, None)
 
 
+def add_up(job: RowJob, share: PairShare, edges: Edges, *, is_drawn: bool) -> Iterator[RatingSums]:
+    """What the pairs of each part of some users add up to."""
+    own, pooled = job.over("users"), job.over("rows")
+    smooth = [each.over_rows.smooth for each in pooled if each.over_rows.smooth is not None]
+    low, high = float(edges.ratings[0]), float(edges.ratings[-1])
+    middle = (low + high) / 2.0 if math.isfinite(low) else 0.0
+
+    def measure(part: int) -> RatingSums:
+        pairs = share.part(part)
+        rows = (pairs.starts, pairs.ratings, pairs.predictions)
+        sums, sizes = PairSums(pooled), np.diff(pairs.starts)
+        sums.add(pairs.ratings, pairs.predictions)
+        values = [np.empty(sizes.size) for _ in own]
+        for request, value in zip(own, values, strict=True):
+            request.metric.kernel(*rows, *request.encoded, value)
+        users = UnitSums.of(own, smooth)
+        users.count(sizes.size, int(sizes.max(initial=0)))
+        weights, terms = np.ones(sizes.size), user_sums(users.spread.terms, *rows, middle)
+        users.add(pairs.keys, values, [weights for _ in own], terms, keep=job.keeps)
+        drawing = None
+        if is_drawn:
+            drawing = Drawing(edges, bands=job.config.statistics.cluster is None)
+            drawing.add(pairs)
+        return RatingSums(sums, users, drawing, pairs.tally)
+
+    return ordered_map(measure, range(share.n_parts), threads=job.threads)
+
+
 def _extremes(tables: Sequence[ModelRows]) -> Extremes:
     total = Extremes.nothing()
     for each in tables:
@@ -209,20 +181,3 @@ def _extremes(tables: Sequence[ModelRows]) -> Extremes:
         if isinstance(found, Extremes):
             total.merge(found)
     return total
-
-
-def _warnings(name: str, tally: RowTally) -> list[Warning_]:
-    found = []
-    unpredicted = tally.noted.get("unpredicted", 0)
-    unrated = tally.dropped.get("unrated", 0)
-    if unpredicted:
-        message = f"{unpredicted:,} true ratings have no prediction and are left out: errors say "
-        found.append(Warning_("unpredicted", message + "nothing about them", name))
-    if unrated:
-        message = f"{unrated:,} predictions have no true rating and are left out"
-        found.append(Warning_("unrated", message, name))
-    found += warn_of_lost(name, tally.noted.get("users_without_rows", 0))
-    if repeats := tally.noted.get("truth_duplicates", 0):
-        message = f"{repeats:,} ratings repeat a pair; the largest rating counts"
-        found.append(Warning_("duplicate-truth", message))
-    return found

@@ -1,0 +1,152 @@
+"""How often a family of tests finds something where nothing differs: `simulate.py --families`.
+
+Each test has users of its own, whose differences have the mean 0: values and their shares are
+given, so that a draw is one of how many users have each. A family of 60 tests is also 12 families
+of 5, and 60 tests alone. Holm finds something where its smallest p is at most 0.05 over the number
+of tests.
+
+`chosen`: the constants of `evalkit/statistics/unseen.py` were chosen on these populations; the two
+others were drawn afterwards.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.conclusions.spread import Spread
+from evalkit.statistics.paired import p_of_t_tests
+
+Values = npt.NDArray[np.float64]
+
+ERROR = 0.05
+LARGEST = 60
+FAMILY_SIZES = (1, 5, LARGEST)
+DISCOUNTS = 1.0 / np.log2(np.arange(2.0, 22.0))
+RECIPROCALS = 1.0 / np.arange(1.0, 21.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Differences whose mean is 0: values other than 0, and how many users have each."""
+
+    values: Values
+    shares: Values
+    is_chosen: bool
+
+    @classmethod
+    def of(
+        cls,
+        gains: Mapping[float, float],
+        losses: Mapping[float, float],
+        differing: float,
+        *,
+        is_chosen: bool = True,
+    ) -> "Population":
+        """Of a share of the users who differ; as many lose as make up for what the others gain."""
+        sides = [np.array([*each.items()]) for each in (gains, losses)]
+        means = [float(each[:, 0] @ each[:, 1]) / float(each[:, 1].sum()) for each in sides]
+        lost = means[0] / (means[0] + means[1])
+        parts = [each[:, 1] / each[:, 1].sum() for each in sides]
+        shares = differing * np.concatenate([(1.0 - lost) * parts[0], lost * parts[1]])
+        values = np.concatenate([sides[0][:, 0], -sides[1][:, 0]])
+        return cls(values, shares, is_chosen)
+
+
+def _even(values: Values) -> dict[float, float]:
+    return dict.fromkeys(values.tolist(), 1.0)
+
+
+POPULATIONS: Mapping[str, Population] = {
+    "nDCG, symmetric": Population.of(_even(DISCOUNTS), _even(DISCOUNTS), 0.1),
+    "nDCG, many deep hits against few at the top": Population.of(
+        _even(DISCOUNTS[9:]), _even(DISCOUNTS[:1]), 0.1
+    ),
+    "a fifth lose 0.8, the rest gain 0.2": Population.of({0.2: 1.0}, {0.8: 1.0}, 0.3),
+    "RR, deep hits against first places": Population.of(
+        _even(RECIPROCALS[4:]), _even(RECIPROCALS[:1]), 0.3
+    ),
+    "precision": Population.of({0.1: 0.8, 0.2: 0.2}, {0.1: 0.4, 0.2: 0.3, 0.3: 0.2, 0.4: 0.1}, 0.3),
+    "many lose little, few 0.9": Population.of({0.1: 0.6, 0.05: 0.4}, {0.05: 0.9, 0.9: 0.1}, 0.3),
+    "recall, tenths against halves and wholes": Population.of(
+        {0.1: 0.7, 0.2: 0.3}, {0.5: 0.8, 1.0: 0.2}, 0.2, is_chosen=False
+    ),
+    "nDCG, one rank up against many ranks down": Population.of(
+        _even(DISCOUNTS[:9] - DISCOUNTS[1:10]), _even(DISCOUNTS[:5]), 0.4, is_chosen=False
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyError:
+    """How often one of a family of tests was found, in percent of the draws."""
+
+    population: str
+    is_chosen: bool
+    n_users: int
+    n_tests: int
+    draws: int
+    found: Mapping[str, float]
+
+
+def p_values_of(
+    population: Population, n: int, draws: int, rng: np.random.Generator
+) -> dict[str, Values]:
+    """float64[draws] of each test: p-values as a report has them, and Student's."""
+    rest = max(0.0, 1.0 - float(population.shares.sum()))
+    counts = rng.multinomial(n, [rest, *population.shares], size=draws)[:, 1:].astype(np.float64)
+    values = population.values
+    means, second, third = (counts @ values**power / n for power in (1, 2, 3))
+    variances = np.maximum(second - means**2, 0.0)
+    cubes = third - 3.0 * means * second + 2.0 * means**3
+    with np.errstate(all="ignore"):
+        skewnesses = np.where(variances > 1e-15, cubes / variances**1.5, np.nan)
+    errors = np.where(variances > 1e-15, np.sqrt(variances / (n - 1)), 0.0)
+    below, above = counts @ (values < 0.0), counts @ (values > 0.0)
+    numbers = means.tolist(), errors.tolist(), [n] * draws
+    dfs = [n - 1.0] * draws
+    student = np.array(p_of_t_tests(*numbers, [math.nan] * draws, dfs))
+    mended = np.array(p_of_t_tests(*numbers, skewnesses.tolist(), dfs))
+    least = [
+        Spread(n, n - 1.0, math.nan, 1.0, n_below=int(lost), n_above=int(won)).p_unseen(
+            abs(mean), mean, error, is_above=mean > 0.0
+        )
+        for mean, error, lost, won in zip(*numbers[:2], below.tolist(), above.tolist(), strict=True)
+    ]
+    return {"auto": np.maximum(mended, np.minimum(1.0, 2.0 * np.array(least))), "t": student}
+
+
+def measure_family_errors(sizes: Sequence[int], draws: int, seed: int) -> list[FamilyError]:
+    """Every population and number of users."""
+    found = []
+    for place, (name, population) in enumerate(POPULATIONS.items()):
+        for n in sizes:
+            rng = np.random.default_rng([seed, place, n])
+            tests = p_values_of(population, n, LARGEST * draws, rng)
+            for size in FAMILY_SIZES:
+                shares = {
+                    test: 100.0 * float((each.reshape(-1, size).min(axis=1) <= ERROR / size).mean())
+                    for test, each in tests.items()
+                }
+                n_families = draws * LARGEST // size
+                found.append(FamilyError(name, population.is_chosen, n, size, n_families, shares))
+    return found
+
+
+def family_lines(errors: Sequence[FamilyError]) -> list[str]:
+    """A row for each population and number of users: what was found, for each size of family."""
+    heads = [f"{test}, {size}" for test in errors[0].found for size in FAMILY_SIZES]
+    lines = [_row(["differences", "chosen", "users", *heads]), _row(["---"] * 2 + ["---:"] * 7)]
+    for first in range(0, len(errors), len(FAMILY_SIZES)):
+        cells = errors[first : first + len(FAMILY_SIZES)]
+        one = cells[0]
+        found = [f"{cell.found[test]:.1f}" for test in one.found for cell in cells]
+        is_chosen = "yes" if one.is_chosen else "no"
+        lines.append(_row([one.population, is_chosen, f"{one.n_users:,}", *found]))
+    return lines
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

@@ -1,0 +1,156 @@
+"""Columns that look like scores, and are not read: does the order of the rows say the same?
+
+Where neither a rank nor a score is read, the order of the rows ranks. A column beside it that has
+a score's name, or floats that differ within users, would rank too; where it contradicts the rows,
+nobody can tell which of them is meant.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+from evalkit.sources.batches import stream_batches
+from evalkit.sources.delimited import SEPARATORS, scan_delimited
+from evalkit.sources.guess import best_guess
+from evalkit.sources.paths import File
+
+_NAMES = frozenset(
+    """
+    score scores prediction predictions pred preds predicted predictedscore predictedrating ypred
+    yhat yscore similarity similarities sim sims cosine dot probability prob probs proba logit
+    logits confidence conf relevance rel rating ratings stars est estimate estimated estimation
+    value val weight weights strength affinity utility gain ctr pctr relevancescore rankscore
+    modelscore itemscore rankingscore predscore finalscore distance dist cost loss
+    """.split()
+)
+_WORDS = frozenset("score pred prediction prob similarity rating est confidence relevance".split())
+_LOWER_IS_BETTER = frozenset("distance dist cost loss".split())
+_PASSED_OVER = ("time", "published")  # columns that say when
+_A_LOOK = 200  # rows of a text file
+MOST_ROWS = 1 << 22  # that are looked at
+TOGETHER = 1 << 18
+
+Verdict = Literal["agrees", "contradicts"]
+
+
+@dataclass(frozen=True, slots=True)
+class RowScore:
+    """A column that looks like a score, and what it says of the order of rows.
+
+    Args:
+        name: as the table has it.
+        sql: what is read as the score.
+        verdict: it never rises within a user's rows, or it does.
+    """
+
+    name: str
+    sql: str
+    verdict: Verdict
+
+
+def find_row_scores(
+    schema: Mapping[str, pl.DataType],
+    used: Sequence[str],
+    files: Sequence[File],
+    *,
+    is_list: bool,
+    open_column: Callable[[str], pl.LazyFrame],
+) -> tuple[RowScore, ...]:
+    """What unread columns that look like scores say of the order of rows.
+
+    Args:
+        schema: all columns; those of text files are text.
+        used: columns that are read.
+        is_list: a row is a list, and so is its column of scores.
+        open_column: rows in their order: `value`, and whose list they are in.
+    """
+    found = []
+    for name in _candidates(schema, used, files, is_list=is_list):
+        rises, falls = _movements(open_column(name), is_list=is_list)
+        is_cost = _plain(name) in _LOWER_IS_BETTER
+        column = name if re.fullmatch(r"[^\W\d]\w*", name) else f'"{name}"'
+        if is_cost:
+            rises, falls, column = falls, rises, f"-{column}"
+        if rises or falls:
+            found.append(RowScore(name, column, "contradicts" if rises else "agrees"))
+    return tuple(found)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W\d_]", "", name).lower()
+
+
+def _has_a_name(name: str) -> bool:
+    words = {word.lower() for word in re.findall(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+", name)}
+    return _plain(name) in _NAMES or bool(words & _WORDS)
+
+
+def _candidates(
+    schema: Mapping[str, pl.DataType], used: Sequence[str], files: Sequence[File], *, is_list: bool
+) -> Iterator[str]:
+    texts = [file for file in files if file.format in SEPARATORS]
+    look = None
+    for name, dtype in schema.items():
+        if name in used or any(best_guess(key, [name]) for key in _PASSED_OVER):
+            continue
+        inner = dtype.inner if isinstance(dtype, pl.List | pl.Array) else dtype
+        inner = inner() if isinstance(inner, type) else inner
+        if isinstance(dtype, pl.List | pl.Array) != is_list:
+            continue
+        if inner.is_float() or (inner.is_numeric() and _has_a_name(name)):
+            yield name
+        elif inner == pl.String and texts and not is_list:
+            if look is None:
+                names = [each for each in schema if each not in dict(texts[0].partitions)]
+                look = scan_delimited(texts[0], names, {}).head(_A_LOOK).collect()
+            if name in look.columns and _are_numbers(look[name], floats=not _has_a_name(name)):
+                yield name
+
+
+def _are_numbers(texts: pl.Series, *, floats: bool) -> bool:
+    given = texts.drop_nulls()
+    if given.is_empty() or given.cast(pl.Float64, strict=False).null_count():
+        return False
+    return not floats or bool(given.str.contains(r"[.eE]").any())
+
+
+def _movements(frame: pl.LazyFrame, *, is_list: bool) -> tuple[bool, bool]:
+    """Whether values rise, and whether they fall, from one row of a list to the next."""
+    number = pl.col("value")
+    if is_list:
+        step = pl.element().cast(pl.Float64, strict=False).fill_nan(None).drop_nulls().diff()
+        rises, falls = (
+            number.list.eval(test).list.any().any() for test in (step > 0.0, step < 0.0)
+        )
+    else:
+        number = number.cast(pl.Float64, strict=False).fill_nan(None)
+        lists = [name for name in frame.collect_schema() if name != "value"]
+        step = number - number.shift(1).over(lists)
+        rises, falls = (step > 0.0).any(), (step < 0.0).any()
+    seen = [False, False]
+    for kept in _joined(stream_batches(frame.head(MOST_ROWS))):
+        if kept.height:
+            moves = kept.select(rises.alias("rises"), falls.alias("falls")).row(0)
+            seen = [old or bool(new) for old, new in zip(seen, moves, strict=True)]
+        if all(seen):
+            break
+    return seen[0], seen[1]
+
+
+def _joined(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Rows with a value, many together; the last of some are the first of the next."""
+    held: list[pl.DataFrame] = []
+    n_held = 0
+    for rows in frames:
+        kept = rows.drop_nulls("value")
+        held.append(kept)
+        n_held += kept.height
+        if n_held >= TOGETHER:
+            together = pl.concat(held)
+            yield together
+            held, n_held = [together.tail(1)], 1
+    if held:
+        yield pl.concat(held)

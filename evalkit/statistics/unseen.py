@@ -1,0 +1,95 @@
+"""Users who were not seen: what those who say nothing against a verdict may hide.
+
+Twenty users who all gain say little of a population in which one in fifty loses much: such twenty
+are drawn two times in three. Let R be what one user can differ by, and let the mean of what was
+seen lie at distance x from the null, on the side of the verdict. If a share q = x / (x + R) of the
+population lay R beyond the null, the mean would be the null; that n users show none of them has
+chance (1 - q)^n. So no one-sided p is below that where too little was seen against the verdict.
+
+Enough was seen where at least `FEWEST_AGAINST` users differ against the verdict, and where the
+squares of all differences add up to z^2 / `SQUARES` times the square of R, z being the normal
+quantile of the level: below that, differences are so small that one user whom nobody has drawn
+weighs more than all who were. Both constants were chosen by simulation (docs/statistics.md).
+
+Nothing here knows of pairs: of two groups of other users the share q may be hidden in either one,
+so the p of their difference is no less than that of the smaller group, `n` being its users.
+"""
+
+import math
+
+from .distributions import normal_sf
+
+FEWEST_AGAINST = 5
+SQUARES = 10.0
+
+
+def p_unseen(distance: float, widest: float, n: float) -> float:
+    """The chance that n users show none of those who would make up for what was seen.
+
+    Args:
+        distance: from the null to the mean that was seen; 1 where it is not above 0.
+        widest: what a user's value can differ by; infinite where that is not known, which gives 1.
+        n: users, or one more than the degrees of freedom of those who vary together.
+    Example:
+        >>> round(p_unseen(0.002, 1.0, 1500), 4), round(p_unseen(0.001, 1.0, 20), 4)
+        (0.0499, 0.9802)
+    """
+    if not distance > 0.0:
+        return 1.0
+    return math.exp(-n * math.log1p(distance / widest))
+
+
+def reach_unseen(error: float, widest: float, n: float) -> float:
+    """How far a limit is from the mean, so that `p_unseen` of that distance is `error`.
+
+    Example:
+        >>> round(reach_unseen(0.05, 1.0, 1500), 6)
+        0.001999
+    """
+    return widest * math.expm1(-math.log(error) / n) if math.isfinite(widest) else math.inf
+
+
+def p_standing(squares: float, widest: float) -> float:
+    """The one-sided p down to which differences of such squares speak for themselves.
+
+    Args:
+        squares: the sum of the squares of all differences.
+    Example:
+        >>> round(p_standing(0.3842, 1.0), 4)
+        0.025
+    """
+    return normal_sf(math.sqrt(SQUARES * squares) / widest)
+
+
+def p_at_least(
+    distance: float, widest: float, n: float, *, n_against: int, squares: float
+) -> float:
+    """What a one-sided p is at least, for all that was not seen.
+
+    Args:
+        n_against: users who differ against the verdict.
+        squares: the sum of the squares of all differences.
+    Example:
+        >>> round(p_at_least(0.02, 1.0, 100, n_against=2, squares=0.5), 4)
+        0.138
+        >>> round(p_at_least(0.02, 1.0, 100, n_against=20, squares=0.5), 4)
+        0.0127
+    """
+    unseen = p_unseen(distance, widest, n)
+    return unseen if n_against < FEWEST_AGAINST else min(unseen, p_standing(squares, widest))
+
+
+def reach_at_least(
+    error: float, widest: float, n: float, *, n_against: int, squares: float
+) -> float:
+    """How far a one-sided limit is from the mean at least: where `p_at_least` is `error`.
+
+    Example:
+        >>> round(reach_at_least(0.025, 1.0, 100, n_against=2, squares=0.5), 4)
+        0.0376
+        >>> reach_at_least(0.025, 1.0, 100, n_against=20, squares=0.5)
+        0.0
+    """
+    if n_against >= FEWEST_AGAINST and error > p_standing(squares, widest):
+        return 0.0
+    return reach_unseen(error, widest, n)
