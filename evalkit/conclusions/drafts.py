@@ -60,6 +60,7 @@ class Draft:
     low_margin: float | None = None
     high_margin: float | None = None
     verdict: str = ""
+    caveats: str | None = None
     judged_at: float = math.nan  # the p at which it was judged in its family
     of_both: tuple[float, float, float] = (math.nan,) * 3  # baseline, its error, the candidate's
 
