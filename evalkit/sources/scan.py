@@ -25,9 +25,10 @@ from evalkit.sources.delimited import (
 )
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.footers import footer_fault
-from evalkit.sources.paths import File, partitions_of
+from evalkit.sources.paths import PACKED, File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
 from evalkit.sources.versions import scan_version
+from evalkit.sources.zones import in_utc
 
 Schema: TypeAlias = Mapping[str, pl.DataType]
 
@@ -80,7 +81,7 @@ class FileScan:
         """
         claims_order = check_pages(self.files, uses)
         schemas = _with_csv_types(self.files, self.schemas, uses)
-        types = _common_types(self.files, schemas, uses)
+        types = in_utc(_common_types(self.files, schemas, uses))
         if _scans_as_one(self.files, schemas, types):
             frame = _scan_parquet(self.files, types)
             return forget_order(frame, types) if claims_order else frame
@@ -159,6 +160,39 @@ def _is_blank(file: File) -> bool:
         return False
 
 
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def _refuse_packed(file: File, head: bytes) -> None:
+    """Refuses text that is packed in a way, or of an encoding, that is not read."""
+    name = file.path.rpartition("/")[2]
+    for signature, command in PACKED.items():
+        if head.startswith(signature):
+            raise DataError(
+                "the file is packed in a way that is not read: gzip and Zstandard are",
+                code="unreadable-file",
+                at=file.path,
+                hint=f"unpack it: {command} {file.path}",
+            )
+    if head.startswith(_UTF_16):
+        raise DataError(
+            "the text is UTF-16, not UTF-8",
+            code="unreadable-file",
+            at=file.path,
+            hint=f"iconv -f UTF-16 -t UTF-8 {file.path} > utf8-{name}",
+        )
+    if file.format in SEPARATORS and head.lstrip()[:1] in (b"[", b"{"):
+        is_lines = head.lstrip()[:1] == b"{"
+        raise DataError(
+            f"the file is no {file.format} file: it begins as JSON does",
+            code="unreadable-file",
+            at=file.path,
+            hint='write format = "ndjson", one object a line'
+            if is_lines
+            else f"write one object a line: jq -c '.[]' {file.path} > {name}.ndjson",
+        )
+
+
 _SIGNATURES = {b"PAR1": "parquet", MAGIC: "ipc"}
 
 
@@ -174,6 +208,7 @@ def _check_content(file: File, *, is_many: bool) -> None:
         return
     with open(file.path, "rb") as stream:
         head = stream.read(6)
+    _refuse_packed(file, head)
     for signature, format_ in _SIGNATURES.items():
         if head.startswith(signature):
             raise DataError(
@@ -442,11 +477,12 @@ def _with_csv_types(
         tests = [test for name in others for test in type_tests(name, uses[name])]
         if tests:
             row |= rows.select(tests).collect(engine="streaming").row(0, named=True)
+    has_values = any(row[f"{name} any"] for name in common)
     for name in common:
         candidates = CANDIDATES[uses[name]]
         types[name] = next((each for each in candidates if row.get(f"{name} {each}")), pl.String())
         if not row[f"{name} any"]:
-            types[name] = pl.String()
+            types[name] = pl.String() if has_values else pl.Null()
         elif uses[name] == "number" and types[name] == pl.String:
             errors.append(_no_number(name, row[f"{name} text"], at))
     raise_all(errors)
