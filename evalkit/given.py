@@ -3,13 +3,17 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from evalkit.errors import EvalkitError, RequestError
 from evalkit.metrics import parse_metrics
 from evalkit.sources import (
     Ids,
     Named,
+    Shape,
+    are_lists,
+    check_pairing,
+    columns_in,
     describe_given,
     frame_of,
     is_one_ranking,
@@ -107,6 +111,8 @@ def taken_over(table: object, role: str) -> object | None:
     frame, n_rows = open_given(table, role)
     if n_rows is None:
         return frame
+    if isinstance(table, Named):
+        return table
     return Named(frame.collect(), describe_given(table, role))
 
 
@@ -243,14 +249,30 @@ class Taken:
         if found is None:
             return table
         at = describe_given(table, role)
-        if hasattr(table, "shape") and None in ids.values():
+        if hasattr(table, "shape") and any(each is None for each in ids.values()):
             at = f"{at[:-1]}; user_ids= and item_ids= name its rows and columns)"
-        return Named(found, at)
+        return Named(found, at, shape=self._shape_of(table))
+
+    def _shape_of(self, table: object) -> Shape:
+        """Rows and columns of a matrix, or how many lists, where their numbers are ids."""
+        if are_lists(table):
+            return (len(cast("list[object]", table)) if self.user_ids is None else None, None)
+        shape = getattr(table, "shape", ())
+        if len(shape) != 2:
+            return (None, None)
+        ids = (self.user_ids, self.item_ids)
+        rows, columns = (int(n) if own is None else None for n, own in zip(shape, ids, strict=True))
+        return (rows, columns)
 
     def rankings(self, rankings: object, truth: object) -> object:
         users = range(len(truth)) if isinstance(truth, list) else truth
         known = users if isinstance(users, Mapping | range) else ()
-        if isinstance(rankings, Mapping) and not is_one_ranking(rankings, known):
+        is_table = not isinstance(rankings, Mapping) or columns_in(rankings) is not None
+        is_table = is_table or is_one_ranking(cast("Mapping[Any, object]", rankings), known)
+        own = [rankings] if is_table else list(cast("Mapping[str, object]", rankings).values())
+        own = [each["path"] if _has_earlier(each) else each for each in own]  # type: ignore[index]
+        check_pairing(truth, own, self.user_ids, self.item_ids)
+        if isinstance(rankings, Mapping) and not is_table:
             return {
                 name: self.table(each["path"] if _has_earlier(each) else each, "rankings")
                 for name, each in rankings.items()
@@ -261,7 +283,7 @@ class Taken:
         """Rankings by model, with the lists before that stand beside them."""
         tables, keys = self.rankings(rankings, truth), TABLES["rankings"]
         found = listed_of(tables, keys, named, what="rankings")
-        if not isinstance(rankings, Mapping):
+        if not isinstance(rankings, Mapping) or not isinstance(tables, Mapping):
             return found
         earlier = {
             str(name): [self.table(each, "earlier") for each in own["earlier"]]

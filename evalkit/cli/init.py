@@ -197,11 +197,8 @@ def _metric_lines(
     yield ""
     yield "[metrics]"
     yield f"names = [{', '.join(map(_text, names))}]"
-    yield _default(
-        "primary",
-        f"[{_text(names[0].replace('{5,10,20}', '5'))}]",
-        "those that decide; default: the first",
-    )
+    primary = _text(names[0].replace("{5,10,20}", "5"))
+    yield f"primary = [{primary}]  # decides, and is corrected apart from all else"
     for text in beside["reference"]:
         is_path = os.path.exists(text) and re.search(r"[/.]", text)
         yield f"reference = {_text(_relative(text, folder) if is_path else text)}"

@@ -18,6 +18,7 @@ from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.segments import ALL, SMALL
 from evalkit.statistics.distributions import normal_quantile
 from evalkit.statistics.means import is_share
+from evalkit.statistics.ratios import RatioSum
 from evalkit.sums import GrandTotals
 from evalkit.values.checks import with_ties
 from evalkit.values.gather import parts_of
@@ -300,13 +301,29 @@ def of_other_users(comparisons: Sequence[Comparison]) -> Iterator[Warning_]:
         )
 
 
-def of_few_clusters(estimates: Sequence[Estimate], what: str) -> Iterator[Warning_]:
-    """One warning where so few of what varies were met that limits held less than they said."""
-    found = [each for each in estimates if each.n_clusters and each.std_error is not None]
-    n_fewest = min((each.n_clusters or 0 for each in found), default=FEWEST_CLUSTERS)
+def _filled(each: Estimate, ratios: RatioTotals | None, labels: Sequence[str]) -> int:
+    segment = ALL if each.segmentation is None else (each.segmentation, each.segment or "")
+    total = ratios and ratios.total(segment, each.model, labels.index(each.metric))
+    n = each.n_clusters or 0
+    return n - total.n_zero if isinstance(total, RatioSum) else n
+
+
+def of_few_clusters(
+    estimates: Sequence[Estimate], what: str, ratios: RatioTotals | None, labels: Sequence[str]
+) -> Iterator[Warning_]:
+    """One warning where so few of what varies were met that limits held less than they said.
+
+    Clusters in which all values are 0 say nothing of how large the others are.
+
+    Args:
+        labels: of the columns of `ratios`.
+    """
+    found = [each for each in estimates if each.n_clusters and each.std_error]
+    n_fewest = min((_filled(each, ratios, labels) for each in found), default=FEWEST_CLUSTERS)
     if n_fewest < FEWEST_CLUSTERS:
         message = (
-            f"intervals stand on {n_fewest:,} {what} at fewest; where 20 varied, 95 % limits "
-            "held 93 to 96 times in 100, and 91 where the largest was ten times the smallest"
+            f"intervals stand on {n_fewest:,} {what} with values at fewest; where 20 varied, "
+            "95 % limits held 93 to 96 times in 100, and 91 where the largest was ten times the "
+            "smallest"
         )
         yield Warning_("few-clusters", message)

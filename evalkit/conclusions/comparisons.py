@@ -17,16 +17,23 @@ from evalkit.looks.resampling import Resampling
 from evalkit.metrics import Request, bounds_of
 from evalkit.segments import ALL, Segment
 from evalkit.statistics.corrections import Family, adjust
+from evalkit.statistics.distributions import normal_quantile
 from evalkit.statistics.intervals import Interval
 from evalkit.statistics.paired import effect_size, p_of_t_tests
-from evalkit.statistics.power import smallest_difference, users_needed
+from evalkit.statistics.power import (
+    smallest_difference,
+    smallest_share_difference,
+    users_needed,
+    users_needed_of_shares,
+)
 from evalkit.statistics.proportions import NEAREST, mcnemar_p
 from evalkit.statistics.tukey import tukey_test
 from evalkit.sums import Pair, PairTotal
 from evalkit.values.gather import is_mean_of_users
 
 if TYPE_CHECKING:
-    from evalkit.conclusions.shown import Delta, ShownNumbers
+    from evalkit.conclusions.shown import Delta, Number, ShownNumbers
+    from evalkit.exact import ExactSum
 
 OF_UNSEEN = ", unseen"  # of a test whose p is that of users not seen
 
@@ -155,7 +162,7 @@ def _draft(
         relative=mean / baseline.mean if baseline.mean else math.nan,
         relative_low=None,
         relative_high=None,
-        effect_size=_effect_size(found, sums, mean, std_error),
+        effect_size=_effect_size(found.delta, spread, mean, std_error),
         n_users=found.delta.count,
         wins=found.wins,
         ties=found.ties,
@@ -174,15 +181,15 @@ def _draft(
 
 
 def _effect_size(
-    found: "PairTotal | Delta",
-    sums: tuple[RatioTotal, RatioTotal, RatioTotal] | None,
-    mean: float,
-    std_error: float | None,
+    own: "ExactSum | Number", spread: Spread, mean: float, std_error: float | None
 ) -> float:
-    """Over the deviation of users, whatever the mean's error stands on, where they have values."""
-    own = found.delta
-    if sums is None or not own.std_error or not math.isclose(own.mean, mean, abs_tol=own.std_error):
-        return effect_size(mean, std_error, sums[0].count if sums else own.count)
+    """The difference over the deviation of users' differences, each counted once.
+
+    So it is over clusters and with weights, too; where users have no differences of their own,
+    the deviation is the error times the root of their number.
+    """
+    if spread.n_below is None:
+        return effect_size(mean, std_error, spread.n)
     return effect_size(mean, own.std_error, own.count)
 
 
@@ -196,18 +203,40 @@ def _note_powers(family: Sequence[Draft], chosen: StatisticsSection, size: int) 
     for each in family:
         if not each.std_error:  # where all differ alike, nothing is known of how users vary
             continue
-        spread = each.spread
-        n = spread.df + 1.0
-        smallest = each.std_error * math.sqrt(n) * _smallest_effect(n, level, chosen.power)
-        if smallest <= spread.widest:  # otherwise there is no such difference
+        smallest, needed = _powers(each, level, chosen)
+        if smallest <= each.spread.widest:  # otherwise there is no such difference
             each.smallest_difference = smallest
-        if chosen.margin is None:
-            continue
-        deviation = each.std_error * math.sqrt(spread.n)
-        needed = users_needed(chosen.margin, deviation, level=level, power=chosen.power)
-        if needed is not None:  # in clusters as these, where users vary together
-            needed = -(-needed * max(each.n_users, spread.n) // spread.n)
         each.users_needed = needed
+
+
+def _powers(each: Draft, level: float, chosen: StatisticsSection) -> tuple[float, int | None]:
+    """The smallest difference that the test made here shows, and users who show the margin.
+
+    A test that counts users not seen finds nothing nearer than they allow.
+    """
+    spread, error, margin = each.spread, each.std_error or 0.0, chosen.margin
+    if spread.is_exact and spread.table is not None:
+        differing = (spread.table[1] + spread.table[2]) / spread.n
+        known = {"level": level, "power": chosen.power}
+        smallest = smallest_share_difference(differing, spread.n, **known)
+        if margin is None:
+            return smallest, None
+        return smallest, users_needed_of_shares(margin, differing, **known)
+    n = spread.df + 1.0
+    smallest = error * math.sqrt(n) * _smallest_effect(n, level, chosen.power)
+    if not spread.is_student and chosen.correction != "tukey":
+        unseen = [
+            spread.reach_unseen(each.delta, error, error=0.5 * (1.0 - level), is_above=is_above)
+            for is_above in (True, False)
+        ]
+        if min(unseen) > 0.0:
+            smallest = max(smallest, min(unseen) - normal_quantile(1.0 - chosen.power) * error)
+    if margin is None:
+        return smallest, None
+    needed = users_needed(margin, error * math.sqrt(spread.n), level=level, power=chosen.power)
+    if needed is not None:  # in clusters as these, where users vary together
+        needed = -(-needed * max(each.n_users, spread.n) // spread.n)
+    return smallest, needed
 
 
 @lru_cache(maxsize=4096)
@@ -244,18 +273,20 @@ def correct(
 ) -> int:
     """Give comparisons adjusted p-values and limits; the number of tests that decide.
 
-    Where primary metrics are named, their comparisons over all users are one family, all else is
-    another; otherwise segments are families of their own, one a segmentation: who looks at them
-    asks another question.
+    Where primary metrics are named, their comparisons over all users are one family, those of
+    other metrics another. Segments are families of their own, one a segmentation: who looks at
+    them asks another question.
     """
     families = families_of(drafts, chosen, primary)
     if chosen.correction == "tukey":
         _correct_by_tukey(drafts, chosen)
         n_pairs = len({(each.baseline, each.candidate) for each in drafts})
         _note_powers(drafts, chosen, n_pairs)
+        for each in drafts:
+            each.family, each.family_size = f"pairs by {each.metric}", n_pairs
         return sum(each.segmentation is None for each in drafts)
     n_tests = 0
-    for family in families:
+    for name, family in families.items():
         found = adjust(
             [each.p_value for each in family], chosen.correction, error=1.0 - chosen.level
         )
@@ -263,8 +294,8 @@ def correct(
         n_tests += found.size if family[0].segmentation is None and is_decisive else 0
         _note_adjusted(family, found, chosen, resampling)
         _note_powers(family, chosen, found.size)
-    for each in drafts if primary else ():
-        each.family = "primary" if _is_primary(each, primary) else "exploratory"
+        for each in family:
+            each.family, each.family_size = name, found.size
     return n_tests
 
 
@@ -331,15 +362,17 @@ def family_in(chosen: StatisticsSection, primary: Sequence[str]) -> str:
 
 def families_of(
     drafts: Sequence[Draft], chosen: StatisticsSection, primary: Sequence[str]
-) -> list[list[Draft]]:
-    """The comparisons that are corrected together."""
-    families: dict[tuple[object, ...], list[Draft]] = {}
+) -> dict[str, list[Draft]]:
+    """The comparisons that are corrected together, by the name of their family."""
+    families: dict[str, list[Draft]] = {}
     for each in drafts:
-        key: tuple[object, ...] = (_is_primary(each, primary),)
-        if not primary:
-            key = (each.segmentation, each.metric if chosen.family == "metric" else None)
-        families.setdefault(key, []).append(each)
-    return list(families.values())
+        name = "all users" if each.segmentation is None else f"by {each.segmentation}"
+        if primary and each.segmentation is None:
+            name = "primary" if _is_primary(each, primary) else "exploratory"
+        elif chosen.family == "metric" and not primary:
+            name += f", {each.metric}"
+        families.setdefault(name, []).append(each)
+    return families
 
 
 def _correct_by_tukey(drafts: Sequence[Draft], chosen: StatisticsSection) -> None:

@@ -54,6 +54,7 @@ class Draft:
     smallest_difference: float | None = None
     users_needed: int | None = None
     family: str | None = None
+    family_size: int | None = None
     p_equivalent: float | None = None
     p_not_inferior: float | None = None
     low_margin: float | None = None

@@ -98,7 +98,12 @@ class Inference:
         )
         warnings = (
             *of_small_segments(totals),
-            *of_few_clusters(estimates, "users or items" if chosen.two_way else "clusters"),
+            *of_few_clusters(
+                estimates,
+                "users or items" if chosen.two_way else "clusters",
+                ratios,
+                [each.label for each in requests],
+            ),
             *(
                 of_few_users(estimates)
                 if known

@@ -39,7 +39,7 @@ def with_verdicts(
     better = {request.label: request.metric.higher_is_better for request in requests}
     if chosen.margin is not None:
         correction = "holm" if chosen.correction == "tukey" else chosen.correction
-        for family in families_of(drafts, chosen, primary):
+        for family in families_of(drafts, chosen, primary).values():
             _judge_margin(family, chosen.margin, chosen.level, correction, better)
     for each in drafts:
         each.verdict = _verdict(each, better[each.metric], 1.0 - chosen.level)

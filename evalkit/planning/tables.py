@@ -30,6 +30,7 @@ from evalkit.sources import (
     open_rankings,
     open_train,
     open_truth,
+    reading,
     settle,
     verifying,
 )
@@ -171,6 +172,7 @@ def _open_tables(config: Config, given: Given) -> Tables:
     raise_all(problems)
     (truth,) = opened["truth"]
     _check_order(truth, opened["rankings"])
+    _check_shapes(truth, opened["rankings"])
     models = [log.model for log in config.rankings] if config.log is None else [config.log.model]
     truth, threshold = by_relevance_rules(truth, interactions.threshold, config.policies)
     return Tables(
@@ -199,6 +201,43 @@ def _check_order(truth: Table, rankings: Sequence[Table]) -> None:
             at=truth.at,
             hint="give the truth first, or name the columns of user and item",
         )
+
+
+def _check_shapes(truth: Table, rankings: Sequence[Table]) -> None:
+    """Refuse a matrix, or lists, without ids beside ids that are no numbers of its rows or columns.
+
+    Raises:
+        DataError: ids of the truth are outside of it, or those of either begin at 1 [bad-matrix].
+    """
+    for table in rankings:
+        for place in (0, 1):
+            _check_ids(truth, table, place, whole=True)
+            _check_ids(table, truth, place, whole=False)
+
+
+def _check_ids(table: Table, matrix: Table, place: int, *, whole: bool) -> None:
+    """`whole`: every id must be a number of the matrix."""
+    column, what, rows = (("user_0", "user", "rows"), ("item", "item", "columns"))[place]
+    size, dtype = matrix.shape[place], table.frame.collect_schema().get(column)
+    if size is None or table.shape[place] is not None or dtype is None or not dtype.is_integer():
+        return
+    ends = table.frame.select(pl.col(column).min().alias("low"), pl.col(column).max().alias("high"))
+    with reading(table):
+        low, high = ends.collect(engine="streaming").row(0)
+    begins_at_one = low is not None and low >= 1 and high == size
+    is_outside = low is not None and (low < 0 or high >= size)
+    if not (begins_at_one or (whole and is_outside)):
+        return
+    hint = f"pass {what}_ids=..., one id for each of the {rows}"
+    if begins_at_one:
+        hint = f"pass {what}_ids=range(1, {size + 1}), if the {rows} are {what}s 1 to {size:,}"
+    raise DataError(
+        f"{matrix.role} has {size:,} {rows}, numbered from 0 to {size - 1:,}, and the {what}s of "
+        f"{table.role} are {low:,} to {high:,}",
+        code="bad-matrix",
+        at=matrix.at,
+        hint=hint,
+    )
 
 
 def _check_parts(config: Config) -> None:

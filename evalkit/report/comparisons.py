@@ -56,7 +56,9 @@ def comparison_lines(report: Report, *, width: int, power: bool = False) -> list
         primary = dict.fromkeys(each.metric for each in rows if each.family == "primary")
         if primary:
             named = ", ".join(map(clean, primary))
-            lines.append(shorten(f"primary: {named}; the rest is exploratory", width))
+            is_all = all(each.family == "primary" for each in rows)
+            rest = "" if is_all else "; the rest is exploratory"
+            lines.append(shorten(f"primary: {named}{rest}", width))
         lines += _table(rows, width=width, power=power)
     for standing in report.standings:
         names = [f"{clean(name)} {letters}" for name, _, letters in standing.models]
@@ -86,12 +88,28 @@ def finding_lines(report: Report, *, width: int) -> list[str]:
     return lines
 
 
-def how_corrected(used: StatisticsUsed | None) -> str:
-    """`Holm over 12 tests`, perhaps each metric's alone; nothing where nothing is corrected."""
-    if used is None or used.correction == "none" or used.n_tests < 2:
+def how_corrected(used: StatisticsUsed | None, rows: Sequence[Comparison] = ()) -> str:
+    """`Holm over 12 tests`, perhaps each metric's alone; nothing where nothing is corrected.
+
+    Args:
+        rows: what it stands beside, whose families are said; otherwise that of all users.
+    """
+    if used is None or used.correction == "none":
         return ""
+    name = CORRECTIONS.get(used.correction, used.correction)
+    sizes = {each.family: each.family_size for each in rows if each.family and each.family_size}
+    if len(set(sizes.values())) > 1:
+        said = "; ".join(f"{size} {_tests(size)} ({family})" for family, size in sizes.items())
+        return f"{name} over {said}"
+    if sizes:
+        size = next(iter(sizes.values())) or 0
+        return "" if size < 2 else f"{name} over {size} tests{' each' * (len(sizes) > 1)}"
     apart = ", metric by metric" if used.family == "metric" else ""
-    return f"{CORRECTIONS.get(used.correction, used.correction)} over {used.n_tests} tests{apart}"
+    return "" if used.n_tests < 2 else f"{name} over {used.n_tests} tests{apart}"
+
+
+def _tests(number: int) -> str:
+    return "test" if number == 1 else "tests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +150,17 @@ def further_columns(rows: Sequence[Comparison], show: Show) -> list[Further]:
             ("by margin", [limits(each.low_margin, each.high_margin, each) for each in rows]),
         ):
             found.append(Further(head, about[head], cells))
-    if any(each.family for each in rows):
-        about_family = "primary metrics are corrected together, all else apart from them"
-        found.append(Further(FAMILY, about_family, [each.family or "-" for each in rows]))
+    families = {each.family for each in rows} - {None, "all users"}
+    if families and (len(families) > 1 or families & {"primary", "exploratory", "guardrail"}):
+        about_family = "what is corrected together, and how many tests that are"
+        found.append(Further(FAMILY, about_family, [*map(_family, rows)]))
     return found
+
+
+def _family(each: Comparison) -> str:
+    if each.family is None or each.family_size is None:
+        return each.family or "-"
+    return f"{each.family}, {each.family_size}"
 
 
 def _how(rows: Sequence[Comparison], used: StatisticsUsed | None) -> str:
@@ -147,7 +172,7 @@ def _how(rows: Sequence[Comparison], used: StatisticsUsed | None) -> str:
         test += ", users not seen counted"
     if used is None:
         return test
-    how = how_corrected(used) or ("1 test" if used.n_tests == 1 else CORRECTIONS["none"])
+    how = how_corrected(used, rows) or ("1 test" if used.n_tests == 1 else CORRECTIONS["none"])
     return f"{test}, {how}, {show_level(used.level)} intervals"
 
 

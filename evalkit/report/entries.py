@@ -113,10 +113,12 @@ class Comparison:
             users have no values of their own, or where neither way is better.
         verdict: better, worse, not inferior, equivalent, no winner known: cannot tell; different,
             where neither way is better; not tested, where there is no p-value.
-        smallest_difference: that so many users show with the power that was asked for.
+        smallest_difference: that so many users show with the power that was asked for. Of 0 and 1
+            as many differ as were seen, and those who make the difference come on top.
         users_needed: to show a difference of `margin` with that power; None without one.
         n_clusters, df: clusters and degrees of freedom of the error, where users vary together.
-        family: primary or exploratory, where primary metrics are named; corrected together.
+        family: the comparisons that are corrected together, of which there are `family_size`:
+            primary or exploratory, where primary metrics are named; all users; by SEGMENTATION.
         low_adjusted, high_adjusted: hold 0 exactly where the corrected test cannot tell.
         p_equivalent, p_not_inferior: of the tests against the margin, corrected.
         low_margin, high_margin: limits at 1 - 2 (1 - level), that these two tests go with.
@@ -153,6 +155,7 @@ class Comparison:
     n_clusters: int | None = None
     df: float | None = None
     family: str | None = None
+    family_size: int | None = None
     low_adjusted: float | None = None
     high_adjusted: float | None = None
     p_equivalent: float | None = None

@@ -131,9 +131,9 @@ def _primary_lines(report: Report, overall: Group, answer: Answer, width: int) -
     said = [count_noun(users.pop(), "user")] if len(users) == 1 else []
     said.append(f"{show_level(level)} intervals")
     if answer.reference is not None:
-        how = how_corrected(report.statistics)
-        how = "" if report.kind == "experiment" else "paired "
-        said.append(f"{how}differences to {clean(answer.reference)}")
+        how = how_corrected(report.statistics, [each for each in pairs if each is not None])
+        paired = "" if report.kind == "experiment" else "paired "
+        said.append(f"{paired}differences to {clean(answer.reference)}")
         said[-1] += ", the best of all" if answer.is_picked else ""
         how = how or ("not corrected" if answer.is_picked and len(pairs) > 2 else "")
         said[-1] += f", {how}" if how else ""
@@ -209,6 +209,7 @@ def _other_lines(
 
 def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
     """What a search found, or else the segments that look worst by the primary metric."""
+    how = ""
     if searches(report):
         found = standing_out(report)
         if not found:
@@ -237,6 +238,8 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
         ]
         pairs = [each.pair for each in shown_]
         if any(pairs):
+            of_worst = [each.pair for each in worst if each.pair is not None]
+            how = how_corrected(report.statistics, of_worst)
             columns += _pair_columns(pairs, answer)
             columns.append(
                 _Column("verdict", [each.verdict if each else "" for each in pairs], is_text=True)
@@ -250,6 +253,7 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
         names = [f"{each.segmentation} = {each.segment}" for each in shown_]
     if total > len(names):
         title += f" ({len(names)} of {total:,}; {ALL})"
+    title += f"; {how}" if how else ""
     return ["", *_said(title, width), *_table("segment", names, columns, width)]
 
 

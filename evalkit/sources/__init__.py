@@ -2,9 +2,16 @@
 
 from evalkit.sources.checksums import verifying
 from evalkit.sources.extents import Extent
-from evalkit.sources.given import Ids, frame_of, is_one_ranking
+from evalkit.sources.given import (
+    Ids,
+    are_lists,
+    check_pairing,
+    columns_in,
+    frame_of,
+    is_one_ranking,
+)
 from evalkit.sources.guess import Chosen, Guessing, Order, guess_columns
-from evalkit.sources.memory import Named, describe_given, is_spark, open_given
+from evalkit.sources.memory import Named, Shape, describe_given, is_spark, open_given
 from evalkit.sources.noted import MOST_BYTES
 from evalkit.sources.paths import FORMATS, refuse_absent
 from evalkit.sources.pieces import Piece
@@ -56,9 +63,13 @@ __all__ = [
     "Order",
     "OwnTable",
     "Piece",
+    "Shape",
     "Splitter",
     "Table",
     "Version",
+    "are_lists",
+    "check_pairing",
+    "columns_in",
     "counts_from_zero",
     "describe_given",
     "flag_part",

@@ -11,7 +11,7 @@ from evalkit.errors import DataError
 from evalkit.sources.arrow import LONG_NAME, MOST_NAME
 from evalkit.sources.failures import mapped
 from evalkit.sources.guess import Guessing
-from evalkit.sources.memory import Named, describe_given, open_given
+from evalkit.sources.memory import Named, Shape, describe_given, open_given
 from evalkit.sources.paths import File, find_files
 from evalkit.sources.scan import FileScan, Use, open_files
 from evalkit.sources.trec import Kind
@@ -49,6 +49,7 @@ class Source:
     n_rows: int | None
     paths: tuple[str, ...]
     version: Version | None = None
+    shape: Shape = (None, None)
 
     @property
     def files(self) -> tuple[File, ...]:
@@ -103,7 +104,7 @@ def open_source(
         frame = times_in_utc(frame)
         names = tuple(frame.collect_schema().names())
     _check_names(names, at)
-    own = (given.paths, given.version) if isinstance(given, Named) else ((), None)
+    own = (given.paths, given.version, given.shape) if isinstance(given, Named) else ((), None)
     return Source(at, names, None, frame, n_rows, *own)
 
 

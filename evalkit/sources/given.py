@@ -13,8 +13,9 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import DataError, RequestError
+from evalkit.sources.guess import best_guess
 
-Ids: TypeAlias = Sequence[object] | npt.NDArray[Any] | None
+Ids: TypeAlias = Sequence[object] | npt.NDArray[Any] | pl.Series | None
 
 
 def frame_of(
@@ -36,18 +37,174 @@ def frame_of(
     package = type(given).__module__.partition(".")[0]
     if package == "ranx" and hasattr(given, "to_dict"):
         given = cast(Any, given).to_dict()
-    if isinstance(given, Mapping) and {"user", "item"} <= set(given):  # columns of a table
-        return pl.DataFrame(dict(given))
+    columns = columns_in(given)
+    if columns is not None:
+        return _of_columns(columns, role)
     if isinstance(given, Mapping):
         return _of_users(list(given), list(given.values()), number, role)
     if isinstance(given, np.ndarray) or hasattr(given, "tocoo"):
         return _of_matrix(given, number, role, users, items, depth)
     if isinstance(given, list | tuple) and given and all(map(_is_listing, given)):
-        ids = list(range(len(given))) if users is None else list(users)
+        ids = list(range(len(given))) if users is None else _ids(users, 0).to_list()
         if len(ids) != len(given):
             raise _other_size(role, "lists", len(given), "users", len(ids))
         return _of_users(ids, list(given), number, role)
     return None
+
+
+def columns_in(given: object) -> dict[str, list[object]] | None:
+    """The columns of a table that is written as Python's own: None of what is no such table.
+
+    It is `{column: values}`, records `[{column: value}, ...]`, or what pandas makes by `to_dict()`
+    of it, by row or by column; there are columns of users and of items by their names.
+    """
+    if isinstance(given, Mapping):
+        values = list(given.values())
+        if _names_columns(given):
+            if all(
+                isinstance(each, Mapping) and each.keys() == values[0].keys() for each in values
+            ):
+                return {str(name): list(each.values()) for name, each in given.items()}
+            is_column = all(map(_is_nested, values))
+            if is_column and not any(isinstance(each, Mapping | AbstractSet) for each in values):
+                return {str(name): list(each) for name, each in given.items()}
+            return None
+        are_plain = all(
+            isinstance(each, Mapping) and not any(map(_is_nested, each.values())) for each in values
+        )
+        return _columns_of_records(values) if are_plain else None
+    return _columns_of_records(list(given)) if isinstance(given, list | tuple) else None
+
+
+def _is_nested(value: object) -> bool:
+    """Whether it holds values, as a list, an array or a Series does."""
+    return _is_listing(value) or hasattr(value, "to_list")
+
+
+def _columns_of_records(records: list[Any]) -> dict[str, list[object]] | None:
+    if not records or not all(isinstance(each, Mapping) for each in records):
+        return None
+    if not all(_names_columns(each) for each in records):
+        return None
+    names = dict.fromkeys(str(name) for each in records for name in each)
+    return {name: [each.get(name) for each in records] for name in names}
+
+
+def _names_columns(given: Mapping[Any, object]) -> bool:
+    """Whether the keys are names of columns, one of users and one of items, and no ids."""
+    names = [name for name in given if isinstance(name, str)]
+    if len(names) < len(given) or len(names) < 2:
+        return False
+    found = (best_guess("user", names), best_guess("item", names))
+    return all(each is not None and len(each) > 1 for each in found)
+
+
+def _of_columns(columns: Mapping[str, list[object]], role: str) -> pl.DataFrame:
+    sizes = {name: len(values) for name, values in columns.items()}
+    if len(set(sizes.values())) > 1:
+        raise DataError(
+            f"columns differ in length: {', '.join(f'{n} has {m:,}' for n, m in sizes.items())}",
+            code="bad-type",
+            at=role,
+            hint="give every row a value in each column",
+        )
+    try:
+        return pl.DataFrame(
+            [pl.Series(name, values, strict=True) for name, values in columns.items()]
+        )
+    except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
+        raise DataError(
+            f"a column is of no one type: {str(error).partition(chr(10))[0]}",
+            code="bad-type",
+            at=role,
+            hint="give each column one type: users of one, items of one, numbers as numbers",
+        ) from error
+
+
+def check_pairing(truth: object, rankings: Sequence[object], users: Ids, items: Ids) -> None:
+    """Refuse truth and rankings in memory that could be two things, or that do not fit together.
+
+    Args:
+        users, items: ids of rows and columns, where they are given.
+    Raises:
+        DataError: tuples that are rows, or lists [two-readings]; whole numbers that are scores, or
+            ids of items [two-readings]; another number of lists, or a matrix of another shape
+            [bad-matrix].
+    """
+    for each in rankings:
+        _check_tuples(truth, each)
+        if users is None and are_lists(truth) and are_lists(each):
+            _check_number(len(cast("list[object]", truth)), len(cast("list[object]", each)))
+        shape, theirs = _shape_of(each), _shape_of(truth)
+        if shape is None:
+            continue
+        is_like_truth = theirs == shape
+        if isinstance(each, np.ndarray) and each.dtype.kind in "iu" and items is None:
+            if not is_like_truth:
+                raise DataError(
+                    f"a matrix of whole numbers, {shape[0]:,} x {shape[1]:,}, may hold scores or "
+                    "the ids of ranked items",
+                    code="two-readings",
+                    at="rankings",
+                    hint="ids of items, best first: rankings.tolist(); scores of all items: "
+                    "rankings.astype(float)",
+                )
+        if theirs is not None and not is_like_truth:
+            raise DataError(
+                f"the rankings are a matrix of {shape[0]:,} x {shape[1]:,}, the truth one of "
+                f"{theirs[0]:,} x {theirs[1]:,}",
+                code="bad-matrix",
+                at="rankings",
+                hint="give both a row for each user and a column for each item",
+            )
+        if users is None and are_lists(truth):
+            _check_number(len(cast("list[object]", truth)), shape[0])
+
+
+def _check_number(n_truth: int, n_rankings: int) -> None:
+    if n_truth != n_rankings:
+        raise DataError(
+            f"there are {n_truth:,} lists of the truth and {n_rankings:,} of the rankings, which "
+            "belong together by their places",
+            code="bad-matrix",
+            at="rankings",
+            hint="give every user a list in both, be it empty, or {user: [item, ...]}",
+        )
+
+
+def _check_tuples(truth: object, rankings: object) -> None:
+    for size in (2, 3):
+        if all(
+            isinstance(each, list | tuple)
+            and each
+            and all(isinstance(row, tuple) and len(row) == size for row in each)
+            for each in (truth, rankings)
+        ):
+            names = '["user", "item", "score"]' if size > 2 else '["user", "item"]'
+            raise DataError(
+                f"tuples of {size} may be rows, or the items of a user",
+                code="two-readings",
+                at="truth, rankings",
+                hint=f'rows: pl.DataFrame(rows, schema={names}, orient="row"); items of a user: '
+                "[list(row) for row in rows]",
+            )
+
+
+def _shape_of(given: object) -> tuple[int, int] | None:
+    """Rows and columns of a matrix."""
+    shape: tuple[int, ...] = getattr(given, "shape", ())
+    is_array = isinstance(given, np.ndarray) or hasattr(given, "tocoo")
+    return (int(shape[0]), int(shape[1])) if is_array and len(shape) == 2 else None
+
+
+def are_lists(given: object) -> bool:
+    """Whether it holds the items of each user, in the order of users."""
+    return (
+        isinstance(given, list | tuple)
+        and bool(given)
+        and all(map(_is_listing, given))
+        and columns_in(given) is None
+    )
 
 
 def is_one_ranking(given: Mapping[Any, object], users: Container[object] = ()) -> bool:
@@ -83,6 +240,7 @@ def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> p
             at=role,
             hint="give {user: {item: number}}, {user: [item, ...]}, or a frame",
         )
+    rows = [each.compressed() if isinstance(each, np.ma.MaskedArray) else each for each in rows]
     lengths = np.array([len(each) for each in rows], np.int64)
     listed = [list(each) for each in rows]
     try:
@@ -132,8 +290,13 @@ def _of_matrix(
         if ids is not None and len(ids) != size:
             raise _other_size(role, what, size, "users" if what == "rows" else "items", len(ids))
     if isinstance(given, np.ndarray):
-        given = np.asarray(given)
+        mask = np.ma.getmaskarray(given) if isinstance(given, np.ma.MaskedArray) else None
+        given = np.ma.getdata(given) if mask is not None else np.asarray(given)
+        if mask is not None and number == "score":  # what is masked is not ranked
+            given = np.where(mask, -np.inf, given)
         is_there = given != 0 if number == "relevance" else given != -np.inf
+        if mask is not None:
+            is_there &= ~mask
         if number == "score" and depth is not None and depth < given.shape[1]:
             is_there &= ~(given < _bar(given, depth))  # NaN stays, and is told
         rows, columns = np.nonzero(is_there)
@@ -161,7 +324,13 @@ def _bar(scores: npt.NDArray[Any], depth: int) -> npt.NDArray[Any]:
 
 
 def _ids(ids: Ids, size: int) -> pl.Series:
-    return pl.Series(np.arange(size) if ids is None else ids, strict=True)
+    if ids is None:
+        return pl.Series(np.arange(size))
+    if isinstance(ids, pl.Series):
+        return ids
+    if hasattr(ids, "tolist"):  # of NumPy and pandas
+        return pl.Series(cast(Any, ids).tolist(), strict=True)
+    return pl.Series(list(ids), strict=True)
 
 
 def _other_size(role: str, what: str, size: int, ids: str, given: int) -> RequestError:

@@ -1,7 +1,7 @@
 """Tables that are already in memory, or that another library would stream, as lazy frames."""
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import polars as pl
 
@@ -12,14 +12,22 @@ from evalkit.sources.versions import Version
 _NAMES = "a path, Polars, pandas or Arrow data, or a DuckDB relation"
 
 
+Shape: TypeAlias = tuple[int | None, int | None]  # rows and columns, where numbers are their ids
+
+
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Rows of a table that lies elsewhere, how errors name it, its paths, and its version."""
+    """Rows of a table that lies elsewhere, how errors name it, its paths, and its version.
+
+    Args:
+        shape: of a matrix that the rows were made of.
+    """
 
     frame: pl.DataFrame
     at: str
     paths: tuple[str, ...] = ()
     version: Version | None = None
+    shape: Shape = (None, None)
 
 
 def describe_given(given: object, role: str) -> str:

@@ -497,6 +497,7 @@ def _open(
         chosen=chosen,
         model=model,
         seems=source.seems,
+        shape=source.shape,
         is_spaced=any(map(has_spaces, source.files)),
         _parts=source.files,
         _version=source.version,

@@ -46,17 +46,20 @@ class RatioSum:
 
     Args:
         terms: exact sums of the columns of `terms_of`.
+        n_zero: clusters whose values add up to 0.
         is_whole: every cluster stands in one of the sums; otherwise they have no known error.
     """
 
     terms: tuple[ExactSum, ...]
     is_whole: bool = True
+    n_zero: int = 0
 
     @classmethod
     def of(cls, sums: ExactSums, column: int, *, is_whole: bool = True) -> "RatioSum":
         """One of the ratios that stand side by side."""
         first = N_TERMS * column
-        return cls(tuple(sums.sum_of(first + place) for place in range(N_TERMS)), is_whole)
+        terms = tuple(sums.sum_of(first + place) for place in range(N_TERMS))
+        return cls(terms, is_whole, sums.n_zero(first))
 
     @property
     def count(self) -> int:

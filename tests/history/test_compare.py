@@ -93,7 +93,9 @@ def test_ranking_paths_are_compared_over_a_truth(folder, capsys):
 def test_a_config_is_asked_for_two_of_its_models(folder, capsys):
     out = said(capsys, "compare", "--config", "job.toml", "b", "a", "--power")
 
-    assert out.startswith("compared with b: paired t test, Holm over 2 tests, 95% intervals\n")
+    assert out.startswith(
+        "compared with b: Hall's paired t test, Holm over 2 tests, 95% intervals\n"
+    )
     assert "would see" in out
     assert all(len(line) <= 80 for line in out.splitlines())
 

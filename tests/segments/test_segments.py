@@ -231,7 +231,7 @@ def test_small_segments_of_items_have_no_ranks_to_test(logs):
     )
 
     small = [each for each in report.comparisons if each.segment == "(small)"]
-    assert {each.test for each in small} == {"t"}
+    assert {each.test for each in small} <= {"t", "mcnemar"}
 
 
 def test_intervals_are_those_for_skewed_means_and_for_shares(logs):
@@ -392,7 +392,7 @@ def test_all_pairs_have_tukeys_p_values_and_letters(logs):
 def test_the_smallest_difference_would_be_seen_with_the_power_asked_for(logs):
     power = pytest.importorskip("statsmodels.stats.power")
     folder, _, _ = logs
-    report = run(folder, statistics={"baseline": "a", "power": 0.9})
+    report = run(folder, statistics={"baseline": "a", "power": 0.9, "test": "t"})
     alpha = 0.05 / report.statistics.n_tests  # of Bonferroni's correction, for Holm's
 
     for each in report.comparisons:
@@ -697,7 +697,8 @@ def test_an_item_may_be_in_several_segments(tmp_path):
 def test_the_users_needed_would_show_the_margin(logs):
     power = pytest.importorskip("statsmodels.stats.power")
     folder, _, _ = logs
-    report = run(folder, statistics={"baseline": "a", "margin": 0.01, "correction": "none"})
+    chosen = {"baseline": "a", "margin": 0.01, "correction": "none", "test": "t"}
+    report = run(folder, statistics=chosen)
 
     for each in report.comparisons:
         effect = 0.01 / (each.std_error * math.sqrt(each.n_users))
@@ -853,7 +854,7 @@ def test_a_truth_without_rows_is_told_also_with_segments_of_items():
 
 @pytest.mark.parametrize(
     ("correction", "test"),
-    [("holm", "t"), ("bh", "t"), ("bonferroni", "permutation"), ("holm", "wilcoxon")],
+    [("holm", "auto"), ("bh", "t"), ("bonferroni", "permutation"), ("holm", "wilcoxon")],
 )
 def test_adjusted_limits_say_what_the_corrected_tests_say(logs, correction, test):
     folder, _, _ = logs
@@ -864,9 +865,9 @@ def test_adjusted_limits_say_what_the_corrected_tests_say(logs, correction, test
     for each in report.comparisons:
         differs = each.p_adjusted <= 1 - report.statistics.level
         assert (each.low_adjusted <= 0 <= each.high_adjusted) != differs
-        if each.test == "t":
+        if each.test in ("t", "hall"):
             assert each.low_adjusted <= each.low <= each.high <= each.high_adjusted
-            assert each.low_margin > each.low
+            assert each.test == "t" or each.low_margin > each.low
             is_inside = -0.05 < each.low_margin and each.high_margin < 0.05
             assert is_inside or each.p_equivalent > 0.2 - 1e-9
             assert each.p_not_inferior <= each.p_equivalent
@@ -880,11 +881,13 @@ def test_primary_metrics_are_a_family_of_their_own(logs):
 
     first = [each for each in report.comparisons if each.family == "primary"]
     others = [each for each in report.comparisons if each.family == "exploratory"]
+    segments = [each for each in report.comparisons if each.family == "by country"]
     (found,) = first
     assert (found.metric, found.segmentation) == ("nDCG@8", None)
     assert found.p_adjusted == found.p_value
     assert (found.low_adjusted, found.high_adjusted) == (found.low, found.high)
     assert report.statistics.n_tests == 1
-    assert len(first) + len(others) == len(report.comparisons)
-    for each in others:
-        assert each.p_adjusted == pytest.approx(min(1, each.p_value * len(others)))
+    assert {each.family_size for each in others} == {len(others)} == {2}
+    assert len(first) + len(others) + len(segments) == len(report.comparisons)
+    for each in (*others, *segments):
+        assert each.p_adjusted == pytest.approx(min(1, each.p_value * each.family_size))

@@ -11,7 +11,14 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from evalkit.errors import RequestError
-from evalkit.statistics.power import power_of, smallest_difference, users_needed
+from evalkit.statistics.power import (
+    power_of,
+    smallest_difference,
+    smallest_share_difference,
+    users_needed,
+    users_needed_of_shares,
+)
+from evalkit.statistics.proportions import mcnemar_p
 
 PEER = TTestPower()
 
@@ -89,3 +96,21 @@ def test_a_power_that_is_none_is_refused(power):
         smallest_difference(0.3, 100, level=0.95, power=power)
 
     assert caught.value.code == "power-out-of-range"
+
+
+@pytest.mark.parametrize("level", [0.95, 0.995])
+@pytest.mark.parametrize(("n", "share"), [(100, 0.02), (300, 0.01), (300, 0.1), (1000, 0.02)])
+def test_rare_hits_show_the_smallest_difference_as_often_as_is_promised(n, share, level):
+    delta = smallest_share_difference(share, n, level=level)
+    differing = share + delta
+    gains = stats.binom(n, differing)
+    found = sum(
+        float(gains.pmf(m) * stats.binom(m, (share / 2 + delta) / differing).pmf(gained))
+        for m in range(n + 1)
+        if gains.pmf(m) > 1e-8
+        for gained in range(m + 1)
+        if mcnemar_p(gained, m - gained) <= 1 - level
+    )
+
+    assert 0.795 <= found <= 0.9
+    assert users_needed_of_shares(delta, share, level=level) in (n, n + 1)

@@ -12,10 +12,10 @@ from evalkit.conclusions.spread import Spread
 from evalkit.statistics.unseen import p_at_least, p_unseen, reach_at_least, reach_unseen
 
 
-def report_of(old, new, *, metric="nDCG@4", **statistics):
+def report_of(old, new, *, metric="nDCG@4", weights=None, **statistics):
     """Users with one relevant item, by its rank in each list; 0: it is not there."""
     n = len(old)
-    truth = pl.DataFrame({"user": range(n), "item": range(n), "weight": [1.0] * n})
+    truth = pl.DataFrame({"user": range(n), "item": range(n), "weight": weights or [1.0] * n})
     rankings = {
         name: pl.DataFrame(
             [
@@ -139,3 +139,19 @@ def test_relative_limits_of_a_difference_that_all_share_are_as_wide_as_its_own()
     assert found.relative_low == pytest.approx(found.low)  # the baseline is 1 of everyone
     assert found.relative_high == pytest.approx(found.high)
     assert found.low < found.delta < found.high
+
+
+def test_the_effect_size_is_that_of_users_whatever_weights_they_have():
+    rng = np.random.default_rng(3)
+    n = 60
+    old, new = rng.integers(1, 5, n), rng.integers(1, 5, n)
+    for most in (1.0, 3.0, 30.0):
+        weights = rng.uniform(1.0, most, n)
+        values = [1.0 / np.log2(1.0 + ranks) for ranks in (old, new)]
+        (found,) = report_of(
+            old.tolist(), new.tolist(), weight={"by": "weight"}, weights=weights.tolist()
+        ).comparisons
+
+        deltas = values[1] - values[0]
+        expected = np.average(deltas, weights=weights) / deltas.std(ddof=1)
+        assert found.effect_size == pytest.approx(expected)

@@ -74,13 +74,21 @@ def _table(report: Report, group: Group, marked: set[tuple[str, str]]) -> str:
         lines.append(" & ".join([escape(model), *cells]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
     used = report.statistics
+    judged = [
+        each
+        for each in report.comparisons
+        if (each.segmentation, each.segment) == (group.segmentation, group.segment)
+        and each.metric in group.labels
+    ]
     if marked and used is not None and used.baseline is not None:
         lines.append(
             rf"% dagger: differs from {clean(used.baseline)}, {used.test} test, "
-            rf"{how_corrected(used) or 'no correction'}, level {used.level:g}"
+            rf"{how_corrected(used, judged) or 'no correction'}, level {used.level:g}"
         )
-        if report.primary:
-            lines.append(f"% primary: {', '.join(map(clean, report.primary))}; else exploratory")
+        primary = [label for label in report.primary if label in group.labels]
+        if any(each.family == "primary" for each in judged):
+            rest = "; else exploratory" if len(primary) < len(group.labels) else ""
+            lines.append(f"% primary: {', '.join(map(clean, primary))}{rest}")
     return "\n".join(lines) + "\n"
 
 

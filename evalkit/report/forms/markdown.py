@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from evalkit.errors import clean
 from evalkit.formats import Form
-from evalkit.report.comparisons import further_columns, show_p
+from evalkit.report.comparisons import further_columns, how_corrected, show_p
 from evalkit.report.findings import (
     HEAD,
     MOST_ON_PAPER,
@@ -90,7 +90,9 @@ def _comparison_lines(report: Report) -> list[str]:
         return []
     further = further_columns(overall, lambda number, _: f"{number:+.4f}")
     heads = ["difference", "interval", "p", *(column.head for column in further), "verdict"]
-    lines = [*("## Comparisons", ""), _row(["candidate", "baseline", "metric", *heads])]
+    how = how_corrected(report.statistics, overall) or "not corrected"
+    said = [f"Limits stand by themselves; p, verdicts and corrected limits: {escape(how)}.", ""]
+    lines = [*("## Comparisons", ""), *said, _row(["candidate", "baseline", "metric", *heads])]
     lines.append(_row([*[":--"] * 3, *["--:"] * (len(heads) - 1), ":--"]))
     for place, each in enumerate(overall):
         p_value = each.p_value if each.p_adjusted is None else each.p_adjusted

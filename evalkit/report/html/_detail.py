@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from evalkit.report.answer import answer_of
+from evalkit.report.comparisons import how_corrected
 from evalkit.report.entries import Comparison, Curve, Graph
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import (
@@ -348,7 +349,10 @@ def _difference_figure(
         lines.append([name_cell(name), number_cell(f"{users:,}"), *cells])
     title = f"{label} by {rule}: difference to {reference}"
     numbers = table([rule, "users", *candidates], lines, pin=True)
-    return behind(dot_plots(rows, title, zero=True), numbers, title)
+    how = how_corrected(report.statistics, all_pairs)
+    note = f"Limits stand by themselves; verdicts, in bold, are corrected: {how}." if how else None
+    shown_behind = behind(dot_plots(rows, title, zero=True), numbers, title)
+    return join(shown_behind, el("p", note, class_="soft") if note else None)
 
 
 def _largest(of: Sequence[Group], most_cells: int) -> list[Group]:

@@ -180,11 +180,11 @@ def changes_section(report: Report) -> Html | None:
             parts.append(el("p", note, class_="soft"))
     how = ""
     if used is not None:
-        corrected = how_corrected(used)
+        corrected = how_corrected(used, chosen)
         how = f"Paired by user; {show_level(used.level)} intervals; test: {used.test}. "
         if corrected:
             how += f"Verdicts, their p and limits are corrected: {corrected}. "
-        if any(each.family for each in chosen):
+        if {"primary", "exploratory"} <= {each.family for each in chosen}:
             how += "Comparisons by other than primary metrics are exploratory."
     return join(
         el("h2", f"Compared with {used.baseline}" if used and asked else "Compared", id="changes"),
