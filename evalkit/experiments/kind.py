@@ -90,7 +90,7 @@ def open_experiment(config: Config, given: Given) -> OpenedExperiment:
         columns = {k: v for k, v in table.columns.model_dump().items() if v is not None}
         exclude = section.exclude if name == "exposures" else None
         header = getattr(table, "header", None)
-        where = (table.path, table.format, header, table.where)
+        where = (table.path, table.format, header, getattr(table, "files", None), table.where)
         tables.append(Located(*where, frame, columns, exclude))
     exposures, events = tables
     assert exposures is not None

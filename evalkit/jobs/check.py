@@ -169,6 +169,10 @@ def _columns_found(tables: Sequence[Table]) -> Iterator[Finding]:
             message = "no rank and no score is read: ranks are the order of the rows"
             hint = "name the column, if there is one: rank (or score) among its columns"
             yield Finding(False, FINE, "row-order", message, table.at, hint)
+        if table.left_out:
+            names = ", ".join(table.left_out[:LISTED]) + ", ..." * (len(table.left_out) > LISTED)
+            message = f"{len(table.left_out):,} files or folders beside the data are not read: "
+            yield Finding(False, FINE, "files-left-out", message + names, table.at)
         for key, column in table.chosen.unread.items():
             message = f"column {column!r} looks like the {key}, and is not read"
             hint = f'{key} = "{column}" among its columns reads it'

@@ -324,7 +324,7 @@ def _one_model(table: RankingsTable | LogTable) -> RankingsTable:
     columns = {name: getattr(table.columns, name) for name in table.columns.model_fields_set}
     columns = {name: each for name, each in columns.items() if name not in ("model", "label")}
     written = {"columns": columns} if "columns" in table.model_fields_set else {}
-    own = {"path": table.path, "format": table.format, "header": table.header, "where": table.where}
+    own = {key: getattr(table, key) for key in ("path", "format", "header", "files", "where")}
     return RankingsTable.model_validate({**own, **written, "model": "reference"})
 
 
