@@ -163,7 +163,7 @@ class StatisticsSection(Record):
     strata: Names = key(
         (), "Columns of exposures whose groups are weighed by their units.", exclude_if=is_none
     )
-    sequential: str | dict[str, str | float] = _of_experiments(
+    sequential: str | dict[str, str | float | list[float]] = _of_experiments(
         "no",
         'Looks: { method = "always-valid", tightest_at = 100000 }, or { spending = '
         '"obrien-fleming", final = 400000 }.',
@@ -221,6 +221,8 @@ Count = Literal[
     "users_without_ranking",
     "users_without_truth",
     "duplicates",
+    "effective-sample-size",
+    "weight-mean",
 ]
 Bound = Annotated[float, Field(allow_inf_nan=False)]
 Allowance = Annotated[float, Field(allow_inf_nan=False, ge=0)]
