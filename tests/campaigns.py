@@ -12,18 +12,19 @@ from itertools import combinations
 import pytest
 
 GOLDEN = (5**0.5 - 1) / 2
+FEWEST = 6  # cases of a function that always run
 ASKED = os.environ.get("EVALKIT_TEST_EXAMPLES", "some")
 
 
 def examples(number: int) -> int:
     """How many of `number` examples are drawn.
 
-    A third, or what the environment's `EVALKIT_TEST_EXAMPLES` asks for: `all`, twenty times as
+    A quarter, or what the environment's `EVALKIT_TEST_EXAMPLES` asks for: `all`, twenty times as
     many with `20`, a tenth with `few`.
     """
     match ASKED:
         case "some":
-            return max(min(number, 5), number // 3)
+            return max(min(number, 5), number // 4)
         case "few":
             return max(min(number, 4), number // 10)
         case "all":
@@ -35,28 +36,41 @@ def examples(number: int) -> int:
 def mark_campaigns(items: Sequence[pytest.Item]) -> None:
     """Marks what only campaigns run.
 
-    Of a function under `@pytest.mark.some_cases(n)` all cases but n: the n meet every value of
-    every parameter, and as many pairs of values as they can.
+    Of a function under `@pytest.mark.some_cases(n)` all cases but n; of any other one whose cases
+    are combinations of several parameters' values, all but a third. Those that are left meet
+    every value of every parameter, and as many pairs of values as they can.
     """
     functions = defaultdict(list)
     for item in items:
         if ASKED == "all" and hasattr(getattr(item, "obj", None), "hypothesis"):
             item.add_marker("campaign")
-        if item.get_closest_marker("some_cases"):
+        if hasattr(item, "callspec"):
             functions[item.nodeid.partition("[")[0]].append(item)
     for cases in functions.values():
-        (n_kept,) = cases[0].get_closest_marker("some_cases").args
+        asked = cases[0].get_closest_marker("some_cases")
+        n_kept = asked.args[0] if asked else _n_of_combinations(cases)
         for item in set(cases) - set(covering(cases, n_kept)):
             item.add_marker("campaign")
 
 
+def _n_of_combinations(cases: Sequence[pytest.Item]) -> int:
+    """A third of the cases, and at least as many as a parameter has values: all of one table."""
+    of_names = defaultdict(set)
+    for case in cases:
+        for name, place in case.callspec.indices.items():
+            of_names[name].add(place)
+    return max(FEWEST, -(-len(cases) // 3), *map(len, of_names.values()))
+
+
 def covering(cases: Sequence[pytest.Item], n_kept: int) -> list[pytest.Item]:
     """Cases that meet as many values, then pairs of values, as `n_kept` of them can."""
+    if n_kept >= len(cases):
+        return list(cases)
     places = sorted(range(len(cases)), key=lambda place: place * GOLDEN % 1.0)  # far apart
     left = [cases[place] for place in places]
     met: set[object] = set()
     kept: list[pytest.Item] = []
-    while left and len(kept) < n_kept:
+    while len(kept) < n_kept:
         best = max(left, key=lambda case: [len(part - met) for part in _parts(case)])
         met = met.union(*_parts(best))
         kept.append(best)

@@ -4,7 +4,7 @@ from itertools import combinations, pairwise, product
 from types import SimpleNamespace
 
 import pytest
-from campaigns import covering
+from campaigns import covering, mark_campaigns
 
 NAMES = ("ids", "ties", "threads")
 
@@ -45,3 +45,34 @@ def test_cases_are_no_more_than_asked_for_and_always_the_same():
     assert len(covering(cases, 99)) == 30
     places = sorted(case.callspec.indices["ids"] for case in kept)
     assert min(b - a for a, b in pairwise(places)) >= 4  # far apart
+
+
+class Case(SimpleNamespace):
+    """As much of a test item as its cases are chosen by."""
+
+    __hash__ = object.__hash__
+    obj = None
+
+    def get_closest_marker(self, name):
+        return self.marks.get(name)
+
+    def add_marker(self, name):
+        self.marks[name] = True
+
+
+@pytest.mark.parametrize(
+    ("sizes", "some", "n_kept"),
+    [((40,), None, 40), ((4, 5), None, 7), ((2, 3), None, 6), ((40,), 4, 4)],
+)
+def test_a_table_runs_whole_combinations_by_a_third_and_marked_ones_as_they_say(
+    sizes, some, n_kept
+):
+    marks = {} if some is None else {"some_cases": SimpleNamespace(args=(some,))}
+    cases = [
+        Case(nodeid=f"f[{place}]", callspec=case.callspec, marks=dict(marks))
+        for place, case in enumerate(cases_of(*sizes))
+    ]
+
+    mark_campaigns(cases)
+
+    assert sum("campaign" not in case.marks for case in cases) == n_kept

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -22,6 +23,7 @@ from evalkit.ids import USER_KEY, PassShare
 from evalkit.kernels import cache_directory
 from evalkit.kernels.threads import kernels_are_compiled, usable_cores
 from evalkit.planning._survey import CELLS, Survey, text_bytes
+from evalkit.planning._texts import DECODED, DECODED_IN_SHARES, USUAL_TEXT, Texts
 from evalkit.planning.item_room import AskedOfItems, room_of_items
 from evalkit.planning.list_room import (
     RELEVANT,
@@ -73,7 +75,6 @@ NAMED_SHARES = 8  # passes that the limit is named for where it is refused, if o
 LAST_SHARES = 256  # where the machine has no more memory to give
 
 # -- what is taken for granted where nothing is read: more of it costs a look at the users
-USUAL_TEXT = 250  # bytes of a user's and an item's id together
 USUAL_MODELS = 20  # of a table that names them
 LEAST_TEXT_ROW = 4  # bytes of a row of a text file
 _MANY = 1 << 40  # rows of a table that nobody has counted
@@ -120,18 +121,23 @@ def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
     looks_at_items = asked.lists is not None or any(each.made for _, each in tables.rankings)
     n_items = float(_most_items(tables)) if looks_at_items else 0.0
     segments = _by_name(_most_segments, tables)
-    if _bound(tables, asked, n_items, segments) <= memory_limit:  # seen without reading a row
+    texts = Texts.of(tables)
+    bound = _bound(tables, asked, n_items, segments, texts)
+    if bound <= memory_limit:  # seen without holding a row
         return 1
+    least = with_noise(at_rest() + 2 * DECODED * texts.group)
+    if texts.group and least > memory_limit:  # no pass decodes less
+        raise _too_small(memory_limit, math.ceil(bound / MIB))
     with suppress(EvalkitError):  # of a table that cannot be read, which is told in its turn
         segments = _by_name(_count_segments, tables)  # much less than users, as items are
-        if _bound(tables, asked, n_items, segments) <= memory_limit:
+        if _bound(tables, asked, n_items, segments, texts) <= memory_limit:
             return 1
     if looks_at_items:
         n_items = count_listed_items(tables)
-        if _bound(tables, asked, n_items, segments) <= memory_limit:
+        if _bound(tables, asked, n_items, segments, texts) <= memory_limit:
             return 1
     give_back_early()
-    return _Needs.of(tables, asked, n_items).n_shares(memory_limit)
+    return _Needs.of(tables, asked, n_items, texts).n_shares(memory_limit)
 
 
 def room_of_rows(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
@@ -141,17 +147,27 @@ def room_of_rows(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
         return most
     looks_at_items = asked.lists is not None or any(each.made for _, each in tables.rankings)
     n_items = float(_most_items(tables)) if looks_at_items else 0.0
-    bound = _bound(tables, asked, n_items, _by_name(_most_segments, tables))
+    segments = _by_name(_most_segments, tables)
+    bound = _bound(tables, asked, n_items, segments, Texts.of(tables))
     return max(0, min(most, int((memory_limit - bound) / NOISE)))
 
 
-def _bound(tables: Tables, asked: Asked, n_items: float, segments: Mapping[str, int]) -> int:
+def _too_small(limit: int, needed: int) -> MachineError:
+    return MachineError(
+        f"a limit of {limit >> 20:,} MiB is too small: about {needed:,} MiB are needed",
+        code="memory-limit",
+        hint=f"give --memory-limit {needed}MiB",
+    )
+
+
+def _bound(
+    tables: Tables, asked: Asked, n_items: float, segments: Mapping[str, int], texts: Texts
+) -> int:
     """More than a run of so many items needs, and of so many segments of each segmentation."""
     rows = _most_rows(tables.truth)
     seen = 0 if tables.train is None else _most_rows(tables.train)
     ranked = [_most_rows(tables.rankings[number][1]) for number in asked.listed]
-    users, items = plan_ids_of(tables, 1)
-    text = USUAL_TEXT if users.hashed or items.hashed else 0
+    text = max(float(USUAL_TEXT), texts.mean) if texts.is_hashed else 0.0
     truth = ROW + WIDE_KEY + RUN + MOVED_ROW + USER + (text and HASHED_ROW + 2 * text)
     lists = (LISTED_ROW + text) * sum(ranked)
     train = (_SEEN_ROW + (text and HASHED_ROW + text)) * seen
@@ -184,7 +200,7 @@ def _bound(tables: Tables, asked: Asked, n_items: float, segments: Mapping[str, 
         truth += (n_models - 1) * (RANK + RANKED_USER)
     known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
     n_rows = [rows, seen, *(each or _MANY for each in known)] if known else [_MANY]
-    streamed = _streamed(0, max(n_rows), text, in_shares=False) + _sorted(tables, text)
+    streamed = _streamed(0, max(n_rows), text, texts.group, in_shares=False) + _sorted(tables, text)
     sums = _sums(n_models, n_segments, asked) if tables.segments else 0
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
     first = room.first + room.paired
@@ -253,15 +269,16 @@ def _n_buckets(rule: Segmentation) -> int:
     return rule.quantiles or len(rule.edges or ()) + 1
 
 
-def _streamed(n_truth: int, n_rows: int, text: float, *, in_shares: bool) -> int:
-    """What is decoded and on its way, of rows with so many bytes of text."""
+def _streamed(n_truth: int, n_rows: int, text: float, group: int, *, in_shares: bool) -> int:
+    """What is decoded and on its way, of rows with so many bytes of text, and of row groups."""
     is_gathered = not text and not in_shares
     a_core = STREAMED_A_CORE + (GATHERED_A_CORE if is_gathered else 0)
     most, n_texts = STREAMED + usable_cores() * a_core, STREAMED_TEXTS
     if text and in_shares:  # rows with texts come a quarter at a time
         most, n_texts = 3 * most // 5, STREAMED_TEXTS_OF_A_SHARE
     of_truth = min(most, STREAMED_TRUTH + STREAMED_TRUTH_ROW * n_truth)
-    of_texts = int(min(max(n_truth, n_rows), n_texts) * text)
+    decoded = (DECODED_IN_SHARES if in_shares else DECODED) * group
+    of_texts = int(max(decoded, min(max(n_truth, n_rows), n_texts) * text))
     return max(of_truth, min(most, STREAMED_ROW * n_rows)) + of_texts
 
 
@@ -325,7 +342,7 @@ class _Needs:
     moved: float
 
     @classmethod
-    def of(cls, tables: Tables, asked: Asked, n_items: float) -> "_Needs":
+    def of(cls, tables: Tables, asked: Asked, n_items: float, texts: Texts) -> "_Needs":
         """Read the truth's users, and count models and segments."""
         users, items = plan_ids_of(tables, 1)
         survey = Survey.of(tables.truth, users)
@@ -335,6 +352,7 @@ class _Needs:
             row += WIDE_KEY
         if users.hashed or items.hashed:
             text = survey.text + text_bytes(tables.truth, items)
+            text = max(text, texts.mean) if texts.mean > USUAL_TEXT else text
             row += HASHED_ROW + TEXT_COPIES * text
         user = float(USER)
         if asked.holds_all:
@@ -389,11 +407,12 @@ class _Needs:
             beside = room_of_lists(asked.lists, sizes, holds_all=asked.holds_all)
             beside = replace(beside, share=asked.sample * beside.share)
             cells += asked.sample * (user * sizes.n_users + RELEVANT * n_truth) / CELLS
+        streamed = partial(_streamed, n_truth, n_rows, text, texts.group)
         return cls(
             at_rest() + sums,
             compiling(),
-            _streamed(n_truth, n_rows, text, in_shares=True) + _waiting(tables, text) + ordered,
-            _streamed(n_truth, n_rows, text, in_shares=False) + ordered,
+            streamed(in_shares=True) + _waiting(tables, text) + ordered,
+            streamed(in_shares=False) + ordered,
             cells,
             (LISTED_ROW + 2.0 * text) * n_listed,
             (COLLECTED_ROW + text) * n_listed,
@@ -419,11 +438,7 @@ class _Needs:
             if with_noise(now + self._taken(n_shares)) <= limit:
                 return n_shares
             n_shares += max(1, n_shares // 8)
-        raise MachineError(
-            f"a limit of {limit >> 20:,} MiB is too small: about {needed:,} MiB are needed",
-            code="memory-limit",
-            hint=f"give --memory-limit {needed}MiB",
-        )
+        raise _too_small(limit, needed)
 
     def _taken(self, n_shares: int) -> float:
         """By the largest of so many shares."""

@@ -79,6 +79,13 @@ class Work:
                 hint="4 GiB are memory_limit=4 * 2**30",
             )
 
+    def started(self, clock: Clock | None) -> Clock:
+        """The clock that runs, or one that starts now."""
+        if clock is None:
+            clock = self.clock()
+            clock.start()
+        return clock
+
     @property
     def useful_threads(self) -> int:
         """The threads asked for, but never more than cores: they would only wait for one another.
@@ -162,6 +169,19 @@ class Kind:
     conclude: Callable[[Left, Work, Sequence[Warning_], Clock | None], Report]
     on_spark: bool = False
     leaves_rows: Callable[[Config, bool], bool] = lambda config, keeps_users: False
+
+
+def in_one_share(
+    measure: Callable[[Config, Work], Left],
+    conclude: Callable[[Left, Work, Sequence[Warning_], Clock | None], Report],
+) -> Callable[[Config, Work], Report]:
+    """`run` of a kind that measures all users as it measures a share of them."""
+
+    def run(config: Config, work: Work) -> Report:
+        clock = work.started(None)
+        return conclude(measure(config, work), work, (), clock)
+
+    return run
 
 
 def try_seeds(measure: Callable[[int], Done]) -> Done:

@@ -33,9 +33,7 @@ def conclude_rankings(
     left: Left, work: Work, told: Sequence[Warning_], clock: Clock | None
 ) -> Report:
     """The report of all shares."""
-    if clock is None:
-        clock = work.clock()
-        clock.start()
+    clock = work.started(clock)
     task = RankingTask(
         left.config,
         work.useful_threads,

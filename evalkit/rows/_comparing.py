@@ -239,7 +239,7 @@ def add_pairs(
     Returns:
         How many of them have rows of some models alone.
     """
-    models = tuple(measured[ALL])
+    models = tuple(measured.get(ALL, {}))
     pairs = pairs_among(models, config.statistics, at=config.at("statistics", "baseline"))
     for segment in totals.segments if pairs else ():
         units = _Units.of(requests, models, measured[segment])

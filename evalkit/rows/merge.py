@@ -118,7 +118,7 @@ class UserTotals:
     """Sums of values of users, instead of rows.
 
     Args:
-        models: in the order of the config.
+        models: in the order of the config; by name where a column has them.
         totals: of pairs of models, and the segments.
         n_lonely: users who have rows of some models alone.
         seen_values: that make a segment each.
@@ -168,6 +168,11 @@ class UserTotals:
         self.seen_values.merge(other.seen_values)
         self.faults.merge(other.faults)
 
+    def in_order(self, config: Config) -> dict[str, ModelSums]:
+        """The models as one run has them: a share may know of some alone."""
+        is_named = all(table.model is not None for table in config.labels)
+        return self.models if is_named else dict(sorted(self.models.items()))
+
     def findings(self, job: RowJob, of_sums: OfSums, tables: Sequence["KeptTable"]) -> Findings:
         """What one run finds in the rows of all users.
 
@@ -181,8 +186,9 @@ class UserTotals:
         for name, n_segments in self.totals.n_segments.items():
             refuse_many(config, name, n_segments)
         level, users = config.statistics.level, job.over("users")
-        for (name, own), table in zip(self.models.items(), tables, strict=True):
-            found.warnings += of_sums.warnings(config, name, own.tally, table.at)
+        for number, (name, own) in enumerate(self.in_order(config).items()):
+            at = tables[min(number, len(tables) - 1)].at  # all stand in one, or each in its own
+            found.warnings += of_sums.warnings(config, name, own.tally, at)
             found.warnings += warn_of_infinite(name, users, own.means[ALL])
             found.users[name], found.most_rows[name] = own.n_users[ALL], own.most_rows
             found.pairs[name] = own.noted.get("positives", 0)
@@ -326,12 +332,14 @@ def _held(frame: pl.DataFrame, share: DrawnShare) -> pl.Series:
 def _leaves_sums(kind: RowsKind, config: Config, *, keeps_users: bool) -> bool:
     """Whether sums say everything: of means over users, with what a share knows of them.
 
-    Rows are left where numbers are over rows or sessions; where weighted means are compared, users
-    drawn or kept, or vary together; where all users together make the segments; and where two
-    shares of a log that is laid out may have rows of one user.
+    Rows are left where numbers are over rows or sessions; where weighted means are compared, or
+    models that a column names; where users are drawn or kept, or vary together; where all users
+    together make the segments; and where two shares of a log that is laid out may have rows of one
+    user.
     """
     compares = config.statistics.baseline is not None or config.statistics.pairs == "all"
     rules = config.segments.named.values()
+    by_column = any(table.model is None for table in config.labels)
     return (
         kind.of_sums is not None
         and not (keeps_users or resamples(config.statistics))
@@ -340,7 +348,7 @@ def _leaves_sums(kind: RowsKind, config: Config, *, keeps_users: bool) -> bool:
         and all(rule.quantiles is None for rule in rules)
         and all(has_user_values(each) or not compares for each in config.requests)
         and all(over(each) == "users" for each in config.requests)
-        and all(table.model is not None for table in config.labels)
+        and (not by_column or (len(config.labels) == 1 and not compares))
     )
 
 
@@ -357,9 +365,11 @@ def _conclude(kind: RowsKind, job: RowJob, body: RowSums, inputs: Sequence[Input
     if not job.clock.is_running:
         job.clock.start()
     found = body.users.findings(job, kind.of_sums, body.rows)
-    tallies = {name: each.tally for name, each in body.users.models.items()}
+    tallies = {name: each.tally for name, each in body.users.in_order(job.config).items()}
+    rows = {name: each.rows for name, each in tallies.items()}
+    total = sum(rows.values())
     read = [
-        replace(each, rows=tallies[each.model].rows) if each.model in tallies else each
+        each if each.role == "segments" else replace(each, rows=rows.get(each.model or "", total))
         for each in inputs
     ]
     return conclude_rows(

@@ -186,6 +186,27 @@ def _check(
     return Pages(_FAULTS.get(fault), sums[:n_sums], bool(chosen[:, _SORTED].any()), n_bytes)
 
 
+def group_bytes(path: str, names: Collection[str]) -> npt.NDArray[np.int64]:
+    """Rows, and unpacked bytes of the columns `names`, of each row group: int64[n_groups, 2].
+
+    None of a file whose footer cannot be read, as `largest_group`. Raises as it does.
+    """
+    wanted = {name.encode(errors="surrogateescape") for name in names}
+    with mapped_file(path) as (content, start):
+        if start is None:
+            return np.zeros((0, 2), np.int64)
+        end = len(content) - TAIL
+        chunks, stack = _room(end - start)
+        n_chunks, n_first = read_footer(np.frombuffer(content, np.uint8), start, end, chunks, stack)
+        if n_chunks <= 0:
+            return np.zeros((0, 2), np.int64)
+        columns = chunks[:n_first, _NAME : _NAME_SIZE + 1].tolist()
+        is_read = [content[place : place + size] in wanted for place, size in columns]
+        groups = chunks[:n_chunks].reshape(-1, n_first, _COLUMNS)
+        rows, sizes = groups[:, 0, _ROWS], groups[:, is_read, _BYTES].sum(1)
+        return np.column_stack([rows, sizes])
+
+
 # ---------------------------------------------------------------- the footer
 
 

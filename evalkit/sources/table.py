@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,7 +19,7 @@ from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.guess import Chosen, Columns
 from evalkit.sources.memory import Shape
 from evalkit.sources.noted import NotedIds
-from evalkit.sources.parquet import largest_group
+from evalkit.sources.parquet import group_bytes, largest_group
 from evalkit.sources.paths import File
 from evalkit.sources.pieces import Piece, cut_into_pieces
 from evalkit.sources.row_order import RowScore
@@ -74,6 +74,7 @@ class Table:
         model: whose rows they are, where no column says it.
         seems: the format of files whose names tell none.
         shape: of a matrix, whose rows and columns are numbered from 0; None where they have ids.
+        left_out: what its folders hold that is not read: no tables, and hidden names.
         is_spaced: text of its files has spaces around names and values, which are left out.
         splitters: columns that may say which rows are train, valid and test.
         made: of other tables, as a baseline is.
@@ -96,6 +97,7 @@ class Table:
     seems: str = ""
     is_spaced: bool = False
     shape: Shape = (None, None)
+    left_out: tuple[str, ...] = ()
     splitters: tuple[Splitter, ...] = ()
     made: Made | None = None
     used: Mapping[str, pl.DataType] = field(default_factory=dict, repr=False)
@@ -191,6 +193,21 @@ class Table:
         """Its files whose footers tell other least or greatest values than their rows have."""
         with reading(self):
             return [*wrong_statistics(self._parts, self.used)]
+
+    def stored_bytes(self, keys: Collection[str]) -> tuple[int, int]:
+        """Unpacked bytes of columns, by our names, of all local Parquet files, and of the largest
+        row group; a dictionary says a text once.
+        """
+        names = {each for key in keys if isinstance(each := self.columns.get(key), str)}
+        if isinstance(several := self.columns.get("user"), tuple) and "user" in keys:
+            names |= set(several)
+        with suppress(OSError):  # whoever reads the rows tells of it
+            local = [p.path for p in self._parts if p.format == "parquet" and not p.remote]
+            sizes = [group_bytes(path, names)[:, 1] for path in local]
+            return sum(int(each.sum()) for each in sizes), max(
+                (int(each.max(initial=0)) for each in sizes), default=0
+            )
+        return 0, 0
 
     def largest_group(self) -> int:
         """Rows of the largest row group of its local Parquet files; 0 where there are none."""

@@ -97,6 +97,7 @@ CASES = {
     "weighted-users": USERS
     + '[metrics]\nnames = ["GAUC", "Brier(over=\'users\')"]\n'
     + '[segments]\nage = { by = "age" }\n',
+    "users-of-many": LOG + ' }\n[metrics]\nnames = ["GAUC", "log-loss(over=\'users\')"]\n',
     "wrong-of-users": USERS + "[metrics]\nnames = [\"AUC(over='users')\"]\n",
     "wrong": '[[labels]]\nmodel = "m"\npath = "log.parquet"\nwhere = "label < 5"\n'
     + 'columns = { score = "rating" }\n[metrics]\nnames = ["log-loss"]\n',

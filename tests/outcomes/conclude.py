@@ -15,9 +15,7 @@ def conclude_outcomes(
     left: Left, work: Work, told: Sequence[Warning_], clock: Clock | None
 ) -> Report:
     """The report of all shares: each group is a model."""
-    if clock is None:
-        clock = work.clock()
-        clock.start()
+    clock = work.started(clock)
     config, groups = left.config, left.sums.groups
     if not groups:
         raise DataError("no row has a user and a group", code="empty-input", at=left.inputs[0].role)

@@ -693,6 +693,7 @@ def run_texts(log, *, mode, scattered=False, **options):
     )
 
 
+@pytest.mark.some_cases(27)
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("mode", ["rank", "score", "order"])
 @pytest.mark.parametrize("duplicates", ["error", "best"])

@@ -73,6 +73,7 @@ def test_a_metric_of_lists_is_declared_whole(name):
     assert metric.latex
 
 
+@pytest.mark.some_cases(75)
 @pytest.mark.parametrize(("name", "values"), CASES)
 def test_codes_and_other_cutoffs_move_no_bit(name, values):
     together = measure(name, world(), CUTOFFS, **values)
@@ -95,6 +96,7 @@ def test_values_are_inside_the_bounds(name):
 KERNELS = [case for case in CASES if METRICS[case[0]].lists.family != "counts"]
 
 
+@pytest.mark.some_cases(56)
 @pytest.mark.parametrize(("name", "values"), KERNELS)
 def test_plain_python_gives_the_same(name, values):
     compiled = measure(name, world(), CUTOFFS, **values)

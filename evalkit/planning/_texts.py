@@ -1,0 +1,50 @@
+"""How long ids are that are texts: by footers, then by reading them, before a row is held."""
+
+from dataclasses import dataclass
+
+from evalkit.ids import IdPlan
+from evalkit.planning._survey import text_bytes
+from evalkit.planning.tables import Tables, plan_ids_of
+from evalkit.sources import Table
+
+USUAL_TEXT = 250  # bytes of a user's and an item's id together, up to which nothing else is counted
+LARGE_GROUP = 128 << 20  # bytes: a row group of longer texts is not decoded to look at it
+# times the bytes of a row group of long texts: unpacked, as rows, gathered, and not given back yet
+DECODED, DECODED_IN_SHARES = 1.5, 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What ids take beside their keys, where they are hashed; the most that any table has.
+
+    Args:
+        mean: bytes of a user's and an item's id together.
+        group: bytes of the largest row group of long ones.
+        is_hashed: there are such ids.
+    """
+
+    mean: float = 0.0
+    group: int = 0
+    is_hashed: bool = False
+
+    @classmethod
+    def of(cls, tables: Tables) -> "Texts":
+        """Look at the ids of all logs."""
+        plans = plan_ids_of(tables, 1)
+        if not any(plan.hashed for plan in plans):
+            return cls()
+        found = [_look(table, plans) for table in tables.logs]
+        return cls(max(each.mean for each in found), max(each.group for each in found), True)
+
+
+def _look(table: Table, plans: tuple[IdPlan, IdPlan]) -> Texts:
+    n_bytes, group = table.stored_bytes(["user", "item"])
+    if table.made is not None or table.is_list:
+        mean = n_bytes / max(1, table.count_rows()) if n_bytes else 0.0
+    elif group > LARGE_GROUP:
+        mean = n_bytes / max(1, table.n_rows_hint() or 1)
+    else:
+        mean = sum(text_bytes(table, plan) for plan in plans)
+    if table.n_text_bytes is not None:  # of which as much is on its way
+        group = min(table.n_text_bytes, LARGE_GROUP)
+    return Texts(mean, group if mean > USUAL_TEXT else 0)

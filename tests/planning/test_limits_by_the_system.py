@@ -1,0 +1,57 @@
+"""Peaks of whole processes stay below `--memory-limit`, by the operating system, or are refused."""
+
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.peaks import Ended, run_evalkit
+
+NEED = re.compile(r"give --memory-limit (\d+)MiB")
+
+
+def assert_held(limit_mib: int, *arguments: str) -> Ended:
+    """The limit is held, or refused with one that is held."""
+    ended = run_evalkit(*arguments, "--memory-limit", f"{limit_mib}MiB")
+    if ended.status == 4:
+        assert "error[memory-limit]" in ended.stderr
+        limit_mib = int(NEED.findall(ended.stderr)[0])
+        ended = run_evalkit(*arguments, "--memory-limit", f"{limit_mib}MiB")
+    assert ended.status == 0, ended.stderr
+    assert ended.peak_mib <= limit_mib
+    return ended
+
+
+def long_ids(folder: Path, n_ids: int, n_bytes: int, form: str) -> list[str]:
+    """Options of an evaluation whose items are texts of so many bytes."""
+    users = [number // 10 for number in range(n_ids)]
+    items = [f"{number:012}" + "x" * (n_bytes - 12) for number in range(n_ids)]
+    truth = pl.DataFrame({"user": users, "item": items})
+    rankings = truth.with_columns(rank=pl.int_range(pl.len()).over("user") + 1)
+    for name, frame in (("truth", truth), ("m", rankings)):
+        path = folder / f"{name}.{form}"
+        frame.write_csv(path) if form == "csv" else frame.write_parquet(path)
+    return [
+        "evaluate", "--truth", str(folder / f"truth.{form}"), "-m", "nDCG@5",
+        "--rankings", f"m={folder / f'm.{form}'}",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n_ids", "n_bytes"), [(12_000, 10_000), (60_000, 2_000), (300, 500_000)])
+def test_long_ids_are_counted_by_their_length(tmp_path, n_ids, n_bytes):
+    assert_held(512, *long_ids(tmp_path, n_ids, n_bytes, "parquet"))
+
+
+def test_long_ids_of_text_files_are_counted_by_their_length(tmp_path):
+    assert_held(400, *long_ids(tmp_path, 12_000, 10_000, "csv"))
+
+
+def test_what_is_larger_than_the_limit_is_not_even_decoded(tmp_path):
+    options = long_ids(tmp_path, 600, 1_000_000, "parquet")
+
+    ended = run_evalkit(*options, "--memory-limit", "512MiB")
+
+    assert ended.status == 4
+    assert "error[memory-limit]" in ended.stderr
+    assert ended.peak_mib < 400
