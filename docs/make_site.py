@@ -30,7 +30,16 @@ FOLDERS = {
 }
 NAV = {
     "": ["start"],
-    "Guides": ["guide", "splits", "selection", "labels", "lists", "judges", "adding-a-metric"],
+    "Guides": [
+        "guide",
+        "splits",
+        "selection",
+        "labels",
+        "lists",
+        "judges",
+        "logged",
+        "adding-a-metric",
+    ],
     "Notebooks": [
         f"notebooks/{name}" for name in ("nightly-job", "papers-number", "segments", "experiment")
     ],
@@ -39,7 +48,7 @@ NAV = {
         *("reference/config", "reference/commands", "reference/python"),
         *(
             f"reference/metrics-{kind}"
-            for kind in ("rankings", "lists", "ratings", "labels", "judges")
+            for kind in ("rankings", "lists", "ratings", "labels", "judges", "logged")
         ),
         *("reference/codes", "reference/files"),
     ],

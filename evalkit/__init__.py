@@ -49,6 +49,7 @@ os.environ.setdefault(
 if TYPE_CHECKING:
     from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings, load
     from evalkit.api_judges import evaluate_judges, evaluate_preferences, judge_plan
+    from evalkit.api_logged import evaluate_logged
     from evalkit.errors import EvalkitError
     from evalkit.experiments.api import evaluate_experiment
     from evalkit.experiments.interleaving import evaluate_interleaving
@@ -72,6 +73,7 @@ __all__ = [
     "evaluate_interleaving",
     "evaluate_judges",
     "evaluate_labels",
+    "evaluate_logged",
     "evaluate_preferences",
     "evaluate_ratings",
     "judge_plan",
@@ -94,6 +96,7 @@ _HOMES = {
     "evaluate_interleaving": "evalkit.experiments.interleaving",
     "evaluate_judges": "evalkit.api_judges",
     "evaluate_labels": "evalkit.api",
+    "evaluate_logged": "evalkit.api_logged",
     "evaluate_preferences": "evalkit.api_judges",
     "evaluate_ratings": "evalkit.api",
     "judge_plan": "evalkit.api_judges",

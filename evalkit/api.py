@@ -1,5 +1,7 @@
 """The Python surface: `evalkit.evaluate`."""
 
+# Long: every argument stands in a signature, and is told.
+
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -55,6 +57,7 @@ def evaluate(
     where: Mapping[str, str] | None = None,
     ranked_by: Mapping[str, str] | None = None,
     format: Mapping[str, str] | None = None,
+    files: Mapping[str, str] | None = None,
     user_ids: Ids = None,
     item_ids: Ids = None,
     segments: Mapping[str, object] | None = None,
@@ -100,6 +103,7 @@ def evaluate(
             User may be several; order, of one table, puts its rows in order.
         where, format: of a table, `{"truth": "split = 'test'"}`, as under `[truth]` of a config.
         ranked_by: `{"rankings": "rows"}`: their order ranks, whatever columns look like scores.
+        files: `{"truth": "as they are"}`: read files of Delta, Iceberg and Hudi tables as such.
         user_ids, item_ids: of the rows and columns of matrices; their numbers by default.
         segments: users, or relevant items, in groups, as under `[segments]` of a config.
         statistics: intervals and comparisons, as under `[statistics]`.
@@ -152,7 +156,7 @@ def evaluate(
     beside: dict[str, Any] = {}
     for section, table in zip(OTHERS, (truth, train, items, users), strict=True):
         add_table(section, table, columns_of(columns, section), tree, beside)
-    say_of_tables(tree, {"where": where, "format": format, "ranked_by": ranked_by})
+    say_of_tables(tree, {"where": where, "format": format, "ranked_by": ranked_by, "files": files})
     if threshold is not None:
         tree["truth"] = {**cast("dict[str, object]", tree.get("truth", {})), "threshold": threshold}
     if drop_seen:
@@ -240,6 +244,7 @@ def compare(
     where: Mapping[str, str] | None = None,
     ranked_by: Mapping[str, str] | None = None,
     format: Mapping[str, str] | None = None,
+    files: Mapping[str, str] | None = None,
     user_ids: Ids = None,
     item_ids: Ids = None,
     segments: Mapping[str, object] | None = None,
@@ -253,7 +258,7 @@ def compare(
 
     Args:
         truth, metrics, primary, combined, profile, policies, threshold, train, items, users,
-            reference, drop_seen, columns, where, format, ranked_by, user_ids, item_ids,
+            reference, drop_seen, columns, where, format, files, ranked_by, user_ids, item_ids,
             segments: as `evaluate`.
         rankings: model name -> table, two or more.
         baseline: every other model is compared with it; the first one by default. `selected` is
@@ -299,6 +304,7 @@ def compare(
         columns=columns,
         where=where,
         format=format,
+        files=files,
         ranked_by=ranked_by,
         user_ids=user_ids,
         item_ids=item_ids,
@@ -318,7 +324,7 @@ def load(
     """The report of a finished run.
 
     Args:
-        run: last, last~1, a tag, an id, or the path of a run's directory.
+        run: last, last~1, a tag, an id, or the path of a run's directory or of a report's JSON.
         folder: of runs.
     Raises:
         RequestError: there is no such run [unknown-run, missing-runs].
@@ -332,6 +338,8 @@ def load(
     """
     from evalkit.history import load_named
 
+    if os.path.isfile(run):
+        return Report.from_json(Path(run).read_bytes(), at=os.fspath(run))
     return load_named(Path(folder), os.fspath(run))
 
 

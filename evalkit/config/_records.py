@@ -20,11 +20,13 @@ from evalkit.config._profiles import combined_of, requests_of
 from evalkit.config._selection import SelectionSection
 from evalkit.config._split import SplitSection
 from evalkit.config._tables import (
+    _FILES,
     _FORMAT,
     _HEADER,
     _TABLE,
     _VERIFY,
     _WHERE,
+    AsTheyAre,
     ItemsTable,
     LabelsTable,
     LogTable,
@@ -58,6 +60,7 @@ class Segmentation(Record):
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
+    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
     user: Texts | None = key(
         None, "User column of the table, or columns; default: as in the truth, or guessed."
@@ -160,7 +163,7 @@ class StatisticsSection(Record):
     strata: Names = key(
         (), "Columns of exposures whose groups are weighed by their units.", exclude_if=is_none
     )
-    sequential: str | dict[str, str | float] = _of_experiments(
+    sequential: str | dict[str, str | float | list[float]] = _of_experiments(
         "no",
         'Looks: { method = "always-valid", tightest_at = 100000 }, or { spending = '
         '"obrien-fleming", final = 400000 }.',
@@ -218,6 +221,8 @@ Count = Literal[
     "users_without_ranking",
     "users_without_truth",
     "duplicates",
+    "effective-sample-size",
+    "weight-mean",
 ]
 Bound = Annotated[float, Field(allow_inf_nan=False)]
 Allowance = Annotated[float, Field(allow_inf_nan=False, ge=0)]

@@ -10,10 +10,12 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from evalkit.config._tables import (
     _COLUMNS,
+    _FILES,
     _FORMAT,
     _HEADER,
     _PATH,
     _WHERE,
+    AsTheyAre,
     Record,
     Texts,
     Threshold,
@@ -127,6 +129,7 @@ class SplitSection(Record):
     path: Texts | None = key(None, _PATH)
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
+    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: SplitColumns = Field(default_factory=SplitColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     like: str | None = key(None, "A library whose rules fill in what is not set, as recbole.")

@@ -25,6 +25,8 @@ CATALOG = "table://"  # begins the path of a table that a catalog of Spark names
 _TABLE = 'Instead of path: a table of Spark, catalog.db.name; the same as path = "table://...".'
 _COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
 _FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec."
+AsTheyAre = Literal["as they are"] | None
+_FILES = "as they are: files of Delta, Iceberg and Hudi tables, whatever version they are of."
 _HEADER = "false: the first line of CSV is a row, and columns are column_1, column_2, ..."
 _VERIFY = "false: checksums of pages of local Parquet files are not verified."
 _WHERE = "SQL predicate; rows in are the rows after it."
@@ -76,6 +78,7 @@ class KindTable(Record):
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
+    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
     columns: Any
 
@@ -147,6 +150,7 @@ class TruthTable(Record):
     fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
+    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: TruthColumns = Field(default_factory=TruthColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: relevance above 0.")
@@ -196,6 +200,7 @@ class RankingsTable(Record):
     )
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
+    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: RankingsColumns = Field(default_factory=RankingsColumns, description=_COLUMNS)
     ranked_by: Literal["rows"] | None = key(None, _RANKED_BY, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
@@ -214,6 +219,7 @@ class LogTable(Record):
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
+    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: LogColumns = Field(default_factory=LogColumns, description=_COLUMNS)
     ranked_by: Literal["rows"] | None = key(None, _RANKED_BY, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
@@ -230,6 +236,7 @@ class TrainTable(Record):
     fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
+    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: TrainColumns = Field(default_factory=TrainColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     drop_seen: bool = key(False, "Drop seen items from the rankings.")
@@ -242,6 +249,7 @@ class ItemsTable(Record):
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
+    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: ItemsColumns = Field(default_factory=ItemsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     separator: str | None = key(
@@ -257,6 +265,7 @@ class UsersTable(Record):
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
+    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: UsersColumns = Field(default_factory=UsersColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -307,6 +316,7 @@ class RatingsTable(Record):
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
+    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: RatingsColumns = Field(default_factory=RatingsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -319,6 +329,7 @@ class PredictionsTable(Record):
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
+    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: PredictionsColumns = Field(default_factory=PredictionsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -331,6 +342,7 @@ class LabelsTable(Record):
     table: str | None = key(None, _TABLE, exclude_if=is_none)
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
+    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: LabelsColumns = Field(default_factory=LabelsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(

@@ -27,6 +27,7 @@ class Located:
     path: tuple[str, ...] = ()
     format: str | None = None
     header: bool | None = None
+    files: str | None = None
     where: str | None = None
     given: object | None = None
     columns: Mapping[str, str] | None = None

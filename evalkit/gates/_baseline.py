@@ -81,6 +81,8 @@ def find_baselines(
     for reference in dict.fromkeys(rule.baseline for rule in rules):
         if reference is None or (reference in models and not is_by_time(reference)):
             continue
+        if reference.startswith("("):  # (logging): what a report says beside its models
+            continue
         try:
             paths[reference] = find_run(
                 folder, reference, name=name, before=before, elsewhere=elsewhere, fetch=fetch

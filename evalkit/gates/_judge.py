@@ -23,6 +23,8 @@ SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "dupli
 LEAKAGE = "leakage."
 OF_TRUTH = ("rows", "users", "pairs", "rows_dropped")
 OF_MODELS = ("rows", "users", *SHARES)
+EFFECTIVE = "effective-sample-size"
+OF_CHECKS = (EFFECTIVE, "weight-mean")  # of logged feedback
 
 
 def judge(
@@ -110,6 +112,12 @@ class _Judge:
             reason = "has no value" if estimate is not None else "is not in the report"
             small = None if estimate is not None else self._small()
             return self._gate(model, outcome=UNCLEAR, message=f"{what} {reason}{small or ''}")
+        for check in self.report.checks:
+            if check.check == EFFECTIVE and check.model == model and check.segment == where[1]:
+                if check.verdict != "ok":
+                    message = f"{self._name} of {model}{_among(rule)} stands on "
+                    message += f"{check.value or 0:,.0f} effective rounds: too few to tell"
+                    return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
         if kind in ("min", "max"):
             return self._fixed(model, estimate, kind, bound)
         if estimate.higher_is_better is None:
@@ -293,10 +301,34 @@ class _Judge:
         if str(rule.data).startswith(LEAKAGE):
             yield self._leak()
             return
+        if rule.data in OF_CHECKS:
+            yield from self._checked()
+            return
         if rule.model is None and rule.data in OF_TRUTH:
             yield self._count(None)
         for model in self.models if rule.data in OF_MODELS else ():
             yield self._count(model)
+
+    def _checked(self) -> Iterator[Gate]:
+        """What the weights of logged feedback are."""
+        rule, (kind, bound) = self.rule, self.kind_and_bound
+        found = [
+            check
+            for check in self.report.checks
+            if check.check == rule.data and check.segment is None and check.value is not None
+            if rule.model is None or check.model == rule.model
+        ]
+        if not found or kind not in ("min", "max"):
+            told = "not in the report" if not found else "min or max judges it"
+            yield self._gate(rule.model, outcome=UNCLEAR, message=f"{rule.data}: {told}")
+            return
+        for check in found:
+            value = check.value or 0.0
+            holds = value >= bound if kind == "min" else value <= bound
+            side = "at least" if kind == "min" else "at most"
+            message = f"{rule.data} of {check.model}: {value:,.4g}, {side} {bound:g} is asked"
+            outcome = PASS if holds else FAIL
+            yield self._gate(check.model, value=value, outcome=outcome, message=message)
 
     def _leak(self) -> Gate:
         """A count of the split that the truth is a part of."""

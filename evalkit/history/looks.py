@@ -227,7 +227,8 @@ def _as_truth(table: RatingsTable | LabelsTable) -> TruthTable:
     named = table.columns.model_dump(include={"user", "item"}, exclude_unset=True)
     given = {key: each for key, each in named.items() if each is not None}
     columns = TruthColumns.model_validate(given)
-    return TruthTable(path=table.path, format=table.format, header=table.header, columns=columns)
+    how = {key: getattr(table, key) for key in ("path", "format", "header", "files")}
+    return TruthTable(**how, columns=columns)
 
 
 def _part_among(parts: Sequence[Part], truth: _Truth, guessing: Guessing) -> Part | None:

@@ -97,6 +97,7 @@ def _read(config: Config, asked: TruthTable, work: Work) -> tuple[Ratings, Input
         table=asked.table,
         format=asked.format,
         header=asked.header,
+        files=asked.files,
         where=asked.where,
         columns=JudgesColumns(
             unit=(*columns.user, columns.item),

@@ -14,6 +14,7 @@ KINDS: dict[str, str] = {  # a kind's name, which its first section has too, and
     "ratings": "evalkit.ratings",
     "labels": "evalkit.labels",
     "judges": "evalkit.judges",
+    "logged": "evalkit.logged",
     "experiment": "evalkit.experiments",
 }
 

@@ -25,7 +25,15 @@ def input_of(table: Table, rows: int, role: str, model: str | None = None) -> In
     """The record of a table that was read."""
     print_ = table.fingerprint()
     return Input(
-        role, model, table.paths, rows, print_, table.columns, table.guessed, table.ranked_by
+        role,
+        model,
+        table.paths,
+        rows,
+        print_,
+        table.columns,
+        table.guessed,
+        table.ranked_by,
+        len(table.left_out),
     )
 
 

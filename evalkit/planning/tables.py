@@ -324,7 +324,7 @@ def _one_model(table: RankingsTable | LogTable) -> RankingsTable:
     columns = {name: getattr(table.columns, name) for name in table.columns.model_fields_set}
     columns = {name: each for name, each in columns.items() if name not in ("model", "label")}
     written = {"columns": columns} if "columns" in table.model_fields_set else {}
-    own = {"path": table.path, "format": table.format, "header": table.header, "where": table.where}
+    own = {key: getattr(table, key) for key in ("path", "format", "header", "files", "where")}
     return RankingsTable.model_validate({**own, **written, "model": "reference"})
 
 
@@ -399,10 +399,12 @@ def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
         for table, schema in described
         if "user_0" in schema
     ]
-    items = []
+    items, lists = [], set()
     for table, schema in described:
         if "item" not in schema:
             continue
+        if isinstance(schema["item"], (pl.List, pl.Array)):
+            lists.add((table.role, table.at))
         dtype = schema["item"]
         inner = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
         items.append((table.role, table.at, {"item": inner}))
@@ -416,5 +418,5 @@ def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
     )
     return (
         plan_ids("user", users, seed=seed, spelled=of_users),
-        plan_ids("item", items, seed=seed, spelled=of_items),  # type: ignore[arg-type]
+        plan_ids("item", items, seed=seed, spelled=of_items, lists=lists),  # type: ignore[arg-type]
     )

@@ -23,6 +23,7 @@ class Input:
     columns: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     guessed: tuple[str, ...] = ()
     ranked_by: str = ""
+    left_out: int = 0  # files and folders beside those that were read: no tables, and hidden ones
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from evalkit.sources.paths import File, find_files
 from evalkit.sources.scan import FileScan, Use, open_files
 from evalkit.sources.trec import Kind
 from evalkit.sources.versions import Version
+from evalkit.sources.zones import times_in_utc
 
 
 class Located(Protocol):
@@ -26,6 +27,8 @@ class Located(Protocol):
     @property
     def header(self) -> bool | None: ...
     @property
+    def files(self) -> str | None: ...
+    @property
     def where(self) -> str | None: ...
 
 
@@ -34,6 +37,7 @@ class Bare:
     path: tuple[str, ...]
     format: str | None
     header: bool | None = None
+    files: str | None = None
     where: str | None = None
 
 
@@ -49,6 +53,7 @@ class Source:
     paths: tuple[str, ...]
     version: Version | None = None
     shape: Shape = (None, None)
+    left_out: tuple[str, ...] = ()
 
     @property
     def files(self) -> tuple[File, ...]:
@@ -92,14 +97,23 @@ def open_source(
     ):
         paths, given = tuple(os.fspath(each) for each in given), None
     if given is None:
-        files = find_files(paths, table.format, role=role, kind=kind, guessing=guessing)
+        files, left_out = find_files(
+            paths,
+            table.format,
+            role=role,
+            kind=kind,
+            guessing=guessing if guessing.section else replace(guessing, section=role),
+            as_they_are=table.files is not None,
+        )
         headed = [replace(file, header=table.header) for file in files]
         scan = open_files(headed, kind, _say_header(guessing, role))
         _check_names(scan.names, _spell_paths(paths))
-        return Source(_spell_paths(paths), scan.names, scan, None, None, paths)
+        at = _spell_paths(paths)
+        return Source(at, scan.names, scan, None, None, paths, left_out=left_out)
     frame, n_rows = open_given(given, role)
     at = describe_given(given, role)
     with mapped(at, lambda error: None):
+        frame = times_in_utc(frame)
         names = tuple(frame.collect_schema().names())
     _check_names(names, at)
     own = (given.paths, given.version, given.shape) if isinstance(given, Named) else ((), None)

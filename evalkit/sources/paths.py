@@ -19,7 +19,14 @@ from evalkit.errors import (
 )
 from evalkit.sources.guess import Guessing
 from evalkit.sources.trec import Kind, kind_of_lines
-from evalkit.sources.versions import Version, delta_version, iceberg_version, is_delta, is_iceberg
+from evalkit.sources.versions import (
+    Version,
+    delta_version,
+    iceberg_version,
+    is_delta,
+    is_iceberg,
+    tables_around,
+)
 
 FORMATS: Mapping[str, tuple[str, ...]] = {
     "parquet": (".parquet", ".pq", ".parq"),
@@ -34,6 +41,11 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
 _SYNONYMS = {"arrow": "ipc", "feather": "ipc", "jsonl": "ndjson", "pq": "parquet"}
 METADATA = ".metadata.json"  # of Iceberg
 _COMPRESSED = (".gz", ".zst")
+PACKED = {  # how files begin that are packed in another way, and what unpacks them
+    b"BZh": "bunzip2 -k",
+    b"\xfd7zXZ": "xz -dk",
+    b"PK\x03\x04": "unzip",
+}
 _MAY_BE_COMPRESSED = ("csv", "tsv", "ndjson", "trec")
 MOST_MISSING = 3  # paths that are named one by one
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -64,6 +76,8 @@ class File:
 class _Found:
     kind: Kind
     guessing: Guessing
+    as_they_are: bool = False
+    left_out: list[str] = field(default_factory=list)
     files: list[File] = field(default_factory=list)
     errors: list[EvalkitError] = field(default_factory=list)
 
@@ -96,11 +110,18 @@ def format_of(path: str) -> str | None:
 
 
 def find_files(
-    paths: Sequence[str], format: str | None, *, role: str, kind: Kind, guessing: Guessing
-) -> tuple[File, ...]:
-    """All files that `paths` mean, each once, ordered by path.
+    paths: Sequence[str],
+    format: str | None,
+    *,
+    role: str,
+    kind: Kind,
+    guessing: Guessing,
+    as_they_are: bool = False,
+) -> tuple[tuple[File, ...], tuple[str, ...]]:
+    """All files that `paths` mean, each once, ordered by path; and what folders hold beside them.
 
-    A path is a file, a directory (searched through, names that begin with `.` or `_` left out),
+    A path is a file, a directory (searched through; what is no table by its name or its first
+    bytes is left out, and so are names that begin with `.` or `_`),
     a glob with `*`, `?`, `[...]` and `**`, or a URL, which is handed to Polars as it stands. A name
     with brackets that exists is that file. A file whose name tells no format is read as TREC where
     its lines are those of qrels or of a run.
@@ -108,12 +129,14 @@ def find_files(
     Args:
         kind: which of the two the table would be.
         guessing: who asks, for hints.
+        as_they_are: files of Delta, Iceberg and Hudi tables are read, whatever version they are of.
 
     Raises:
         RequestError: a catalog of Spark names the table [table-of-spark], or a path is not UTF-8
             [not-utf-8].
         DataError: nothing stands at a path [path-not-found], a directory or glob holds no data
-            [no-files], or the name does not tell the format [unknown-format].
+            [no-files], the name does not tell the format [unknown-format], or files belong to a
+            table that keeps rows of older versions beside those of today [files-of-a-table].
     """
     wanted = None if format is None else known_format(format, at=f"{role}: format")
     if not paths:
@@ -125,7 +148,7 @@ def find_files(
             at=", ".join(paths),
             hint='kind = "spark" under [engine], and one table a path; evalkit run --engine spark',
         )
-    found = _Found(kind, guessing)
+    found = _Found(kind, guessing, as_they_are)
     for path in paths:
         _find(path, wanted, found)
     raise_all(_few_missing(found.errors, guessing))
@@ -134,7 +157,9 @@ def find_files(
     unique = {
         file.path if file.remote else os.path.abspath(file.path): file for file in found.files
     }
-    return tuple(sorted(unique.values(), key=lambda file: file.path))
+    read = {os.path.abspath(file.path) for file in found.files}
+    left_out = {path for path in found.left_out if os.path.abspath(path) not in read}
+    return tuple(sorted(unique.values(), key=lambda file: file.path)), tuple(sorted(left_out))
 
 
 def _find(given: str, wanted: str | None, found: _Found) -> None:
@@ -147,7 +172,10 @@ def _find(given: str, wanted: str | None, found: _Found) -> None:
             found.files.append(remote)
         return
     path = os.path.expanduser(path)
-    if wanted in _VERSIONED or path.endswith(METADATA):
+    is_whole = wanted in _VERSIONED or path.endswith(METADATA)
+    if not is_whole and not found.as_they_are and _refuse_part(path, found):
+        return
+    if is_whole:
         _add_table(path, wanted or "iceberg", found)
     elif os.path.isdir(path):
         _find_in_directory(path, given, wanted, found)
@@ -209,6 +237,13 @@ def _guess_from_content(path: str, guessing: Guessing) -> str:
         return f"it begins like Parquet; {_advice('parquet', guessing)}"
     if head.startswith(b"ARROW1"):
         return f"it begins like Arrow IPC; {_advice('ipc', guessing)}"
+    for signature, command in PACKED.items():
+        if head.startswith(signature):
+            return f"gzip and Zstandard are read; unpack it: {command} {path}"
+    if path.lower().endswith(".json"):
+        if head.lstrip().startswith(b"["):
+            return f"write one object a line: jq -c '.[]' {path} > {path[:-5]}.ndjson"
+        return f"if it has one object a line, {_advice('ndjson', guessing)}"
     return _advice(None, guessing)
 
 
@@ -227,23 +262,87 @@ def _visible(name: str) -> bool:
     return not name.startswith((".", "_"))
 
 
-def _walk(directory: str) -> Iterator[str]:
+def _walk(directory: str, left_out: list[str] | None = None) -> Iterator[str]:
+    """The files below a directory, without hidden ones, which `left_out` takes."""
     for folder, folders, names in os.walk(directory, followlinks=True):
+        if left_out is not None:
+            hidden = [each for each in (*folders, *names) if not _visible(each)]
+            left_out += [os.path.join(folder, each) for each in hidden]
         folders[:] = sorted(filter(_visible, folders))
         yield from (os.path.join(folder, name) for name in sorted(filter(_visible, names)))
 
 
+def _refuse_part(path: str, found: _Found) -> bool:
+    """Note the error of files that belong to a table of versions; whether there was one."""
+    for folder, kind in tables_around(path):
+        is_given = os.path.isdir(path) and os.path.abspath(path) == os.path.abspath(folder)
+        if is_given and kind != "Hudi":
+            return False  # the table itself, which is read at its version
+        readable = f"give the folder of the table, {folder!r}, which is read at its version now"
+        if kind == "Hudi":
+            readable = "write its rows of today into files of their own"
+        found.errors.append(
+            DataError(
+                f"these are files of the {kind} table {folder!r}, which keeps rows of older "
+                "versions beside those of today",
+                code="files-of-a-table",
+                at=path,
+                hint=f"{readable}; to read all files: {_as_they_are(found.guessing)}",
+            )
+        )
+        return True
+    return False
+
+
+def _as_they_are(guessing: Guessing) -> str:
+    section = guessing.section or "truth"
+    if guessing.door == "python":
+        return f'files={{"{section.partition("[")[0]}": "as they are"}}'
+    if guessing.door == "file":
+        return f'files = "as they are" under [{section}]'
+    return f"--set '{section}.files=as they are'"
+
+
+def _form_of(path: str) -> str | None:
+    """The format that a name tells, or the first bytes of a file whose name tells none."""
+    named = format_of(path)
+    if named is not None or path.lower().endswith(_UNFINISHED):
+        return named
+    try:
+        with open(path, "rb") as file:
+            head = file.read(6)
+    except OSError:
+        return None
+    return next((form for mark, form in _MARKS.items() if head.startswith(mark)), None)
+
+
+_MARKS = {b"PAR1": "parquet", b"ARROW1": "ipc"}
+_UNFINISHED = (".tmp", ".crc", ".inprogress", ".pending")
+
+
+def _has_no_ending(path: str) -> bool:
+    return "." not in os.path.basename(path)
+
+
 def _find_in_directory(path: str, given: str, wanted: str | None, found: _Found) -> None:
-    if is_delta(path) or is_iceberg(path):
+    if not found.as_they_are and (is_delta(path) or is_iceberg(path)):
         _add_table(path, "delta" if is_delta(path) else "iceberg", found)
         return
-    files = list(_walk(path))
+    left_out: list[str] = []
+    files = list(_walk(path, left_out))
+    forms = {file: _form_of(file) for file in files}
     if wanted is None:
-        chosen = [file for file in files if format_of(file) is not None]
+        chosen = [file for file in files if forms[file] is not None]
     else:
-        chosen = [file for file in files if format_of(file) == wanted]
-        chosen = chosen or [file for file in files if format_of(file) is None]
-    formats = sorted({format_of(file) or "" for file in chosen})
+        chosen = [file for file in files if forms[file] == wanted]
+        unnamed = [file for file in files if forms[file] is None]
+        if chosen and wanted in _MAY_BE_COMPRESSED:
+            chosen = sorted([*chosen, *filter(_has_no_ending, unnamed)])
+        chosen = chosen or unnamed
+    formats = sorted({forms[file] or "" for file in chosen})
+    inside = None if found.as_they_are else next(_tables_below(path, files), None)
+    if inside is not None and _refuse_part(inside, found):
+        return
     if not chosen:
         found.errors.append(_no_files(given, files, wanted))
     elif wanted is None and len(formats) > 1:
@@ -256,8 +355,16 @@ def _find_in_directory(path: str, given: str, wanted: str | None, found: _Found)
             )
         )
     else:
+        found.left_out += [*left_out, *(file for file in files if file not in set(chosen))]
         for file in chosen:
-            _add_file(file, wanted, found)
+            _add_file(file, wanted or forms[file], found)
+
+
+def _tables_below(path: str, files: Sequence[str]) -> Iterator[str]:
+    """The first file of each table of versions that lies inside of a folder."""
+    for folder in dict.fromkeys(map(os.path.dirname, files)):
+        if any(len(table) >= len(path) for table, _ in tables_around(folder)):
+            yield next(file for file in files if os.path.dirname(file) == folder)
 
 
 def _no_files(given: str, files: Sequence[str], wanted: str | None) -> DataError:
@@ -284,12 +391,18 @@ def _find_by_glob(path: str, given: str, wanted: str | None, found: _Found) -> N
             DataError("no file matches the pattern", code="no-files", at=given, hint=hint)
         )
         return
+    around = dict.fromkeys(map(os.path.dirname, files))
+    parts = [] if found.as_they_are or wanted in _VERSIONED else [*around, *directories]
+    if any([_refuse_part(each or ".", found) for each in parts]):
+        return
     for file in files:
         _add_file(file, wanted, found)
-    for directory in directories:
-        inside = [each for each in _walk(directory) if wanted or format_of(each)]
-        for file in inside if "**" not in path else []:
-            _add_file(file, wanted, found)
+    for directory in directories if "**" not in path else []:
+        inside = list(_walk(directory, found.left_out))
+        chosen = [each for each in inside if wanted or _form_of(each)]
+        found.left_out += [each for each in inside if each not in set(chosen)]
+        for file in chosen:
+            _add_file(file, wanted or _form_of(file), found)
     if not found.files and not found.errors:
         found.errors.append(
             _no_files(given, [each for d in directories for each in _walk(d)], wanted)

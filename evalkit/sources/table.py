@@ -74,6 +74,7 @@ class Table:
         model: whose rows they are, where no column says it.
         seems: the format of files whose names tell none.
         shape: of a matrix, whose rows and columns are numbered from 0; None where they have ids.
+        left_out: what its folders hold that is not read: no tables, and hidden names.
         is_spaced: text of its files has spaces around names and values, which are left out.
         splitters: columns that may say which rows are train, valid and test.
         made: of other tables, as a baseline is.
@@ -96,6 +97,7 @@ class Table:
     seems: str = ""
     is_spaced: bool = False
     shape: Shape = (None, None)
+    left_out: tuple[str, ...] = ()
     splitters: tuple[Splitter, ...] = ()
     made: Made | None = None
     used: Mapping[str, pl.DataType] = field(default_factory=dict, repr=False)

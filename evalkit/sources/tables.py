@@ -132,7 +132,7 @@ def open_split(
 
     Columns `user_0`, ..., `item`, and as present `time`, `relevance`; raises as `open_truth` does.
     """
-    located = Bare(table.path or (), table.format, table.header)
+    located = Bare(table.path or (), table.format, table.header, table.files)
     source = open_source("split", located, given, guessing, kind="qrels")
     chosen = _choose("split", table, source, guessing)
     opened = _open("split", source, chosen, table.where)
@@ -171,7 +171,7 @@ def open_values(
         given: a table in memory, in place of the path.
     """
     assert table.path is not None
-    bare = Bare(table.path, table.format, table.header)
+    bare = Bare(table.path, table.format, table.header, table.files)
     source = open_source("segments", bare, given, guessing, kind="qrels")
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
     chosen = Chosen({"item": table.item} if table.item is not None else {})
@@ -227,7 +227,7 @@ def open_columns(
     named = {**columns, **{key: name for key, name in found.items() if name is not None}}
     if "time" in named and (sql := time_of_text(source, named["time"])):
         named["time"] = sql
-    wanted = [Wanted("by", key, text) for key, text in named.items()]
+    wanted = [Wanted(key, key, text, "any") for key, text in named.items()]
     opened = _open(role, source, Chosen({}), table.where, wanted)
     of_names = tuple(key for key, name in found.items() if name is not None)
     return replace(opened, chosen=Chosen(named, of_names))
@@ -498,6 +498,7 @@ def _open(
         model=model,
         seems=source.seems,
         shape=source.shape,
+        left_out=source.left_out,
         is_spaced=any(map(has_spaces, source.files)),
         _parts=source.files,
         _version=source.version,

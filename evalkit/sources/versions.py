@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,22 @@ def is_delta(folder: str) -> bool:
 def is_iceberg(folder: str) -> bool:
     """Whether a local folder is an Iceberg table."""
     return bool(_metadata_files(folder))
+
+
+def tables_around(path: str) -> Iterator[tuple[str, str]]:
+    """Folders around a local path, or at it, that are tables of versions, and of which kind."""
+    folder = os.path.abspath(path)
+    while True:
+        if os.path.isdir(folder):
+            kinds = {
+                "Delta": is_delta(folder),
+                "Hudi": os.path.isdir(os.path.join(folder, ".hoodie")),
+                "Iceberg": is_iceberg(folder),
+            }
+            yield from ((folder, kind) for kind, is_one in kinds.items() if is_one)
+        if os.path.dirname(folder) == folder:
+            return
+        folder = os.path.dirname(folder)
 
 
 def delta_version(path: str) -> Version:

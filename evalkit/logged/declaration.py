@@ -1,0 +1,99 @@
+"""What a config may say of logged feedback, and what evalkit has to know of it beforehand."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from evalkit.config import KindTable, Record, Texts, is_none, key
+from evalkit.metrics import Complaints, CountWords, Declaration, Section
+
+NUMBERS = (
+    *("reward", "propensity", "predicted", "position"),
+    *("propensity_slate", "propensity_cascade", "propensity_group"),
+)
+OF_TARGETS = (
+    *("probability", "predicted", "probability_slate", "probability_cascade", "probability_group"),
+)
+LOGGING = "(logging)"
+
+
+class LoggedColumns(Record):
+    """Columns of the log: names, or SQL expressions over its columns."""
+
+    user: Texts | None = key(None, "Whose rounds vary together; without one rounds are units.")
+    round: str | None = key(None, "The round, or the slate that rows are positions of.")
+    item: str | None = key(None, "The item that was shown; for targets that are tables.")
+    position: str | None = key(None, "The place in the slate, from 1.")
+    reward: str = key("reward", "What was earned.")
+    propensity: str = key("propensity", "The logging policy's probability of the item.")
+    predicted: str | None = key(None, "A model's reward of the logged item; for DM and DR.")
+    propensity_slate: str | None = key(None, "Of the whole slate.")
+    propensity_cascade: str | None = key(None, "Of the slate down to the position.")
+    propensity_group: str | None = key(None, "Of the item's group.")
+
+
+class LoggedTable(KindTable):
+    """A log of items that were shown, with what they earned."""
+
+    columns: LoggedColumns = key(LoggedColumns(), "Columns by our names.")
+
+
+class Target(Record):
+    """Another policy: columns of the log, or a table of its own."""
+
+    model: str = key(..., "Its name.")
+    probability: str | None = key(None, "Column of its probability of the logged item.")
+    predicted: str | None = key(None, "Column of the mean predicted reward under it.")
+    probability_slate: str | None = key(None, "Of the whole slate.", exclude_if=is_none)
+    probability_cascade: str | None = key(None, "Of the slate down to it.", exclude_if=is_none)
+    probability_group: str | None = key(None, "Of the item's group.", exclude_if=is_none)
+    path: Texts = key((), "Table of contexts, item and probability.")
+    on: Texts = key((), "Columns of the log and of the table that say which context it is.")
+    is_partial: bool = key(False, "The table does not hold every item of a context.")
+
+
+def check_logged(tree: Mapping[str, object], problems: Complaints) -> None:
+    """Targets are there, with names of their own, each a column or a table."""
+    targets = tree.get("targets")
+    if not isinstance(targets, list) or not targets:
+        hint = '[[targets]] with model = "b" and probability = "p_b"'
+        problems.add((), "missing-key", "[[targets]] is not given", hint=hint)
+        return
+    seen: set[object] = {LOGGING}
+    for number, target in enumerate(targets):
+        if not isinstance(target, dict):
+            continue
+        if target.get("model") in seen:
+            message = f"two targets are called {target.get('model')!r}"
+            problems.add(
+                ("targets", number, "model"), "duplicate-model", message, hint="rename one"
+            )
+        seen.add(target.get("model"))
+        named: Any = [name for name in OF_TARGETS if name in target]
+        if ("path" in target) == bool(named):
+            message = "a target has columns of probabilities, or a table (path), one of them"
+            problems.add(("targets", number), "missing-key", message, hint='probability = "p_b"')
+        if "path" in target and not target.get("on"):
+            message = "a target's table needs on: which columns say the context"
+            problems.add(("targets", number, "on"), "missing-key", message, hint='on = ["user"]')
+
+
+DECLARATION = Declaration(
+    sections={
+        "logged": Section(LoggedTable, "Items that were shown, with reward and propensity."),
+        "targets": Section(Target, "Other policies.", is_listed=True),
+    },
+    metrics="evalkit.metrics.logged",
+    declared_by="@metric(kind='logged', ...)",
+    kernels_take="",
+    words=CountWords(
+        *("log", "round", "rounds"),
+        *("without probability", "without rounds", "at most {:,} rounds a user"),
+        {"depth": "most rounds of a user"},
+    ),
+    check=check_logged,
+    numbers=NUMBERS,
+    refuses=(
+        *("weight", "two_way", "curves", "distributions", "method", "cluster", "over_nights"),
+        *("search", "test"),
+    ),
+)

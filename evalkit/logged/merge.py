@@ -1,0 +1,80 @@
+"""What a share of the users leaves behind: their sums, counts of rows, the largest weights."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+Values = npt.NDArray[np.float64]
+TOP = 10
+
+
+@dataclass(slots=True)
+class RowCounts:
+    """Rounds that were read."""
+
+    rows: int = 0
+
+    def merge(self, other: "RowCounts") -> None:
+        """Add those of other users."""
+        self.rows += other.rows
+
+
+@dataclass(slots=True)
+class Biggest:
+    """The largest weight of a target, and its ten largest weighted rewards.
+
+    Args:
+        tops: by absolute value, falling.
+    """
+
+    weight: float = 0.0
+    tops: list[float] = field(default_factory=list)
+
+    def note(self, weights: Values, values: Values) -> None:
+        """Look at some rounds: float64[n_rounds] each."""
+        self.weight = max(self.weight, float(weights.max()))
+        sizes = np.abs(values)
+        top = sizes[np.argpartition(sizes, -TOP)[-TOP:]] if len(sizes) > TOP else sizes
+        self._take(top.tolist())
+
+    def merge(self, other: "Biggest") -> None:
+        """Take over those of other users."""
+        self.weight = max(self.weight, other.weight)
+        self._take(other.tops)
+
+    def _take(self, more: Sequence[float]) -> None:
+        self.tops = sorted([*self.tops, *more], reverse=True)[:TOP]
+
+
+@dataclass(slots=True)
+class LoggedSums:
+    """Sums of users.
+
+    Args:
+        users: by share, from 1: user and segment columns, and a column for each term.
+        user_names: as they were given; empty where rounds are units.
+        unsupported: by target that is a table, the mass on items that are never shown.
+    """
+
+    users: dict[int, pl.DataFrame]
+    user_names: tuple[str, ...]
+    counts: RowCounts
+    biggest: list[Biggest]
+    unsupported: dict[int, float]
+    at: str
+
+    def merge(self, other: "LoggedSums") -> None:
+        """Take over the sums of other users."""
+        self.users.update(other.users)
+        self.counts.merge(other.counts)
+        for mine, theirs in zip(self.biggest, other.biggest, strict=True):
+            mine.merge(theirs)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The users of all shares."""
+        rows = pl.concat([self.users[share] for share in sorted(self.users)])
+        return rows.sort([name for name in rows.columns if ":" not in name])
