@@ -39,6 +39,8 @@ COMMANDS = (
     "select",
     "history",
     "judge",
+    "experiment",
+    "surrogates",
 )
 ELSEWHERE = {"explain": "metrics"}
 

@@ -163,7 +163,7 @@ class StatisticsSection(Record):
     strata: Names = key(
         (), "Columns of exposures whose groups are weighed by their units.", exclude_if=is_none
     )
-    sequential: str | dict[str, str | float] = _of_experiments(
+    sequential: str | dict[str, str | float | list[float]] = _of_experiments(
         "no",
         'Looks: { method = "always-valid", tightest_at = 100000 }, or { spending = '
         '"obrien-fleming", final = 400000 }.',

@@ -79,14 +79,19 @@ class Statistics:
     tightest_at: float | None = None  # units of both variants: limits that are always valid
     spending: str | None = None
     final: float | None = None
+    looks: tuple[float, ...] = ()  # shares of the final size at which somebody looked before
 
     @property
     def is_sequential(self) -> bool:
         """Whether the experiment is looked at more than once."""
         return self.tightest_at is not None or self.spending is not None
 
-    def rules(self, *, alternative: str | None = None, bound: float | None = None) -> Rules:
-        """How two variants are compared."""
+    def rules(self, n_units: int = 0) -> Rules:
+        """How two variants of so many units are compared."""
+        spending = None
+        if self.spending is not None and self.final is not None:
+            here = min(1.0, max(1e-6, n_units / self.final))
+            spending = self.spending, (*(each for each in self.looks if each < here), here)
         sequential = None
         if self.tightest_at is not None:
             sequential = Sequential(self.tightest_at, self.level)
@@ -95,9 +100,9 @@ class Statistics:
             is_normal=self.distribution == "normal" or self.is_sequential,
             is_pooled=self.variance == "pooled",
             relative=self.relative,  # type: ignore[arg-type]
-            alternative=alternative or self.alternative,  # type: ignore[arg-type]
+            alternative=self.alternative,  # type: ignore[arg-type]
             sequential=sequential,
-            bound=bound,
+            spending=spending,
         )
 
 
@@ -360,7 +365,7 @@ def read_statistics(given: Mapping[str, object]) -> Statistics:
     """
     known: dict[str, Any] = {}
     errors: list[EvalkitError] = []
-    fields = set(Statistics.__dataclass_fields__) - {"tightest_at", "spending", "final"}
+    fields = set(Statistics.__dataclass_fields__) - {"tightest_at", "spending", "final", "looks"}
     for key, value in given.items():
         try:
             if key == "sequential":
@@ -421,22 +426,28 @@ def _wrong(key: str, value: object, wanted: str) -> RequestError:
     )
 
 
+_OF_SPENDING = {"spending", "final", "looks"}
+
+
 def _sequential(value: object) -> dict[str, object]:
     hint = (
         'sequential = { method = "always-valid", tightest_at = 100000 }, or '
         '{ spending = "obrien-fleming", final = 400000 }'
     )
     if value is None or value == "no":
-        return {"tightest_at": None, "spending": None, "final": None}
+        return {"tightest_at": None, "spending": None, "final": None, "looks": ()}
     if isinstance(value, Mapping):
         number = value.get("tightest_at", value.get("final"))
         is_size = isinstance(number, int | float) and number > 0
         if is_size and value.get("method") == "always-valid" and len(value) == 2:
             return {"tightest_at": float(value["tightest_at"])}
-        if is_size and isinstance(value.get("spending"), str) and len(value) == 2:
+        looks = value.get("looks", ())
+        is_spent = isinstance(value.get("spending"), str) and set(value) <= _OF_SPENDING
+        if is_size and is_spent and isinstance(looks, list | tuple):
             if value["spending"] not in ("obrien-fleming", "pocock"):
                 rho_of(value["spending"])
-            return {"spending": value["spending"], "final": float(value["final"])}
+            earlier = tuple(sorted(map(float, looks)))
+            return {"spending": value["spending"], "final": float(value["final"]), "looks": earlier}
     raise RequestError(
         f"sequential is {value!r}", code="bad-sequential", at="statistics.sequential", hint=hint
     )

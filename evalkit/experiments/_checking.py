@@ -206,9 +206,9 @@ def warnings_of(
             f"{metric} has no limits and no test ({', '.join(candidates)}): too few units, or "
             "values that do not vary, or a denominator of 0",
         )
-    if asked.statistics.spending is not None:
+    if asked.statistics.spending is not None and not asked.statistics.looks:
         yield Warning_(
             "spending-look",
-            "limits are those of this look alone, by what may be spent at its share of the final "
-            "size: earlier looks must have been taken by the same plan",
+            "limits are those of a first look: name earlier ones, looks = [0.25, 0.5] of the final "
+            "size, in sequential",
         )

@@ -19,23 +19,12 @@ from evalkit.statistics.independent import (
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
 from evalkit.statistics.power import smallest_difference
 from evalkit.statistics.quantiles import quantile_difference
-from evalkit.statistics.spending import bounds_of
 
 from ._asked import Asked
 from ._measuring import TRIGGERED, Measured, Numbers
 from ._units import Units
 
 DILUTED: Segment = ("triggered", "diluted to all")
-
-
-def rules_for(asked: Asked, measured: Measured) -> Rules:
-    """How variants are compared here: with spending, at the bound of so many units."""
-    statistics = asked.statistics
-    if statistics.spending is None or statistics.final is None:
-        return statistics.rules()
-    fraction = min(1.0, sum(measured.n_units) / statistics.final) or 1e-9
-    (bound,) = bounds_of([fraction], statistics.spending, error=1.0 - statistics.level)
-    return statistics.rules(bound=bound)
 
 
 def estimates_of(

@@ -10,7 +10,7 @@ from evalkit.segments import ALL
 
 from ._asked import Asked
 from ._checking import by_day, checks_of, warnings_of
-from ._comparing import Draft, diluted, drafts_of, estimates_of, rules_for
+from ._comparing import Draft, diluted, drafts_of, estimates_of
 from ._deciding import correct, family_of, findings_of
 from ._measuring import Numbers
 from ._units import READ_EVENTS, READ_EXPOSURES, Units
@@ -43,7 +43,7 @@ def conclude(units: Units, asked: Asked, numbers: Sequence[Numbers]) -> Conclusi
             for segment, measured in by_segment.items():
                 if segment != ALL and sum(measured.n_units) < asked.statistics.min_users:
                     continue
-                rules = rules_for(asked, measured)
+                rules = asked.statistics.rules(sum(measured.n_units))
                 family = family_of(asked, each.measure.label, segment) if is_asked else None
                 estimates += estimates_of(units, asked, each, label, segment, measured, rules)
                 drafts += drafts_of(asked, each, label, segment, measured, rules, family)
@@ -52,7 +52,7 @@ def conclude(units: Units, asked: Asked, numbers: Sequence[Numbers]) -> Conclusi
     comparisons = tuple(each.comparison for each in drafts)
     days = list(by_day(units, asked))
     checks = (*checks_of(units, asked, numbers), *(each.trend() for each in days))
-    reach = asked.statistics.rules().reach(math.inf, units.n)
+    reach = asked.statistics.rules(units.n).reach(math.inf, units.n)
     return Conclusion(
         tuple(estimates),
         comparisons,

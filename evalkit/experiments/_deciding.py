@@ -79,7 +79,7 @@ def _finish(
     own, error = each.comparison, 1.0 - asked.statistics.level
     low, high = own.low, own.high
     if each.contrast is not None and not math.isnan(judged_at) and own.test != "newcombe":
-        if asked.statistics.alternative == "two-sided" and asked.statistics.spending is None:
+        if asked.statistics.alternative == "two-sided":
             limits = each.contrast.limits(judged_at)
             low, high = number_of(limits.low), number_of(limits.high)
     margin_limits = NO_INTERVAL

@@ -204,7 +204,12 @@ def _units(
         return added.column(wanted.kept[place], place)[stays]
 
     columns = {key: column(place) for key, place in wanted.columns.items()}
-    if added.rows and logs.share is None and not any(each.any() for each in columns.values()):
+    if (
+        added.rows
+        and stays.any()
+        and logs.share is None
+        and not any(each.any() for each in columns.values())
+    ):
         _refuse_nothing(logs, int(added.tallies[UNEXPOSED]), added.rows)
     before = {name: (column(place),) for name, place in wanted.before.items()}
     windows = {window for _, window in columns if window is not None}
@@ -241,7 +246,14 @@ def _units(
         },
         counts=counts,
         ids=None if plan.hashed else ids_of_keys(plan, keys),
+        a_day=_a_day(firsts),
     )
+
+
+def _a_day(firsts: npt.NDArray[np.int64]) -> float | None:
+    """Units that are new a day."""
+    span = int(firsts.max()) - int(firsts.min()) if firsts.size else 0
+    return firsts.size / (span / DAY) if span > 0 else None
 
 
 def _refuse_nothing(logs: Logs, n_unexposed: int, n_events: int) -> None:

@@ -57,7 +57,8 @@ class Units:
 
     Args:
         keys: uint64[n_units].
-        ids: their ids, where somebody asks for them.
+        ids: their ids, where they are known.
+        a_day: units that were exposed for the first time a day.
         variants: places of `names`.
         columns: float64[n_units] each.
         before: column -> its covariates; NaN of a unit that has none.
@@ -83,6 +84,7 @@ class Units:
     events: Mapping[Column, Events] = field(default_factory=dict)
     days: Mapping[str, Days] = field(default_factory=dict)
     ids: pl.DataFrame | None = None
+    a_day: float | None = None
 
     @property
     def n(self) -> int:

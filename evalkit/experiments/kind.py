@@ -16,6 +16,7 @@ from ._asked import Asked, read_asked
 from ._opening import Located, Opened, open_tables
 from ._running import read_units, report_of, said_of
 from ._sums import UnitSums
+from ._units import Units
 from .api import inputs_of, moment_of
 
 __all__ = ["KIND"]
@@ -123,6 +124,14 @@ def measure_experiment(config: Config, work: Work, clock: Clock | None = None) -
     units = read_units(opened.asked, opened.tables, clock, work, share)
     inputs = inputs_of(opened.all, units.counts)
     return Left(with_paths(opened.config, config), ids, inputs, UnitSums.of(units, number))
+
+
+def units_of_config(config: Config, threads: int | None) -> tuple[Asked, Units]:
+    """The units of a config's logs, of which nothing is compared."""
+    opened, work = open_experiment(config, Given()), Work(threads=threads)
+    clock = work.clock(opened.all)
+    clock.start()
+    return opened.asked, read_units(opened.asked, opened.tables, clock, work)
 
 
 def conclude_experiment(

@@ -179,6 +179,29 @@ def _sizes(
         yield numbers.measure.label, name, units or None, effect, share_of, power, days
 
 
+def power_of(
+    units: Units, asked: Asked, *, relative: float | None, delta: float | None, weeks: int = 8
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Sizes as `plan_experiment` has them, and the smallest effect by metric and week."""
+    sizes, by_week = [], []
+    for numbers in measure_all(units, asked):
+        if not numbers.by_segment["", ""].groups:
+            continue
+        sizes += list(_sizes(numbers, asked, relative, delta, units.n, units.a_day))
+        for week in range(1, weeks + 1) if units.a_day else ():
+            n = round(units.a_day * 7 * week)
+            for metric, model, size, effect, share, *_ in _sizes(
+                numbers, asked, None, None, n, units.a_day
+            ):
+                if model != asked.baseline:
+                    by_week.append((metric, week, size, effect, share))
+    schema = {"metric": pl.String, "week": pl.Int64, "units": pl.Int64, "delta": pl.Float64}
+    return (
+        pl.DataFrame(sizes, schema=SIZES, orient="row"),
+        pl.DataFrame(by_week, schema={**schema, "relative": pl.Float64}, orient="row"),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class FalseAlarms:
     """What splits without an effect said of one metric.

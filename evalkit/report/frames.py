@@ -83,8 +83,10 @@ class Records(tuple[Record, ...]):
 
     @property
     def frame(self) -> pl.DataFrame:
-        """A Polars frame: one row a record, columns named as its fields."""
-        return numbers_first(frame_of(self._kind, self))
+        """A Polars frame: one row a record, columns named as its fields; undefined is null."""
+        import polars.selectors as cs
+
+        return numbers_first(frame_of(self._kind, self)).with_columns(cs.float().fill_nan(None))
 
     def __getitem__(self, key: Any) -> Any:
         return self.frame[key] if isinstance(key, str) else super().__getitem__(key)

@@ -227,7 +227,7 @@ def open_columns(
     named = {**columns, **{key: name for key, name in found.items() if name is not None}}
     if "time" in named and (sql := time_of_text(source, named["time"])):
         named["time"] = sql
-    wanted = [Wanted("by", key, text) for key, text in named.items()]
+    wanted = [Wanted(key, key, text, "any") for key, text in named.items()]
     opened = _open(role, source, Chosen({}), table.where, wanted)
     of_names = tuple(key for key, name in found.items() if name is not None)
     return replace(opened, chosen=Chosen(named, of_names))

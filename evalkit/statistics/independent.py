@@ -8,6 +8,7 @@ roots are Fieller's limits, t = -margin the test against a relative margin.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from .distributions import normal_quantile, normal_sf, t_quantile, t_sf, t_two_sided
 from .intervals import NO_INTERVAL, Interval, check_level, difference_interval, wilson_interval
 from .moments import Floats, Linear
+from .spending import bounds_of
 
 Alternative = Literal["two-sided", "greater", "less"]
 Relative = Literal["fieller", "delta", "log", "fixed"]
@@ -74,7 +76,8 @@ class Rules:
     Args:
         is_normal: quantiles of the normal distribution, not of Student's.
         is_pooled: one variance of both groups.
-        bound: standard errors of a group-sequential look, in place of a quantile.
+        spending: how the error is spent, and the shares of the final information at which somebody
+            looked: limits are at the bound of the last look.
         error: of the limits, two-sided; half of it is an open side's when `level` is one-sided.
     """
 
@@ -84,7 +87,7 @@ class Rules:
     relative: Relative = "fieller"
     alternative: Alternative = "two-sided"
     sequential: Sequential | None = None
-    bound: float | None = None
+    spending: tuple[str, tuple[float, ...]] | None = None
 
     def __post_init__(self) -> None:
         """Raises RequestError: the level is not above 0 and below 1 [level-out-of-range]."""
@@ -97,9 +100,9 @@ class Rules:
 
     def reach(self, df: float, n: float, error: float | None = None) -> float:
         """Standard errors from an estimate to its limits."""
-        if self.bound is not None and error is None:
-            return self.bound
         error = self.error if error is None else error
+        if self.spending is not None:
+            return bounds_of(self.spending[1], self.spending[0], error=error)[-1]
         if self.sequential is not None:
             return self.sequential.reach(error, n)
         return -(normal_quantile(0.5 * error) if self.is_normal else t_quantile(0.5 * error, df))
@@ -110,6 +113,8 @@ class Rules:
             return math.nan
         if self.sequential is not None:
             return 0.5 * self.sequential.p_value(z, n) if z > 0.0 else 1.0
+        if self.spending is not None:
+            return 0.5 * self._spent_by(z) if z > 0.0 else 1.0
         return normal_sf(z) if self.is_normal else t_sf(z, df)
 
     def p_value(self, z: float, df: float, n: float) -> float:
@@ -120,7 +125,15 @@ class Rules:
             return self.p_above(z if self.alternative == "greater" else -z, df, n)
         if self.sequential is not None:
             return self.sequential.p_value(z, n)
+        if self.spending is not None:
+            return self._spent_by(z)
         return 2.0 * normal_sf(abs(z)) if self.is_normal else t_two_sided(z, df)
+
+    def _spent_by(self, z: float) -> float:
+        """The error at which the bound of this look is |z|, between those that are usual."""
+        assert self.spending is not None
+        bounds, logs = error_by_bound(*self.spending, 1.0 - self.level)
+        return math.exp(float(np.interp(abs(z), bounds, logs)))
 
     def opened(self, limits: Interval) -> Interval:
         """Limits with the open side at infinity."""
@@ -129,6 +142,17 @@ class Rules:
         if self.alternative == "greater":
             return Interval(limits.low, math.inf)
         return Interval(-math.inf, limits.high)
+
+
+@lru_cache(maxsize=256)
+def error_by_bound(
+    spending: str, fractions: tuple[float, ...], error: float
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Bounds of the last look, rising, and the logarithms of the errors that they spend."""
+    errors = sorted({error, *(10.0 ** (-0.25 * step) for step in range(1, 33))}, reverse=True)
+    found = [(bounds_of(fractions, spending, error=each)[-1], math.log(each)) for each in errors]
+    known = [(0.0, 0.0), *(each for each in found if math.isfinite(each[0]))]
+    return tuple(bound for bound, _ in known), tuple(log for _, log in known)
 
 
 @dataclass(frozen=True, slots=True)

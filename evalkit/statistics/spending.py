@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from evalkit.errors import RequestError
 
+from ._root import root_of
 from .distributions import normal_quantile, normal_sf
 
 Floats = npt.NDArray[np.float64]
@@ -86,11 +87,16 @@ def bounds_of(
     return list(_bounds(times, spending, error, sides))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1)
+def _nodes() -> tuple[Floats, Floats]:
+    return np.polynomial.legendre.leggauss(POINTS)
+
+
+@lru_cache(maxsize=1024)
 def _bounds(times: tuple[float, ...], spending: str, error: float, sides: int) -> tuple[float, ...]:
     found: list[float] = []
     before, used = 0.0, 0.0
-    nodes, weights = np.polynomial.legendre.leggauss(POINTS)
+    nodes, weights = _nodes()
     places, density = np.zeros(1), np.ones(1)  # where the sum is, and how much of it, at `before`
     for time in times:
         goal, step = spent(spending, time, error) - used, math.sqrt(time - before)
@@ -102,7 +108,7 @@ def _bounds(times: tuple[float, ...], spending: str, error: float, sides: int) -
         low = -edge if sides == 2 else -FARTHEST * math.sqrt(time)
         there = 0.5 * (edge - low) * nodes + 0.5 * (edge + low)
         kernel = np.exp(-0.5 * ((there[:, None] - places) / step) ** 2)
-        density = kernel @ density / (step * math.sqrt(2.0 * math.pi))
+        density = (kernel * density).sum(axis=1) / (step * math.sqrt(2.0 * math.pi))
         density, places, before = density * weights * 0.5 * (edge - low), there, time
     return tuple(found)
 
@@ -133,8 +139,9 @@ def _root(beyond: Callable[[float], float], goal: float) -> float:
     """The bound beyond which as much lies as is to be spent."""
     if goal <= 0.0 or beyond(FARTHEST) > goal:
         return math.inf
-    low, high = 0.0, FARTHEST
-    for _ in range(52):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if beyond(middle) > goal else (low, middle)
-    return 0.5 * (low + high)
+    log_goal = math.log(goal)
+
+    def short(bound: float) -> float:
+        return log_goal - math.log(max(beyond(bound), 1e-300))
+
+    return 0.0 if short(0.0) >= 0.0 else root_of(short, 0.0, FARTHEST, accuracy=1e-12)
