@@ -324,7 +324,7 @@ def load(
     """The report of a finished run.
 
     Args:
-        run: last, last~1, a tag, an id, or the path of a run's directory.
+        run: last, last~1, a tag, an id, or the path of a run's directory or of a report's JSON.
         folder: of runs.
     Raises:
         RequestError: there is no such run [unknown-run, missing-runs].
@@ -338,6 +338,8 @@ def load(
     """
     from evalkit.history import load_named
 
+    if os.path.isfile(run):
+        return Report.from_json(Path(run).read_bytes(), at=os.fspath(run))
     return load_named(Path(folder), os.fspath(run))
 
 

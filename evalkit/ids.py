@@ -7,7 +7,7 @@ compares the real ids of what matched (`same_ids`).
 
 # Long: ids in one place, from columns to keys, comparisons and shares.
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -87,6 +87,7 @@ def plan_ids(
     *,
     seed: int,
     spelled: Mapping[tuple[str, str], str] = MappingProxyType({}),
+    lists: Collection[tuple[str, str]] = (),
 ) -> IdPlan:
     """The common key of one kind of id over all tables.
 
@@ -95,6 +96,7 @@ def plan_ids(
         tables: for each table its role, its place for messages, and its id columns with types.
         seed: of the hash, where ids are hashed.
         spelled: role and place -> the column as it is written there, for hints.
+        lists: role and place of tables whose ids stand in lists, which no cast of SQL reaches.
     Raises:
         DataError: ids of different kinds [id-kind], of a type that is no id [bad-id-type,
             float-id], or of different numbers of columns [id-columns].
@@ -113,6 +115,7 @@ def plan_ids(
             what,
             [(role, at, list(columns.values())[place]) for role, at, columns in tables],
             spelled,
+            lists,
         )
         for place in range(len(first))
     ]
@@ -143,6 +146,7 @@ def _common_type(
     what: str,
     columns: list[tuple[str, str, pl.DataType]],
     spelled: Mapping[tuple[str, str], str],
+    lists: Collection[tuple[str, str]],
 ) -> pl.DataType:
     typed = [each for each in columns if each[2] != pl.Null]
     if not typed:
@@ -170,8 +174,7 @@ def _common_type(
                 f"{role}.{what} is {dtype}, {first_role}.{what} is {first}: no id can match",
                 code="id-kind",
                 at=at,
-                hint=f"give both one type, here {what} = "
-                f"{_cast_hint(spelled.get((role, at), what), first)} under {_section(role)}",
+                hint=_mend(what, (role, at, dtype), typed[0], spelled, lists),
             )
     dtypes = [dtype for _, _, dtype in typed]
     kind = _kind(first)
@@ -202,6 +205,36 @@ def _common_integer(dtypes: list[pl.DataType]) -> pl.DataType:
 
 def _is_wide(dtype: pl.DataType) -> bool:
     return isinstance(dtype, pl.Decimal) and dtype.precision > 18 and dtype != SPARKS_UINT64
+
+
+def _mend(
+    what: str,
+    one: tuple[str, str, pl.DataType],
+    other: tuple[str, str, pl.DataType],
+    spelled: Mapping[tuple[str, str], str],
+    lists: Collection[tuple[str, str]],
+) -> str:
+    """How ids of two kinds become one: by a cast that SQL has, of what is not text already."""
+    kinds = {_kind(one[2]), _kind(other[2])}
+    if kinds == {"binary", "text"}:
+        role, at, _ = one if _kind(one[2]) == "binary" else other
+        column = spelled.get((role, at), what)
+        return (
+            f"write the bytes of {role} as text where the table is made, as in Polars "
+            f'pl.col("{column}").bin.encode("hex"); the text has no dashes then'
+        )
+    cast, to = (one, other) if (one[0], one[1]) not in lists else (other, one)
+    if (cast[0], cast[1]) in lists:
+        column = spelled.get(cast[:2], what)
+        made = f'pl.col("{column}").cast(pl.List(pl.{to[2]}))'
+        return f"write one type where the lists are made, as in Polars {made}"
+    if kinds != {"integer", "text"} and _kind(cast[2]) == "text" and cast[:2] not in lists:
+        cast, to = (to, cast) if (to[0], to[1]) not in lists else (cast, to)
+    role, at, _ = cast
+    return (
+        f"give both one type, here {what} = "
+        f"{_cast_hint(spelled.get((role, at), what), to[2])} under {_section(role)}"
+    )
 
 
 def _cast_hint(column: str, dtype: pl.DataType) -> str:

@@ -158,13 +158,38 @@ def _log_lines(
         yield from _model_lines(log, model, path, "log", folder)
         yield _default("threshold", "4.0", "relevant from here on; default: above 0")
     yield ""
-    if not train:
+    where = None if train or log is not None or not truth else _where_of_train(truth)
+    if where is not None:
+        from evalkit.sources import guess_table
+
+        columns, format_, _ = guess_table(truth, "train")
+        written = [_relative(path, folder) for path in truth]
+        yield "[train]"
+        yield f"path = {_toml(written[0] if len(written) == 1 else written)}"
+        if format_ is not None:
+            yield f"format = {_text(format_)}"
+        yield f"columns = {_toml(columns)}"
+        yield f"where = {_text(where)}"
+    elif not train:
         yield _default("[train]", "", "what the models had seen: such items are counted")
         yield '# path = "train.parquet"'
         yield '# columns = { user = "user", item = "item" }'
     else:
         yield "[train]"
         yield from _table_lines(train, "train", folder)
+
+
+def _where_of_train(truth: Sequence[str]) -> str | None:
+    """The rows of train, where a column of the truth's table says which are train and test."""
+    from evalkit.planning.leakage import choose_rows, has_train
+    from evalkit.sources import guess_table, read_splitters
+
+    columns, format_, _ = guess_table(truth, "truth")
+    used = tuple(columns.values())
+    splitters = read_splitters(truth, format_, role="truth", used=used)
+    at = ", ".join(truth[:3])
+    chosen = choose_rows("train", splitters, at=at) if has_train(splitters, at=at) else None
+    return None if chosen is None else chosen[0]
 
 
 def _split_lines(log: str, rankings: Sequence[str], parts: str, folder: Path) -> Iterator[str]:

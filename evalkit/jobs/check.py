@@ -15,7 +15,7 @@ from evalkit.report import ModelCounts, Report
 from evalkit.sources import Guessing, Table, reading, spell_guesses, verifying
 from evalkit.splits.make import make_split
 from evalkit.street import run_config
-from evalkit.values.checks import check_item_segments, check_two_way
+from evalkit.values.checks import check_item_segments, check_threshold, check_two_way
 
 LOOKED_AT = 1000  # rows, for some ids
 LISTED = 20  # rows of one fault that are shown
@@ -70,6 +70,7 @@ def check_config(config: Config, *, threads: int | None = None) -> list[Finding]
         tables = open_tables(config, Given())
         check_item_segments(config.requests, config)  # under its own policies
         check_two_way(config.requests, config)
+        check_threshold(config)
         findings += _columns_found(tables.all)
         findings += _splits(tables.logs, tables.config)
         report = run_config(lenient, threads=threads)
@@ -167,6 +168,8 @@ def _columns_found(tables: Sequence[Table]) -> Iterator[Finding]:
     for table in tables:
         if table.is_by_row:
             message = "no rank and no score is read: ranks are the order of the rows"
+            for each in table.row_scores:
+                message += f"; column {each.name!r} {each.verdict.removesuffix('s')}s"
             hint = "name the column, if there is one: rank (or score) among its columns"
             yield Finding(False, FINE, "row-order", message, table.at, hint)
         if table.left_out:
@@ -205,6 +208,11 @@ def _finding(refused: bool, code: str, message: str, at: str = "") -> Finding:
     return Finding(refused, DATA_WRONG if refused else FINE, code, message, at)
 
 
+_TOLD_OTHERWISE = (
+    *("bad-ranks", "duplicate-item", "truth-in-train", "train-rows", "split-files", "row-order"),
+)
+
+
 def _oddities(report: Report, policies: Policies) -> Iterator[Finding]:
     truth = report.counts.truth
     dropped = truth.rows_dropped
@@ -226,7 +234,7 @@ def _oddities(report: Report, policies: Policies) -> Iterator[Finding]:
         "negative-relevance": policies.negative_relevance == "error",
     }
     for warning in report.warnings:
-        if warning.code not in ("bad-ranks", "duplicate-item", "truth-in-train"):
+        if warning.code not in _TOLD_OTHERWISE:
             refused = refusing.get(warning.code, False)
             yield _finding(refused, warning.code, warning.message)
 

@@ -4,13 +4,13 @@ import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from evalkit.config import Config, Key, spell
 from evalkit.credentials import storing
 from evalkit.errors import DataError, EvalkitError, raise_all
 from evalkit.metrics import KINDS, declared
-from evalkit.report import TruthCounts
+from evalkit.report import TruthCounts, Warning_
 from evalkit.sources import (
     HELD_OUT,
     NEVER_TRAIN,
@@ -24,6 +24,7 @@ from evalkit.sources import (
 )
 
 Found = TypeVar("Found")
+Known: TypeAlias = dict[int, dict[str, list[str]]]
 
 TOLD_FROM = 0.01  # of the truth's pairs; people who come back for the same item are no fault
 IS_TRAIN_FROM = 0.95  # people do not come back as often as that
@@ -82,23 +83,49 @@ class Remark:
     hint: str
 
 
-def check_splits(tables: Sequence[Table], config: Config) -> None:
+def check_splits(tables: Sequence[Table], config: Config) -> list[Warning_]:
     """Refuse tables that mix the parts of a split, where the policy does not keep them.
 
+    Returns:
+        What a report says of a truth that is rows of train.
     Raises:
         DataError: a column says that rows of a table are train and others test [mixed-splits].
     """
+    known: Known = {}
     if config.policies.mixed_splits == "error":
-        raise_all(find_mixed(tables, config))
+        raise_all(find_mixed(tables, config, known))
+    found: list[Warning_] = []
+    with storing(config.storage):
+        for key, table in _keyed(tables, config):
+            role = str(key[0])
+            if role not in ("truth", "log"):
+                continue
+            spelled = {
+                each: known[id(each)] if id(each) in known else _spellings(table, each)
+                for each in table.splitters
+            }
+            remarks = [*_train_rows(role, table, spelled)]
+            if list(parts_of_files(table.files)) == [TRAIN]:
+                remarks += _file_remarks(role, table)
+            found += [Warning_(each.code, each.message) for each in remarks]
+    return found
 
 
-def find_mixed(tables: Sequence[Table], config: Config) -> list[EvalkitError]:
-    """What is wrong with the tables of a run, as columns that split them say."""
+def find_mixed(
+    tables: Sequence[Table], config: Config, known: Known | None = None
+) -> list[EvalkitError]:
+    """What is wrong with the tables of a run, as columns that split them say.
+
+    Args:
+        known: takes what each column says, by the identity of its splitter.
+    """
     found: list[EvalkitError] = []
-    with storing(config.storage), verifying(config.verify_pages):
+    with storing(config.storage):
         for key, table in _keyed(tables, config):
             for splitter in table.splitters:
                 spelled = _spellings(table, splitter)
+                if known is not None:
+                    known[id(splitter)] = spelled
                 if _is_mixed(table, splitter, spelled):
                     found.append(_mixed(key, table, splitter, spelled, config))
     return found
@@ -118,6 +145,17 @@ def choose_rows(role: str, splitters: Sequence[Splitter], *, at: str) -> tuple[s
                 others = ", ".join(text for texts in spelled.values() for text in texts[:3])
                 return splitter.predicate(chosen), f"{splitter.name} has {others}"
     return None
+
+
+def has_train(splitters: Sequence[Splitter], *, at: str) -> bool:
+    """Whether a column says which rows are train, and which are others."""
+    for splitter in splitters:
+        if splitter.kind == "split" and splitter.is_text:
+            with reading(at):
+                spelled = splitter.spellings()
+            if len(spelled) > 1:
+                return TRAIN in spelled
+    return False
 
 
 def choose_parts(role: str, spelled: Mapping[str, Sequence[str]]) -> list[str]:
@@ -223,11 +261,11 @@ def _file_remarks(role: str, table: Table) -> Iterator[Remark]:
         yield Remark("split-files", message, table.at, "name the files of one part in path")
 
 
-def _column_remarks(role: str, table: Table) -> Iterator[Remark]:
-    """What the columns say: words of one part alone, or else numbered folds and flags."""
-    found = {splitter: _spellings(table, splitter) for splitter in table.splitters}
-    by_words = {splitter: spelled for splitter, spelled in found.items() if spelled}
-    for splitter, spelled in by_words.items():
+def _train_rows(
+    role: str, table: Table, spelled_of: Mapping[Splitter, Mapping[str, Sequence[str]]]
+) -> Iterator[Remark]:
+    """Columns that say that a table which should be held out is train."""
+    for splitter, spelled in spelled_of.items():
         if list(spelled) != [TRAIN] or role in ("train", "rankings"):
             continue
         values = _look(table, splitter.few_values)
@@ -235,6 +273,13 @@ def _column_remarks(role: str, table: Table) -> Iterator[Remark]:
             message = f"{role} holds rows of {', '.join(map(repr, spelled[TRAIN]))}: column "
             hint = "held-out rows are the right answers; training rows were seen by the models"
             yield Remark("train-rows", f"{message}{splitter.name!r}", table.at, hint)
+
+
+def _column_remarks(role: str, table: Table) -> Iterator[Remark]:
+    """What the columns say: words of one part alone, or else numbered folds and flags."""
+    found = {splitter: _spellings(table, splitter) for splitter in table.splitters}
+    by_words = {splitter: spelled for splitter, spelled in found.items() if spelled}
+    yield from _train_rows(role, table, by_words)
     for splitter in () if by_words else table.splitters:
         name = splitter.name
         if splitter.where is not None and name in splitter.where:

@@ -399,10 +399,12 @@ def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
         for table, schema in described
         if "user_0" in schema
     ]
-    items = []
+    items, lists = [], set()
     for table, schema in described:
         if "item" not in schema:
             continue
+        if isinstance(schema["item"], (pl.List, pl.Array)):
+            lists.add((table.role, table.at))
         dtype = schema["item"]
         inner = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
         items.append((table.role, table.at, {"item": inner}))
@@ -416,5 +418,5 @@ def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
     )
     return (
         plan_ids("user", users, seed=seed, spelled=of_users),
-        plan_ids("item", items, seed=seed, spelled=of_items),  # type: ignore[arg-type]
+        plan_ids("item", items, seed=seed, spelled=of_items, lists=lists),  # type: ignore[arg-type]
     )

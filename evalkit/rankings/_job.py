@@ -22,12 +22,13 @@ from evalkit.planning.passes import Asked
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.planning.work import Known, places_kept
 from evalkit.ranks import are_held_whole
-from evalkit.report import UserWriter
+from evalkit.report import UserWriter, Warning_
 from evalkit.segments import most_cells
 from evalkit.sources import Table
 from evalkit.truth import Truth, build_truth
 from evalkit.values.checks import (
     check_item_segments,
+    check_threshold,
     check_two_way,
     helping_requests,
     unknown_users,
@@ -167,6 +168,7 @@ class RankingJob(RankingTask):
         plans: how ids of users and of items become keys.
         writer: of the values of users.
         lists: what metrics of lists ask for.
+        remarks: warnings of what the tables are.
         looked: whether ids of whole tables meet, where it was looked for.
     """
 
@@ -179,12 +181,14 @@ class RankingJob(RankingTask):
     plans: tuple[IdPlan, IdPlan] = field(init=False)
     writer: UserWriter | None = None
     lists: "ListWork | None" = None
+    remarks: tuple[Warning_, ...] = ()
     looked: dict[tuple[object, ...], Meeting | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super(RankingJob, self).__post_init__()
         check_item_segments(self.measured, self.config)
         check_two_way(self.requests, self.config)
+        check_threshold(self.config)
 
     def begin(self, seed: int) -> None:
         """Start from the first row, with ids hashed by this seed."""

@@ -70,6 +70,7 @@ def measure_users(job: RankingJob, memory_limit: int | None) -> RankingSums:
         sums = RankingSums(Origin.of(job.tables))
         for share in job.passes:
             sums.merge(measure_share(job, share, edges, until=sums.faults.first))
+        sums.note_warnings(job.remarks)
         return sums
 
     return try_seeds(measure)

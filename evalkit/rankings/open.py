@@ -12,8 +12,9 @@ def open_job(config: Config, work: Work) -> RankingJob:
     tables = open_tables(config, work.given)
     if work.opened is not None:
         work.opened(tables.all)
+    remarks = []
     if not work.given.is_share:  # whoever made shares has looked
-        check_splits(tables.logs, tables.config)
+        remarks = check_splits(tables.logs, tables.config)
     return RankingJob(
         tables.config,
         work.useful_threads,
@@ -24,4 +25,5 @@ def open_job(config: Config, work: Work) -> RankingJob:
         work.keep_parts,
         tables=tables,
         known=work.known,
+        remarks=tuple(remarks),
     )

@@ -16,6 +16,7 @@ from evalkit.sources.paths import File, find_files
 from evalkit.sources.scan import FileScan, Use, open_files
 from evalkit.sources.trec import Kind
 from evalkit.sources.versions import Version
+from evalkit.sources.zones import times_in_utc
 
 
 class Located(Protocol):
@@ -112,6 +113,7 @@ def open_source(
     frame, n_rows = open_given(given, role)
     at = describe_given(given, role)
     with mapped(at, lambda error: None):
+        frame = times_in_utc(frame)
         names = tuple(frame.collect_schema().names())
     _check_names(names, at)
     own = (given.paths, given.version, given.shape) if isinstance(given, Named) else ((), None)

@@ -84,6 +84,10 @@ def scan_delimited(
     An empty line is a row of nulls.
     """
     separator = separator_of(file)
+    empty = [name for name, dtype in types.items() if dtype == pl.Null]  # of a header alone
+    if empty:
+        rows = scan_delimited(file, names, {k: v for k, v in types.items() if k not in empty})
+        return rows.with_columns(pl.col(name).cast(pl.Null) for name in empty)
     if separator == _DOUBLE:
         return _scan_double(file, names, types)
     if file.remote:

@@ -20,6 +20,7 @@ _MACHINE = {errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EDQUOT
 _MEMORY = re.compile(
     r"out of memory|cannot allocate memory|memory allocation|Unable to alloc", re.I
 )
+_ENCODING = re.compile(r"invalid utf-?8", re.IGNORECASE)
 _TWICE = re.compile(r"column.* (?:has more than one occurrence|appears more than once)")
 _CONVERSION = re.compile(
     r"conversion from `?(?P<source>[^`]+?)`? to `?(?P<target>[^`]+?)`? failed in column '.*?' "
@@ -128,6 +129,13 @@ def describe(error: BaseException, at: str) -> EvalkitError:
             code="bad-cast",
             at=at,
             hint="leave such rows out with where, or write try_cast(...), which gives null",
+        )
+    if _ENCODING.search(str(error)):
+        return DataError(
+            f"the text is not UTF-8: {first_line(error)}",
+            code="unreadable-file",
+            at=at,
+            hint=f"is it Latin-1? iconv -f LATIN1 -t UTF-8 {at} > utf8-{at.rpartition('/')[2]}",
         )
     if _TWICE.search(str(error)):
         return DataError(

@@ -41,6 +41,11 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
 _SYNONYMS = {"arrow": "ipc", "feather": "ipc", "jsonl": "ndjson", "pq": "parquet"}
 METADATA = ".metadata.json"  # of Iceberg
 _COMPRESSED = (".gz", ".zst")
+PACKED = {  # how files begin that are packed in another way, and what unpacks them
+    b"BZh": "bunzip2 -k",
+    b"\xfd7zXZ": "xz -dk",
+    b"PK\x03\x04": "unzip",
+}
 _MAY_BE_COMPRESSED = ("csv", "tsv", "ndjson", "trec")
 MOST_MISSING = 3  # paths that are named one by one
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -232,6 +237,13 @@ def _guess_from_content(path: str, guessing: Guessing) -> str:
         return f"it begins like Parquet; {_advice('parquet', guessing)}"
     if head.startswith(b"ARROW1"):
         return f"it begins like Arrow IPC; {_advice('ipc', guessing)}"
+    for signature, command in PACKED.items():
+        if head.startswith(signature):
+            return f"gzip and Zstandard are read; unpack it: {command} {path}"
+    if path.lower().endswith(".json"):
+        if head.lstrip().startswith(b"["):
+            return f"write one object a line: jq -c '.[]' {path} > {path[:-5]}.ndjson"
+        return f"if it has one object a line, {_advice('ndjson', guessing)}"
     return _advice(None, guessing)
 
 
@@ -444,6 +456,10 @@ def refuse_absent(path: str) -> None:
 def _few_missing(errors: Sequence[EvalkitError], guessing: Guessing) -> Sequence[EvalkitError]:
     """One error for many paths that lead nowhere, as a list of ids that was meant as a table."""
     missing = [each for each in errors if each.code == "path-not-found"]
+    if guessing.door == "python" and missing and all("." not in each.at for each in missing):
+        for each in missing:
+            each.hint += "; text is a path: where it is an id of an item, the truth has no user "
+            each.hint += "of that ranking, and {user: {item: score}} is never taken for paths"
     if len(missing) <= MOST_MISSING:
         return errors
     hint = missing[0].hint

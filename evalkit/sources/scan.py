@@ -8,8 +8,9 @@ import polars as pl
 
 from evalkit.credentials import reader_options
 from evalkit.errors import DataError, EvalkitError, note, raise_all
-from evalkit.sources.arrow import CONTINUES, MAGIC, batch_fault
-from evalkit.sources.checksums import FEW_FILES, check_pages, damaged, forget_order
+from evalkit.sources.arrow import CONTINUES
+from evalkit.sources.checksums import FEW_FILES, check_pages, forget_order
+from evalkit.sources.contents import check_content, check_header, is_blank
 from evalkit.sources.delimited import (
     CANDIDATES,
     LONG,
@@ -18,16 +19,15 @@ from evalkit.sources.delimited import (
     Use,
     columns_of,
     doubts,
-    looks_like_a_row,
     ragged_row,
     scan_delimited,
     type_tests,
 )
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
-from evalkit.sources.footers import footer_fault
 from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
 from evalkit.sources.versions import scan_version
+from evalkit.sources.zones import in_utc
 
 Schema: TypeAlias = Mapping[str, pl.DataType]
 
@@ -80,7 +80,7 @@ class FileScan:
         """
         claims_order = check_pages(self.files, uses)
         schemas = _with_csv_types(self.files, self.schemas, uses)
-        types = _common_types(self.files, schemas, uses)
+        types = in_utc(_common_types(self.files, schemas, uses))
         if _scans_as_one(self.files, schemas, types):
             frame = _scan_parquet(self.files, types)
             return forget_order(frame, types) if claims_order else frame
@@ -118,12 +118,12 @@ def open_files(files: Sequence[File], kind: Kind, headed: str = _HEADED) -> File
     errors: list[EvalkitError] = []
     kept, schemas = [], []
     for file in files:
-        if _is_blank(file):
+        if is_blank(file):
             continue
         try:
-            _check_content(file, is_many=len(files) > FEW_FILES)
+            check_content(file, is_many=len(files) > FEW_FILES)
             schema = _schema(file, kind)
-            _check_header(file, schema, headed)
+            check_header(file, schema, headed)
         except DataError as error:
             errors.append(error)
             continue
@@ -147,52 +147,6 @@ def open_files(files: Sequence[File], kind: Kind, headed: str = _HEADED) -> File
         for file, schema in zip(kept, schemas, strict=True)
     ]
     return FileScan(tuple(kept), tuple(schemas), kind)
-
-
-def _is_blank(file: File) -> bool:
-    if file.remote or file.format not in ("csv", "tsv", "ndjson"):
-        return False
-    try:
-        with open(file.path, "rb") as stream:
-            return not stream.read(4096).strip()
-    except OSError:
-        return False
-
-
-_SIGNATURES = {b"PAR1": "parquet", MAGIC: "ipc"}
-
-
-def _check_content(file: File, *, is_many: bool) -> None:
-    """Refuses binary formats that are called text, and others that claim what cannot be."""
-    if file.remote or file.version is not None:
-        return
-    if file.format in ("parquet", "ipc"):
-        is_parquet = file.format == "parquet"
-        fault = footer_fault(file.path, is_many=is_many) if is_parquet else batch_fault(file.path)
-        if fault is not None:
-            raise damaged(fault, file.path)
-        return
-    with open(file.path, "rb") as stream:
-        head = stream.read(6)
-    for signature, format_ in _SIGNATURES.items():
-        if head.startswith(signature):
-            raise DataError(
-                f"the file is no {file.format} file: it begins as {format_} files do",
-                code="unreadable-file",
-                at=file.path,
-                hint=f'write format = "{format_}"',
-            )
-
-
-def _check_header(file: File, schema: Schema, advice: str) -> None:
-    if file.header is None and file.format in SEPARATORS and looks_like_a_row(list(schema)):
-        first = ", ".join(map(repr, list(schema)[:4])) + ", ..." * (len(schema) > 4)
-        raise DataError(
-            f"the first line names no columns, it looks like a row: {first}",
-            code="no-header",
-            at=file.path,
-            hint=advice,
-        )
 
 
 # ---------------------------------------------------------------- one file
@@ -442,11 +396,12 @@ def _with_csv_types(
         tests = [test for name in others for test in type_tests(name, uses[name])]
         if tests:
             row |= rows.select(tests).collect(engine="streaming").row(0, named=True)
+    has_values = any(row[f"{name} any"] for name in common)
     for name in common:
         candidates = CANDIDATES[uses[name]]
         types[name] = next((each for each in candidates if row.get(f"{name} {each}")), pl.String())
         if not row[f"{name} any"]:
-            types[name] = pl.String()
+            types[name] = pl.String() if has_values else pl.Null()
         elif uses[name] == "number" and types[name] == pl.String:
             errors.append(_no_number(name, row[f"{name} text"], at))
     raise_all(errors)

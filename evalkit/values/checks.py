@@ -246,6 +246,28 @@ def check_item_segments(requests: Sequence[Request], config: Config) -> None:
             )
 
 
+def check_threshold(config: Config) -> None:
+    """Refuse a threshold below 0 where relevance below 0 is neither relevant nor a gain.
+
+    Raises:
+        RequestError: relevances between it and 0 would be both [threshold-below-zero].
+    """
+    section = "truth" if config.log is None else "log"
+    threshold = getattr(config.truth if config.log is None else config.log, "threshold", None)
+    if threshold is None or threshold >= 0 or config.policies.negative_relevance != "ignore":
+        return
+    raise RequestError(
+        f"the threshold is {threshold:g}, and relevance below 0 is not relevant and has no gain",
+        code="threshold-below-zero",
+        at=config.at(section, "threshold"),
+        hint=f"write threshold = 0 under [{section}], or {config.spell_policy(*_SUBTRACTED)}: "
+        "items from the threshold on are relevant, and those below 0 lower gains",
+    )
+
+
+_SUBTRACTED = ("negative_relevance", "subtract")
+
+
 def check_two_way(requests: Sequence[Request], config: Config) -> None:
     """Refuse errors over users and items for what does not add up over a user's hits.
 

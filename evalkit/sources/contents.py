@@ -1,0 +1,94 @@
+"""What a file is, seen by its first bytes: whether it is what its name or the config calls it."""
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from evalkit.errors import DataError
+from evalkit.sources.arrow import MAGIC, batch_fault
+from evalkit.sources.checksums import damaged
+from evalkit.sources.delimited import SEPARATORS, looks_like_a_row
+from evalkit.sources.footers import footer_fault
+from evalkit.sources.paths import PACKED, File
+
+
+def is_blank(file: File) -> bool:
+    """Whether a local text file holds nothing, as engines write for empty partitions."""
+    if file.remote or file.format not in ("csv", "tsv", "ndjson"):
+        return False
+    try:
+        with open(file.path, "rb") as stream:
+            return not stream.read(4096).strip()
+    except OSError:
+        return False
+
+
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def _refuse_packed(file: File, head: bytes) -> None:
+    """Refuses text that is packed in a way, or of an encoding, that is not read."""
+    name = file.path.rpartition("/")[2]
+    for signature, command in PACKED.items():
+        if head.startswith(signature):
+            raise DataError(
+                "the file is packed in a way that is not read: gzip and Zstandard are",
+                code="unreadable-file",
+                at=file.path,
+                hint=f"unpack it: {command} {file.path}",
+            )
+    if head.startswith(_UTF_16):
+        raise DataError(
+            "the text is UTF-16, not UTF-8",
+            code="unreadable-file",
+            at=file.path,
+            hint=f"iconv -f UTF-16 -t UTF-8 {file.path} > utf8-{name}",
+        )
+    if file.format in SEPARATORS and head.lstrip()[:1] in (b"[", b"{"):
+        is_lines = head.lstrip()[:1] == b"{"
+        raise DataError(
+            f"the file is no {file.format} file: it begins as JSON does",
+            code="unreadable-file",
+            at=file.path,
+            hint='write format = "ndjson", one object a line'
+            if is_lines
+            else f"write one object a line: jq -c '.[]' {file.path} > {name}.ndjson",
+        )
+
+
+_SIGNATURES = {b"PAR1": "parquet", MAGIC: "ipc"}
+
+
+def check_content(file: File, *, is_many: bool) -> None:
+    """Refuses binary formats that are called text, and others that claim what cannot be."""
+    if file.remote or file.version is not None:
+        return
+    if file.format in ("parquet", "ipc"):
+        is_parquet = file.format == "parquet"
+        fault = footer_fault(file.path, is_many=is_many) if is_parquet else batch_fault(file.path)
+        if fault is not None:
+            raise damaged(fault, file.path)
+        return
+    with open(file.path, "rb") as stream:
+        head = stream.read(6)
+    _refuse_packed(file, head)
+    for signature, format_ in _SIGNATURES.items():
+        if head.startswith(signature):
+            raise DataError(
+                f"the file is no {file.format} file: it begins as {format_} files do",
+                code="unreadable-file",
+                at=file.path,
+                hint=f'write format = "{format_}"',
+            )
+
+
+def check_header(file: File, schema: Mapping[str, pl.DataType], advice: str) -> None:
+    """Refuses a text file whose first line looks like a row, where nobody said what it is."""
+    if file.header is None and file.format in SEPARATORS and looks_like_a_row(list(schema)):
+        first = ", ".join(map(repr, list(schema)[:4])) + ", ..." * (len(schema) > 4)
+        raise DataError(
+            f"the first line names no columns, it looks like a row: {first}",
+            code="no-header",
+            at=file.path,
+            hint=advice,
+        )
