@@ -79,7 +79,6 @@ def experiment(
     from evalkit.config import build_config
 
     options = RunOptions(
-        out=out,
         format=format,
         json=json,
         full=full,
