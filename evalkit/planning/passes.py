@@ -33,12 +33,8 @@ from evalkit.planning.list_room import (
     count_listed_items,
     room_of_lists,
 )
-from evalkit.planning.machine import (
-    default_limit,
-    give_back_early,
-    polars_gives_back,
-    too_small,
-)
+from evalkit.planning import machine
+from evalkit.planning.machine import default_limit, give_back_early, polars_gives_back
 from evalkit.planning.room import SUM, Room, Sizes, count_items, room_of_values
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.segments import MOST_GROUPS, SegmentTable
@@ -132,10 +128,9 @@ def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
     bound = _bound(tables, asked, n_items, segments, texts)
     if bound <= memory_limit:  # seen without holding a row
         return 1
-    if (
-        texts.group and with_noise(at_rest() + 2 * DECODED * texts.group) > memory_limit
-    ):  # no pass decodes less
-        raise too_small(memory_limit, math.ceil(bound / MIB))
+    least = texts.group and at_rest() + 2 * DECODED * texts.group  # no pass decodes less
+    if with_noise(least) > memory_limit:
+        raise machine.too_small(memory_limit, math.ceil(bound / MIB))
     with suppress(EvalkitError):  # of a table that cannot be read, which is told in its turn
         segments = _by_name(_count_segments, tables)  # much less than users, as items are
         if _bound(tables, asked, n_items, segments, texts) <= memory_limit:
@@ -442,7 +437,7 @@ class _Needs:
             if with_noise(now + self._taken(n_shares)) <= limit:
                 return n_shares
             n_shares += max(1, n_shares // 8)
-        raise too_small(limit, needed)
+        raise machine.too_small(limit, needed)
 
     def _taken(self, n_shares: int) -> float:
         """By the largest of so many shares."""
