@@ -6,7 +6,7 @@ of 5, and 60 tests alone. Holm finds something where its smallest p is at most 0
 of tests.
 
 `chosen`: the constants of `evalkit/statistics/unseen.py` were chosen on these populations; the two
-others were drawn afterwards.
+others were written down afterwards.
 """
 
 import math
@@ -68,13 +68,15 @@ POPULATIONS: Mapping[str, Population] = {
     "RR, deep hits against first places": Population.of(
         _even(RECIPROCALS[4:]), _even(RECIPROCALS[:1]), 0.3
     ),
-    "precision": Population.of({0.1: 0.8, 0.2: 0.2}, {0.1: 0.4, 0.2: 0.3, 0.3: 0.2, 0.4: 0.1}, 0.3),
     "many lose little, few 0.9": Population.of({0.1: 0.6, 0.05: 0.4}, {0.05: 0.9, 0.9: 0.1}, 0.3),
     "recall, tenths against halves and wholes": Population.of(
         {0.1: 0.7, 0.2: 0.3}, {0.5: 0.8, 1.0: 0.2}, 0.2, is_chosen=False
     ),
     "nDCG, one rank up against many ranks down": Population.of(
-        _even(DISCOUNTS[:9] - DISCOUNTS[1:10]), _even(DISCOUNTS[:5]), 0.4, is_chosen=False
+        _even(DISCOUNTS[:9] - DISCOUNTS[1:10]), _even(DISCOUNTS[:5]), 0.4
+    ),
+    "AP, hundredths against fifths and halves": Population.of(
+        {0.01: 0.5, 0.04: 0.5}, {0.2: 0.7, 0.5: 0.3}, 0.35, is_chosen=False
     ),
 }
 

@@ -28,8 +28,11 @@ _PARAMETER = re.compile(r"(?<=[?&;#])(?P<name>[^=&;#\s]+)=[^&;#\s]+(?:;[^=&;#\s]
 _SECRET = re.compile(
     r"secret|passw|passphrase|pwd|token|signature|credential|jwt|bearer|session_?id"
     r"|(?:api|account|access|auth|private|shared|subscription|functions?)_?key(?!_?id)"
-    r"|(?:^|_)(?:key|sig|sas|pass|auth|authorization|authentication|oauth2?)(?:$|_(?!id$))",
+    r"|(?:^|_)(?:key|sig|sas|pass|auth|authorization|authentication|oauth2?)(?:$|_(?!id$))"
+    r"|^(?:auth(?:orization)?_|access_|functions?_)?code$",  # of Azure's functions, and OAuth's
 )
+# of a fragment without names, which a browser would not even send
+_URL_WITH_FRAGMENT = re.compile(r"(https?://[^\s#]*#)[^\s=&;#'\",)]+(?![^\s'\",)])")
 _WORD_ENDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 
 
@@ -51,10 +54,26 @@ def masked(text: str) -> str:
     """`text` without the passwords and signatures that URLs in it carry."""
     if "://" not in text:
         return text
+    text = _URL_WITH_FRAGMENT.sub(r"\1***", text)
     return _PARAMETER.sub(
         lambda found: f"{found['name']}=***" if names_secret(found["name"]) else found[0],
         _USER_INFO.sub("***@", text),
     )
+
+
+def check_writable(folder: str | os.PathLike[str], at: str) -> None:
+    """Refuse a folder that no file can be written to, before any work.
+
+    Raises:
+        MachineError: it is of a read-only file system, or of others [not-writable].
+    """
+    if not os.access(folder, os.W_OK):
+        raise MachineError(
+            "the folder cannot be written",
+            code="not-writable",
+            at=at,
+            hint="name a file in another folder, or mount this one for writing",
+        )
 
 
 def check_text(text: str, what: str = "the path") -> None:

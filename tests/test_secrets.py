@@ -39,6 +39,12 @@ from evalkit.errors import DataError, masked
             )
         ),
         ("https://h/a#access_token=abc", "https://h/a#access_token=***"),
+        ("https://h/a?code=abc&x=1", "https://h/a?code=***&x=1"),
+        ("https://h/a?auth_code=abc", "https://h/a?auth_code=***"),
+        ("https://h/a?barcode=1&country_code=de", "https://h/a?barcode=1&country_code=de"),
+        ("https://h/a.parquet#s3cr3t", "https://h/a.parquet#***"),
+        ("'https://h/a?x=1#s3cr3t' is gone", "'https://h/a?x=1#***' is gone"),
+        ("s3://bucket/a#1.parquet", "s3://bucket/a#1.parquet"),
         ("https://h/a?x=1;key=a;b&y=2", "https://h/a?x=1;key=***&y=2"),
         ("https://u:p@ss@host/a", "https://***@host/a"),
         ("logs/a@b/x?sig=1.parquet", "logs/a@b/x?sig=1.parquet"),

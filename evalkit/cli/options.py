@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_type_hints
 from typer import Argument, Option
 
 from evalkit.cli.isolation import Isolated
-from evalkit.errors import RequestError
+from evalkit.errors import RequestError, check_writable
 from evalkit.formats import TextForm
 from evalkit.planning.machine import default_limit, let_polars_give_back
 
@@ -319,10 +319,11 @@ def check_file_option(path: Path | None, option: str) -> None:
     if path is None:
         return
     folder = path.parent
-    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+    if path.is_dir() or not folder.is_dir():
         raise RequestError(
             f"no {option.strip('-')} file can be written there",
             code="bad-option",
             at=f"{option} {path}",
             hint="name a file in a folder that exists",
         )
+    check_writable(folder, f"{option} {path}")

@@ -2,7 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -124,20 +126,23 @@ def of_ties(
             )
 
 
+Place = tuple[str | None, str | None, str, str]  # segmentation, segment, model, label
+
+
 def of_few_values(
     summed: Summed,
     requests: Sequence[Request],
     models: Sequence[str],
     weighted: RatioTotals | None = None,
-) -> Iterator[Warning_]:
-    """One warning where intervals may hold less than they say, of all users first.
+) -> dict[Place, str]:
+    """Why intervals may hold less than they say, those of all users first.
 
     Args:
         weighted: the same numbers with weights, where users have any.
     """
     suspects = {name: _suspects(summed.model(name), requests).tolist() for name in models}
-    found = [
-        f"{request.label} of {model!r}{_among(segment)} {why}"
+    return {
+        (*(segment if segment != ALL else (None, None)), model, request.label): why
         for row, segment in enumerate(summed.segments)
         for model in models
         if weighted or any(suspects[model][row])
@@ -150,8 +155,27 @@ def of_few_values(
             )
             or (weighted and too_uneven(weighted.total(segment, model, column)))
         )
+    }
+
+
+def with_caveats(estimates: Sequence[Estimate], found: Mapping[Place, str]) -> tuple[Estimate, ...]:
+    """The same numbers, with why their intervals may say more than they know."""
+    if not found:
+        return tuple(estimates)
+    places = [(each.segmentation, each.segment, each.model, each.metric) for each in estimates]
+    return tuple(
+        replace(each, caveats=found[place]) if place in found else each
+        for each, place in zip(estimates, places, strict=True)
+    )
+
+
+def of_caveats(found: Mapping[Place, str]) -> Iterator[Warning_]:
+    """One warning for the caveats of all intervals."""
+    first = [
+        f"{label} of {model!r}{_among((name, segment))} {why}"
+        for (name, segment, model, label), why in islice(found.items(), 1)
     ]
-    yield from _few_users(found)
+    yield from _few_users(first, len(found))
 
 
 def _suspects(found: Summaries, requests: Sequence[Request]) -> npt.NDArray[np.bool_]:
@@ -183,19 +207,24 @@ def of_skewed_differences(
 ) -> Iterator[Warning_]:
     """One warning where limits or tests of differences may be surer than they should.
 
+    Each of them has it as its caveat.
+
     Args:
         bootstraps: limits or tests are those of the bootstrap, though few users of 0 and 1 differ.
     """
-    found = [
+    found = []
+    for each in drafts:
+        is_suspect = each.spread.is_plain or bootstraps
+        is_suspect &= each.spread.table is None or each.spread.is_weighted or bootstraps
+        if each.std_error and is_suspect and (why := _leaning(each)):
+            each.caveats = why
+            found.append(each)
+    first = [
         f"differences of {each.metric} between {each.baseline!r} and {each.candidate!r}"
-        f"{_among((each.segmentation, each.segment))} {why}"
-        for each in drafts
-        if each.std_error
-        and (each.spread.is_plain or bootstraps)
-        and (each.spread.table is None or each.spread.is_weighted or bootstraps)
-        and (why := _leaning(each))
+        f"{_among((each.segmentation, each.segment))} {each.caveats}"
+        for each in found[:1]
     ]
-    yield from _few_users(found)
+    yield from _few_users(first, len(found))
 
 
 def of_small_margins(
@@ -241,10 +270,10 @@ def _most_skewed_at(error: float) -> float:
     return MOST_SKEWED_DIFFERENCES * (normal_quantile(ERROR / 2) / normal_quantile(error / 2)) ** 2
 
 
-def _few_users(found: Sequence[str]) -> Iterator[Warning_]:
-    if found:
-        more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
-        yield Warning_("few-users", f"intervals may be too narrow: {found[0]}{more}")
+def _few_users(first: Sequence[str], n_found: int) -> Iterator[Warning_]:
+    if first:
+        more = f", and {n_found - 1:,} more" if n_found > 1 else ""
+        yield Warning_("few-users", f"intervals may be too narrow: {first[0]}{more}")
 
 
 def _among(segment: tuple[str | None, str | None]) -> str:

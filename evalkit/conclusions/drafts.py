@@ -15,7 +15,7 @@ from evalkit.segments import ALL, Segment
 from evalkit.statistics.distributions import find_t_quantiles, normal_quantile, t_quantile
 from evalkit.statistics.many import difference_limits, relative_limits, within
 from evalkit.statistics.proportions import paired_limits
-from evalkit.statistics.unseen import FEWEST_AGAINST, SQUARES
+from evalkit.statistics.unseen import AGAINST, FEWEST_AGAINST, SQUARES
 from evalkit.sums import Pair
 
 Floats = npt.NDArray[np.float64]
@@ -60,6 +60,7 @@ class Draft:
     low_margin: float | None = None
     high_margin: float | None = None
     verdict: str = ""
+    caveats: str | None = None
     judged_at: float = math.nan  # the p at which it was judged in its family
     of_both: tuple[float, float, float] = (math.nan,) * 3  # baseline, its error, the candidate's
 
@@ -142,6 +143,7 @@ def _unseen(
     dfs = np.array([each.df for each in spreads])
     squares = (dfs + 1.0) * (dfs * std_errors * std_errors + deltas * deltas)
     zs = np.array([normal_quantile(error) for error in errors.tolist()])
-    is_little = SQUARES * squares <= 1.01 * (zs * widest) ** 2  # more than rounding beyond it
+    is_little = SQUARES * squares <= 1.01 * zs**4 * widest**2  # more than rounding beyond it
+    few = np.maximum(FEWEST_AGAINST, 1.01 * AGAINST * zs**2)
     with np.errstate(invalid="ignore"):
-        return np.flatnonzero(is_known & ((np.array(against) < FEWEST_AGAINST) | is_little))
+        return np.flatnonzero(is_known & ((np.array(against) < few) | is_little))

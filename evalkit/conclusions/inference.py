@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalkit.conclusions.cautions import (
+    of_caveats,
     of_few_clusters,
     of_few_users,
     of_few_values,
@@ -14,6 +15,7 @@ from evalkit.conclusions.cautions import (
     of_small_margins,
     of_small_segments,
     of_ties,
+    with_caveats,
 )
 from evalkit.conclusions.comparisons import comparisons_of, correct, family_in
 from evalkit.conclusions.drafts import note_relative
@@ -81,6 +83,15 @@ class Inference:
         primary = config.primary if config.metrics.primary else ()
         n_tests = correct(drafts, chosen, primary, resampling)
         note_relative(drafts, chosen.level)
+        few = (
+            {}
+            if known
+            else of_few_values(summed, requests, models, ratios if chosen.weight else None)
+        )
+        estimates = with_caveats(estimates, few)
+        skewed = [
+            *of_skewed_differences(drafts, bootstraps="bootstrap" in (chosen.method, chosen.test))
+        ]
         judged = with_verdicts(drafts, chosen, requests, primary)
         standings = standings_of(estimates, judged, chosen, requests)
         used = StatisticsUsed(
@@ -104,12 +115,8 @@ class Inference:
                 ratios,
                 [each.label for each in requests],
             ),
-            *(
-                of_few_users(estimates)
-                if known
-                else of_few_values(summed, requests, models, ratios if chosen.weight else None)
-            ),
-            *of_skewed_differences(drafts, bootstraps="bootstrap" in (chosen.method, chosen.test)),
+            *(of_few_users(estimates) if known else of_caveats(few)),
+            *skewed,
             *of_small_margins(drafts, chosen.margin, 1.0 - chosen.level),
             *of_no_interval(requests),
             *of_other_users(judged),

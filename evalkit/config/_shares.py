@@ -126,7 +126,9 @@ _WHOLE = ("items", "users")  # which may be
 def _logs_of(tree: Mapping[str, object]) -> Iterator[tuple[Key, bool]]:
     for key, table in tables_of(tree):
         paths = table.get("path")
-        for path in [paths] if isinstance(paths, str) else paths or ():  # type: ignore[attr-defined]
+        if not isinstance(paths, str | list | tuple):
+            continue  # what it should be is told with the schema
+        for path in [paths] if isinstance(paths, str) else paths:
             is_own = isinstance(path, str) and bool(SHARE_PLACE.search(path))
             if is_own or (key[0] in sections() and key[0] not in _WHOLE):
                 yield (*key, "path"), is_own

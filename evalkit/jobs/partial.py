@@ -7,7 +7,7 @@ from pathlib import Path
 
 from evalkit import street
 from evalkit.config import Config, load_config
-from evalkit.errors import RequestError
+from evalkit.errors import RequestError, check_writable
 from evalkit.partials import MOST_SHARES, is_partial
 from evalkit.planning.ledger import Progress
 from evalkit.sources import Table
@@ -51,15 +51,17 @@ def check_target(path: Path) -> None:
 
     Raises:
         RequestError: no file can be written there, or there is one of another kind [bad-option].
+        MachineError: the folder cannot be written [not-writable].
     """
     folder, message = path.parent, ""
-    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+    if path.is_dir() or not folder.is_dir():
         message = "no partial can be written there"
     elif path.is_file() and path.stat().st_size and not is_partial(path):
         message = "there is a file already, and it is no partial"
     if message:
         hint = "name a new file in a folder that exists, or an earlier partial"
         raise RequestError(message, code="bad-option", at=f"--out {path}", hint=hint)
+    check_writable(folder, f"--out {path}")
 
 
 def write_partial(

@@ -90,6 +90,7 @@ class Estimate:
     df: float | None = None  # of the interval, where users vary together
     policies: Mapping[str, str | float] = field(default_factory=dict)  # other than the defaults
     higher_is_better: bool | None = True  # not in report.json; None: nobody knows any more
+    caveats: str | None = None  # why the interval may say more than it knows
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ class Comparison:
         low_adjusted, high_adjusted: hold 0 exactly where the corrected test cannot tell.
         p_equivalent, p_not_inferior: of the tests against the margin, corrected.
         low_margin, high_margin: limits at 1 - 2 (1 - level), that these two tests go with.
+        caveats: why limits and tests may say more than they know.
         value_baseline, value_candidate: of experiments, and of targets of logged feedback; where
             covariates adjust them, adjusted.
         statistic: of the test.
@@ -168,6 +170,7 @@ class Comparison:
     statistic: float | None = None
     theta: float | None = None
     cap: float | None = None
+    caveats: str | None = None
 
     @property
     def judged_limits(self) -> tuple[float | None, float | None]:

@@ -52,6 +52,8 @@ def render_json(report: Report) -> str:
     models = _block([(name, _line(_counts(each))) for name, each in counts.models.items()], 4)
     ties = {name: each.ties for name, each in counts.models.items()}
     lists = {name: _records(getattr(report, name)) for name in _LISTS}
+    has_caveats = any(each.caveats for each in report.estimates)
+    estimate = (*_ESTIMATE, "caveats") if has_caveats else _ESTIMATE
     for name in _WHERE_THERE:
         if not getattr(report, name):
             lists.pop(name)
@@ -62,7 +64,7 @@ def render_json(report: Report) -> str:
         ("inputs", lists.pop("inputs")),
         ("counts", _block([("truth", _line(_fields(counts.truth))), ("models", models)], 2)),
         ("primary", _line(report.primary)),
-        ("metrics", _records(report.estimates, _ESTIMATE, {"label": shown_labels(report)})),
+        ("metrics", _records(report.estimates, estimate, {"label": shown_labels(report)})),
         ("comparisons", lists.pop("comparisons")),
         ("statistics", _line(None if used is None else _fields(used))),
         ("standings", _rows(map(_standing, report.standings))),
@@ -319,7 +321,11 @@ _LISTS: dict[str, type] = {  # fields of the report, in their order in the docum
     "warnings": Warning_,
 }
 OF_EXPERIMENTS = ("value_baseline", "value_candidate", "statistic", "theta", "cap")
-_WHERE_ANY = ("groups", *OF_EXPERIMENTS)  # fields that are left out where no record has any
+_WHERE_ANY = (
+    "groups",
+    "caveats",
+    *OF_EXPERIMENTS,
+)  # fields that are left out where no record has any
 _WHERE_THERE = ("nights", "checks")  # lists that are left out where they are empty
 _FEW = ("inputs", "gates", "warnings")  # lists that are short in every report
 

@@ -82,7 +82,11 @@ def comparisons_frame(report: Report) -> pl.DataFrame:
 
 def tables_of(report: Report) -> dict[str, pl.DataFrame]:
     """What a run's directory holds as Parquet, by the name of the file."""
-    found = {"metrics.parquet": _of_run(report, metrics_frame(report))}
+    import polars as pl
+
+    caveats = [each.caveats and readable(each.caveats) for each in report.estimates]
+    metrics = metrics_frame(report).with_columns(pl.Series("caveats", caveats, dtype=pl.String))
+    found = {"metrics.parquet": _of_run(report, metrics)}
     if report.comparisons:
         found["comparisons.parquet"] = _of_run(report, comparisons_frame(report))
     return found

@@ -63,8 +63,8 @@ def conclude_rows(
 ) -> Report:
     """The report of what was found in the rows of all models."""
     config, requests, clock = job.config, job.requests, job.clock
-    if job.sample is not None:
-        message = f"numbers stand on a sample of {job.sample:.2%} of the users"
+    if job.work.sample is not None:
+        message = f"numbers stand on a sample of {job.work.sample:.2%} of the users"
         found.warnings.append(Warning_("sample", message))
     found.warnings += convention_warnings(config, requests)
     if found.segments is not None:
@@ -96,7 +96,7 @@ def conclude_rows(
         per_user_values=kept,
     )
     meta = clock.meta(sum(each.rows for each in inputs), job.threads, versions())
-    return make_report(config, told, inputs, meta, clock=clock, sample=job.sample)
+    return make_report(config, told, inputs, meta, clock=clock, sample=job.work.sample)
 
 
 def _model_counts(name: str, tally: RowTally, found: Findings) -> ModelCounts:

@@ -73,14 +73,14 @@ def run_rows(kind: RowsKind, job: RowJob, tables: RowTables | None = None) -> Re
         MachineError: the rows do not fit into the memory [memory-limit].
     """
     kind.check(job)
-    tables = tables or open_rows(kind.open, job.config, job.given)
+    tables = tables or open_rows(kind.open, job.config, job.work.given)
     job = replace(job, config=tables.config)
     keeping = None
-    if job.per_user:
+    if job.work.keep_users:
         names = tables.rows[0].user_names
-        keeping = Keeping.of(job.requests, names, job.per_user_folder, job.per_user)
-    if job.opened is not None:
-        job.opened(tables.all)
+        keeping = Keeping.of(job.requests, names, job.work.per_user_folder, job.work.keep_users)
+    if job.work.opened is not None:
+        job.work.opened(tables.all)
     job.clock.line.tables = list(tables.rows)
     if not job.clock.is_running:
         job.clock.start()
@@ -225,7 +225,7 @@ class RowRun(ABC):
         config, user = job.config, self.user
         draws = resamples(config.statistics) and user.plan.hashed
         if sources.tables or draws or self.keeping is not None:
-            found.row_users = RowUsers.of(self.tables.rows, user.plan, job.sample)
+            found.row_users = RowUsers.of(self.tables.rows, user.plan, job.work.sample)
         if sources.segments and found.row_users is not None:
             known = (found.row_users, job.threads, found.seen_values)
             found.segments = RowSegments.of(config, sources.segments, *known)

@@ -248,14 +248,13 @@ def kind_of_rows(kind: RowsKind) -> Kind:
         return open_rows(kind.open, config, given)
 
     def run(config: Config, work: Work) -> Report:
-        return run_rows(kind, RowJob.of(config, work))
+        return run_rows(kind, RowJob(config, work, work.clock()))
 
     def measure(config: Config, work: Work) -> Left:
-        return _measure(kind, RowJob.of(config, work), work.share)
+        return _measure(kind, RowJob(config, work, work.clock()), work.share)
 
     def conclude(left: Left, work: Work, told: Sequence[Warning_], clock: Clock | None) -> Report:
-        job = RowJob.of(left.config, work)
-        job = job if clock is None else replace(job, clock=clock)
+        job = RowJob(left.config, work, work.clock() if clock is None else clock)
         if left.sums.users is not None:
             return with_warnings(_conclude(kind, job, left.sums, left.inputs), told)
         tables = left.sums.tables(left.config, left.inputs)
@@ -272,9 +271,9 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Left:
     number, n_shares = share
     kind.check(job)
     laid_out = is_laid_out(job.config)
-    opened = open_rows(kind.open, of_share(job.config, number), job.given)
-    if job.opened is not None:
-        job.opened(opened.all)
+    opened = open_rows(kind.open, of_share(job.config, number), job.work.given)
+    if job.work.opened is not None:
+        job.work.opened(opened.all)
     job.clock.line.tables = opened.rows
     job.clock.start()
     sources = opened.sources
@@ -282,7 +281,7 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Left:
     plan = group_by("user", [*opened.rows, *sources.tables], SEEDS[0]).plan
     drawn = (
         None
-        if laid_out or job.given.is_share or n_shares == 1
+        if laid_out or job.work.given.is_share or n_shares == 1
         else DrawnShare(number - 1, n_shares, plan)
     )
     n_rows: dict[int, int] = {}
@@ -312,7 +311,7 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> Left:
     ]
     inputs += [input_of(each, each.count_rows(), "segments") for each in sources.inputs]
     ids = {"user": tuple(str(each) for each in plan.dtypes)}
-    if not laid_out and _leaves_sums(kind, opened.config, keeps_users=bool(job.per_user)):
+    if not laid_out and _leaves_sums(kind, opened.config, keeps_users=bool(job.work.keep_users)):
         run = partial(_read_share, kind, replace(job, config=opened.config), body)
         body = replace(body, users=try_seeds(run))
         for each in body.all:

@@ -118,9 +118,9 @@ class Reading:
         for each in self.groupings:
             columns += each.select()
         sample = None
-        if self.job.sample is not None:
+        if self.job.work.sample is not None:
             user = self.groupings[0]
-            sample = Sample(self.job.sample, user.plan)
+            sample = Sample(self.job.work.sample, user.plan)
             if user.plan.hashed:
                 columns += user.plan.canonical()
         rows = table.frame

@@ -34,7 +34,7 @@ def room_beside(
     Raises:
         MachineError: what is kept leaves no room [memory-limit].
     """
-    config, limit, threads = job.config, job.memory_limit, job.threads
+    config, limit, threads = job.config, job.work.memory_limit, job.threads
     if limit is None or not (job.keeps or config.segments.named):  # nobody counts users
         return Room(limit, threads, copies)
     n_sets = 1 + len(config.segments.named) + len(config.segments.cross)
@@ -43,7 +43,7 @@ def room_beside(
     terms = 8 * (1 + 2 * n_means + len(TermSums(numbers).terms))
     known = 16 * n_sets + BYTES_OF_AN_ID * groupings[0].plan.hashed
     counts = [sum(_count_groups(table, each) for each in groupings) for table in tables]
-    share = SLACK * (1.0 if job.sample is None else job.sample)
+    share = SLACK * (1.0 if job.work.sample is None else job.work.sample)
     n_users, n_largest = int(share * sum(counts)), int(share * max(counts, default=0))
     beside = n_users * known
     at_end = beside

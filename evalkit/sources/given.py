@@ -232,10 +232,10 @@ def _is_listing(value: object) -> bool:
 
 
 def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> pl.DataFrame:
-    wrong = next((each for each in rows if not _is_listing(each)), None)
-    if wrong is not None:
+    wrong = [type(each).__name__ for each in rows if not _is_listing(each)]
+    if wrong:
         raise DataError(
-            f"a {type(wrong).__name__} stands where the items of a user belong",
+            f"a {wrong[0]} stands where the items of a user belong",
             code="bad-type",
             at=role,
             hint="give {user: {item: number}}, {user: [item, ...]}, or a frame",
@@ -252,7 +252,9 @@ def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> p
             if not all(isinstance(each, Mapping) for each in rows):
                 raise TypeError("some users have numbers of items, others have lists of items")
             numbers = [value for each in rows for value in each.values()]
-            columns[number] = pl.Series(numbers, dtype=pl.Float64, strict=True)
+            is_wide = all(map(_is_whole, numbers)) and any(abs(n) > _EXACT for n in numbers)
+            dtype = None if is_wide else pl.Float64  # as a float, neighbours would be equal
+            columns[number] = pl.Series(numbers, dtype=dtype, strict=True)
         elif columns["item"].dtype.is_nested():
             raise TypeError("an item is itself a list or a tuple")
         elif role == "rankings":
@@ -276,6 +278,19 @@ def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> p
     return pl.DataFrame([column.alias(name) for name, column in columns.items()])
 
 
+_EXACT = 1 << 53  # whole numbers up to here are floats of their own
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """As float64, unless whole numbers would become equal."""
+    is_wide = values.dtype.kind in "iu" and values.size and int(np.abs(values).max()) > _EXACT
+    return values if is_wide else values.astype(np.float64)
+
+
 def _of_matrix(
     given: Any, number: str, role: str, users: Ids, items: Ids, depth: int | None
 ) -> pl.DataFrame:
@@ -285,6 +300,13 @@ def _of_matrix(
             code="bad-matrix",
             at=role,
             hint="give a row for each user and a column for each item",
+        )
+    if isinstance(given, np.ndarray) and given.dtype.kind not in "biuf":
+        raise DataError(
+            f"a matrix of {given.dtype} holds no {number}s of users by items",
+            code="bad-matrix",
+            at=role,
+            hint="give ids as lists, one for each user, as matrix.tolist(); numbers as floats",
         )
     for ids, size, what in ((users, given.shape[0], "rows"), (items, given.shape[1], "columns")):
         if ids is not None and len(ids) != size:
@@ -312,7 +334,7 @@ def _of_matrix(
         {
             "user": _ids(users, given.shape[0]).gather(rows.astype(np.uint32)),
             "item": _ids(items, given.shape[1]).gather(columns.astype(np.uint32)),
-            number: values.astype(np.float64),
+            number: _as_numbers(values),
         }
     )
 

@@ -6,10 +6,10 @@ seen lie at distance x from the null, on the side of the verdict. If a share q =
 population lay R beyond the null, the mean would be the null; that n users show none of them has
 chance (1 - q)^n. So no one-sided p is below that where too little was seen against the verdict.
 
-Enough was seen where at least `FEWEST_AGAINST` users differ against the verdict, and where the
-squares of all differences add up to z^2 / `SQUARES` times the square of R, z being the normal
-quantile of the level: below that, differences are so small that one user whom nobody has drawn
-weighs more than all who were. Both constants were chosen by simulation (docs/statistics.md).
+Enough was seen where at least `FEWEST_AGAINST` users differ against the verdict, and `AGAINST` z^2
+of them, z being the normal quantile of the level, and where the squares of all differences add up
+to z^4 / `SQUARES` times the square of R: below that, differences are so small that one user whom
+nobody has drawn weighs more than all who were. All were chosen by simulation (docs/statistics.md).
 
 Nothing here knows of pairs: of two groups of other users the share q may be hidden in either one,
 so the p of their difference is no less than that of the smaller group, `n` being its users.
@@ -20,7 +20,8 @@ import math
 from .distributions import normal_sf
 
 FEWEST_AGAINST = 5
-SQUARES = 10.0
+AGAINST = 1.3
+SQUARES = 40.0
 
 
 def p_unseen(distance: float, widest: float, n: float) -> float:
@@ -49,16 +50,20 @@ def reach_unseen(error: float, widest: float, n: float) -> float:
     return widest * math.expm1(-math.log(error) / n) if math.isfinite(widest) else math.inf
 
 
-def p_standing(squares: float, widest: float) -> float:
-    """The one-sided p down to which differences of such squares speak for themselves.
+def p_standing(squares: float, widest: float, n_against: int) -> float:
+    """The one-sided p down to which what was seen speaks for itself.
 
     Args:
         squares: the sum of the squares of all differences.
+        n_against: users who differ against the verdict.
     Example:
-        >>> round(p_standing(0.3842, 1.0), 4)
-        0.025
+        >>> round(p_standing(0.3689, 1.0, 20), 4), round(p_standing(20.0, 1.0, 5), 4)
+        (0.025, 0.0249)
     """
-    return normal_sf(math.sqrt(SQUARES * squares) / widest)
+    if n_against < FEWEST_AGAINST:
+        return 1.0
+    by_squares = math.sqrt(math.sqrt(SQUARES * squares) / widest)
+    return normal_sf(min(by_squares, math.sqrt(n_against / AGAINST)))
 
 
 def p_at_least(
@@ -73,10 +78,9 @@ def p_at_least(
         >>> round(p_at_least(0.02, 1.0, 100, n_against=2, squares=0.5), 4)
         0.138
         >>> round(p_at_least(0.02, 1.0, 100, n_against=20, squares=0.5), 4)
-        0.0127
+        0.0172
     """
-    unseen = p_unseen(distance, widest, n)
-    return unseen if n_against < FEWEST_AGAINST else min(unseen, p_standing(squares, widest))
+    return min(p_unseen(distance, widest, n), p_standing(squares, widest, n_against))
 
 
 def reach_at_least(
@@ -90,6 +94,6 @@ def reach_at_least(
         >>> reach_at_least(0.025, 1.0, 100, n_against=20, squares=0.5)
         0.0
     """
-    if n_against >= FEWEST_AGAINST and error > p_standing(squares, widest):
+    if error > p_standing(squares, widest, n_against):
         return 0.0
     return reach_unseen(error, widest, n)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +12,8 @@ import pytest
 from program import environment
 
 import evalkit as package
-from evalkit.errors import EvalkitError, RequestError
+from evalkit.cli.options import check_file_option
+from evalkit.errors import EvalkitError, MachineError, RequestError
 from evalkit.jobs.partial import check_target, parse_share
 
 
@@ -179,6 +181,16 @@ def test_what_is_no_share_is_refused(share):
         parse_share(share)
 
     assert (caught.value.code, caught.value.at) == ("bad-share", f"--share {share}")
+
+
+@pytest.mark.parametrize("check", [check_target, partial(check_file_option, option="--per-user")])
+def test_a_folder_mounted_for_reading_is_the_machines_fault(tmp_path, monkeypatch, check):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # as also root is told
+
+    with pytest.raises(MachineError) as caught:
+        check(tmp_path / "new")
+
+    assert (caught.value.code, caught.value.exit_status) == ("not-writable", 4)
 
 
 @pytest.mark.parametrize("out", ["truth.parquet", ".", "nowhere/part", "job.toml"])

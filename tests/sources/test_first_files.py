@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
@@ -171,3 +172,59 @@ def test_load_reads_what_save_wrote(tmp_path):
     assert evalkit.load(tmp_path / "b.json").value("hit@1") == 1.0
     (tmp_path / "b.json").write_text("{}")
     assert raised(lambda: evalkit.load(tmp_path / "b.json")).code.startswith("report-")
+
+
+# ---------------------------------------------------------------- values that are none
+
+
+@pytest.mark.parametrize(
+    "rankings",
+    [
+        {"a": {"x": None}},
+        {"m": {"a": None}},
+        {"m": {"a": ["x"], "b": None}},
+        np.array([["a", "b"]]),
+        np.array([["a", 1]], dtype=object),
+    ],
+)
+def test_what_is_no_list_and_no_number_is_refused(rankings):
+    error = raised(lambda: hit({"a": ["x"]}, rankings))
+
+    assert error.code in ("bad-type", "bad-matrix", "bad-score", "unknown-format")
+    assert error.hint
+
+
+def test_large_whole_scores_of_dicts_and_matrices_do_not_tie():
+    large = 1 << 53
+
+    assert hit({"a": ["x"]}, {"a": {"b": large, "x": large + 1}}) == 1.0
+    assert hit({"a": ["x"]}, {"a": {"b": large + 1, "x": large}}) == 0.0
+    truth = np.array([[0, 0, 1.0]])
+    assert hit(truth, {"m": np.array([[large, large, large + 1]])}) == 1.0
+
+
+def test_ids_that_look_like_paths_are_told_as_ids():
+    error = raised(lambda: hit({"a": ["x"]}, {"b": ["x"]}))
+
+    assert "the truth has no user of that ranking" in error.hint
+
+
+KEYS = ("path", "format", "columns", "where", "header", "threshold")
+VALUES = ("true", "7", "1.5", "[]", "[1]", "{}", "2026-01-01")
+FITTING = {("columns", "{}"), ("header", "true"), ("threshold", "7"), ("threshold", "1.5")}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [(key, value) for key in KEYS for value in VALUES if (key, value) not in FITTING],
+)
+def test_a_value_of_any_other_type_is_refused_by_name(tmp_path, key, value):
+    path = "" if key == "path" else 'path = "t"\n'
+    (tmp_path / "job.toml").write_text(
+        f'name = "n"\n[truth]\n{path}{key} = {value}\n[[rankings]]\nmodel = "m"\npath = "r"\n'
+        '[metrics]\nnames = ["hit@1"]\n'
+    )
+
+    error = raised(lambda: load_config(tmp_path / "job.toml"))
+
+    assert (error.exit_status, f"truth.{key}" in str(error)) == (2, True)

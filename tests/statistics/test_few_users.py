@@ -7,6 +7,8 @@ import pytest
 import evalkit
 from evalkit.conclusions.cautions import too_narrow
 from evalkit.exact import ExactSums
+from evalkit.report.json_ import parse_report
+from evalkit.report.parquet import tables_of
 
 
 def reason(values, bounds=(0.0, 1.0)):
@@ -134,3 +136,31 @@ def test_differences_that_lean_much_for_one_of_many_tests_are_told(n_metrics, is
     told = [each.message for each in report.warnings if "differences of" in each.message]
     assert bool(told) == (is_told and correction != "none")
     assert all("of 60 such tests" in each for each in told)
+
+
+def test_every_caveat_stands_in_its_row_and_on_the_page(tmp_path):
+    users = list(range(300))
+    truth = pl.DataFrame({"user": users, "item": users, "half": ["a", "b"] * 150})
+    ranks = {"old": [9] * 300, "new": [1 + user % 7 if user % 40 == 0 else 9 for user in users]}
+    rankings = {
+        name: pl.DataFrame({"user": users, "item": users, "rank": found})
+        for name, found in ranks.items()
+    }
+    report = evalkit.evaluate(
+        truth,
+        rankings,
+        metrics=["nDCG@7", "RR@7"],
+        segments={"half": {"by": "half"}},
+        statistics={"baseline": "old", "test": "t"},
+        policies={"bad_ranks": "keep"},
+    )
+
+    tables = tables_of(report)
+    told = [each.message for each in report.warnings if each.code == "few-users"]
+    for name, message in zip(("metrics", "comparisons"), told, strict=True):
+        caveats = tables[f"{name}.parquet"]["caveats"].drop_nulls()
+        assert f"and {len(caveats) - 1} more" in message
+        assert caveats[0] in message
+    assert report.to_html().count("<abbr") >= 2
+    read = parse_report(report.to_json(), at="report.json")
+    assert [each.caveats for each in read.estimates] == [each.caveats for each in report.estimates]

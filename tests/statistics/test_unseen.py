@@ -66,7 +66,7 @@ def test_p_is_where_a_limit_is_the_null():
     rng = np.random.default_rng(4)
     for _ in range(300):
         n, delta = int(rng.integers(5, 3000)), float(rng.random()) * 0.1
-        shape = {"n_against": int(rng.integers(0, 9)), "squares": float(rng.random() * 3)}
+        shape = {"n_against": int(rng.integers(0, 20)), "squares": float(rng.random() * 9)}
         p = p_at_least(delta, 1.0, n, **shape)
         assert reach_at_least(p * (1 - 1e-9), 1.0, n, **shape) >= delta * (1 - 1e-6)
         assert reach_at_least(p * (1 + 1e-9), 1.0, n, **shape) <= delta * (1 + 1e-6)
@@ -81,7 +81,7 @@ def drawn_spreads(rng, n_drafts):
         gained, lost = (int(rng.integers(0, n // 2 + 1) * rng.random()) for _ in range(2))
         table = (0, gained, lost, n - gained - lost) if is_share else None
         skewness = float(rng.normal()) * 5 if rng.random() < 0.8 else math.nan
-        below, above = (int(rng.integers(0, 12)) for _ in range(2))
+        below, above = (int(rng.integers(0, 25)) for _ in range(2))
         widest = 1.0 if rng.random() < 0.8 else math.inf
         delta = (gained - lost) / n if is_share else float(rng.normal()) * 2 * error
         error = 0.0 if rng.random() < 0.1 else error
@@ -105,8 +105,8 @@ def test_limits_of_many_differences_are_those_of_each():
         np.testing.assert_array_equal([low[place], high[place]], [expected.low, expected.high])
 
 
-@pytest.mark.parametrize(("n_lost", "is_unseen"), [(0, True), (4, True), (5, False)])
-def test_a_verdict_counts_who_was_not_seen_until_five_differ_against_it(n_lost, is_unseen):
+@pytest.mark.parametrize(("n_lost", "is_unseen"), [(0, True), (4, True), (12, False)])
+def test_a_verdict_counts_who_was_not_seen_until_enough_differ_against_it(n_lost, is_unseen):
     n = 60
     old = [2] * 20 + [1] * n_lost + [3] * (n - 20 - n_lost)
     new = [1] * 20 + [2] * n_lost + [3] * (n - 20 - n_lost)

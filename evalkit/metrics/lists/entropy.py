@@ -70,7 +70,7 @@ def entropy(shown, items, values):
     below = divisor(values, unit, n_items, p.size)
     if below == 0.0:
         return np.nan, slopes
-    bits = -float((p * log2_of(p)).sum())
+    bits = 0.0 - float((p * log2_of(p)).sum())  # of one item 0.0, not -0.0
     is_shown = is_chosen & (shown.lists > 0)
     steps = log_steps(shown.lists[is_shown]) - 1.0 / math.log(2.0)
     slopes[is_shown] = -(steps - math.log2(total) + bits) / total * unit / below

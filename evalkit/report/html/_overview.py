@@ -22,6 +22,7 @@ from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Mark, Row, dot_plot
 from evalkit.report.html._scale import show
 from evalkit.report.html._tables import (
+    caveat_mark,
     decimals_of,
     estimate_cell,
     name_cell,
@@ -294,7 +295,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
                 name_cell(each.candidate),
                 text_cell(each.baseline),
                 text_cell(each.metric),
-                el("td", show(each.delta, digits, signed=True), limits),
+                el("td", show(each.delta, digits, signed=True), caveat_mark(each.caveats), limits),
                 number_cell(relative),
                 number_cell(show_p(p_value)),
                 *(number_cell(column.cells[place]) for column in further),

@@ -66,8 +66,14 @@ def estimate_cell(estimate: Estimate | None, decimals: int, *, best: bool, mark:
     limits = None
     if estimate.low is not None and estimate.high is not None:
         limits = el("i", f"{show(estimate.low, decimals)}–{show(estimate.high, decimals)}")
-    shown = join(show(estimate.value, decimals), el("sup", mark) if mark else None)
+    marked = el("sup", mark) if mark else None
+    shown = join(show(estimate.value, decimals), marked, caveat_mark(estimate.caveats))
     return el("td", shown, limits, class_="best" if best else None)
+
+
+def caveat_mark(caveats: str | None) -> Html | None:
+    """A mark beside a number whose limits may say more than they know, and why they may."""
+    return el("abbr", "!", title=caveats) if caveats else None
 
 
 def behind(plot: Html | list[Html], numbers: Html, caption: str) -> Html:

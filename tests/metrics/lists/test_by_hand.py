@@ -2,8 +2,11 @@
 
 import math
 
+import polars as pl
 import pytest
 from list_worlds import build, measure
+
+import evalkit
 
 LOG3 = 1 / math.log2(3)  # attention of rank 2
 OF_2 = LOG3 / (1 + LOG3)  # its share of the attention of two
@@ -142,3 +145,13 @@ def test_mad_by_hand():
 
     assert number == pytest.approx((0.3 + 0.1 + 0.2) / 3)
     assert slopes.tolist() == pytest.approx([-2 / 3, 2 / 3, 0.0])
+
+
+def test_entropy_of_one_item_has_no_sign():
+    """0.0 and -0.0 are equal, and read otherwise."""
+    lists = pl.DataFrame({"user": [1, 2], "item": [7, 7], "rank": [1, 1]})
+
+    items = lists.select("item").unique()
+    found = evalkit.evaluate(None, {"m": lists}, metrics=["entropy@1"], items=items)
+
+    assert repr(found.value("entropy@1")) == "0.0"
