@@ -22,6 +22,7 @@ from evalkit.errors import EvalkitError
 from evalkit.ids import USER_KEY, PassShare
 from evalkit.kernels import cache_directory
 from evalkit.kernels.threads import kernels_are_compiled, usable_cores
+from evalkit.planning import machine
 from evalkit.planning._survey import CELLS, Survey, text_bytes
 from evalkit.planning._texts import DECODED, DECODED_IN_SHARES, USUAL_TEXT, Texts
 from evalkit.planning.item_room import AskedOfItems, room_of_items
@@ -33,7 +34,6 @@ from evalkit.planning.list_room import (
     count_listed_items,
     room_of_lists,
 )
-from evalkit.planning import machine
 from evalkit.planning.machine import default_limit, give_back_early, polars_gives_back
 from evalkit.planning.room import SUM, Room, Sizes, count_items, room_of_values
 from evalkit.planning.tables import Tables, plan_ids_of
