@@ -5,6 +5,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from evalkit.errors import MachineError
+
 SHARE = 0.8
 LEAST_DEFAULT_BYTES = 512 << 20  # below it a run may fail, but not because nobody set a limit
 _MMAP_THRESHOLD = -3  # of `mallopt`
@@ -28,6 +30,15 @@ def _memory_bytes() -> int:
         except (OSError, ValueError):
             continue  # no such limit, or "max"
     return min(sizes)
+
+
+def too_small(limit: int, needed: int) -> MachineError:
+    """What is said of a limit in bytes, where so many MiB are needed."""
+    return MachineError(
+        f"a limit of {limit >> 20:,} MiB is too small: about {needed:,} MiB are needed",
+        code="memory-limit",
+        hint=f"give --memory-limit {needed}MiB",
+    )
 
 
 def give_back_early() -> None:

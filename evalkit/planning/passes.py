@@ -18,10 +18,11 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Segmentation
-from evalkit.errors import EvalkitError, MachineError
+from evalkit.errors import EvalkitError
 from evalkit.ids import USER_KEY, PassShare
 from evalkit.kernels import cache_directory
 from evalkit.kernels.threads import kernels_are_compiled, usable_cores
+from evalkit.planning import machine
 from evalkit.planning._survey import CELLS, Survey, text_bytes
 from evalkit.planning._texts import DECODED, DECODED_IN_SHARES, USUAL_TEXT, Texts
 from evalkit.planning.item_room import AskedOfItems, room_of_items
@@ -34,7 +35,7 @@ from evalkit.planning.list_room import (
     room_of_lists,
 )
 from evalkit.planning.machine import default_limit, give_back_early, polars_gives_back
-from evalkit.planning.room import SUM, Room, Sizes, count_items
+from evalkit.planning.room import SUM, Room, Sizes, count_items, room_of_values
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.segments import MOST_GROUPS, SegmentTable
 from evalkit.sources import Table, reading
@@ -97,6 +98,7 @@ class Asked:
         listed: tables of rankings whose lists are held whole, by their number.
         sample: share of the users.
         lists, items: what metrics of lists ask for, and errors over users and items.
+        n_kept: columns of the values of users that are written.
     """
 
     n_columns: int
@@ -108,6 +110,7 @@ class Asked:
     lists: AskedOfLists | None = None
     threads: int = 1
     items: AskedOfItems | None = None
+    n_kept: int = 0
 
 
 def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
@@ -125,9 +128,9 @@ def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
     bound = _bound(tables, asked, n_items, segments, texts)
     if bound <= memory_limit:  # seen without holding a row
         return 1
-    least = with_noise(at_rest() + 2 * DECODED * texts.group)
-    if texts.group and least > memory_limit:  # no pass decodes less
-        raise _too_small(memory_limit, math.ceil(bound / MIB))
+    least = texts.group and at_rest() + 2 * DECODED * texts.group  # no pass decodes less
+    if with_noise(least) > memory_limit:
+        raise machine.too_small(memory_limit, math.ceil(bound / MIB))
     with suppress(EvalkitError):  # of a table that cannot be read, which is told in its turn
         segments = _by_name(_count_segments, tables)  # much less than users, as items are
         if _bound(tables, asked, n_items, segments, texts) <= memory_limit:
@@ -150,14 +153,6 @@ def room_of_rows(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
     segments = _by_name(_most_segments, tables)
     bound = _bound(tables, asked, n_items, segments, Texts.of(tables))
     return max(0, min(most, int((memory_limit - bound) / NOISE)))
-
-
-def _too_small(limit: int, needed: int) -> MachineError:
-    return MachineError(
-        f"a limit of {limit >> 20:,} MiB is too small: about {needed:,} MiB are needed",
-        code="memory-limit",
-        hint=f"give --memory-limit {needed}MiB",
-    )
 
 
 def _bound(
@@ -204,7 +199,8 @@ def _bound(
     sums = _sums(n_models, n_segments, asked) if tables.segments else 0
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
     first = room.first + room.paired
-    whole = room.fixed + room.counted + max(held + max(first, room.measured), room.last)
+    last = max(room.last, asked.sample * room_of_values(n_models, rows, text, asked.n_kept))
+    whole = room.fixed + room.counted + max(held + max(first, room.measured), last)
     return with_noise(at_rest() + COMPILING + streamed + whole + sums)
 
 
@@ -328,6 +324,7 @@ class _Needs:
         beside: of metrics of lists, or errors over users and items; its `share` is of all users.
         made: of baselines.
         moved: of all rows of train, while users' rows are brought together.
+        sorted_values: of users, while they are put in order.
     """
 
     fixed: int
@@ -340,6 +337,7 @@ class _Needs:
     beside: Room
     made: MadeRoom
     moved: float
+    sorted_values: float
 
     @classmethod
     def of(cls, tables: Tables, asked: Asked, n_items: float, texts: Texts) -> "_Needs":
@@ -419,6 +417,7 @@ class _Needs:
             beside,
             made,
             asked.sample * SEEN_MOVED * n_seen,
+            asked.sample * room_of_values(n_models, n_users, survey.text, asked.n_kept),
         )
 
     def n_shares(self, limit: int) -> int:
@@ -438,7 +437,7 @@ class _Needs:
             if with_noise(now + self._taken(n_shares)) <= limit:
                 return n_shares
             n_shares += max(1, n_shares // 8)
-        raise _too_small(limit, needed)
+        raise machine.too_small(limit, needed)
 
     def _taken(self, n_shares: int) -> float:
         """By the largest of so many shares."""
@@ -456,7 +455,8 @@ class _Needs:
             share * self.beside.share + max(streamed, self.beside.measured),
         )
         beside = self.beside.fixed + self.beside.counted * min(2, n_shares)
-        return self.fixed + beside + self.made.kept + max(held, self.beside.last)
+        last = max(held, self.beside.last, self.sorted_values)
+        return self.fixed + beside + self.made.kept + last
 
 
 def _count_rows(table: Table) -> int:

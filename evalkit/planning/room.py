@@ -11,6 +11,7 @@ from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table, reading
 
 SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
+VALUES_ROW, VALUE = 80, 16  # of the values of users: id, model and place; a value
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +73,8 @@ def count_items(tables: Tables, logs: Sequence[Table]) -> float:
     with reading(logs[0]):
         counted = pl.concat(frames).select(pl.col("key").approx_n_unique())
         return 1.05 * float(counted.collect(engine="streaming").item())
+
+
+def room_of_values(n_models: int, n_users: float, text: float, n_kept: int) -> float:
+    """Bytes of the values of users that are written, while they are put in order."""
+    return n_models * n_users * (VALUES_ROW + VALUE * n_kept + 2 * text) if n_kept else 0.0

@@ -271,6 +271,7 @@ class RankingJob(RankingTask):
             self._asked_of_lists,
             self.threads,
             self._asked_of_items,
+            len(self.kept) if self.per_user and self.folder is not None else 0,
         )
 
     @property

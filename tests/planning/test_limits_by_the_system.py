@@ -55,3 +55,19 @@ def test_what_is_larger_than_the_limit_is_not_even_decoded(tmp_path):
     assert ended.status == 4
     assert "error[memory-limit]" in ended.stderr
     assert ended.peak_mib < 400
+
+
+def test_values_of_users_that_are_put_in_order_are_counted(tmp_path):
+    n_users = 1_500_000
+    users = pl.select(user=pl.int_range(n_users), item=pl.int_range(n_users) % 1000)
+    users.write_parquet(tmp_path / "truth.parquet")
+    for name, further in (("a", 0), ("b", 7)):
+        frame = users.with_columns(item=(pl.col("item") + further) % 1000, rank=1)
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    metrics = ("-m", "RR", "-m", "recall@2", "-m", "nDCG@3", "-m", "hit@1")
+
+    assert_held(
+        340, "evaluate", "--truth", str(tmp_path / "truth.parquet"), *metrics,
+        "--rankings", f"a={tmp_path / 'a.parquet'}", f"b={tmp_path / 'b.parquet'}",
+        "--per-user", str(tmp_path / "values.parquet"),
+    )  # fmt: skip
