@@ -10,6 +10,7 @@ import polars as pl
 
 from evalkit.conclusions.spread import Spread, counts_differing
 from evalkit.errors import DataError
+from evalkit.exact import ExactSums
 from evalkit.history.compare import beyond_users, settled_as_measured
 from evalkit.metrics import is_made_of_users, load_metric_files
 from evalkit.report import Report
@@ -29,7 +30,7 @@ class Difference:
 
     Args:
         widest: the largest difference that there can be.
-        table: of values that are 0 or 1, where few users differ, as `Spread` has it.
+        table: of values that are 0 or 1, as `Spread` has it, as are the others.
     """
 
     mean: float
@@ -37,11 +38,22 @@ class Difference:
     n_users: int
     widest: float = math.inf
     table: tuple[int, int, int, int] | None = None
+    skewness: float = math.nan
+    n_below: int | None = None
+    n_above: int | None = None
 
     def limits(self, level: float) -> Interval:
-        """Those that a comparison in one run has."""
-        n, widest, table = self.n_users, self.widest, self.table
-        spread = Spread(n, n - 1.0, math.nan, widest, table)
+        """Those that a comparison in one run has by default, where nobody differs, too."""
+        n = self.n_users
+        spread = Spread(
+            n,
+            n - 1.0,
+            self.skewness,
+            self.widest,
+            self.table,
+            n_below=self.n_below,
+            n_above=self.n_above,
+        )
         return spread.limits(self.mean, self.std_error, level=level)
 
 
@@ -116,12 +128,14 @@ def difference_of(
         return Difference(mean, None, n_users)
     same = _times((0.0 - mean) ** 2, n_users - len(changed))
     squares = math.fsum([*same, *((delta - mean) ** 2 for delta in changed)])
-    table = None  # nor where nobody differs, as of a model that was measured again
+    table = None
     gained, lost = int((new > old).sum()), int((old > new).sum())
-    if bounds == (0.0, 1.0) and gained + lost and np.isin([new, old], (0.0, 1.0)).all():
+    if bounds == (0.0, 1.0) and np.isin([new, old], (0.0, 1.0)).all():
         table = counts_differing(int((new * old).sum()), gained, lost, n_users)
     std_error, widest = math.sqrt(squares / (n_users - 1) / n_users), bounds[1] - bounds[0]
-    return Difference(mean, std_error, n_users, widest, table)
+    sums = ExactSums(1)
+    sums.add(deltas.reshape(-1, 1))
+    return Difference(mean, std_error, n_users, widest, table, sums.skewness_of(0), lost, gained)
 
 
 def _times(number: float, n: int) -> tuple[float, float]:

@@ -68,8 +68,18 @@ def test_a_gate_says_what_a_comparison_of_the_runs_says(logs, policies):
         pair = differences[gate.metric]
         assert (gate.judged_by, gate.n_users) == ("paired", pair.n_users)
         assert gate.delta == pytest.approx(pair.delta, rel=1e-12, abs=1e-15)
-        limits = (pair.low, pair.high) if pair.wins or pair.losses else (0.0, 0.0)
-        assert (gate.low, gate.high) == pytest.approx(limits, rel=1e-12)
+        assert (gate.low, gate.high) == pytest.approx((pair.low, pair.high), rel=1e-12)
+
+
+@pytest.mark.parametrize(("max_drop", "outcome"), [(0.0093, "pass"), (0.009, "cannot tell")])
+def test_identical_nights_pass_where_users_not_seen_cannot_have_lost_more(logs, max_drop, outcome):
+    gates = [{"metric": "nDCG@3", "max_drop": max_drop, "baseline": "last"}]
+    gated(logs, "before", gates)
+    (gate,) = gated(logs, "before", gates).gates
+
+    reach = 0.025 ** (-1 / N_USERS) - 1.0  # nobody of 400 users changed
+    assert (gate.low, gate.high) == pytest.approx((-reach, reach), rel=1e-12)
+    assert (gate.delta, gate.outcome) == (0.0, outcome)
 
 
 def gated(logs, night, gates, *, policies=None, segments=None, **statistics):

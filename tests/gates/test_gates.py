@@ -121,20 +121,20 @@ def test_drop_without_values_of_users_is_judged_by_independent_intervals(
 
 
 def shifted(shift: float, n_users: int = 100) -> dict[int, float]:
-    """Values between 0 and 1 that differ much among users, and little from run to run."""
-    return {user: (user % 10) / 10 + shift + (user % 3) * 0.001 for user in range(n_users)}
+    """Values that differ much among users, and little from run to run."""
+    return {user: (user % 10) / 10 + shift + (user % 3) * 0.02 for user in range(n_users)}
 
 
 @pytest.mark.parametrize(
-    ("shift", "outcome"), [(0.02, "fail"), (0.0, "pass"), (-0.02, "pass"), (0.0033, "cannot tell")]
+    ("shift", "outcome"), [(0.4, "fail"), (0.0, "pass"), (-0.4, "pass"), (0.066, "cannot tell")]
 )
 def test_drop_is_judged_user_by_user_where_values_are_kept(tmp_path, shift, outcome):
-    # By user the runs differ by the shift and by 0.001 or so; 2 x 0.0008 / 10 is the interval.
+    # By user the runs differ by the shift and by 0.02 or so; users not seen make it 0.04 at most.
     old = run(run_id="before", error=0.1, values=shifted(shift))
-    wobbling = {user: (user % 10) / 10 + (user % 7) * 0.0004 for user in range(100)}
+    wobbling = {user: (user % 10) / 10 + (user % 7) * 0.008 for user in range(100)}
     now = run(error=0.1, values=wobbling)
 
-    gate = judged({"max_drop": 0.003, "baseline": "last"}, now, old, tmp_path)
+    gate = judged({"max_drop": 0.06, "baseline": "last"}, now, old, tmp_path)
 
     assert (gate.outcome, gate.judged_by, gate.n_users) == (outcome, "paired", 100)
     expected = [wobbling[user] - value for user, value in shifted(shift).items()]
