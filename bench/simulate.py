@@ -3,6 +3,7 @@
     python bench/simulate.py
     python bench/simulate.py --draws 500 --resampled-draws 100 --sizes 30,1000
     python bench/simulate.py --families --sizes 100,300,1000,3000
+    python bench/simulate.py --skewness --sizes 30,50,100,300,1000 --shares 0.05,0.1,0.3
 
 Users' values are drawn as metrics have them: 0 for most users, and for a share of them the value
 of one hit at a random rank. The true mean is known; an interval either holds it or not. `report`
@@ -36,6 +37,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 from simulate_families import FamilyError, family_lines, measure_family_errors
+from simulate_skewness import Chosen, choice_lines, measure_choices
 
 from evalkit.conclusions.cautions import MOST_SKEWED_DIFFERENCES, too_narrow, too_uneven
 from evalkit.exact import ExactSums
@@ -98,6 +100,7 @@ class Record:
     coverage: list[Coverage] = field(default_factory=list)
     levels: list[Level] = field(default_factory=list)
     families: list[FamilyError] = field(default_factory=list)
+    choices: list[Chosen] = field(default_factory=list)
 
 
 def draw_hit(rng: np.random.Generator, n: int, share: float) -> Values:
@@ -479,8 +482,11 @@ def show(record: Record) -> str:
     """The tables of what was simulated."""
     commit = f"\n\nCommit {record.machine.commit}, {record.machine.when[:10]}.\n"
     if record.families:
-        title = "Families of tests without a difference that Holm found something in, of 100:"
+        title = "Families of tests without a difference that something was found in, of 100:"
         return "\n".join([title, "", *family_lines(record.families)]) + commit
+    if record.choices:
+        title = "By users: distance from 95, the worst row below it, width over Student's:"
+        return "\n".join([title, "", *choice_lines(record.choices)]) + commit
     kinds = list(dict.fromkeys(each.interval for each in record.coverage))
     lines = ["95 % intervals that held the true mean, of 100:", ""]
     lines += _head(["values", "users", "not 0", *kinds])
@@ -515,6 +521,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="30,100,300,1000,10000", help="Users.")
     parser.add_argument("--shares", default="0.01,0.05,0.1,0.3", help="Of users who are not 0.")
     parser.add_argument("--families", action="store_true", help="Errors of families alone.")
+    parser.add_argument("--skewness", action="store_true", help="Choices of correction alone.")
     asked = parser.parse_args()
     sizes = [count(each) for each in asked.sizes.split(",")]
     shares = [float(each) for each in asked.shares.split(",")]
@@ -523,6 +530,11 @@ def main() -> None:
     if asked.families:
         record.families.extend(measure_family_errors(sizes, asked.draws, asked.seed))
         write(asked.out, f"simulate-families-{stamp}", record, show(record))
+        return
+    if asked.skewness:
+        kinds = {name: VALUES[name] for name in ("nDCG", "RR", "precision")}
+        record.choices.extend(measure_choices(kinds, sizes, shares, asked.draws, asked.seed))
+        write(asked.out, f"simulate-skewness-{stamp}", record, show(record))
         return
     for name in VALUES:
         for n in sizes:

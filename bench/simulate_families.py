@@ -2,8 +2,10 @@
 
 Each test has users of its own, whose differences have the mean 0: values and their shares are
 given, so that a draw is one of how many users have each. A family of 60 tests is also 12 families
-of 5, and 60 tests alone. Holm finds something where its smallest p is at most 0.05 over the number
-of tests.
+of 5, and 60 tests alone. Holm and Bonferroni find something where the smallest p is at most 0.05
+over the number of tests, so in the same families; Benjamini and Hochberg where any p is at most its
+rank times that. Tukey's families are all pairs of 4 and 12 models (6 and 66) over the same users:
+a baseline, and candidates that differ from it by draws of their own.
 
 `chosen`: the constants of `evalkit/statistics/unseen.py` were chosen on these populations; the two
 others were written down afterwards.
@@ -18,12 +20,14 @@ import numpy.typing as npt
 
 from evalkit.conclusions.spread import Spread
 from evalkit.statistics.paired import p_of_t_tests
+from evalkit.statistics.studentised_range import range_quantile
 
 Values = npt.NDArray[np.float64]
 
 ERROR = 0.05
 LARGEST = 60
 FAMILY_SIZES = (1, 5, LARGEST)
+MODELS = (4, 12)  # of Tukey's families
 DISCOUNTS = 1.0 / np.log2(np.arange(2.0, 22.0))
 RECIPROCALS = 1.0 / np.arange(1.0, 21.0)
 
@@ -120,6 +124,32 @@ def p_values_of(
     return {"auto": np.maximum(mended, np.minimum(1.0, 2.0 * np.array(least))), "t": student}
 
 
+def find_any(p_values: Values, size: int) -> dict[str, float]:
+    """Percent of the families in which each correction found something."""
+    tests = np.sort(p_values.reshape(-1, size), axis=1)
+    first, limits = tests[:, 0] <= ERROR / size, ERROR / size * np.arange(1, size + 1)
+    if size == 1:
+        return {"alone": 100.0 * float(first.mean())}
+    finds = {"holm": first, "bonferroni": first, "bh": (tests <= limits).any(axis=1)}
+    return {name: 100.0 * float(each.mean()) for name, each in finds.items()}
+
+
+def measure_tukey(
+    population: Population, n: int, m: int, draws: int, rng: np.random.Generator
+) -> dict[str, float]:
+    """Percent of the families of all pairs of `m` models in which Tukey's test found something."""
+    values, bounds = np.append(population.values, 0.0), np.cumsum(population.shares)
+    df = (n - 1) * (m - 1)
+    reach, n_found = range_quantile(1.0 - ERROR, m, df), 0
+    for _ in range(draws):
+        users = np.zeros((n, m))
+        users[:, 1:] = values[np.searchsorted(bounds, rng.random((n, m - 1)), side="right")]
+        means = users.mean(axis=0)
+        left = users - users.mean(axis=1, keepdims=True) - (means - means.mean())
+        n_found += np.ptp(means) > reach * math.sqrt((left**2).sum() / df / n)
+    return {"tukey": 100.0 * n_found / draws}
+
+
 def measure_family_errors(sizes: Sequence[int], draws: int, seed: int) -> list[FamilyError]:
     """Every population and number of users."""
     found = []
@@ -127,26 +157,39 @@ def measure_family_errors(sizes: Sequence[int], draws: int, seed: int) -> list[F
         for n in sizes:
             rng = np.random.default_rng([seed, place, n])
             tests = p_values_of(population, n, LARGEST * draws, rng)
-            for size in FAMILY_SIZES:
-                shares = {
-                    test: 100.0 * float((each.reshape(-1, size).min(axis=1) <= ERROR / size).mean())
-                    for test, each in tests.items()
-                }
-                n_families = draws * LARGEST // size
-                found.append(FamilyError(name, population.is_chosen, n, size, n_families, shares))
+            cells = [
+                (
+                    size,
+                    draws * LARGEST // size,
+                    {
+                        f"{test}, {name}": share
+                        for test, each in tests.items()
+                        for name, share in find_any(each, size).items()
+                        if test == "auto" or name in ("alone", "holm")
+                    },
+                )
+                for size in FAMILY_SIZES
+            ]
+            cells += [
+                (m * (m - 1) // 2, draws, measure_tukey(population, n, m, draws, rng))
+                for m in MODELS
+            ]  # fmt: skip
+            found += [FamilyError(name, population.is_chosen, n, *each) for each in cells]
     return found
 
 
 def family_lines(errors: Sequence[FamilyError]) -> list[str]:
     """A row for each population and number of users: what was found, for each size of family."""
-    heads = [f"{test}, {size}" for test in errors[0].found for size in FAMILY_SIZES]
-    lines = [_row(["differences", "chosen", "users", *heads]), _row(["---"] * 2 + ["---:"] * 7)]
-    for first in range(0, len(errors), len(FAMILY_SIZES)):
-        cells = errors[first : first + len(FAMILY_SIZES)]
-        one = cells[0]
-        found = [f"{cell.found[test]:.1f}" for test in one.found for cell in cells]
-        is_chosen = "yes" if one.is_chosen else "no"
-        lines.append(_row([one.population, is_chosen, f"{one.n_users:,}", *found]))
+    rows: dict[tuple[str, bool, int], dict[str, float]] = {}
+    for one in errors:
+        row = rows.setdefault((one.population, one.is_chosen, one.n_users), {})
+        row |= {f"{test}, {one.n_tests}": share for test, share in one.found.items()}
+    heads = sorted(next(iter(rows.values())), key=lambda head: head.split(", ")[0] == "t")
+    lines = [_row(["differences", "chosen", "users", *heads])]
+    lines += [_row(["---"] * 2 + ["---:"] * (1 + len(heads)))]
+    for (population, is_chosen, n), row in rows.items():
+        shares = [f"{row[head]:.1f}" for head in heads]
+        lines.append(_row([population, "yes" if is_chosen else "no", f"{n:,}", *shares]))
     return lines
 
 
