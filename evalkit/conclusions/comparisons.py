@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalkit.conclusions.drafts import Draft, limits_of
+from evalkit.conclusions.drafts import Draft, limits_of, reach_alone
 from evalkit.conclusions.plain import of_means
 from evalkit.conclusions.ratios import RatioTotal, RatioTotals
 from evalkit.conclusions.spread import Spread
@@ -28,6 +28,7 @@ from evalkit.statistics.power import (
 )
 from evalkit.statistics.proportions import NEAREST, mcnemar_p
 from evalkit.statistics.tukey import tukey_test
+from evalkit.statistics.unseen import p_unseen
 from evalkit.sums import Pair, PairTotal
 from evalkit.values.gather import is_mean_of_users
 
@@ -76,6 +77,8 @@ def _note_t_test(each: Draft, p_value: float) -> None:
     if spread.is_student:
         return
     distance, is_above = abs(each.delta), each.delta > 0.0
+    if not 2.0 * p_unseen(distance, spread.widest, spread.df + 1.0) > each.p_value:
+        return  # nor where more was seen
     least = spread.p_unseen(distance, each.delta, each.std_error, is_above=is_above)
     if 2.0 * least > each.p_value:
         each.p_value, each.test = min(1.0, 2.0 * least), f"{spread.test}{OF_UNSEEN}"
@@ -225,12 +228,13 @@ def _powers(each: Draft, level: float, chosen: StatisticsSection) -> tuple[float
     n = spread.df + 1.0
     smallest = error * math.sqrt(n) * _smallest_effect(n, level, chosen.power)
     if not spread.is_student and chosen.correction != "tukey":
-        unseen = [
-            spread.reach_unseen(each.delta, error, error=0.5 * (1.0 - level), is_above=is_above)
+        tail = 0.5 * (1.0 - level)
+        least = reach_alone(tail, spread.widest, n) - normal_quantile(1.0 - chosen.power) * error
+        if least > smallest and all(
+            spread.reach_unseen(each.delta, error, error=tail, is_above=is_above) > 0.0
             for is_above in (True, False)
-        ]
-        if min(unseen) > 0.0:
-            smallest = max(smallest, min(unseen) - normal_quantile(1.0 - chosen.power) * error)
+        ):
+            smallest = least
     if margin is None:
         return smallest, None
     needed = users_needed(margin, error * math.sqrt(spread.n), level=level, power=chosen.power)

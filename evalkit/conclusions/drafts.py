@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from operator import attrgetter
 
 import numpy as np
@@ -15,10 +16,12 @@ from evalkit.segments import ALL, Segment
 from evalkit.statistics.distributions import find_t_quantiles, normal_quantile, t_quantile
 from evalkit.statistics.many import difference_limits, relative_limits, within
 from evalkit.statistics.proportions import paired_limits
-from evalkit.statistics.unseen import AGAINST, FEWEST_AGAINST, SQUARES
+from evalkit.statistics.unseen import AGAINST, FEWEST_AGAINST, SQUARES, reach_unseen
 from evalkit.sums import Pair
 
 Floats = npt.NDArray[np.float64]
+
+reach_alone = lru_cache(maxsize=4096)(reach_unseen)  # of segments of as many users
 
 
 @dataclass(slots=True)
@@ -93,14 +96,14 @@ def limits_of(drafts: Sequence[Draft], levels: Sequence[float]) -> tuple[Floats,
     std_errors[ns < 2] = np.nan
     skewnesses = np.array([each.plain_skewness for each in spreads], dtype=np.float64)
     low, high = difference_limits(deltas, std_errors, ns, skewnesses, ts)
-    for place in _unseen(spreads, deltas, std_errors, np.array(errors), widest).tolist():
-        each, spread, error = drafts[place], spreads[place], errors[place]
-        down, up = (
-            spread.reach_unseen(each.delta, each.std_error, error=error, is_above=is_above)
-            for is_above in (True, False)
+    down, up = _reaches(spreads, deltas, std_errors, errors, widest)
+    low, high = (
+        np.where(is_little, unseen, limit)
+        for unseen, limit, is_little in (
+            (deltas - down, low, (down > 0.0) & (deltas - down < low)),
+            (deltas + up, high, (up > 0.0) & (deltas + up > high)),
         )
-        low[place] = min(float(low[place]), each.delta - down)
-        high[place] = max(float(high[place]), each.delta + up)
+    )
     limits = within((low, high), -widest, widest)
     exact = [place for place, each in enumerate(spreads) if each.is_exact]
     if exact:
@@ -131,19 +134,41 @@ def note_relative(drafts: Sequence[Draft], level: float) -> None:
         each.relative_low, each.relative_high = (math.nan if n != n else n for n in found)
 
 
-def _unseen(
-    spreads: Sequence[Spread], deltas: Floats, std_errors: Floats, errors: Floats, widest: Floats
-) -> npt.NDArray[np.int64]:
-    """The places of those whose limits users not seen may move; all such, and few others."""
-    against = [
-        math.inf if each.is_plain or each.n_below is None else min(each.n_below, each.n_above or 0)
-        for each in spreads
-    ]
-    is_known = np.isfinite(against) & np.isfinite(widest)
-    dfs = np.array([each.df for each in spreads])
-    squares = (dfs + 1.0) * (dfs * std_errors * std_errors + deltas * deltas)
-    zs = np.array([normal_quantile(error) for error in errors.tolist()])
-    is_little = SQUARES * squares <= 1.01 * zs**4 * widest**2  # more than rounding beyond it
-    few = np.maximum(FEWEST_AGAINST, 1.01 * AGAINST * zs**2)
+def _reaches(
+    spreads: Sequence[Spread],
+    deltas: Floats,
+    std_errors: Floats,
+    errors: Sequence[float],
+    widest: Floats,
+) -> tuple[Floats, Floats]:
+    """How far limits below and above are from differences that vary at least, for users not seen.
+
+    As `Spread.reach_unseen` has it, which is asked where rounding might decide.
+    """
+    known = [not each.is_plain and each.n_below is not None for each in spreads]
+    is_known = np.array(known, dtype=bool) & np.isfinite(widest) & (std_errors > 0.0)
+    ns = np.array([each.df for each in spreads]) + 1.0
+    z_of = {error: -normal_quantile(error) for error in set(errors)}
+    zs = np.array([z_of[error] for error in errors])
     with np.errstate(invalid="ignore"):
-        return np.flatnonzero(is_known & ((np.array(against) < few) | is_little))
+        squares = ns * ((ns - 1.0) * std_errors * std_errors + deltas * deltas)
+        by_squares = np.sqrt(np.sqrt(SQUARES * squares) / widest)
+    found = []
+    for is_above in (True, False):
+        against = np.array([(each.n_below if is_above else each.n_above) or 0 for each in spreads])
+        seen = np.minimum(by_squares, np.sqrt(against / AGAINST))
+        seen[against < FEWEST_AGAINST] = -math.inf
+        reaches, nearly = np.zeros(deltas.size), 1e-9 * (1.0 + zs)
+        for place in np.flatnonzero(is_known & (seen < zs + nearly)).tolist():
+            if seen[place] < zs[place] - nearly[place]:
+                reach = reach_alone(errors[place], spreads[place].widest, float(ns[place]))
+            else:
+                reach = spreads[place].reach_unseen(
+                    float(deltas[place]),
+                    float(std_errors[place]),
+                    error=errors[place],
+                    is_above=is_above,
+                )
+            reaches[place] = reach
+        found.append(reaches)
+    return found[0], found[1]

@@ -2,11 +2,15 @@
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from evalkit.statistics.skewness import reach
 
 ROOT = Path(__file__).parent.parent.parent
 WITHOUT_COMPILING = {"NUMBA_DISABLE_JIT": "1"}
@@ -166,6 +170,29 @@ def test_simulations_print_how_often_intervals_hold(tmp_path):
     assert all(0 <= each["held"] <= 100 for each in record["coverage"])
     assert {each["test"] for each in record["levels"]} >= {"t", "Wilcoxon", "permutation"}
     assert "| report |" in done.stdout
+
+
+def test_simulated_families_are_printed_by_correction(tmp_path):
+    done = run_script("simulate", tmp_path, "--families", "--sizes", "100", "--draws", "4")
+
+    assert done.returncode == 0, done.stderr
+    cells = read_record(tmp_path, "simulate-families")["families"]
+    of_five = next(each["found"] for each in cells if each["n_tests"] == 5)
+    assert of_five["auto, holm"] == of_five["auto, bonferroni"] <= of_five["auto, bh"]
+    assert all(f"| {head} |" in done.stdout for head in ("auto, bh, 60", "tukey, 6", "t, holm, 60"))
+
+
+def test_choices_of_correction_are_simulated_beside_the_one_that_reports_have(tmp_path):
+    sizes = ["--sizes", "50", "--shares", "0.1", "--draws", "40"]
+
+    done = run_script("simulate", tmp_path, "--skewness", *sizes)
+
+    assert done.returncode == 0, done.stderr
+    found = {each["choice"]: each for each in read_record(tmp_path, "simulate-skewness")["choices"]}
+    assert found["none of it"]["width"] == 1.0 < found["half"]["width"] < found["all"]["width"]
+    known = runpy.run_path(str(ROOT / "bench" / "simulate_skewness.py"))["CHOICES"]["as chosen"]
+    ks = np.array([-0.9, -0.4, -0.1, 0.0, 0.2, 0.7])
+    assert known.reaches(2.0, ks) == pytest.approx([reach(2.0, k * 10.0, 100) for k in ks])
 
 
 def test_errors_of_metrics_on_samples_are_printed(tmp_path):
