@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Private
 
 from evalkit.config._doors import Door, spell_policy
 from evalkit.config._engine import EngineSection
-from evalkit.config._joined import join_kinds
+from evalkit.config._joined import joined, kinds_in
 from evalkit.config._places import Places
 from evalkit.config._policies import Policies
 from evalkit.config._profiles import combined_of, requests_of
@@ -512,10 +512,9 @@ class Config(Record):
         Raises:
             ValueError: there is no such config.
         """
-        join_kinds(cls)
         asked = dict(state.asked)
         variables = asked.pop("variables", {})  # they have filled their places
-        config = cls.model_validate(asked)
+        config = joined(Config, kinds_in(Config, asked)).model_validate(asked)
         config._variables.update(TypeAdapter(dict[str, str]).validate_python(variables))
         config._places, config._followed = state.places, state.profile
         config._overridden = state.overridden
