@@ -6,12 +6,12 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, create_model
 
 from evalkit.config._tables import is_none, key, tuple_of_list
-from evalkit.metrics import KINDS, Section, declared, other_kinds
+from evalkit.metrics import Section, declared, other_kinds
 
 Model = TypeVar("Model", bound=BaseModel)
 
 _OF_KINDS = {"ratings", "predictions", "labels"}  # sections that stand in the class of the config
-_joined: dict[tuple[object, ...], type[BaseModel]] = {}  # by the kinds whose sections it has
+_joined: dict[tuple[object, ...], type[BaseModel]] = {}  # by the sections it has besides
 
 
 def kinds_in(config: type[BaseModel], keys: Collection[str]) -> tuple[str, ...]:
@@ -27,18 +27,17 @@ def kinds_in(config: type[BaseModel], keys: Collection[str]) -> tuple[str, ...]:
 
 def joined(config: type[Model], kinds: Iterable[str]) -> type[Model]:
     """The config with a key for each section of some kinds; itself where it has them."""
-    listed = tuple((kind, KINDS[kind]) for kind in kinds)
-    sections = {name: each for kind, _ in listed for name, each in declared(kind).sections.items()}
-    found = {
-        name: _field_of(each) for name, each in sections.items() if name not in config.model_fields
-    }
+    sections = {name: each for kind in kinds for name, each in declared(kind).sections.items()}
+    found = {name: each for name, each in sections.items() if name not in config.model_fields}
     if not found:
         return config
-    if (config, *listed) not in _joined:
+    tables = (config, *((name, each.table) for name, each in found.items()))
+    if tables not in _joined:
+        fields = {name: _field_of(each) for name, each in found.items()}
         name, home, told = config.__name__, config.__module__, config.__doc__
-        made = create_model(name, __base__=config, __module__=home, __doc__=told, **found)
-        _joined[config, *listed] = made
-    return _joined[config, *listed]  # type: ignore[return-value]
+        made = create_model(name, __base__=config, __module__=home, __doc__=told, **fields)
+        _joined[tables] = made
+    return _joined[tables]  # type: ignore[return-value]
 
 
 def _field_of(section: Section) -> Any:

@@ -514,7 +514,8 @@ class Config(Record):
         """
         asked = dict(state.asked)
         variables = asked.pop("variables", {})  # they have filled their places
-        config = joined(Config, kinds_in(Config, asked)).model_validate(asked)
+        written = [name for name, each in asked.items() if each]
+        config = joined(Config, kinds_in(Config, written)).model_validate(asked)
         config._variables.update(TypeAdapter(dict[str, str]).validate_python(variables))
         config._places, config._followed = state.places, state.profile
         config._overridden = state.overridden
