@@ -505,6 +505,10 @@ class Config(Record):
         by_hand = tuple(sorted(self.set_by_hand))
         return ConfigState(self.dump(), self._places, self.profile, self._overridden, by_hand)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """For pickle, which finds the class by its kinds: one made for their sections has no name."""
+        return _blank, (kinds_in(Config, self.model_fields_set),), self.__getstate__()
+
     @classmethod
     def of_state(cls, state: ConfigState) -> "Config":
         """The config that `state` was taken of.
@@ -533,6 +537,12 @@ class Config(Record):
 def is_path_of(reference: str) -> bool:
     """Whether a reference that is no known model's name is written as a path."""
     return re.search(r"[/\\*]|\.[A-Za-z]\w*$", reference) is not None
+
+
+def _blank(kinds: tuple[str, ...]) -> Config:
+    """A config of some kinds before its state is put back."""
+    whole = joined(Config, kinds)
+    return whole.__new__(whole)
 
 
 def _masked(value: object) -> object:
