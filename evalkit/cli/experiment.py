@@ -14,9 +14,8 @@ from evalkit.cli.options import (
     MemoryLimit,
     Overrides,
     Quiet,
+    RunOptions,
     Threads,
-    choose_format,
-    memory_limit_of,
     set_threads,
 )
 from evalkit.errors import RequestError
@@ -79,8 +78,16 @@ def experiment(
     """
     from evalkit.config import build_config
 
-    shown = choose_format(format, json, "screen", full=full)
-    limit = memory_limit_of(memory_limit)
+    options = RunOptions(
+        format=format,
+        json=json,
+        full=full,
+        threads=threads,
+        memory_limit=memory_limit,
+        quiet=quiet,
+        log_format=log_format,
+    )
+    options.check()
     is_plan = power or aa is not None
     section: dict[str, Any] = {"variants": _shares(variants, is_plan=is_plan)}
     if window is not None:
@@ -104,7 +111,7 @@ def experiment(
     if is_plan:
         _plan(config, relative, delta, aa, threads)
         return
-    result.run_and_show(config, folder=out, format=shown, threads=threads, memory_limit=limit)
+    result.run_and_show(config, options, folder=out, memory_limit=options.limit)
 
 
 def _shares(text: str, *, is_plan: bool) -> dict[str, float]:

@@ -26,6 +26,9 @@ def synth(
     form: Annotated[
         Literal["rank", "score", "both", "list"], Option(help="Columns that say the order.")
     ] = "both",
+    experiment: Annotated[
+        bool, Option("--experiment", help="Exposures and events of so many units instead.")
+    ] = False,
     seed: Annotated[int, Option(metavar="N", help="The same seed gives the same logs.")] = 1,
     quiet: Quiet = False,
     log_format: LogFormat = "text",
@@ -33,6 +36,13 @@ def synth(
     """Write invented logs of any size, and a config for them."""
     n_users = parse_count(users, at="--users")
     n_items = parse_count(items, at="--items")
+    if experiment:
+        from evalkit.experiments.synth import generate_experiment
+
+        made = generate_experiment(out, units=n_users, ids=ids, seed=seed)
+        console.say("\n".join(map(str, made.values())))
+        console.note(f"evalkit run {made['config']}")
+        return
     from evalkit.synth import generate
 
     paths = generate(

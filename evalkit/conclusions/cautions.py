@@ -351,8 +351,8 @@ def of_few_clusters(
     n_fewest = min((_filled(each, ratios, labels) for each in found), default=FEWEST_CLUSTERS)
     if n_fewest < FEWEST_CLUSTERS:
         message = (
-            f"intervals stand on {n_fewest:,} {what} with values at fewest; where 20 varied, "
-            "95 % limits held 93 to 96 times in 100, and 91 where the largest was ten times the "
-            "smallest"
+            f"intervals stand on {n_fewest:,} {what} at fewest whose values differ from 0; where "
+            "20 varied, 95 % limits held 93 to 96 times in 100, and 91 where the largest was ten "
+            "times the smallest"
         )
         yield Warning_("few-clusters", message)

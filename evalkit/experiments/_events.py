@@ -18,7 +18,7 @@ from ._units import Column, Events, Floats, bad_values
 
 SCALE = 80  # bits behind the point of a sum of values
 HEADROOM = 106  # bits that the largest value may have, before and behind it
-MOST_COMPARED = 1 << 23  # rows of events, of which equal ones are counted
+MOST_COMPARED = 1 << 20  # rows of events, of which equal ones are counted
 
 
 @dataclass(frozen=True, slots=True)

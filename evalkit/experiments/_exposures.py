@@ -9,7 +9,16 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import DataError
-from evalkit.ids import USER_KEY, IdPlan, KeyCollisionError, Share, as_array, as_keys, hash_ids
+from evalkit.ids import (
+    USER_KEY,
+    DrawnShare,
+    IdPlan,
+    KeyCollisionError,
+    Share,
+    as_array,
+    as_keys,
+    hash_ids,
+)
 from evalkit.planning.ledger import Clock
 from evalkit.sources import Table, reading
 
@@ -60,7 +69,7 @@ class Logs:
         columns = [plan.key().alias(USER_KEY)]
         if plan.hashed:
             columns.append(hash_ids(plan.canonical()[0], plan.seed + 1000).alias(CHECK))
-            columns += plan.canonical() if self.share is not None else []
+            columns += plan.canonical() if isinstance(self.share, DrawnShare) else []
         return columns
 
     def held(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from evalkit.conclusions.inference import Inference
 from evalkit.config import Config
-from evalkit.errors import RequestError
-from evalkit.ids import DrawnShare
+from evalkit.errors import MachineError, RequestError
+from evalkit.ids import DrawnShare, PassShare
 from evalkit.planning.ledger import Clock, versions
 from evalkit.planning.record import Found, make_report
 from evalkit.planning.work import Work, try_seeds
@@ -32,7 +33,19 @@ from ._exposures import Logs
 from ._logs import read_logs
 from ._measuring import measure_all
 from ._opening import Opened, collected
-from ._units import Units, check_sums, check_units, read_ready
+from ._sums import UnitSums
+from ._units import (
+    READ_EVENTS,
+    READ_EXPOSURES,
+    Units,
+    check_sums,
+    check_units,
+    columns_of,
+    read_ready,
+)
+
+BYTES_A_UNIT = 80  # of the table, and of what is known of a unit while logs are read
+MOST_PASSES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +78,50 @@ def read_units(
                 hint="give exposures and events, or leave over='events' out",
             )
         rows, n_read = collected(opened.exposures, share)
-        found = read_ready(rows, asked, opened.facts, opened.exposures.at, n_read)
+        ready = read_ready(rows, asked, opened.facts, opened.exposures.at, n_read)
         clock.stop("units")
-        return found
+        return ready
     check_sums(asked, list(asked.sums))
     tables = (opened.exposures, opened.events, opened.facts)
     logs = Logs(asked, *tables, clock, work.useful_threads, share)
-    return try_seeds(lambda seed: read_logs(logs, seed))
+    n_passes = _passes(logs, work) if share is None else 1
+    if n_passes == 1:
+        return try_seeds(lambda seed: read_logs(logs, seed))
+    found: UnitSums | None = None
+    for number in range(n_passes):
+        own = replace(logs, share=PassShare(number, n_passes))
+        part = UnitSums.of(try_seeds(partial(read_logs, own)), number + 1)
+        if found is None:
+            found = part
+        else:
+            found.merge(part)
+    assert found is not None
+    units = found.units(asked)
+    read = {name: units.counts[name] // n_passes for name in (READ_EXPOSURES, READ_EVENTS)}
+    return replace(units, counts={**units.counts, **read})
+
+
+def _passes(logs: Logs, work: Work) -> int:
+    """Into how many passes over the logs units are split, so that a memory limit is held.
+
+    Every exposure may be a unit. What stays of one are its columns, which no split makes fewer.
+
+    Raises:
+        MachineError: no split holds the limit [memory-limit].
+    """
+    n_units = logs.exposures.n_rows_hint()
+    if work.memory_limit is None or n_units is None:
+        return 1
+    n_sums = 2 * len(columns_of(logs.asked))  # covariates double them
+    kept, room = n_units * (32 + 8 * n_sums), work.memory_limit
+    left = room - kept
+    if left <= 0:
+        raise MachineError(
+            f"{n_units:,} units take {kept:,} bytes, more than the limit of {room:,}",
+            code="memory-limit",
+            hint=f"allow {2 * kept:,} bytes, or measure shares: evalkit partial CONFIG --share I/N",
+        )
+    return min(MOST_PASSES, -(-n_units * (BYTES_A_UNIT + 16 * n_sums) // left))
 
 
 def said_of(

@@ -188,8 +188,9 @@ def power_of(
         if not numbers.by_segment["", ""].groups:
             continue
         sizes += list(_sizes(numbers, asked, relative, delta, units.n, units.a_day))
-        for week in range(1, weeks + 1) if units.a_day else ():
-            n = round(units.a_day * 7 * week)
+        a_day = units.a_day or 0.0
+        for week in range(1, weeks + 1) if a_day else ():
+            n = round(a_day * 7 * week)
             for metric, model, size, effect, share, *_ in _sizes(
                 numbers, asked, None, None, n, units.a_day
             ):

@@ -256,7 +256,13 @@ def _put_back(
     """Give a document without segments all rows; those of all users must be the same there."""
     for name in names:
         rows = rows_beside(name)
-        if [each for each in rows if each["segmentation"] is None] != document[name]:
+        written = {key for each in document[name] for key in each}  # others are left out if null
+        whole = [
+            {key: value for key, value in each.items() if key in written or value is not None}
+            for each in rows
+            if each["segmentation"] is None
+        ]
+        if whole != document[name]:
             raise ValueError(f"{name} of all users are others in {name}.parquet")
         document[name] = rows
 

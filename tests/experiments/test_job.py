@@ -10,7 +10,7 @@ import pytest
 import evalkit
 from evalkit.cli.app import run_command
 from evalkit.config import load_config
-from evalkit.errors import Errors
+from evalkit.errors import Errors, MachineError
 from evalkit.street import run_config
 
 JOB = """
@@ -96,6 +96,14 @@ def test_shares_merge_to_the_same_bytes(job, capsys):
     merged = evalkit.merge(sorted(job.glob("*.partial")))
     assert numbers(merged) == numbers(whole)
     assert merged.run_key == whole.run_key
+
+
+def test_passes_hold_a_memory_limit_and_move_no_digit(job):
+    whole = numbers(run_config(load_config("job.toml")))
+
+    assert numbers(run_config(load_config("job.toml"), memory_limit=150_000)) == whole
+    with pytest.raises(MachineError, match="more than the limit"):
+        run_config(load_config("job.toml"), memory_limit=1000)
 
 
 def test_a_run_is_written_read_and_judged(job, capsys):
