@@ -506,7 +506,7 @@ class Config(Record):
         return ConfigState(self.dump(), self._places, self.profile, self._overridden, by_hand)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """For pickle, which finds the class by its kinds: one made for their sections has no name."""
+        """For pickle: the class of other kinds has no name to be found by, it is made again."""
         return _blank, (kinds_in(Config, self.model_fields_set),), self.__getstate__()
 
     @classmethod
