@@ -26,7 +26,7 @@ from evalkit.config import config_schema
 from evalkit.formats import FILES as FORMS
 from evalkit.formats import file_of
 from evalkit.history import TABLES, query
-from evalkit.metrics import FOLDERS, Metric, Parameter, registry_of
+from evalkit.metrics import Metric, Parameter, folders, registry_of
 from evalkit.report import entries
 from evalkit.report.parquet import COLUMNS, OF_RUN
 from evalkit.report.record import Report
@@ -37,9 +37,12 @@ METRICS_OF = {
     "lists": "What lists are like: beside those, or without a truth ([Lists](../lists.md)).",
     "ratings": "Predicted ratings: beside `[ratings]` ([Ratings and labels](../labels.md)).",
     "labels": "Scored rows with labels: beside `[labels]` ([Ratings and labels](../labels.md)).",
+    "judges": "People as judges: beside `[judges]` ([People as judges](../judges.md)).",
+    "logged": "Logged feedback: beside `[logged]` ([Logged feedback](../logged.md)).",
+    "experiment": "Online experiments: beside `[experiment]` ([Experiments](../experiments.md)).",
 }
 NAMES_IN_JSON = {"estimates": "metrics"}
-NOT_IN_JSON = ("shown", "config", "per_user_values", "parts")
+NOT_IN_JSON = ("shown", "config", "per_user_values", "parts", "truth", "judge_errors")
 KEYS = "key|meaning|takes|default"
 FILES = {
     "report.json": "every number with its interval, its users and its conventions, and what was "
@@ -65,7 +68,7 @@ def pages() -> dict[str, str]:
         "config": config_lines,
         "commands": command_lines,
         "python": python_lines,
-        **{f"metrics-{kind}": lambda kind=kind: metric_lines(kind) for kind in FOLDERS},
+        **{f"metrics-{kind}": lambda kind=kind: metric_lines(kind) for kind in folders()},
         "codes": code_lines,
         "files": file_lines,
     }

@@ -38,6 +38,7 @@ NAV = {
         "lists",
         "judges",
         "logged",
+        "experiments",
         "adding-a-metric",
     ],
     "Notebooks": [
@@ -48,7 +49,7 @@ NAV = {
         *("reference/config", "reference/commands", "reference/python"),
         *(
             f"reference/metrics-{kind}"
-            for kind in ("rankings", "lists", "ratings", "labels", "judges", "logged")
+            for kind in ("rankings", "lists", "ratings", "labels", "judges", "logged", "experiment")
         ),
         *("reference/codes", "reference/files"),
     ],

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import polars as pl
 
+USERS = (
+    240  # all alike: with 184 or more, those not seen are within the gates of configs/nightly.toml
+)
+
 
 def write_example_logs(folder: Path, days: Sequence[str]) -> None:
     """Write logs/ and trec/ below a folder, with interactions and rankings of some days."""
-    users = list(range(120))
+    users = list(range(USERS))
     items = [user % 24 for user in users]
 
     def write(path: str, columns: dict[str, list]) -> None:
@@ -24,9 +28,8 @@ def write_example_logs(folder: Path, days: Sequence[str]) -> None:
         }
 
     for day in dict.fromkeys(days):
-        truth = {
-            "user_id": users, "item_id": items, "rating": [5.0] * 120, "event": ["purchase"] * 120,
-        }  # fmt: skip
+        bought = {"event": ["purchase"] * USERS, "rating": [5.0] * USERS}
+        truth = {"user_id": users, "item_id": items, **bought}
         write(f"logs/interactions/day={day}/part.parquet", truth)
         write(f"logs/rankings/als/day={day}/part.parquet", ranked(24))
         write(f"logs/rankings/popularity/day={day}/part.parquet", ranked(7))
@@ -41,20 +44,20 @@ def write_example_logs(folder: Path, days: Sequence[str]) -> None:
     )
     kinds = ["war" if item % 2 else "love" for item in range(24)]
     write("logs/items.parquet", {"item_id": list(range(24)), "genre": kinds})
-    sessions = {"account_id": users, "session_id": [1] * 120}
-    bought = {"item_id": items, "rating": [5.0] * 120, "event": ["purchase"] * 120}
+    sessions = {"account_id": users, "session_id": [1] * USERS}
+    bought = {"item_id": items, "rating": [5.0] * USERS, "event": ["purchase"] * USERS}
     write("logs/interactions/part.parquet", {**sessions, **bought})
     many = ranked(24)
     scored = {
         "account_id": many["user_id"],
-        "session_id": [1] * 2400,
+        "session_id": [1] * (20 * USERS),
         "item_id": many["item_id"],
         "score": [-float(rank) for rank in many["rank"]],
-        "model_name": ["als"] * 2400,
+        "model_name": ["als"] * (20 * USERS),
     }
     write("logs/rankings/week-1/part.parquet", scored)
-    write("logs/rankings/week-2/part.parquet", {**scored, "model_name": ["ease"] * 2400})
-    write("logs/train.parquet", {**sessions, "item_id": [99] * 120})
+    write("logs/rankings/week-2/part.parquet", {**scored, "model_name": ["ease"] * (20 * USERS)})
+    write("logs/train.parquet", {**sessions, "item_id": [99] * USERS})
     shown = ranked(24)
     write(
         "logs/impressions/part.parquet",
@@ -65,7 +68,7 @@ def write_example_logs(folder: Path, days: Sequence[str]) -> None:
             "item_id": shown["item_id"],
             "position": [rank - 1 for rank in shown["rank"]],
             "clicked": [rank == 3 for rank in shown["rank"]],
-            "surface": ["home"] * 2400,
+            "surface": ["home"] * (20 * USERS),
         },
     )
     stars = [float(1 + user % 5) for user in users]

@@ -27,7 +27,7 @@ def audit(
         Literal["table", "json", "markdown"] | None, Option("--format", help="Default: table.")
     ] = None,
 ) -> None:
-    """Measure one metric as every library does, and say what moves it.
+    """Measure a metric as every library does, and what moves it.
 
     For every two profiles: the smallest set of conventions that explains the difference, and
     how much each of them contributes, measured by switching them.

@@ -72,7 +72,7 @@ def experiment(
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> None:
-    """Read an experiment without a config, or plan one on the log of before.
+    """Read an experiment without a config, or plan one by its past.
 
     Every key of a config can be set: --set statistics.cluster=household.
     """

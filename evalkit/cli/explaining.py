@@ -6,18 +6,22 @@ from typing import TYPE_CHECKING
 
 from evalkit.cli import console
 from evalkit.cli.codes import Code
-from evalkit.metrics import Example
 
 if TYPE_CHECKING:
-    from evalkit.metrics import Metric, Request, Value, Values
+    from evalkit.metrics import Example, Metric, Request, Value, Values
     from evalkit.profiles import Profile as LibraryProfile
 
 WIDTH = 80
 INDENT = "  "
 
-# The worked example: relevance of the user's relevant items, and of what each rank shows.
-EXAMPLE = Example((3.0, 0.0, 1.0, 2.0, 0.0), (2.0,))
 EXAMPLE_CUTOFFS = (1, 3, 5)
+
+
+def plain_example() -> "Example":
+    """The worked example: relevance of what each rank shows, and of relevant items not shown."""
+    from evalkit.metrics import Example
+
+    return Example((3.0, 0.0, 1.0, 2.0, 0.0), (2.0,))
 
 
 def entry(title: str, text: str, width: int = 11) -> list[str]:
@@ -171,9 +175,10 @@ def example_by_profile(request: "Request", profile: "LibraryProfile") -> Iterato
 
     from evalkit.api import evaluate
 
-    n = len(EXAMPLE.ranked)
-    shown = [(item, gain) for item, gain in enumerate(EXAMPLE.ranked) if gain > 0]
-    rows = [*shown, *enumerate(EXAMPLE.missed, start=n)]
+    example = plain_example()
+    n = len(example.ranked)
+    shown = [(item, gain) for item, gain in enumerate(example.ranked) if gain > 0]
+    rows = [*shown, *enumerate(example.missed, start=n)]
     truth = pl.DataFrame(
         {
             "user": [1] * len(rows),

@@ -12,7 +12,6 @@ from typer import Argument, Option
 from evalkit.cli import console
 from evalkit.cli.codes import all_codes
 from evalkit.cli.explaining import (
-    EXAMPLE,
     EXAMPLE_CUTOFFS,
     INDENT,
     WIDTH,
@@ -21,6 +20,7 @@ from evalkit.cli.explaining import (
     example_by_profile,
     explain_code,
     one_profile,
+    plain_example,
     profiles_record,
     spelled,
 )
@@ -283,7 +283,7 @@ def _example(request: "Request") -> Iterator[str]:
     """What the metric makes of one small ranking, and what each of its choices changes."""
     metric = request.metric
     yield "Example"
-    example = metric.example or EXAMPLE
+    example = metric.example or plain_example()
     gains = [gain for gain in (*example.ranked, *example.missed) if gain > 0]
     found = ", ".join(f"{gain:g}" for gain in sorted(gains, reverse=True))
     ranked = ", ".join(f"{gain:g}" if gain else "-" for gain in example.ranked)
@@ -310,7 +310,7 @@ def _example_value(request: "Request") -> float:
 
     from evalkit.metrics import Hits, Relevant
 
-    example = request.metric.example or EXAMPLE
+    example = request.metric.example or plain_example()
     shown = [gain for gain in example.ranked if gain > 0]
     ranks = [rank for rank, gain in enumerate(example.ranked, start=1) if gain > 0]
     wanted = sorted([*shown, *example.missed], reverse=True)

@@ -20,9 +20,11 @@ def surrogates(
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> None:
-    """Say which offline metric predicted online effects, and what its gates would have cost.
+    """Say which offline metric predicted online effects.
 
-    A row is a past experiment; with a column metric there are several offline metrics."""
+    It says what its gates would have cost, too. A row is a past experiment; with a column metric
+    there are several offline metrics.
+    """
     from evalkit.experiments.surrogates import surrogates as read
 
     named = dict(text.partition("=")[::2] for text in column or ())

@@ -21,7 +21,7 @@ from evalkit.config._complaints import translate
 from evalkit.config._doors import Door, speaking
 from evalkit.config._fields import annotation_at, takes_text
 from evalkit.config._gates import check_form, check_gates
-from evalkit.config._joined import join_kinds, of_one_table
+from evalkit.config._joined import joined, kinds_in, of_one_table
 from evalkit.config._parts import fill_parts, fill_tables
 from evalkit.config._places import Key, Places, spell
 from evalkit.config._problems import Problems
@@ -90,8 +90,8 @@ def _build(
     match tree.get("log"):
         case [dict() as only]:
             tree["log"] = only
-    join_kinds(Config)
-    for section in of_one_table():
+    kinds = kinds_in(Config, tree)
+    for section in of_one_table(kinds):
         if isinstance(tree.get(section), dict):  # [labels] is one table of [[labels]]
             tree[section] = [tree[section]]
             places.make_list(section)
@@ -105,7 +105,7 @@ def _build(
 
     config: Config | None = None
     try:
-        config = Config.model_validate(tree)
+        config = joined(Config, kinds).model_validate(tree)
     except ValidationError as error:
         for each in error.errors(include_url=False):
             translate(cast("dict[str, object]", each), tree, problems)
@@ -162,9 +162,9 @@ def build_split(
         fill_variables(tree, variables or {}, problems)
         resolve_paths(tree, os.fspath(base))
         tree.setdefault("name", name)
-        join_kinds(Config)
+        known = joined(Config, kinds_in(Config, tree)).model_fields
         for key in tree:
-            if key not in Config.model_fields:
+            if key not in known:
                 each = {"type": "extra_forbidden", "loc": (key,)}
                 translate(cast("dict[str, object]", each), tree, problems)
         own = {key: each for key, each in tree.items() if key in SplitConfig.model_fields}

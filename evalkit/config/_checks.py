@@ -5,6 +5,7 @@ from functools import partial
 from itertools import pairwise
 
 from evalkit.config._complaints import show
+from evalkit.config._joined import kinds_in
 from evalkit.config._named import (
     check_combined,
     check_whole,
@@ -17,7 +18,7 @@ from evalkit.config._named import (
 from evalkit.config._places import Key, spell
 from evalkit.config._problems import Problems
 from evalkit.config._profiles import named_by
-from evalkit.config._records import SELECTED, is_path_of
+from evalkit.config._records import SELECTED, Config, is_path_of
 from evalkit.config._variables import sections, sections_in, tables_of
 from evalkit.errors import EvalkitError, nearest
 from evalkit.metrics import (
@@ -38,7 +39,7 @@ def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
     has = sections_in(tree)
     _check_kind(has, tree, problems)
     ranking = ["rankings", "log"]
-    for kind in other_kinds():
+    for kind in kinds_in(Config, tree):
         ranking += [name for name, each in declared(kind).sections.items() if each.has_model]
     if "predictions" not in has:
         ranking.append("ratings")
@@ -82,7 +83,7 @@ def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
 def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -> None:
     """One kind of thing is evaluated, and it is there."""
     kind = kind_of(has)
-    others = [each for each in sections() if each in has - sections_beside(kind)]
+    others = [each for each in sections(has) if each in has - sections_beside(kind)]
     if others:
         hint = f"{kind} and rankings are two configs"
         if kind == "log":

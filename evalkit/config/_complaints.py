@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Literal, cast, get_args, get_origin
 
 from evalkit.config._fields import annotation_at, entry_of, record_in, takes_text
+from evalkit.config._joined import joined
 from evalkit.config._places import Key, spell
 from evalkit.config._problems import Problems
 from evalkit.config._records import (
@@ -13,6 +14,7 @@ from evalkit.config._records import (
 )
 from evalkit.config._tables import Record
 from evalkit.errors import nearest
+from evalkit.metrics import other_kinds
 
 _KINDS = {
     "string_type": "text",
@@ -132,28 +134,34 @@ def _is_near_a_key(key: Key) -> bool:
 
 
 def _key_hint(key: Key) -> str:
-    record = record_in(annotation_at(key[:-1])) if key[:-1] else Config
+    whole = joined(Config, other_kinds())
+    record = record_in(annotation_at(key[:-1])) if key[:-1] else whole
     known = list(record.model_fields) if record else []
     name = str(key[-1])
     close = nearest(name, known)
-    if close:
-        return f"did you mean {close!r}?"
     homes = [
-        spell(home) for home, fields in _known_tables(Config, ()) if name in fields and home != key
+        spell(home) for home, fields in _known_tables(whole, ()) if name in fields and home != key
     ]
+    if close and (_is_slip(name, close) or not homes):
+        return f"did you mean {close!r}?"
     if homes:
         return f"{name!r} stands under {' or '.join(homes)}"
     elsewhere = {
         field: spell(home)
-        for home, fields in reversed(_known_tables(Config, ()))
+        for home, fields in reversed(_known_tables(whole, ()))
         for field in fields
     }
     here = f"{spell(key[:-1]) or 'a config'} has {', '.join(known)}" if known else ""
     if close := nearest(name, elsewhere):
-        if len(difflib.get_close_matches(name.lower(), [close.lower()], cutoff=0.8)) == 1:
+        if _is_slip(name, close):
             meant = f"did you mean {close!r} under {elsewhere[close]}?"
             return f"{meant} {here}" if key[:-1] else meant
     return here
+
+
+def _is_slip(name: str, close: str) -> bool:
+    """Whether a name is another one but for a letter or two."""
+    return len(difflib.get_close_matches(name.lower(), [close.lower()], cutoff=0.8)) == 1
 
 
 def _known_tables(record: type[Record], at: Key) -> list[tuple[Key, list[str]]]:

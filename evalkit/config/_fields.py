@@ -3,6 +3,7 @@
 from types import UnionType
 from typing import Annotated, Literal, Union, get_args, get_origin
 
+from evalkit.config._joined import joined, kinds_in
 from evalkit.config._places import Key
 from evalkit.config._policies import OneOf
 from evalkit.config._records import (
@@ -13,7 +14,7 @@ from evalkit.config._tables import Record
 
 def annotation_at(key: Key) -> object:
     """The type that a key is declared with; None where no such key exists."""
-    annotation: object = Config
+    annotation: object = joined(Config, kinds_in(Config, [str(step) for step in key[:1]]))
     for step in key:
         if isinstance(step, int):
             continue  # tables and texts keep their declaration inside a list

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as Collection
 from typing import cast
 
+from evalkit.config._joined import kinds_in
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
 from evalkit.config._profiles import named_by
+from evalkit.config._records import Config
 from evalkit.config._variables import sections_in
 from evalkit.errors import EvalkitError
 from evalkit.metrics import (
@@ -31,11 +33,10 @@ _OF_RANKINGS = {
 
 def kind_of(has: Collection[str]) -> str:
     """Which kind the sections of a config speak of; `log` of rankings in one table with it."""
-    others = other_kinds()
-    for kind in (*reversed(others), "log"):
+    for kind in (*reversed(other_kinds()), "log"):
         if kind in has:
             return kind
-    of_others = (kind for kind in others if has & declared(kind).sections.keys())
+    of_others = (kind for kind in kinds_in(Config, has) if has & declared(kind).sections.keys())
     return next(of_others, "rankings")
 
 

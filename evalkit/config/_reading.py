@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from evalkit.config._building import build_config, build_split
-from evalkit.config._joined import join_kinds, of_one_table
+from evalkit.config._joined import joined, of_one_table
 from evalkit.config._places import Key, Places, key_lines
 from evalkit.config._records import Config, SplitConfig
 from evalkit.errors import RequestError, nearest
@@ -211,12 +211,11 @@ def evaluate_config(
 
 def config_schema() -> dict[str, object]:
     """JSON Schema of the config, with descriptions and defaults."""
-    join_kinds(Config)
-    schema: dict[str, object] = Config.model_json_schema()
+    schema: dict[str, object] = joined(Config, other_kinds()).model_json_schema()
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "evalkit config"
     properties = cast("dict[str, dict[str, object]]", schema["properties"])
-    for section in of_one_table():
+    for section in of_one_table(other_kinds()):
         told = properties[section].pop("description")
         one = properties[section]["items"]
         properties[section] = {"description": told, "anyOf": [one, properties[section]]}

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Private
 
 from evalkit.config._doors import Door, spell_policy
 from evalkit.config._engine import EngineSection
-from evalkit.config._joined import join_kinds
+from evalkit.config._joined import joined, kinds_in
 from evalkit.config._places import Places
 from evalkit.config._policies import Policies
 from evalkit.config._profiles import combined_of, requests_of
@@ -505,6 +505,10 @@ class Config(Record):
         by_hand = tuple(sorted(self.set_by_hand))
         return ConfigState(self.dump(), self._places, self.profile, self._overridden, by_hand)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """For pickle: the class of other kinds has no name to be found by, it is made again."""
+        return _blank, (kinds_in(Config, self.model_fields_set),), self.__getstate__()
+
     @classmethod
     def of_state(cls, state: ConfigState) -> "Config":
         """The config that `state` was taken of.
@@ -512,10 +516,10 @@ class Config(Record):
         Raises:
             ValueError: there is no such config.
         """
-        join_kinds(cls)
         asked = dict(state.asked)
         variables = asked.pop("variables", {})  # they have filled their places
-        config = cls.model_validate(asked)
+        written = [name for name, each in asked.items() if each]
+        config = joined(Config, kinds_in(Config, written)).model_validate(asked)
         config._variables.update(TypeAdapter(dict[str, str]).validate_python(variables))
         config._places, config._followed = state.places, state.profile
         config._overridden = state.overridden
@@ -533,6 +537,12 @@ class Config(Record):
 def is_path_of(reference: str) -> bool:
     """Whether a reference that is no known model's name is written as a path."""
     return re.search(r"[/\\*]|\.[A-Za-z]\w*$", reference) is not None
+
+
+def _blank(kinds: tuple[str, ...]) -> Config:
+    """A config of some kinds before its state is put back."""
+    whole = joined(Config, kinds)
+    return whole.__new__(whole)
 
 
 def _masked(value: object) -> object:

@@ -20,7 +20,9 @@ def of_share(config: Config, share: int) -> Config:
     segments, weight = config.segments, config.statistics.weight
     named = {name: _filled(each, share) for name, each in segments.named.items()}
     statistics = config.statistics.model_copy(update={"weight": _filled(weight, share)})
-    update: dict[str, object] = {name: _filled(getattr(config, name), share) for name in sections()}
+    update: dict[str, object] = {
+        name: _filled(getattr(config, name), share) for name in _sections(config)
+    }
     update |= {"segments": segments.model_copy(update=named), "statistics": statistics}
     return config.model_copy(update=update)
 
@@ -53,7 +55,8 @@ def with_paths(config: Config, written: Config) -> Config:
     }
     weight = _with_path(config.statistics.weight, written.statistics.weight)
     update: dict[str, object] = {
-        name: _with_path(getattr(config, name), getattr(written, name)) for name in sections()
+        name: _with_path(getattr(config, name), getattr(written, name))
+        for name in _sections(config)
     }
     update["segments"] = config.segments.model_copy(update=named)
     update["statistics"] = config.statistics.model_copy(update={"weight": weight})
@@ -70,9 +73,14 @@ def _with_path(branch: Table, written: Table) -> Table:
     return branch.model_copy(update=own)  # type: ignore[attr-defined,no-any-return]
 
 
+def _sections(config: Config) -> tuple[str, ...]:
+    """The sections that it may have tables in."""
+    return sections(config.model_fields_set)
+
+
 def _tables(config: Config) -> list[Any]:
     """The tables of all sections."""
-    tables = [getattr(config, name) for name in sections()]
+    tables = [getattr(config, name) for name in _sections(config)]
     listed = [one for each in tables for one in (each if isinstance(each, tuple) else (each,))]
     return [each for each in listed if each is not None]
 
@@ -100,7 +108,7 @@ def refuse_layout(config: Config) -> None:
         raise RequestError(
             "{share} stands in paths: the log is laid out by shares of the users",
             code="share-places",
-            at=config.at(next(name for name in sections() if getattr(config, name))),
+            at=config.at(next(name for name in _sections(config) if getattr(config, name))),
             hint="measure each share, evalkit partial CONFIG --share I/N --out FILE, and merge "
             "them; --var share=1 looks at the files of one",
         )
@@ -124,11 +132,12 @@ _WHOLE = ("items", "users")  # which may be
 
 
 def _logs_of(tree: Mapping[str, object]) -> Iterator[tuple[Key, bool]]:
+    logs = sections(tree)
     for key, table in tables_of(tree):
         paths = table.get("path")
         if not isinstance(paths, str | list | tuple):
             continue  # what it should be is told with the schema
         for path in [paths] if isinstance(paths, str) else paths:
             is_own = isinstance(path, str) and bool(SHARE_PLACE.search(path))
-            if is_own or (key[0] in sections() and key[0] not in _WHOLE):
+            if is_own or (key[0] in logs and key[0] not in _WHOLE):
                 yield (*key, "path"), is_own

@@ -2,17 +2,19 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from evalkit.config._joined import kinds_in
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
 from evalkit.config._records import (
+    Config,
     OutputSection,
     is_path_of,
 )
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
-from evalkit.metrics import declared, other_kinds
+from evalkit.metrics import declared
 from evalkit.profiles import is_path
 
 SECTIONS = (
@@ -21,15 +23,15 @@ SECTIONS = (
 )
 
 
-def sections() -> tuple[str, ...]:
-    """The sections that hold tables of rows, of every kind."""
-    of_kinds = (name for kind in other_kinds() for name in declared(kind).sections)
+def sections(keys: Collection[str]) -> tuple[str, ...]:
+    """The sections that hold tables of rows, of every kind that keys of a config may be of."""
+    of_kinds = (name for kind in kinds_in(Config, keys) for name in declared(kind).sections)
     return tuple(dict.fromkeys((*SECTIONS, *of_kinds)))
 
 
 def sections_in(tree: Mapping[str, object]) -> set[str]:
     """Those that a tree has."""
-    return {section for section in sections() if tree.get(section, []) != []}
+    return {section for section in sections(tree) if tree.get(section, []) != []}
 
 
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
@@ -66,7 +68,7 @@ def parse_variables(texts: Sequence[str]) -> dict[str, str]:
 
 def tables_of(tree: Mapping[str, object]) -> Iterator[tuple[Key, dict[str, object]]]:
     """Every table of rows that the tree holds, whatever else is wrong with it."""
-    for section in (*sections(), "split"):
+    for section in (*sections(tree), "split"):
         match tree.get(section):
             case dict() as table:
                 yield (section,), table

@@ -15,7 +15,6 @@ from evalkit.report.entries import Comparison
 from evalkit.report.frames import frame_of
 from evalkit.report.json_ import OF_EXPERIMENTS, dump_column, shown_labels
 from evalkit.report.record import Report, once, readable
-from evalkit.sources.parquet import content_fault
 
 if TYPE_CHECKING:
     import polars as pl
@@ -113,6 +112,8 @@ def read_kept(content: bytes, metrics: Collection[str] | None = None) -> pl.Data
     """
     import polars as pl
     import polars.selectors as cs
+
+    from evalkit.sources.parquet import content_fault
 
     fault = content_fault(content, MOST_BYTES)
     if fault is not None:

@@ -75,6 +75,32 @@ def test_a_run_loads_no_masked_arrays(python, logs):
     assert (outcome.status, outcome.err) == (0, "False")  # they cost a run 12 ms
 
 
+@pytest.mark.parametrize("command", [["run", "job.toml", "--quiet"], ["check", "job.toml"]])
+def test_a_job_of_rankings_loads_nothing_of_other_kinds(python, logs, command):
+    code = (
+        "import atexit, sys\n"
+        "from evalkit.metrics import KINDS, other_kinds\n"
+        "folders = {KINDS[kind] for kind in other_kinds()}\n"
+        "def tell():\n"
+        "    sys.stderr.write(f'\\nkinds: {sorted(folders & set(sys.modules))}')\n"
+        "atexit.register(tell)\n"
+        "from evalkit.cli import main\n"
+        "main()\n"
+    )
+
+    outcome = python(code, *command)
+
+    assert outcome.status == 0
+    assert outcome.err.splitlines()[-1] == "kinds: []"  # their declarations cost a start 25 ms
+
+
+@pytest.mark.parametrize("module", ["evalkit.report", "evalkit.runs"])
+def test_reports_are_read_without_what_measures_them(python, module):
+    code = f"import {module}, sys; print(sorted({{*{HEAVY!r}, 'pydantic'}} & set(sys.modules)))"
+
+    assert python(code).out == "[]\n"
+
+
 def test_importing_the_package_imports_nothing_heavy(python):
     code = f"import evalkit, sys; print(sorted(set({HEAVY!r}) & set(sys.modules)))"
 

@@ -741,3 +741,22 @@ def test_a_key_that_is_like_one_elsewhere_is_told_the_keys_that_stand_here_too()
     (told,) = (each for each in errors_of(SMALL + segments) if each.code == "unknown-key")
 
     assert told.hint.startswith("did you mean 'columns' under truth? segments.c has path,")
+
+
+def test_a_config_of_another_kind_leaves_those_of_rankings_as_they_are():
+    def of_rankings() -> Config:
+        log = {"path": "log.parquet", "model": "als"}
+        return build_config({"log": log, "metrics": {"names": ["nDCG@5"]}}, name="job")
+
+    before, fields = of_rankings(), set(Config.model_fields)
+    logged = {
+        "logged": {"path": "log.parquet"},
+        "targets": [{"model": "new", "probability": "p"}],
+        "metrics": {"names": ["IPS"]},
+    }
+    other = build_config(logged, name="job")
+
+    assert (other.kind, set(Config.model_fields)) == ("logged", fields)
+    assert (of_rankings(), of_rankings().dump()) == (before, before.dump())
+    assert Config.of_state(other.state()) == other
+    assert pickle.loads(pickle.dumps(other)) == other
