@@ -12,6 +12,10 @@ import sys
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 import polars.selectors  # noqa: F401
 
+import evalkit.cli.app
+import evalkit.config
+import evalkit.report.record
+import evalkit.street  # noqa: F401
 from evalkit.cli import main, outcome  # noqa: F401
 
 
