@@ -9,7 +9,10 @@ the same means before a time is printed.
 import argparse
 import resource
 import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -19,7 +22,7 @@ from evalkit.experiments.synth import generate_experiment
 VARIANTS = {"control": 50.0, "b": 50.0}
 
 
-def cpu(work):
+def cpu(work: Callable[[], Any]) -> tuple[Any, float, float]:
     """What `work` gives, its CPU seconds and its wall seconds."""
     before, begin = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     found = work()
@@ -28,11 +31,11 @@ def cpu(work):
     return found, used, time.perf_counter() - begin
 
 
-def decode(paths):
+def decode(paths: Sequence[Path]) -> list[int]:
     return [pl.scan_parquet(path).collect(engine="streaming").height for path in paths]
 
 
-def by_evalkit(paths):
+def by_evalkit(paths: Sequence[Path]) -> dict[str, float]:
     report = evalkit.evaluate_experiment(
         *paths,
         variants=VARIANTS,
@@ -44,7 +47,7 @@ def by_evalkit(paths):
     return {each.model: each.value for each in report.estimates if each.metric == "mean(clicks)"}
 
 
-def by_polars(paths):
+def by_polars(paths: Sequence[Path]) -> dict[str, float]:
     exposures, events = map(pl.scan_parquet, paths)
     first = exposures.group_by("unit").agg(
         pl.col("time").min().alias("first"),
@@ -76,8 +79,12 @@ def main() -> None:
     found = generate_experiment(asked.folder, units=asked.units, ids=asked.ids)
     paths = [found["exposures"], found["events"]]
     by_evalkit(paths)  # kernels are compiled
-    ways = {"decoding": decode, "evalkit": by_evalkit, "polars by hand": by_polars}
-    said = {name: cpu(lambda work=work: work(paths)) for name, work in ways.items()}
+    ways: dict[str, Callable[[Sequence[Path]], Any]] = {
+        "decoding": decode,
+        "evalkit": by_evalkit,
+        "polars by hand": by_polars,
+    }
+    said = {name: cpu(partial(work, paths)) for name, work in ways.items()}
     means, others = said["evalkit"][0], said["polars by hand"][0]
     assert all(abs(means[name] - others[name]) < 1e-12 for name in VARIANTS), (means, others)
     base = said["decoding"][1]
