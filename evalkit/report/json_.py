@@ -330,6 +330,9 @@ OF_EXPERIMENTS = ("value_baseline", "value_candidate", "statistic", "theta", "ca
 _WHERE_ANY = (
     "groups",
     "caveats",
+    "family_size",
+    "ranked_by",
+    "left_out",
     *OF_EXPERIMENTS,
 )  # fields that are left out where no record has any
 _WHERE_THERE = ("nights", "checks")  # lists that are left out where they are empty
