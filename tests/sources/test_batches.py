@@ -10,7 +10,7 @@ import pytest
 
 from evalkit.config import TrainTable
 from evalkit.errors import DataError
-from evalkit.sources import open_train, scan
+from evalkit.sources import contents, open_train
 from evalkit.sources.batches import stream_batches
 from evalkit.sources.table import reading
 
@@ -112,7 +112,7 @@ def test_whoever_leaves_early_leaves_no_thread_behind():
 
 
 def test_a_table_that_makes_the_reader_panic_is_refused_not_empty(tmp_path, monkeypatch):
-    monkeypatch.setattr(scan, "batch_fault", lambda path: None)  # what finds such damage before
+    monkeypatch.setattr(contents, "batch_fault", lambda path: None)  # what finds such damage before
     path = damaged(tmp_path / "train.arrow")
     table = open_train(TrainTable(path=(str(path),)))
 
