@@ -61,6 +61,7 @@ def evaluate_judges(
         RequestError: the request is wrong [unknown-metric, missing-key, ...].
         DataError: the data is wrong [unknown-level, duplicate-rating, empty-input, ...].
     Example:
+        >>> import polars as pl
         >>> rows = {"unit": [1, 1, 2, 2], "judge": ["a", "b", "a", "b"], "rating": [0, 0, 1, 1]}
         >>> evaluate_judges(pl.DataFrame(rows), levels=[0, 1]).value("agreement")
         1.0
@@ -98,6 +99,12 @@ def evaluate_preferences(
         statistics, name: as `evaluate`.
     Raises:
         RequestError, DataError: as `evaluate_judges` does [unknown-preference, same-model, ...].
+    Example:
+        >>> import polars as pl
+        >>> rows = {"judge": [1, 2], "first": ["a", "b"], "second": ["b", "a"]}
+        >>> table = pl.DataFrame({**rows, "preferred": ["first", "tie"]})
+        >>> evaluate_preferences(table).value("win-rate", model="a")
+        0.75
     """
     keys = ("judge", "first", "second", "preferred")
     named = {key: key for key in keys} | named_of(columns, keys)
@@ -133,6 +140,7 @@ def judge_plan(
             nothing is unjudged [nothing-to-judge].
         DataError: as `evaluate`.
     Example:
+        >>> import polars as pl
         >>> truth = pl.DataFrame({"user": [1, 1], "item": ["a", "b"], "relevance": [1, 0]})
         >>> lists = {"old": {1: ["a", "b"]}, "new": {1: ["c", "a"]}}
         >>> plan = judge_plan(truth, lists, metric="precision@1", n=5)

@@ -45,7 +45,8 @@ def evaluate_logged(
     Example:
         >>> import polars as pl
         >>> log = pl.DataFrame({"reward": [1.0, 0.0], "propensity": [0.5, 0.5], "p": [0.9, 0.1]})
-        >>> evaluate_logged(log, {"b": {"probability": "p"}}).value("SNIPS", model="b")
+        >>> report = evaluate_logged(log, {"b": {"probability": "p"}})
+        >>> round(report.value("SNIPS", model="b"), 9)
         0.9
     """
     named = {"reward": "reward", "propensity": "propensity", **named_of(columns, COLUMNS)}

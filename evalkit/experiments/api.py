@@ -107,7 +107,13 @@ def evaluate_experiment(
 
 
 def inputs_of(tables: Sequence[Table], counts: Mapping[str, int]) -> list[Input]:
-    """What was read of both logs."""
+    """What was read of both logs.
+
+    Example:
+        >>> import numpy as np
+        >>> inputs_of([], {})
+        []
+    """
     named = zip(("experiment", "events"), (READ_EXPOSURES, READ_EVENTS), strict=True)
     return [
         input_of(table, counts.get(count, 0), role)
@@ -120,6 +126,10 @@ def moment_of(until: object) -> int | None:
 
     Raises:
         RequestError: it is no moment [bad-time].
+    Example:
+        >>> import numpy as np
+        >>> moment_of("1970-01-02")
+        86400000000
     """
     from datetime import UTC
 

@@ -52,7 +52,14 @@ class Coefficient:
 def coefficient_named(
     name: str, levels: Values, n_judges: int, arguments: Mapping[str, str | None]
 ) -> Coefficient:
-    """The coefficient of a name; Cohen's kappa is undefined for other than two judges."""
+    """The coefficient of a name; Cohen's kappa is undefined for other than two judges.
+
+    Example:
+        >>> ratings, levels = np.array([[0, 0], [1, 1], [1, 0], [0, 0]]), np.array([0.0, 1.0])
+        >>> found = coefficient_named("fleiss", levels, 2, {"weights": "identity"})
+        >>> round(float(found.read(found.features(ratings).sum(axis=0))), 4)
+        0.4667
+    """
     own: dict[str, Any] = dict(arguments)
     if name == "alpha":
         return alpha(levels, **own)
@@ -70,7 +77,12 @@ def coefficient_named(
 
 
 def level_counts(ratings: Codes, n_levels: int) -> Values:
-    """How many judges gave each level, float64[n_units, n_levels]."""
+    """How many judges gave each level, float64[n_units, n_levels].
+
+    Example:
+        >>> level_counts(np.array([[0, 1, 1], [0, -1, 0]]), 2).tolist()
+        [[1.0, 2.0], [2.0, 0.0]]
+    """
     counts = np.zeros((len(ratings), n_levels))
     for level in range(n_levels):
         counts[:, level] = (ratings == level).sum(axis=1)
@@ -80,8 +92,10 @@ def level_counts(ratings: Codes, n_levels: int) -> Values:
 def weights_of(name: str, levels: Values) -> Values:
     """Gwet's weights of agreement between levels, float64[n_levels, n_levels], 1 on the diagonal.
 
-    Args:
-        name: one of `WEIGHTS`; all but `identity` and `ordinal` look at the levels' values.
+    Of `WEIGHTS`, all but `identity` and `ordinal` look at the levels' values.
+    Example:
+        >>> weights_of("linear", np.array([0.0, 1.0, 2.0])).tolist()
+        [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
     """
     n = len(levels)
     if name == "identity" or n == 1:
@@ -108,6 +122,11 @@ def alpha(levels: Values, *, kind: str = "nominal", weights: str | None = None) 
 
     For ordered levels the two differ: his distance counts the ratings between two levels, Gwet's
     weights the levels.
+    Example:
+        >>> ratings, levels = np.array([[0, 0], [1, 1], [1, 0], [0, 0]]), np.array([0.0, 1.0])
+        >>> found = alpha(levels)
+        >>> round(float(found.read(found.features(ratings).sum(axis=0))), 4)
+        0.5333
     """
     n = len(levels)
 
@@ -148,6 +167,11 @@ def chance_corrected(name: str, levels: Values, *, weights: str = "identity") ->
 
     Agreement is the mean over units that two judges or more rated. Chance is made of the mean over
     units of the share of ratings at a level, so that a unit with many judges counts once.
+    Example:
+        >>> ratings, levels = np.array([[0, 0], [1, 1], [1, 0], [0, 0]]), np.array([0.0, 1.0])
+        >>> found = chance_corrected("AC", levels)
+        >>> round(float(found.read(found.features(ratings).sum(axis=0))), 4)
+        0.5294
     """
     n, kernel = len(levels), weights_of(weights, levels)
 
@@ -173,7 +197,14 @@ def chance_corrected(name: str, levels: Values, *, weights: str = "identity") ->
 
 
 def conger(levels: Values, n_judges: int, *, weights: str = "identity") -> Coefficient:
-    """Conger's kappa: chance of two judges drawn without replacement, each with own shares."""
+    """Conger's kappa: chance of two judges drawn without replacement, each with own shares.
+
+    Example:
+        >>> ratings, levels = np.array([[0, 0], [1, 1], [1, 0], [0, 0]]), np.array([0.0, 1.0])
+        >>> found = conger(levels, 2)
+        >>> round(float(found.read(found.features(ratings).sum(axis=0))), 4)
+        0.5
+    """
     n, kernel = len(levels), weights_of(weights, levels)
 
     def features(ratings: Codes) -> Values:
@@ -199,6 +230,11 @@ def cohen(levels: Values, *, weights: str = "identity", distance: str = "level")
     Args:
         weights: `identity`, `linear` or `quadratic`.
         distance: of levels by their values, or by their `index` in the list of levels.
+    Example:
+        >>> ratings, levels = np.array([[0, 0], [1, 1], [1, 0], [0, 0]]), np.array([0.0, 1.0])
+        >>> found = cohen(levels)
+        >>> round(float(found.read(found.features(ratings).sum(axis=0))), 4)
+        0.5
     """
     n = len(levels)
     kernel = weights_of(weights, levels if distance == "level" else np.arange(n, dtype=np.float64))
@@ -240,6 +276,11 @@ def intraclass(levels: Values, n_judges: int, *, form: str = "A,1") -> Coefficie
 
     Args:
         form: `1` one-way, `A` agreement, `C` consistency; of `1` judge, or of the mean of all `k`.
+    Example:
+        >>> ratings, levels = np.array([[0, 0], [1, 1], [1, 0], [0, 0]]), np.array([0.0, 1.0])
+        >>> found = intraclass(levels, 2)
+        >>> round(float(found.read(found.features(ratings).sum(axis=0))), 4)
+        0.5714
     """
     return Coefficient(
         lambda ratings: _table_features(ratings, levels),
@@ -258,7 +299,14 @@ def _table_features(ratings: Codes, levels: Values) -> Values:
 
 
 def mean_squares(sums: Values, n_judges: int) -> MeanSquares:
-    """From sums of the features of `intraclass`, float64[..., n_judges + 3]."""
+    """From sums of the features of `intraclass`, float64[..., n_judges + 3].
+
+    Example:
+        >>> ratings, levels = np.array([[0, 0], [1, 1], [1, 0], [0, 0]]), np.array([0.0, 1.0])
+        >>> sums = intraclass(levels, 2).features(ratings).sum(axis=0)
+        >>> round(float(mean_squares(sums, 2).units), 4)
+        0.4583
+    """
     n, by_judge = sums[..., 0], sums[..., 1:-2]
     total = by_judge.sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -276,8 +324,8 @@ def mean_squares(sums: Values, n_judges: int) -> MeanSquares:
 
 
 def _icc(squares: MeanSquares, k: int, form: str) -> Values:
-    which, of = form.split(",")
-    between, judges, error = squares.units, squares.judges, squares.error
+    (which, of), between, judges = form.split(","), squares.units, squares.judges
+    error = squares.error
     if which == "1":
         below = between if of == "k" else between + (k - 1) * squares.within
         return _share(between - squares.within, below)
@@ -291,6 +339,12 @@ def intraclass_interval(sums: Values, n_judges: int, *, form: str, level: float)
 
     Args:
         sums: of features, float64[n_judges + 3].
+    Example:
+        >>> ratings, levels = np.array([[0, 0], [1, 1], [1, 0], [0, 0]]), np.array([0.0, 1.0])
+        >>> sums = intraclass(levels, 2).features(ratings).sum(axis=0)
+        >>> found = intraclass_interval(sums, 2, form="A,1", level=0.95)
+        >>> round(found.low, 3), round(found.high, 3)
+        (-0.475, 0.965)
     """
     squares, k = mean_squares(sums, n_judges), n_judges
     n, which = float(squares.n_units), form[0]
@@ -320,7 +374,12 @@ def intraclass_interval(sums: Values, n_judges: int, *, form: str, level: float)
 
 
 def f_quantile(upper: float, df_1: float, df_2: float) -> float:
-    """The value that an F variable passes with probability `upper`, by bisection on its log."""
+    """The value that an F variable passes with probability `upper`, by bisection on its log.
+
+    Example:
+        >>> round(f_quantile(0.05, 3, 20), 4)
+        3.0984
+    """
     low, high = -60.0, 60.0
     for _ in range(200):
         middle = (low + high) / 2
@@ -387,6 +446,11 @@ def resample(
     Args:
         make: gives the coefficient for a number of judges.
         judges: draw judges as well, for limits that hold for other judges like these.
+    Example:
+        >>> ratings, levels = np.array([[0, 0], [1, 1], [1, 0], [0, 0]]), np.array([0.0, 1.0])
+        >>> draws = resample(lambda n: alpha(levels), ratings, n_draws=100, seed=1)
+        >>> draws.values.shape, draws.without.shape
+        ((100,), (4,))
     """
     generator = np.random.Generator(np.random.PCG64(seed))
     n_units, n_judges = ratings.shape
@@ -411,6 +475,11 @@ def bca_interval(estimate: float, draws: Draws, *, level: float) -> Interval:
 
     Source:
         Efron 1987, Better Bootstrap Confidence Intervals, JASA 82, 171-185.
+    Example:
+        >>> values = np.arange(101) / 100.0
+        >>> found = bca_interval(0.5, Draws(values, values), level=0.9)
+        >>> round(found.low, 2), round(found.high, 2)
+        (0.05, 0.95)
     """
     values = draws.values[~np.isnan(draws.values)]
     if math.isnan(estimate) or len(values) < len(draws.values) / 2 or np.ptp(values) < 1e-12:

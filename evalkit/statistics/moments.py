@@ -126,7 +126,7 @@ def linear_of(moments: Moments, terms: Terms) -> Linear:
     Example:
         >>> two = Moments(50, np.array([0.3, 2.0]), np.array([[0.1, 0.2], [0.2, 2.0]]))
         >>> found = linear_of(two, Terms((0, 1)))
-        >>> round(found.estimates[0], 4), round(found.covariances[0, 0], 5)
+        >>> round(float(found.estimates[0]), 4), round(float(found.covariances[0, 0]), 5)
         (0.15, 0.02125)
     """
     rows = (terms.value, *terms.covariates)

@@ -60,6 +60,11 @@ def true_effects(past: Past) -> TrueEffects:
     Source:
         Fuller 1987, Measurement Error Models, section 1.2; Spearman 1904, American Journal of
         Psychology 15(1), 72-101 (correlation without errors).
+    Example:
+        >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
+        >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
+        >>> type(true_effects(past)).__name__
+        'TrueEffects'
     """
     nan = math.nan
     if past.n < 2:
@@ -73,7 +78,7 @@ def true_effects(past: Past) -> TrueEffects:
     correlation = mixed / math.sqrt(own * other) if is_known else nan
     left = other - naive * mixed
     return TrueEffects(
-        min(1.0, max(-1.0, correlation)),
+        nan if math.isnan(correlation) else min(1.0, max(-1.0, correlation)),
         mixed / own if past.n >= FEWEST and own > 0.0 else nan,
         naive,
         own / x if x > 0.0 else nan,
@@ -84,7 +89,14 @@ def true_effects(past: Past) -> TrueEffects:
 
 
 def pearson(past: Past) -> tuple[float, Interval]:
-    """The correlation of measured effects, with Fisher's limits."""
+    """The correlation of measured effects, with Fisher's limits.
+
+    Example:
+        >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
+        >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
+        >>> round(pearson(past)[0], 6)
+        1.0
+    """
     if past.n < 4 or not (past.offline.std() > 0.0 and past.online.std() > 0.0):
         return math.nan, NO_INTERVAL
     r = float(np.corrcoef(past.offline, past.online)[0, 1])
@@ -99,6 +111,11 @@ def kendall(past: Past) -> float:
 
     Source:
         Kendall 1945, Biometrika 33(3), 239-251.
+    Example:
+        >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
+        >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
+        >>> round(kendall(past), 6)
+        1.0
     """
     x = np.sign(past.offline[:, None] - past.offline[None, :])
     y = np.sign(past.online[:, None] - past.online[None, :])
@@ -111,6 +128,12 @@ def jackknifed(past: Past, of: Callable[[Past], float], *, level: float = 0.95) 
 
     Source:
         Miller 1974, The Jackknife, Biometrika 61(1), 1-15.
+    Example:
+        >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
+        >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
+        >>> value = jackknifed(past, lambda some: float(some.online.mean()))
+        >>> round(value.low, 4), round(value.high, 4)
+        (-0.7338, 1.9838)
     """
     value, n = of(past), past.n
     if n < 4 or math.isnan(value):
@@ -124,13 +147,25 @@ def jackknifed(past: Past, of: Callable[[Past], float], *, level: float = 0.95) 
 
 
 def decided(effects: Floats, errors: Floats, level: float = 0.95) -> npt.NDArray[np.int64]:
-    """-1, 0 or 1: worse, unclear or better at the level."""
+    """-1, 0 or 1: worse, unclear or better at the level.
+
+    Example:
+        >>> decided(np.array([1.0, 0.1, -1.0]), np.full(3, 0.2)).tolist()
+        [1, 0, -1]
+    """
     reach = -normal_quantile(0.5 * (1.0 - level)) * errors
     return (effects > reach).astype(np.int64) - (effects < -reach)
 
 
 def agreement(past: Past, *, is_clear: bool = False) -> tuple[float, Interval]:
-    """Share of experiments whose effects have one sign; of those with a clear online effect."""
+    """Share of experiments whose effects have one sign; of those with a clear online effect.
+
+    Example:
+        >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
+        >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
+        >>> agreement(past)[0]
+        1.0
+    """
     keep = decided(past.online, past.online_error) != 0 if is_clear else np.ones(past.n, np.bool_)
     n = int(keep.sum())
     if not n:
@@ -140,7 +175,14 @@ def agreement(past: Past, *, is_clear: bool = False) -> tuple[float, Interval]:
 
 
 def sign_trusted_from(found: TrueEffects, level: float = 0.95) -> float:
-    """The offline difference from which on the online effect has its sign with this chance."""
+    """The offline difference from which on the online effect has its sign with this chance.
+
+    Example:
+        >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
+        >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
+        >>> sign_trusted_from(true_effects(past))
+        0.0
+    """
     if not found.slope_naive > 0.0 or math.isnan(found.correlation):
         return math.nan
     reach = normal_quantile(level) * found.residual
@@ -165,12 +207,26 @@ class Replayed:
 
 
 def lowest(past: Past, level: float) -> Floats:
-    """The lower limit of every offline difference, which a gate holds against `max_drop`."""
+    """The lower limit of every offline difference, which a gate holds against `max_drop`.
+
+    Example:
+        >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
+        >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
+        >>> lowest(past, 0.95).round(3).tolist()
+        [0.836, 1.836, 2.836, -1.164]
+    """
     return past.offline + normal_quantile(1.0 - level) * past.offline_error
 
 
 def replay(past: Past, max_drop: float, *, level: float = 0.95) -> Replayed:
-    """What the gate would have done, had it stopped all that may have dropped by more."""
+    """What the gate would have done, had it stopped all that may have dropped by more.
+
+    Example:
+        >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
+        >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
+        >>> type(replay(past, 0.5)).__name__
+        'Replayed'
+    """
     passes, clear = lowest(past, level) >= -max_drop, decided(past.online, past.online_error)
     lost = np.where(passes, np.maximum(-past.online, 0.0), np.maximum(past.online, 0.0))
     return Replayed(
@@ -184,7 +240,14 @@ def replay(past: Past, max_drop: float, *, level: float = 0.95) -> Replayed:
 
 
 def drops_of(past: Past, *, level: float = 0.95) -> list[float]:
-    """Every `max_drop` at which a gate changes what it does."""
+    """Every `max_drop` at which a gate changes what it does.
+
+    Example:
+        >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
+        >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
+        >>> [round(float(each), 3) for each in drops_of(past)]
+        [0.0, 1.164]
+    """
     return sorted({0.0, *(max(0.0, -float(each)) for each in lowest(past, level))})
 
 
@@ -193,6 +256,11 @@ def best_drop(past: Past, *, level: float = 0.95) -> tuple[float, float]:
 
     Source:
         Stone 1974, JRSS B 36(2), 111-147 (leaving one out).
+    Example:
+        >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
+        >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
+        >>> tuple(round(float(each), 6) for each in best_drop(past))
+        (0.0, 0.0)
     """
 
     def cheapest(some: Past) -> float:
@@ -214,7 +282,14 @@ def best_drop(past: Past, *, level: float = 0.95) -> tuple[float, float]:
 
 
 def table_of_decisions(past: Past) -> Sequence[Sequence[int]]:
-    """3 x 3 counts: rows offline, columns online, worse, unclear and better."""
+    """3 x 3 counts: rows offline, columns online, worse, unclear and better.
+
+    Example:
+        >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
+        >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
+        >>> [list(map(int, row)) for row in table_of_decisions(past)]
+        [[1, 0, 0], [0, 0, 0], [0, 0, 3]]
+    """
     one, other = decided(past.offline, past.offline_error), decided(past.online, past.online_error)
     signs = (-1, 0, 1)
     return [[int(((one == row) & (other == column)).sum()) for column in signs] for row in signs]

@@ -135,7 +135,7 @@ def smallest_share_difference(
         Design, Biometrics 43(1), 207-211.
     Example:
         >>> round(smallest_share_difference(0.02, 300, level=0.95), 4)
-        0.0395
+        0.0392
     """
     check_level(level)
     check_power(power, level)
@@ -153,8 +153,8 @@ def users_needed_of_shares(
     """The fewest users with whom McNemar's mid-p has that power, as `smallest_share_difference`.
 
     Example:
-        >>> users_needed_of_shares(0.0395, 0.02, level=0.95)
-        300
+        >>> users_needed_of_shares(0.0392, 0.02, level=0.95)
+        301
     """
     check_level(level)
     check_power(power, level)

@@ -63,6 +63,10 @@ def jackknife_error(parts: Values, wholes: Values) -> tuple[float, float]:
 
     Args:
         parts, wholes: float64[n_clusters]; a cluster without rows counts for nothing.
+    Example:
+        >>> value, error = jackknife_error(np.array([1.0, 2.0, 0.0]), np.array([2.0, 2.0, 2.0]))
+        >>> value, round(error, 4)
+        (0.5, 0.2887)
     """
     values, covariance = jackknife_ratios(parts[:, None], wholes[:, None])
     return float(values[0]), float(np.sqrt(covariance[0, 0]))
@@ -73,6 +77,11 @@ def jackknife_ratios(parts: Values, wholes: Values) -> tuple[Values, Values]:
 
     Args:
         parts, wholes: float64[n_clusters, n].
+    Example:
+        >>> parts, wholes = np.array([[1.0], [2.0], [0.0]]), np.full((3, 1), 2.0)
+        >>> values, covariance = jackknife_ratios(parts, wholes)
+        >>> values.tolist(), covariance.round(4).tolist()
+        ([0.5], [[0.0833]])
     """
     n = len(wholes)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -87,7 +96,14 @@ def jackknife_ratios(parts: Values, wholes: Values) -> tuple[Values, Values]:
 def win_rates(
     first: Codes, second: Codes, outcomes: Values, judges: Codes, *, n_models: int
 ) -> Rates:
-    """The share of its comparisons that each model won."""
+    """The share of its comparisons that each model won.
+
+    Example:
+        >>> first, second = np.array([0, 0, 1]), np.array([1, 1, 0])
+        >>> outcomes = np.array([1.0, 0.5, 1.0])
+        >>> win_rates(first, second, outcomes, np.arange(3), n_models=2).values.tolist()
+        [0.5, 0.5]
+    """
     _, clusters = np.unique(judges, return_inverse=True)
     shape = (int(clusters.max()) + 1, n_models)
     wholes, parts = np.zeros(shape), np.zeros(shape)
@@ -101,7 +117,12 @@ def win_rates(
 
 
 def groups_that_met(first: Codes, second: Codes, *, n_models: int) -> list[list[int]]:
-    """Models that are linked by comparisons, each list ascending."""
+    """Models that are linked by comparisons, each list ascending.
+
+    Example:
+        >>> groups_that_met(np.array([0, 2]), np.array([1, 3]), n_models=4)
+        [[0, 1], [2, 3]]
+    """
     met = np.eye(n_models, dtype=np.bool_)
     met[first, second] = met[second, first] = True
     return _classes(_closure(met))
@@ -111,6 +132,9 @@ def ladders(first: Codes, second: Codes, outcomes: Values, *, n_models: int) -> 
     """Models that beat one another round about; strengths exist where this is one list.
 
     A model alone in its list, among those that met, has won or lost everything against the rest.
+    Example:
+        >>> ladders(np.array([0, 1]), np.array([1, 0]), np.array([1.0, 1.0]), n_models=2)
+        [[0, 1]]
     """
     won = np.eye(n_models, dtype=np.bool_)
     won[first[outcomes > 0], second[outcomes > 0]] = True
@@ -136,6 +160,12 @@ def bradley_terry(
     """Strengths of largest likelihood by Newton's steps; a tie is half a win for each.
 
     All NaN where the models do not make one ladder.
+    Example:
+        >>> first, second = np.array([0, 0, 1]), np.array([1, 1, 0])
+        >>> outcomes = np.array([1.0, 0.5, 1.0])
+        >>> found = bradley_terry(first, second, outcomes, np.arange(3), n_models=2)
+        >>> found.values.round(6).tolist()
+        [0.0, 0.0]
     """
     nothing = np.full((n_models, n_models), np.nan)
     codes, clusters = np.unique(judges, return_inverse=True)

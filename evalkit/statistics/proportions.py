@@ -119,7 +119,14 @@ def paired_interval(both: int, gained: int, lost: int, neither: int, *, level: f
 def paired_limits(
     gained: Wholes, lost: Wholes, ns: Wholes, levels: Floats
 ) -> tuple[Floats, Floats]:
-    """`paired_interval` of each, at a level of its own; `ns` are all users, two at least."""
+    """`paired_interval` of each, at a level of its own; `ns` are all users, two at least.
+
+    Example:
+        >>> gained, lost, n = np.array([8]), np.array([2]), np.array([50])
+        >>> low, high = paired_limits(gained, lost, n, np.array([0.95]))
+        >>> low.round(4).tolist(), high.round(4).tolist()
+        ([-0.0088], [0.259])
+    """
     plain = [-normal_quantile(0.5 * (1.0 - level)) for level in levels.tolist()]
     zs = np.array([*map(stretched, plain, gained.tolist(), lost.tolist())])
     b, c, n = gained.astype(np.float64), lost.astype(np.float64), ns.astype(np.float64)

@@ -58,7 +58,7 @@ def deviation_of(at_or_below: Floats, events: Floats) -> float:
 
     Example:
         >>> round(deviation_of(np.array([1.0, 0.0, 2.0]), np.array([1.0, 1.0, 2.0])), 6)
-        0.649519
+        0.496078
     """
     share = at_or_below.sum() / events.sum()
     return float(np.sqrt(np.var(at_or_below - share * events, ddof=1)) / events.mean())
@@ -71,6 +71,11 @@ def quantile_difference(
 
     Source:
         Zou and Donner 2008, Statistics in Medicine 27(10), 1693-1702.
+    Example:
+        >>> one = Sorted(np.arange(100.0), 100)
+        >>> other = Sorted(np.arange(100.0) + 5, 100)
+        >>> quantile_difference(one, other, 0.5, Rules())[0]
+        5.0
     """
     one, other = candidate.quantile(q), baseline.quantile(q)
     n = baseline.n_units + candidate.n_units

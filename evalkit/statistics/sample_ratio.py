@@ -67,14 +67,26 @@ def binomial_p(k: int, n: int, share: float) -> float:
 
 
 def at_least(k: int, n: int, share: float) -> float:
-    """P(X >= k) of a binomial variable."""
+    """P(X >= k) of a binomial variable.
+
+    Example:
+        >>> import numpy as np
+        >>> round(at_least(8, 10, 0.5), 6)
+        0.054687
+    """
     if k <= 0:
         return 1.0
     return 0.0 if k > n else float(beta_tails(k, n - k + 1, share, 1.0 - share)[0])
 
 
 def at_most(k: int, n: int, share: float) -> float:
-    """P(X <= k) of a binomial variable."""
+    """P(X <= k) of a binomial variable.
+
+    Example:
+        >>> import numpy as np
+        >>> round(at_most(2, 10, 0.5), 6)
+        0.054687
+    """
     return at_least(n - k, n, 1.0 - share)
 
 
@@ -91,7 +103,7 @@ def sequential_ratio_p(counts: Sequence[int], shares: Sequence[float]) -> float:
         >>> sequential_ratio_p([5021, 4979], [1, 1])
         1.0
         >>> round(sequential_ratio_p([10000, 10600], [1, 1]), 6)
-        0.003652
+        0.004875
     """
     n, whole = sum(counts), math.fsum(shares)
     log = math.lgamma(CONCENTRATION) - math.lgamma(CONCENTRATION + n)

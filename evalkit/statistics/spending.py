@@ -43,7 +43,12 @@ def spent(spending: str, fraction: float, error: float) -> float:
 
 
 def rho_of(spending: str) -> float:
-    """The exponent of `linear` and `power(rho=...)`."""
+    """The exponent of `linear` and `power(rho=...)`.
+
+    Example:
+        >>> rho_of("power(rho=2)")
+        2.0
+    """
     if spending == "linear":
         return 1.0
     text = spending.replace(" ", "")

@@ -56,12 +56,24 @@ class DawidSkene:
 
 
 def majority(ratings: Codes, levels: Values, *, ties: str = "lower") -> Votes:
-    """The level that most judges gave."""
+    """The level that most judges gave.
+
+    Example:
+        >>> ratings, levels = np.array([[0, 0, 1], [1, 1, -1]]), np.array([0.0, 1.0])
+        >>> majority(ratings, levels).values.tolist()
+        [0.0, 1.0]
+    """
     return _largest(level_counts(ratings, len(levels)), levels, ties, slack=0.0)
 
 
 def mean_rating(ratings: Codes, levels: Values) -> Votes:
-    """The mean of the levels that were given; agreement is the share at the commonest level."""
+    """The mean of the levels that were given; agreement is the share at the commonest level.
+
+    Example:
+        >>> ratings, levels = np.array([[0, 0, 1], [1, 1, -1]]), np.array([0.0, 1.0])
+        >>> mean_rating(ratings, levels).values.round(3).tolist()
+        [0.333, 1.0]
+    """
     counts = level_counts(ratings, len(levels))
     totals = counts.sum(axis=1)
     values = np.full(len(ratings), np.nan)
@@ -70,7 +82,13 @@ def mean_rating(ratings: Codes, levels: Values) -> Votes:
 
 
 def median_rating(ratings: Codes, levels: Values, *, ties: str = "lower") -> Votes:
-    """The middle rating; of an even number of ratings with two middles, `ties` says which."""
+    """The middle rating; of an even number of ratings with two middles, `ties` says which.
+
+    Example:
+        >>> ratings, levels = np.array([[0, 0, 1], [1, 1, -1]]), np.array([0.0, 1.0])
+        >>> median_rating(ratings, levels).values.tolist()
+        [0.0, 1.0]
+    """
     counts = level_counts(ratings, len(levels))
     totals = counts.sum(axis=1)
     running = np.cumsum(counts, axis=1)
@@ -84,7 +102,13 @@ def median_rating(ratings: Codes, levels: Values, *, ties: str = "lower") -> Vot
 
 
 def dawid_skene(ratings: Codes, n_levels: int) -> DawidSkene:
-    """Posterior of the true levels, from shares of votes on, by the EM algorithm."""
+    """Posterior of the true levels, from shares of votes on, by the EM algorithm.
+
+    Example:
+        >>> estimate = dawid_skene(np.array([[0, 0, 1], [1, 1, 1], [0, 0, 0]]), 2)
+        >>> estimate.settled, estimate.posterior.round(3).tolist()
+        (True, [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    """
     n_units, n_judges = ratings.shape
     counts = level_counts(ratings, n_levels)
     rated = counts.sum(axis=1) > 0
@@ -109,7 +133,13 @@ def dawid_skene(ratings: Codes, n_levels: int) -> DawidSkene:
 
 
 def likeliest(estimate: DawidSkene, levels: Values, *, ties: str = "lower") -> Votes:
-    """The level of the largest posterior; two that differ by less than 1e-9 tie."""
+    """The level of the largest posterior; two that differ by less than 1e-9 tie.
+
+    Example:
+        >>> estimate = dawid_skene(np.array([[0, 0, 1], [1, 1, 1], [0, 0, 0]]), 2)
+        >>> likeliest(estimate, np.array([0.0, 1.0])).values.tolist()
+        [0.0, 1.0, 0.0]
+    """
     return _largest(estimate.posterior, levels, ties, slack=1e-9)
 
 
