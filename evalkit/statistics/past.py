@@ -180,8 +180,8 @@ def sign_trusted_from(found: TrueEffects, level: float = 0.95) -> float:
     Example:
         >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
         >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
-        >>> sign_trusted_from(true_effects(past))
-        0.0
+        >>> sign_trusted_from(true_effects(past))  # of four nobody can tell
+        nan
     """
     if not found.slope_naive > 0.0 or math.isnan(found.correlation):
         return math.nan

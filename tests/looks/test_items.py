@@ -269,7 +269,7 @@ def test_where_every_item_is_found_limits_are_those_of_so_many_users():
         assert each.low <= exact.low
     for each, exact in zip(report.comparisons, plain.comparisons, strict=True):
         assert (each.delta, each.std_error) == (0.0, 0.0)
-        assert (each.low, each.high) == (exact.low, exact.high)  # as sure as so many users are
+        assert each.low <= exact.low < exact.high <= each.high  # no surer than so many users are
         assert each.verdict == "cannot tell"
     assert "two-way-negative" not in [each.code for each in report.warnings]
 
