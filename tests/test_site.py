@@ -14,7 +14,8 @@ import evalkit
 from evalkit.cli.app import COMMANDS, run_command
 from evalkit.cli.codes import all_codes
 from evalkit.config import Config, parse_config
-from evalkit.metrics import FOLDERS, registry_of
+from evalkit.config._joined import joined
+from evalkit.metrics import FOLDERS, other_kinds, registry_of
 
 DEMO = ROOT / "evalkit" / "demo"
 PAGES = ("start", "concepts", "coming-from", "promises")
@@ -193,10 +194,8 @@ def test_the_reference_holds_all_that_there_is(monkeypatch: pytest.MonkeyPatch) 
     assert headings("codes") == set(all_codes())
     for kind in FOLDERS:
         assert headings(f"metrics-{kind}") == set(registry_of(kind))
-    assert {each.strip("[]") for each in headings("config")} == set(Config.model_fields) - {
-        "name",
-        "storage",
-    }
+    sections = set(joined(Config, other_kinds()).model_fields) - {"name", "storage", "verify_pages"}
+    assert {each.strip("[]") for each in headings("config")} == sections
     assert {f"evalkit {each}" for each in COMMANDS} - {"evalkit history"} < headings("commands")
     fields = re.findall(r"^\| `\w+` \|(.*)\|$", made["reference/config.md"], re.MULTILINE)
     assert all(each.split("|")[0].strip() for each in fields)  # each key has a meaning
