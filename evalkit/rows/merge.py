@@ -170,8 +170,10 @@ class UserTotals:
 
     def in_order(self, config: Config) -> dict[str, ModelSums]:
         """The models as one run has them: a share may know of some alone."""
-        is_named = all(table.model is not None for table in config.labels)
-        return self.models if is_named else dict(sorted(self.models.items()))
+        names = [table.model for table in config.labels if table.model is not None]
+        if len(names) < len(config.labels):
+            names = sorted(self.models)
+        return {name: self.models[name] for name in names if name in self.models}
 
     def findings(self, job: RowJob, of_sums: OfSums, tables: Sequence["KeptTable"]) -> Findings:
         """What one run finds in the rows of all users.
