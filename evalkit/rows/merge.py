@@ -369,10 +369,15 @@ def _conclude(kind: RowsKind, job: RowJob, body: RowSums, inputs: Sequence[Input
     tallies = {name: each.tally for name, each in body.users.in_order(job.config).items()}
     rows = {name: each.rows for name, each in tallies.items()}
     total = sum(rows.values())
-    read = [
-        each if each.role == "segments" else replace(each, rows=rows.get(each.model or "", total))
-        for each in inputs
-    ]
+    models = iter(job.config.labels)
+    read = []
+    for each in inputs:
+        if each.role == "labels" and (table := next(models, None)) is not None:
+            n_rows = rows.get(table.model or "", total)
+            each = replace(each, model=table.model, rows=n_rows)
+        elif each.role != "segments":
+            each = replace(each, rows=rows.get(each.model or "", total))
+        read.append(each)
     return conclude_rows(
         job,
         found,
