@@ -62,7 +62,6 @@ OVER_USERS = re.sub(
 )
 
 
-@pytest.mark.xfail(reason="inputs of merged sums were told otherwise by Spark", strict=False)
 def test_means_over_users_are_merged_as_sums(session, tmp_path, monkeypatch):
     make_rows(tmp_path)
     by_table = USERS.replace(", quantiles = 3", "")

@@ -28,7 +28,7 @@ def test_segments_crosses_curves_and_comparisons(session, tmp_path, partitions):
     assert json.loads(found.said)["comparisons"]
 
 
-@pytest.mark.parametrize(("kind", "of_items"), [*zip(TYPES, 5 * ("int32", "text"), strict=False)])
+@pytest.mark.parametrize(("kind", "of_items"), [*zip(TYPES, 5 * ("int32", "text"), strict=True)])
 def test_ids_of_every_type(session, tmp_path, kind, of_items):
     make_logs(tmp_path, user=TYPES[kind], item=TYPES[of_items])
 
