@@ -372,6 +372,7 @@ def _conclude(kind: RowsKind, job: RowJob, body: RowSums, inputs: Sequence[Input
     models = iter(job.config.labels)
     read = []
     for each in inputs:
+        each = replace(each, role=each.role.partition(".")[0])  # Spark names the segmentation too
         if each.role == "labels" and (table := next(models, None)) is not None:
             n_rows = rows.get(table.model or "", total)
             each = replace(each, model=table.model, rows=n_rows)
