@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from evalkit.kernels import Kernel
 
@@ -22,7 +22,7 @@ GROUPED = ("over", "weighting")
 SAYS_OF_WHAT = (*GROUPED, "threshold", "rule", "at")  # not how a value is made
 
 
-View = Literal["relevant", "judged"]
+View = Literal["relevant", "graded", "pool"]
 
 
 class Hits(NamedTuple):
@@ -148,9 +148,10 @@ class Metric:
 
     `higher_is_better`: None where neither way is. `monotone`: moving a relevant item up never
     lowers the value. `suffix`: the parameter that is written right behind the name, as in F2.
-    `view`: which items count, by the parameters. `tied`: a second kernel, over `TiedHits`, of the
-    mean value over all orders of equal scores, and whether the parameters let it, and the best and
-    the worst order, have a closed form.
+    `view`: which items count, by the parameters: relevant ones, all with a gain, or all that the
+    truth names, whose gains are states then: 1 relevant, 0 judged, -1 pooled and never judged.
+    `tied`: a second kernel, over `TiedHits`, of the mean value over all orders of equal scores, and
+    whether the parameters let it, and the best and the worst order, have a closed form.
     `needs_rows`: whether the parameters ask for what only `TiedHits` say. `tables`: arrays that the
     kernel takes behind its parameters, of the parameters and what it is called with. `example`:
     where the common one would say nothing. `over_hits`: where a value adds up over hits, the metric
@@ -209,6 +210,11 @@ class Metric:
     def defaults(self) -> dict[str, Value]:
         return {parameter.name: parameter.default for parameter in self.parameters}
 
+    @property
+    def stated(self) -> set[str]:
+        """The parameters that labels have, be they the defaults."""
+        return {parameter.name for parameter in self.parameters if parameter.is_stated}
+
     def request(self, cutoff: int | None = None, **parameters: Value) -> "Request":
         """This metric with these parameters, the defaults for the others."""
         values = {**self.defaults, **parameters}
@@ -254,7 +260,8 @@ class Request:
         shown = [
             spell_argument(self.metric, parameter, value)
             for parameter, value in self.parameters
-            if value != defaults[parameter] and parameter != self.metric.suffix
+            if (value != defaults[parameter] or parameter in self.metric.stated)
+            and parameter != self.metric.suffix
         ]
         shown += [
             f"{policy}={repr(value) if isinstance(value, str) else write_value(value)}"
@@ -265,7 +272,7 @@ class Request:
 
     @property
     def view(self) -> View:
-        """Which items the kernel must be given: those at the threshold, or all with a gain."""
+        """Which items the kernel must be given."""
         return self.metric.view(dict(self.parameters))
 
     @property
@@ -428,6 +435,9 @@ def metric(
     columns: tuple[str, ...] = (),
 ) -> Callable[[Kernel[..., Any]], Metric]:
     """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
+
+    if isinstance(view, str) and view not in get_args(View):
+        raise ValueError(f"view is one of {', '.join(get_args(View))}, not {view!r}")
 
     def declare(kernel: Kernel[..., Any]) -> Metric:
         return Metric(

@@ -15,8 +15,9 @@ Values = Mapping[str, Value]
 class Parameter:
     """One choice that somebody may make; `choice`, `number` and `text` build it.
 
-    `is_text`: any text, such as the name of a column; kernels are not given it. `tried` is
-    another number than the default, for tests of all metrics.
+    `is_stated`: printed even where it is the default. `is_text`: any text, such as the name of a
+    column; kernels are not given it. `tried` is another number than the default, for tests of all
+    metrics.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Parameter:
     is_whole: bool = False
     tried: float | None = None
     is_text: bool = False
+    is_stated: bool = False
 
     def encode(self, value: Value) -> int | float:
         """What the kernel gets: the place of a choice, or the number."""
@@ -80,13 +82,17 @@ def number(
     below: float = math.inf,
     is_whole: bool = False,
     tried: float | None = None,
+    is_stated: bool = False,
 ) -> Parameter:
     """A parameter that is a finite number between two limits, neither of them included.
 
     Args:
         tried: another value than the default, which tests of all metrics take too.
+        is_stated: labels have it, be it the default.
     """
-    return Parameter(name, float(default), doc, (), (), above, below, is_whole, tried)
+    return Parameter(
+        name, float(default), doc, (), (), above, below, is_whole, tried, is_stated=is_stated
+    )
 
 
 def text(name: str, default: str, *, doc: str) -> Parameter:

@@ -15,7 +15,7 @@ from evalkit.rankings._steps import GAINS, SEGMENTS
 from evalkit.rankings.merge import RankingSums
 from evalkit.report import Input, Warning_
 from evalkit.sources import Table
-from evalkit.values.checks import check_scores
+from evalkit.values.checks import check_scores, of_judged
 
 LARGEST_EXPONENT = 960.0  # 2^960 still adds up over many items and squares
 LARGEST_RELEVANCE = 1e140
@@ -117,8 +117,7 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
         inputs: the tables, with the rows that were read.
     Raises:
         DataError: what the policies refuse [empty-input, no-common-user, no-common-item,
-            cutoff-beyond-depth,
-            truth-in-train, truth-is-train].
+            cutoff-beyond-depth, truth-in-train, truth-is-train, nothing-judged].
     """
     policies, truth, origin = task.config.policies, sums.truth, sums.origin
     told = _Told()
@@ -129,6 +128,14 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
     elif truth.rows and not truth.truth_counts().pairs and not task.config.is_truthless:
         message = "no row of the truth is relevant: look at the threshold and at where"
         told.warnings.append(Warning_("nothing-relevant", message))
+    asked = of_judged(task.measured, policies)
+    if asked and truth.rows and not truth.judged:
+        message = (
+            f"no item of the truth is judged and not relevant, and {asked[0].label} looks at them: "
+            "without them judged is precision, and bpref recall"
+        )
+        hint = "keep the rows of relevance 0 and those below the threshold in the truth"
+        told.add(policies.no_judged, "nothing-judged", message, origin.truth, hint)
     needs = {need for each in task.of_lists for need in needs_of(each)}
     is_on_spark = task.config.engine.kind == "spark"
     for each in inputs:
@@ -232,6 +239,13 @@ def _oddities(task: RankingTask, sums: RankingSums) -> list[Warning_]:
     if sums.truth.negative and task.config.policies.negative_relevance == "ignore":
         message = f"{sums.truth.negative:,} items of the truth have a relevance below 0"
         found.append(Warning_("negative-relevance", message + ", which counts as 0"))
+    inferred = [each.label for each in task.requests if each.metric.name == "infAP"]
+    if inferred and not sums.truth.negative:
+        message = (
+            f"{inferred[0]}: no relevance is below 0, so no item was pooled and never judged: "
+            "it is a biased AP then"
+        )
+        found.append(Warning_("nothing-pooled", message))
     if task.config.log is not None:
         message = "relevant items are those logged: what was never shown cannot be missed"
         found.append(Warning_("joined-log", message))

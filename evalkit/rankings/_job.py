@@ -28,9 +28,11 @@ from evalkit.sources import Table
 from evalkit.truth import Truth, build_truth
 from evalkit.values.checks import (
     check_item_segments,
+    check_judged,
     check_threshold,
     check_two_way,
     helping_requests,
+    of_judged,
     unknown_users,
     users_of_rankings,
 )
@@ -189,6 +191,7 @@ class RankingJob(RankingTask):
         check_item_segments(self.measured, self.config)
         check_two_way(self.requests, self.config)
         check_threshold(self.config)
+        check_judged(self.tables.truth, self.measured, self.config)
 
     def begin(self, seed: int) -> None:
         """Start from the first row, with ids hashed by this seed."""
@@ -396,6 +399,7 @@ class RankingJob(RankingTask):
             share=share,
             clock=self.clock.stop,
             extra=extra,
+            keep_judged=bool(of_judged(self.measured, self.config.policies)),
         )
 
 

@@ -18,7 +18,7 @@ from evalkit.ranks import Ranks
 from evalkit.segments import CellSet
 from evalkit.sums import Pair, Totals
 from evalkit.truth import Truth
-from evalkit.values._hits import Found, Items, gather_hits
+from evalkit.values._hits import RELEVANT, Found, Items, gather_hits
 from evalkit.values.gather import RankSets, Seen, View, look
 from evalkit.values.settle import Cases, cases_of, round_users, settle, with_relevant
 
@@ -32,7 +32,7 @@ MOST_SUMS_A_THREAD = 1 << 13  # of about 2 kB each
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
 Values = npt.NDArray[np.float64]
-PlainHits: TypeAlias = dict[tuple[int, bool], tuple[Hits, Relevant]]  # by probe and `judged`
+PlainHits: TypeAlias = dict[tuple[int, int], tuple[Hits, Relevant]]  # by probe and `which`
 
 
 class Room:
@@ -181,11 +181,11 @@ class Measuring:
             view = self._view(group)
             values = take((users.size, group.cutoffs.size), np.float64)
             if view.is_plain:
-                hits, relevant = self.gather(users, probe, plain, room, judged=view.judged)
+                hits, relevant = self.gather(users, probe, plain, room, which=view.which)
                 threshold = self.truth.threshold
                 request.measure(hits, relevant, lengths, group.cutoffs, values, threshold=threshold)
             else:
-                n_relevant = self._look(users, group, probe, view, lengths, values, looks)
+                n_relevant = self._look(users, group, probe, view, values, looks)
                 cases = with_relevant(cases, n_relevant)
             higher_is_better = bool(request.metric.higher_is_better)
             settle(values, cases, policies, higher_is_better=higher_is_better)
@@ -195,13 +195,12 @@ class Measuring:
         """Whether users of as many hits, relevant items and rows have the same value of a group."""
         group, view = self.groups[place], self._view(self.groups[place])
         n_copies = self.ranks[self.probes[place]].copy_places.size
-        is_plain = view.is_plain and not view.judged and n_copies == 0
+        is_plain = view.is_plain and view.which == RELEVANT and n_copies == 0
         return group.request.metric.counts_hits and is_plain
 
     def _view(self, group: Group) -> View:
         two_views = self.truth.has_threshold or self.truth.counts.negative > 0
-        judged = two_views and group.request.view == "judged"
-        return View.of(group.request, group.policies, judged=judged)
+        return View.of(group.request, group.policies, two_views=two_views)
 
     def _measure_lists(self, users: npt.NDArray[np.int64], group: Group, probe: int) -> Values:
         assert self.lists is not None
@@ -215,7 +214,6 @@ class Measuring:
         group: Group,
         probe: int,
         view: View,
-        lengths: npt.NDArray[np.int64],
         values: Values,
         looks: dict[tuple[int, View, int], Seen],
     ) -> npt.NDArray[np.integer]:
@@ -233,7 +231,7 @@ class Measuring:
             group.request.measure(
                 seen.hits,
                 seen.relevant,
-                lengths,
+                seen.lengths,
                 group.cutoffs[one],
                 out,
                 threshold=self.truth.threshold,
@@ -250,11 +248,11 @@ class Measuring:
         plain: PlainHits,
         room: Room | None = None,
         *,
-        judged: bool = False,
+        which: int = RELEVANT,
     ) -> tuple[Hits, Relevant]:
         """The hits of a block of users and what is relevant to them; kept in `plain`."""
-        if (probe, judged) in plain:
-            return plain[probe, judged]
+        if (probe, which) in plain:
+            return plain[probe, which]
         pairs, ranks = self.truth.pairs, self.ranks[probe]
         n_places = int(pairs.counts[users].sum())
         n_hits = n_places + ranks.copy_places.size + 1  # one is written before it counts
@@ -270,13 +268,14 @@ class Measuring:
             users,
             Items(pairs.starts, pairs.counts, pairs.grades),
             self.truth.relevant_from,
-            judged,
+            which,
+            self.truth.subtracts,
             self.present[probe],
             Found(ranks.ranks, ranks.copy_places, ranks.copy_ranks),
             hits,
             relevant,
         )
-        plain[probe, judged] = hits, relevant
+        plain[probe, which] = hits, relevant
         return hits, relevant
 
 

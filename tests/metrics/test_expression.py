@@ -87,11 +87,11 @@ def test_a_request_has_all_parameters_in_declared_order():
     ("written", "view"),
     [
         ("recall", "relevant"),
-        ("nDCG", "judged"),
-        ("nDCG(gain='exp2')", "judged"),
+        ("nDCG", "graded"),
+        ("nDCG(gain='exp2')", "graded"),
         ("nDCG(gain='binary')", "relevant"),
         ("CG(below_threshold='ignore')", "relevant"),
-        ("DCG", "judged"),
+        ("DCG", "graded"),
     ],
 )
 def test_parameters_choose_which_items_count(written, view):
