@@ -313,6 +313,25 @@ def of_few_users(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
         yield Warning_("few-users", message)
 
 
+def of_uneven_judgements(
+    comparisons: Sequence[Comparison], requests: Sequence[Request]
+) -> Iterator[Warning_]:
+    """One warning where the truth judges more of one model's lists, by more than chance."""
+    names = {each.label: each.metric.name for each in requests}
+    for each in comparisons:
+        differs = each.verdict in ("better", "worse") and each.segment is None
+        if differs and names[each.metric] in ("judged", "unjudged"):
+            more = (each.delta > 0.0) == (names[each.metric] == "judged")
+            pair = (each.baseline, each.candidate) if more else (each.candidate, each.baseline)
+            yield Warning_(
+                "uneven-judgements",
+                f"the truth judges less of the lists of {pair[0]!r} than of those of {pair[1]!r} "
+                f"({each.metric} differs by {abs(each.delta):.6f}): what it lacks counts against "
+                "them",
+            )
+            return
+
+
 def of_other_users(comparisons: Sequence[Comparison]) -> Iterator[Warning_]:
     """One warning where Tukey's test has no layout: pairs of models stand on other users."""
     found = [

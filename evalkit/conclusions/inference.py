@@ -15,6 +15,7 @@ from evalkit.conclusions.cautions import (
     of_small_margins,
     of_small_segments,
     of_ties,
+    of_uneven_judgements,
     with_caveats,
 )
 from evalkit.conclusions.comparisons import comparisons_of, correct, family_in
@@ -120,6 +121,7 @@ class Inference:
             *of_small_margins(drafts, chosen.margin, 1.0 - chosen.level),
             *of_no_interval(requests),
             *of_other_users(judged),
+            *of_uneven_judgements(judged, requests),
             *(() if known else of_ties(config.policies, estimates, totals, measured)),
             *(() if shown is None else shown.warnings(models)),
         )

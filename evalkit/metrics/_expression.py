@@ -275,6 +275,7 @@ def _values(
             continue
         given.add(parts["name"])
         own = {each.name: each for each in metric.parameters}
+        own |= {each.name.lower(): each for each in metric.parameters if each.name.isupper()}
         parameter = own.get(parts["name"], policies.get(parts["name"]))
         if parameter is None:
             errors.append(_unknown_parameter(metric, parts["name"], at, policies))

@@ -100,6 +100,7 @@ def gather_hits(  # type: ignore[no-untyped-def]
         which: RELEVANT items; GRADED ones, with a gain, be it below 0 where `subtracts`; all in
             the truth, with states for gains, of which those below 0 are in the POOL or JUDGED.
     """
+    # Wide: what lies beside the truth's items is given array by array.
     starts, counts, grades = items.starts, items.counts, items.grades
     ranks, copy_places, copy_ranks = found.ranks, found.copy_places, found.copy_ranks
     codes, values, own = grades.codes, grades.values, grades.own

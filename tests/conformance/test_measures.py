@@ -42,8 +42,8 @@ NAMES = {
     "num_nonrel_judged_ret": "judged_misses",
     "ideal_dcg": "ideal_DCG",
     "dcg": "DCG",
-    "relative_P": "relative_precision@K",
-    "set_relative_P": "relative_precision",
+    "relative_P": "relative_P@K",
+    "set_relative_P": "relative_P",
     "err": "ERR(max_relevance=4, round_users=5)@K",
     "nerr8": "NERR8(max_relevance=MOST)@K",
     "nerr9": "NERR9(max_relevance=MOST)@K",
@@ -85,7 +85,10 @@ def records(library: str) -> list[dict[str, Any]]:
 
 def written(record: Mapping[str, Any]) -> str:
     """How evalkit writes a record's metric."""
-    metric, variant = record["metric"].replace(".p=", "_p=").replace("y.2", "y_2"), record["variant"]
+    metric, variant = (
+        record["metric"].replace(".p=", "_p=").replace("y.2", "y_2"),
+        record["variant"],
+    )
     name = BY_VARIANT.get((metric, variant)) or NAMES[metric]
     k = record["k"]
     name = name.replace("@K", "" if k is None else f"@{k}").replace("=K", f"={k}")

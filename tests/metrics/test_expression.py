@@ -198,8 +198,7 @@ def test_a_misspelt_metric_is_suggested(written, meant):
 
 @pytest.mark.parametrize(
     "written",
-    ["ERR", "alpha_nDCG", "bpref", "NCRR", "MAR", "coverage", "novelty", "ILS", "EPC", "Gini",
-     "serendipity", "infAP", "fallout", "diversity", "x"],
+    ["alpha_nDCG", "coverage", "novelty", "ILS", "EPC", "Gini", "serendipity", "diversity", "x"],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_metric_that_is_not_here_is_no_misspelt_one(written, kind):

@@ -18,6 +18,21 @@ def satisfied(relevance, most):
     return (math.pow(2.0, min(max(relevance, 0.0), most)) - 1.0) / math.pow(2.0, most)
 
 
+@kernel(allocates=False)
+def fill_err(hits, cutoffs, most, out):
+    """Expected reciprocal ranks up to each cutoff."""
+    for user in range(out.shape[0]):
+        hit, end = hits.starts[user], hits.starts[user + 1]
+        total, goes_on = 0.0, 1.0
+        for column in range(cutoffs.size):
+            while hit < end and hits.ranks[hit] <= cutoffs[column]:
+                share = satisfied(hits.gains[hit], most)
+                total += goes_on * share / hits.ranks[hit]
+                goes_on *= 1.0 - share
+                hit += 1
+            out[user, column] = total
+
+
 @metric(
     name="ERR",
     aliases=("expected_reciprocal_rank",),
@@ -34,16 +49,7 @@ def satisfied(relevance, most):
 @kernel(allocates=False)
 def err(hits, relevant, lengths, cutoffs, max_relevance, out):
     """Expected reciprocal ranks up to each cutoff."""
-    for user in range(out.shape[0]):
-        hit, end = hits.starts[user], hits.starts[user + 1]
-        total, goes_on = 0.0, 1.0
-        for column in range(cutoffs.size):
-            while hit < end and hits.ranks[hit] <= cutoffs[column]:
-                share = satisfied(hits.gains[hit], max_relevance)
-                total += goes_on * share / hits.ranks[hit]
-                goes_on *= 1.0 - share
-                hit += 1
-            out[user, column] = total
+    fill_err(hits, cutoffs, max_relevance, out)
 
 
 @metric(
@@ -60,7 +66,7 @@ def err(hits, relevant, lengths, cutoffs, max_relevance, out):
 @kernel(allocates=False)
 def nerr(hits, relevant, lengths, cutoffs, max_relevance, out):
     """ERR up to each cutoff over that of the ideal list; NaN without any gain to find."""
-    err(hits, relevant, lengths, cutoffs, max_relevance, out)
+    fill_err(hits, cutoffs, max_relevance, out)
     for user in range(out.shape[0]):
         first, stop = relevant.starts[user], relevant.starts[user + 1]
         total, goes_on, n = 0.0, 1.0, 0

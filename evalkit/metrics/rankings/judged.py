@@ -21,8 +21,8 @@ SOURCE = (
 
 
 @kernel(allocates=False)
-def fill_unjudged(hits, lengths, cutoffs, over, out):
-    """Items without a judgement up to each cutoff, over those shown."""
+def fill_shares(hits, lengths, cutoffs, over, is_judged, out):
+    """Items with a judgement up to each cutoff, or without one, over those shown."""
     for user in range(out.shape[0]):
         hit, end = hits.starts[user], hits.starts[user + 1]
         n_judged = 0
@@ -33,7 +33,9 @@ def fill_unjudged(hits, lengths, cutoffs, over, out):
             n = n_shown = min(cutoffs[column], lengths[user])
             if over == K and cutoffs[column] < NO_CUTOFF:
                 n = cutoffs[column]
-            out[user, column] = max(n_shown - n_judged, 0) / n if n > 0 else 0.0
+            n_unjudged = max(n_shown - n_judged, 0)
+            share = n - n_unjudged if is_judged else n_unjudged
+            out[user, column] = share / n if n > 0 and lengths[user] > 0 else 0.0
 
 
 @metric(
@@ -50,10 +52,7 @@ def fill_unjudged(hits, lengths, cutoffs, over, out):
 @kernel(allocates=False)
 def judged(hits, relevant, lengths, cutoffs, over, out):
     """Judged items up to each cutoff, over those shown."""
-    fill_unjudged(hits, lengths, cutoffs, over, out)
-    for user in range(out.shape[0]):
-        for column in range(cutoffs.size):
-            out[user, column] = 1.0 - out[user, column] if lengths[user] > 0 else 0.0
+    fill_shares(hits, lengths, cutoffs, over, True, out)
 
 
 @metric(
@@ -73,7 +72,7 @@ def judged(hits, relevant, lengths, cutoffs, over, out):
 @kernel(allocates=False)
 def unjudged(hits, relevant, lengths, cutoffs, over, out):
     """Items without a judgement up to each cutoff, over those shown."""
-    fill_unjudged(hits, lengths, cutoffs, over, out)
+    fill_shares(hits, lengths, cutoffs, over, False, out)
 
 
 @metric(

@@ -7,8 +7,8 @@ from evalkit.metrics import NO_CUTOFF, kernel, metric
 
 
 @metric(
-    name="relative_precision",
-    aliases=("relative_P", "set_relative_P"),
+    name="relative_P",
+    aliases=("relative_precision", "set_relative_P"),
     summary="Hits as a share of the most that there could be at so many ranks.",
     formula="hits at ranks 1 to k / min(k, |R|); without a cutoff, k is the list's length",
     latex=r"\frac{1}{\min(k, |R|)} \sum_{i=1}^{k} h_i",
@@ -19,7 +19,7 @@ from evalkit.metrics import NO_CUTOFF, kernel, metric
     counts_hits=True,
 )
 @kernel(allocates=False)
-def relative_precision(hits, relevant, lengths, cutoffs, out):
+def relative_p(hits, relevant, lengths, cutoffs, out):
     """Hits up to each cutoff over those possible; NaN for a user without relevant items."""
     for user in range(out.shape[0]):
         n_relevant = relevant.starts[user + 1] - relevant.starts[user]
