@@ -282,7 +282,8 @@ def check_judged(truth: Table, requests: Sequence[Request], config: Config) -> N
     """Refuse metrics of judgements where the truth has none, or its relevance means another thing.
 
     Raises:
-        RequestError: the truth has no relevance [nothing-judged]; relevance below 0 cannot both
+        RequestError: the truth has no relevance [nothing-judged]; a metric needs rows that leave
+            lists [skipped-rows]; relevance below 0 cannot both
             lower gains and say that nobody judged [pooled-gains].
     """
     asked = of_judged(requests, config.policies)
@@ -295,6 +296,14 @@ def check_judged(truth: Table, requests: Sequence[Request], config: Config) -> N
             at=truth.at,
             hint='name its column, such as relevance = "label" under [truth.columns], and keep the '
             "rows of 0",
+        )
+    by_rows = [each.label for each in asked if each.needs_rows and each.view != "pool"]
+    if by_rows:
+        raise RequestError(
+            f"{by_rows[0]} looks at where other rows stand, and unjudged = 'skip' takes them away",
+            code="skipped-rows",
+            at=config.at("policies", "unjudged"),
+            hint="measure it without unjudged = 'skip'",
         )
     inferred = [each.label for each in asked if each.metric.name == "infAP"]
     if inferred and config.policies.negative_relevance == "subtract":

@@ -57,6 +57,7 @@ def rules_of(request: Request, policies: Policies, *, has_score: bool, has_rank:
     detailed = (
         request.needs_rows
         or followed.duplicates == "multiply"
+        or (followed.duplicates == "once" and followed.unjudged == "skip")
         or (followed.rel_size == "rows" and followed.duplicates not in ("count", "multiply"))
         or (has_score and (followed.ties in TIED or followed.nonpositive_scores == "miss"))
     )
@@ -287,7 +288,11 @@ def _rows_of(truth: Truth, ranks: Ranks, users: Codes, places: Codes, owners: Co
     """Every row of the block's users that shows an item of theirs, by user and rank."""
     if ranks.rows is not None:
         held = ranks.rows
-        begins, counts = held.starts[users], held.starts[users + 1] - held.starts[users]
+        has_items = truth.pairs.counts[users] > 0
+        begins, counts = (
+            held.starts[users],
+            has_items * (held.starts[users + 1] - held.starts[users]),
+        )
         picked = ranges(begins, counts)
         own = np.repeat(np.arange(users.size), counts)
         at = held.places[picked]

@@ -166,3 +166,7 @@ def test_judgements_do_not_hang_on_passes_or_forms(tmp_path):
 
     for name in names:
         assert in_memory.value(name) == on_disk.value(name) == as_text.value(name)
+
+
+def test_a_metric_of_rows_that_leave_is_refused():
+    assert refused(["AP(terms='last_row', unjudged='skip')"]).code == "skipped-rows"
