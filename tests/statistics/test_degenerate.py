@@ -351,9 +351,8 @@ def test_tukeys_test_is_no_surer_than_the_own_test_of_each_pair(metric):
     ]
     expected = [*map(max, own, [each.p_value for each in student])]
     assert [each.p_value for each in report] == pytest.approx(expected, rel=1e-9)
-    assert expected != own
+    assert (expected == own) == (metric == "RR")
     for each, other in zip(report, student, strict=True):
         assert (each.low <= 0.0 <= each.high) == (each.p_adjusted > 0.05)
         assert each.low <= other.low <= other.high <= each.high
-    unseen = "tukey, unseen" if metric == "RR" else "tukey"
-    assert [each.test for each in report] == [unseen, "tukey", "tukey"]
+    assert {each.test for each in report} == {"tukey, unseen" if metric == "RR" else "tukey"}
