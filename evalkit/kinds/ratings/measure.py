@@ -160,7 +160,7 @@ def add_up(job: RowJob, share: PairShare, edges: Edges, *, is_drawn: bool) -> It
         sums.add(pairs.ratings, pairs.predictions)
         values = [np.empty(sizes.size) for _ in own]
         for request, value in zip(own, values, strict=True):
-            request.metric.kernel(*rows, *request.encoded, value)
+            request.call(*rows, *request.encoded, value)
         users = UnitSums.of(own, smooth)
         users.count(sizes.size, int(sizes.max(initial=0)))
         weights, terms = np.ones(sizes.size), user_sums(users.spread.terms, *rows, middle)
