@@ -333,7 +333,7 @@ def metrics_section(
     leads = primary if isinstance(primary, str) else list(primary)
     tree: dict[str, object] = {"names": names, "primary": leads, "profile": profile}
     if own or files:
-        tree["files"] = [*map(os.fspath, files), *own]
+        tree["files"] = [*(os.fspath(file) for file in files), *own]
     if combined:
         tree["combined"] = dict(combined) if isinstance(combined, Mapping) else combined
     return tree

@@ -317,7 +317,7 @@ class Request:
 
     def call(self, *arguments: object) -> None:
         """Run the kernel; what a user's own one raises names its file and line."""
-        with naming_place(self.metric):
+        with naming_place(self.metric.name, self.metric.function):
             self.metric.kernel(*arguments)
 
     def measure(
@@ -350,7 +350,7 @@ class Request:
         kernel = self.metric.kernel if isinstance(hits, Hits) else self.metric.tied
         if kernel is None:
             raise ValueError(f"{self.metric.name} has no kernel for rows without an order")
-        with naming_place(self.metric):
+        with naming_place(self.metric.name, self.metric.function):
             kernel(
                 type(hits)(*(_frozen(each) for each in hits)),
                 Relevant(*(_frozen(each) for each in relevant)),

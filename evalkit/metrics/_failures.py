@@ -1,22 +1,19 @@
 """What goes wrong inside of a user's own metric, by its file and line."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..errors import EvalkitError, RequestError
 
-if TYPE_CHECKING:
-    from ._declare import Metric
 
-
-def is_ours(metric: "Metric") -> bool:
-    """Whether evalkit brings the metric."""
-    return metric.function.__module__.startswith("evalkit.")
+def is_ours(function: Callable[..., Any]) -> bool:
+    """Whether evalkit brings what a declaration stands above."""
+    return function.__module__.startswith("evalkit.")
 
 
 @contextmanager
-def naming_place(metric: "Metric") -> Iterator[None]:
+def naming_place(name: str, function: Callable[..., Any]) -> Iterator[None]:
     """Here a metric is measured; what a user's own one raises names its file and line.
 
     Raises:
@@ -27,12 +24,12 @@ def naming_place(metric: "Metric") -> Iterator[None]:
     except EvalkitError:
         raise
     except Exception as error:
-        if is_ours(metric):
+        if is_ours(function):
             raise
         raise RequestError(
-            f"the metric {metric.name!r} fails: {type(error).__name__}: {_told(error)}",
+            f"the metric {name!r} fails: {type(error).__name__}: {_told(error)}",
             code="own-metric-fails",
-            at=_place_of(error, metric),
+            at=_place_of(error, function),
             hint="docs/adding-a-metric.md says what a metric is given",
         ) from error
 
@@ -43,10 +40,10 @@ def _told(error: Exception) -> str:
     return next((line for line in lines if not line.startswith("Failed in")), "")[:200]
 
 
-def _place_of(error: Exception, metric: "Metric") -> str:
+def _place_of(error: Exception, function: Callable[..., Any]) -> str:
     import traceback
 
-    code = metric.function.__code__
+    code = function.__code__
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == code.co_filename]
     compiled = getattr(getattr(error, "loc", None), "line", None)

@@ -62,7 +62,7 @@ class UserFunction(Kernel[..., None]):
                 out[user, column] = value
 
     @property
-    def plain(self) -> Callable[..., None]:  # type: ignore[override]
+    def plain(self) -> Callable[..., None]:
         return self.__call__
 
 
@@ -91,7 +91,7 @@ def user_metric(
     """
     if function is None:
         return partial(user_metric, name=name, bounds=bounds, higher_is_better=higher_is_better)
-    own = name or getattr(function, "__name__", "")
+    own = name or str(getattr(function, "__name__", ""))
     if not isinstance(function, FunctionType) or not own.isidentifier():
         raise RequestError(
             f"{function!r:.80} is no function with a name",
@@ -137,14 +137,14 @@ def name_metrics(metrics: Sequence[object]) -> tuple[list[str], list[str]]:
         own = asked.metric if isinstance(asked, Request) else asked
         made = own if isinstance(own, Metric) else user_metric(cast("Any", own))
         names.append(asked.label if isinstance(asked, Request) else made.name)
-        if not is_ours(made):
+        if not is_ours(made.function):
             files.append(keep_metric(made))
     return names, list(dict.fromkeys(files))
 
 
 def keep_metric(own: Metric) -> str:
     """What stands for a metric under `metrics.files` as long as this process runs."""
-    file = own.function.__code__.co_filename  # type: ignore[attr-defined]
+    file = own.function.__code__.co_filename
     token = f"{IN_MEMORY}{file}#{own.name}-{digest_of(own)}"
     kept = _given.get(token)
     if kept is None or kept.function is not own.function:
