@@ -61,11 +61,11 @@ def of_few_lists(numbers: Iterable[tuple[str, str, OfLists]]) -> Iterator[Warnin
     """
     few: list[tuple[str, str, int]] = []
     fewer: list[tuple[str, str, int]] = []
-    for model, label, each in numbers:
-        if 0 < each.count < FEWEST_OF_LISTS:
-            few.append((model, label, each.count))
-        elif each.fewest < FEWEST_MOVING and not math.isnan(each.mean):
-            fewer.append((model, label, each.fewest))
+    for model, label, of_lists in numbers:
+        if 0 < of_lists.count < FEWEST_OF_LISTS:
+            few.append((model, label, of_lists.count))
+        elif of_lists.fewest < FEWEST_MOVING and not math.isnan(of_lists.mean):
+            fewer.append((model, label, of_lists.fewest))
     ends = (
         ": on {:,} users alone, so that limits are rough",
         ": {:,} users alone add to one of its sums, as a group that is hardly shown has them: "

@@ -51,11 +51,11 @@ def shorten(text: str, width: int) -> str:
 
 def _fitting(text: Iterable[str], width: int) -> str:
     shown = ""
-    for each in text:
-        width -= _columns(each)
+    for letter in text:
+        width -= _columns(letter)
         if width < 0:
             break
-        shown += each
+        shown += letter
     return shown
 
 

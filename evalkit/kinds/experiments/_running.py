@@ -32,8 +32,8 @@ from ._concluding import conclude, spell_counts
 from ._exposures import Logs
 from ._logs import read_logs
 from ._measuring import measure_all
-from ._opening import Opened, collected
-from ._sums import UnitSums
+from ._opening import OpenedTables, collected
+from ._sums import UnitsByShare
 from ._units import (
     READ_EVENTS,
     READ_EXPOSURES,
@@ -66,7 +66,7 @@ class Said:
 
 def read_units(
     asked: ExperimentRequest,
-    opened: Opened,
+    opened: OpenedTables,
     clock: Clock,
     work: MeasureOptions,
     share: DrawnShare | None = None,
@@ -91,10 +91,10 @@ def read_units(
     n_passes = _passes(logs, work) if share is None else 1
     if n_passes == 1:
         return try_seeds(lambda seed: read_logs(logs, seed))
-    found: UnitSums | None = None
+    found: UnitsByShare | None = None
     for number in range(n_passes):
         own = replace(logs, share=PassShare(number, n_passes))
-        part = UnitSums.of(try_seeds(partial(read_logs, own)), number + 1)
+        part = UnitsByShare.of(try_seeds(partial(read_logs, own)), number + 1)
         if found is None:
             found = part
         else:

@@ -15,7 +15,7 @@ from evalkit.statistics.distributions import t_quantile
 from evalkit.statistics.sample_ratio import binomial_p
 
 from ._asked import ExperimentRequest, Statistics
-from ._opening import Located
+from ._opening import LocatedFiles
 from ._running import Said, report_of
 
 METHODS = ("team-draft", "balanced", "probabilistic", "optimised", "pairwise")
@@ -75,7 +75,7 @@ def evaluate_interleaving(
     clock = work.clock()
     clock.start()
     table = open_columns(
-        "impressions", Located(given=impressions), wanted, Guessing(entry_point="python"),
+        "impressions", LocatedFiles(given=impressions), wanted, Guessing(entry_point="python"),
         guessed=("unit",),
     )  # fmt: skip
     with reading(table):

@@ -128,9 +128,9 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
         if job.compares:
             held |= probed
             continue
-        for name, each in probed.items():
-            lists = _lists_of(job, truth, train, share, {name: each})
-            add_values(job, truth, split, {name: each}, sums, lists)
+        for name, probed_one in probed.items():
+            lists = _lists_of(job, truth, train, share, {name: probed_one})
+            add_values(job, truth, split, {name: probed_one}, sums, lists)
         clock.stop("measure")
     if truth.n_users:
         sums.together.add(frozenset(sums.tables))
