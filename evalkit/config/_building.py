@@ -117,7 +117,7 @@ def _build(
     check_profile(tree, problems)
     check_segments(tree, problems)
     check_statistics(tree, problems)
-    check_gates(tree, problems)
+    check_gates(tree, variables, problems)
     check_storage(tree, problems)
     check_layout(tree, problems)
     problems.raise_all()

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 
 from evalkit.config import GateRule, read_split
 from evalkit.gates._baseline import Baselines
@@ -21,9 +22,11 @@ from evalkit.statistics.sample_ratio import ALARM
 
 SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "duplicates")
 LEAKAGE = "leakage."
+AGE = "age"
 OF_TRUTH = ("rows", "users", "pairs", "rows_dropped")
 OF_MODELS = ("rows", "users", *SHARES)
 EFFECTIVE = "effective-sample-size"
+_IN_A_DAY = {"d": 1, "h": 24, "m": 1440}
 OF_CHECKS = (EFFECTIVE, "weight-mean")  # of logged feedback
 
 
@@ -78,7 +81,7 @@ class _Judge:
         for kind in ("min", "max", "max_drop", "max_drop_relative", "max_change"):
             bound = getattr(rule, kind)
             if bound is not None:
-                return kind, float(bound)
+                return kind, days_of(bound) if isinstance(bound, str) else float(bound)
         raise AssertionError("the config has checked that a gate has a bound")
 
     @property
@@ -301,6 +304,9 @@ class _Judge:
         if str(rule.data).startswith(LEAKAGE):
             yield self._leak()
             return
+        if rule.data == AGE:
+            yield self._age()
+            return
         if rule.data in OF_CHECKS:
             yield from self._checked()
             return
@@ -329,6 +335,25 @@ class _Judge:
             message = f"{rule.data} of {check.model}: {value:,.4g}, {side} {bound:g} is asked"
             outcome = PASS if holds else FAIL
             yield self._gate(check.model, value=value, outcome=outcome, message=message)
+
+    def _age(self) -> Gate:
+        """How far the newest row of the truth is from {day}, or from the run's start, in days."""
+        (kind, bound), newest = self.kind_and_bound, self.report.counts.truth.newest
+        if newest is None:
+            message = "age of the truth: not in the report, or no row has a time"
+            return self._gate(None, outcome=UNCLEAR, message=message)
+        variables = (self.report.config or {}).get("variables")
+        day = variables.get("day") if isinstance(variables, dict) else None
+        try:
+            days, origin = _days_since(newest, day, self.report.meta.started)
+        except (ValueError, TypeError) as error:  # somebody wrote the report by hand
+            return self._gate(None, outcome=UNCLEAR, message=f"age of the truth: {error}")
+        apart, side = abs(days), "before" if days >= 0.0 else "after"
+        holds = apart >= bound if kind == "min" else apart <= bound
+        asked = f"at {'least' if kind == 'min' else 'most'} {getattr(self.rule, kind)}"
+        where = f"{apart:,.3g} days {side} {origin}" if days else f"of {origin}"
+        message = f"age of the truth: its newest row, {newest}, is {where}; {asked} is asked"
+        return self._gate(None, value=apart, outcome=PASS if holds else FAIL, message=message)
 
     def _leak(self) -> Gate:
         """A count of the split that the truth is a part of."""
@@ -420,6 +445,20 @@ class _Judge:
             fails=outcome == FAIL or (outcome == UNCLEAR and rule.unclear == "fail"),
             message=message,
         )
+
+
+def days_of(span: str) -> float:
+    """A span of time, as 36h, in days."""
+    return int(span[:-1]) / _IN_A_DAY[span[-1]]
+
+
+def _days_since(newest: str, day: object, started: str) -> tuple[float, str]:
+    """Days from a time until {day}, counted as days, or until a run's start; and what that is."""
+    moment = datetime.fromisoformat(newest)
+    if isinstance(day, str):
+        since = date.fromisoformat(day)
+        return float((since - moment.date()).days), f"{since}, which is {{day}}"
+    return (datetime.fromisoformat(started) - moment) / timedelta(days=1), "the run's start"
 
 
 def _where(rule: GateRule) -> tuple[str | None, str | None]:
