@@ -3,13 +3,13 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
 
 from evalkit.aggregate.segments import SMALL
 from evalkit.config import GateRule, read_split
 from evalkit.report import Comparison, Estimate, Gate, Report
 from evalkit.report.turning import against
 from evalkit.report.verdict import FAIL, PASS, UNCLEAR
+from evalkit.runs.gates._age import age_of_truth, days_of
 from evalkit.runs.gates._baseline import Baselines
 from evalkit.runs.history import differences_of_measure
 from evalkit.statistics.intervals import (
@@ -22,11 +22,9 @@ from evalkit.statistics.sample_ratio import ALARM
 
 SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "duplicates")
 LEAKAGE = "leakage."
-AGE = "age"
 OF_TRUTH = ("rows", "users", "pairs", "rows_dropped")
 OF_MODELS = ("rows", "users", *SHARES)
 EFFECTIVE = "effective-sample-size"
-_IN_A_DAY = {"d": 1, "h": 24, "m": 1440}
 OF_CHECKS = (EFFECTIVE, "weight-mean")  # of logged feedback
 
 
@@ -304,7 +302,7 @@ class _Judge:
         if str(rule.data).startswith(LEAKAGE):
             yield self._leak()
             return
-        if rule.data == AGE:
+        if rule.data == "age":
             yield self._age()
             return
         if rule.data in OF_CHECKS:
@@ -338,22 +336,13 @@ class _Judge:
 
     def _age(self) -> Gate:
         """How far the newest row of the truth is from {day}, or from the run's start, in days."""
-        (kind, bound), newest = self.kind_and_bound, self.report.counts.truth.newest
-        if newest is None:
-            message = "age of the truth: not in the report, or no row has a time"
-            return self._gate(None, outcome=UNCLEAR, message=message)
-        variables = (self.report.config or {}).get("variables")
-        day = variables.get("day") if isinstance(variables, dict) else None
-        try:
-            days, origin = _days_since(newest, day, self.report.meta.started)
-        except (ValueError, TypeError) as error:  # somebody wrote the report by hand
-            return self._gate(None, outcome=UNCLEAR, message=f"age of the truth: {error}")
-        apart, side = abs(days), "before" if days >= 0.0 else "after"
-        holds = apart >= bound if kind == "min" else apart <= bound
-        asked = f"at {'least' if kind == 'min' else 'most'} {getattr(self.rule, kind)}"
-        where = f"{apart:,.3g} days {side} {origin}" if days else f"of {origin}"
-        message = f"age of the truth: its newest row, {newest}, is {where}; {asked} is asked"
-        return self._gate(None, value=apart, outcome=PASS if holds else FAIL, message=message)
+        (kind, bound), (days, where) = self.kind_and_bound, age_of_truth(self.report)
+        if days is None:
+            return self._gate(None, outcome=UNCLEAR, message=f"age of the truth: {where}")
+        holds = days >= bound if kind == "min" else days <= bound
+        asked = f"at {'least' if kind == 'min' else 'most'} {getattr(self.rule, kind)} is asked"
+        outcome, message = PASS if holds else FAIL, f"age of the truth: {where}; {asked}"
+        return self._gate(None, value=days, outcome=outcome, message=message)
 
     def _leak(self) -> Gate:
         """A count of the split that the truth is a part of."""
@@ -445,20 +434,6 @@ class _Judge:
             fails=outcome == FAIL or (outcome == UNCLEAR and rule.unclear == "fail"),
             message=message,
         )
-
-
-def days_of(span: str) -> float:
-    """A span of time, as 36h, in days."""
-    return int(span[:-1]) / _IN_A_DAY[span[-1]]
-
-
-def _days_since(newest: str, day: object, started: str) -> tuple[float, str]:
-    """Days from a time until {day}, counted as days, or until a run's start; and what that is."""
-    moment = datetime.fromisoformat(newest)
-    if isinstance(day, str):
-        since = date.fromisoformat(day)
-        return float((since - moment.date()).days), f"{since}, which is {{day}}"
-    return (datetime.fromisoformat(started) - moment) / timedelta(days=1), "the run's start"
 
 
 def _where(rule: GateRule) -> tuple[str | None, str | None]:
