@@ -313,6 +313,13 @@ class _Judge:
         for model in self.models if rule.data in OF_MODELS else ():
             yield self._count(model)
 
+    def _within(self, value: float) -> tuple[str, str]:
+        """Whether a number without an interval keeps its bound, and which side that bounds."""
+        kind, bound = self.kind_and_bound
+        if kind == "min":
+            return PASS if value >= bound else FAIL, "at least"
+        return PASS if value <= bound else FAIL, "at most"
+
     def _checked(self) -> Iterator[Gate]:
         """What the weights of logged feedback are."""
         rule, (kind, bound) = self.rule, self.kind_and_bound
@@ -328,20 +335,17 @@ class _Judge:
             return
         for check in found:
             value = check.value or 0.0
-            holds = value >= bound if kind == "min" else value <= bound
-            side = "at least" if kind == "min" else "at most"
+            outcome, side = self._within(value)
             message = f"{rule.data} of {check.model}: {value:,.4g}, {side} {bound:g} is asked"
-            outcome = PASS if holds else FAIL
             yield self._gate(check.model, value=value, outcome=outcome, message=message)
 
     def _age(self) -> Gate:
         """How far the newest row of the truth is from {day}, or from the run's start, in days."""
-        (kind, bound), (days, where) = self.kind_and_bound, age_of_truth(self.report)
+        days, where = age_of_truth(self.report)
         if days is None:
             return self._gate(None, outcome=UNCLEAR, message=f"age of the truth: {where}")
-        holds = days >= bound if kind == "min" else days <= bound
-        asked = f"at {'least' if kind == 'min' else 'most'} {getattr(self.rule, kind)} is asked"
-        outcome, message = PASS if holds else FAIL, f"age of the truth: {where}; {asked}"
+        outcome, side = self._within(days)
+        message = f"age of the truth: {where}; {side} {self.rule.min or self.rule.max} is asked"
         return self._gate(None, value=days, outcome=outcome, message=message)
 
     def _leak(self) -> Gate:
@@ -357,10 +361,9 @@ class _Judge:
         now = counts.get(str(self.rule.data).removeprefix(LEAKAGE))
         if now is None:
             return self._gate(None, outcome=UNCLEAR, message=f"{what}: the split does not say")
-        holds = now >= bound if kind == "min" else now <= bound
-        side = "at least" if kind == "min" else "at most"
+        outcome, side = self._within(now)
         message = f"{what}: {now:g}, {side} {bound:g} is asked"
-        return self._gate(None, value=now, outcome=PASS if holds else FAIL, message=message)
+        return self._gate(None, value=now, outcome=outcome, message=message)
 
     def _count(self, model: str | None) -> Gate:
         rule, (kind, bound) = self.rule, self.kind_and_bound
@@ -370,10 +373,9 @@ class _Judge:
             return self._gate(model, outcome=UNCLEAR, message=f"{what}: not in the report")
         shown = _shown(now, str(rule.data))
         if kind in ("min", "max"):
-            holds = now >= bound if kind == "min" else now <= bound
-            side = "at least" if kind == "min" else "at most"
+            outcome, side = self._within(now)
             message = f"{what}: {shown}, {side} {_shown(bound, str(rule.data))} is asked"
-            return self._gate(model, value=now, outcome=PASS if holds else FAIL, message=message)
+            return self._gate(model, value=now, outcome=outcome, message=message)
         reference = rule.baseline or ""
         is_run = self.baselines.is_run(reference)
         old_run = self.baselines.report(reference) if is_run else self.report
