@@ -11,6 +11,7 @@ from evalkit.report.turning import against
 from evalkit.report.verdict import FAIL, PASS, UNCLEAR
 from evalkit.runs.gates._age import age_of_truth, days_of
 from evalkit.runs.gates._baseline import Baselines
+from evalkit.runs.gates._counts import OF_MODELS, OF_TRUTH, count_of, shown_count
 from evalkit.runs.history import differences_of_measure
 from evalkit.statistics.intervals import (
     Interval,
@@ -20,10 +21,7 @@ from evalkit.statistics.intervals import (
 )
 from evalkit.statistics.sample_ratio import ALARM
 
-SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "duplicates")
 LEAKAGE = "leakage."
-OF_TRUTH = ("rows", "users", "pairs", "rows_dropped")
-OF_MODELS = ("rows", "users", *SHARES)
 EFFECTIVE = "effective-sample-size"
 OF_CHECKS = (EFFECTIVE, "weight-mean")  # of logged feedback
 
@@ -368,13 +366,13 @@ class _Judge:
     def _count(self, model: str | None) -> Gate:
         rule, (kind, bound) = self.rule, self.kind_and_bound
         what = f"{str(rule.data).replace('_', ' ')} of {model or 'the truth'}"
-        now = _count_of(self.report, model, str(rule.data))
+        now = count_of(self.report, model, str(rule.data))
         if now is None:
             return self._gate(model, outcome=UNCLEAR, message=f"{what}: not in the report")
-        shown = _shown(now, str(rule.data))
+        shown = shown_count(now, str(rule.data))
         if kind in ("min", "max"):
             outcome, side = self._within(now)
-            message = f"{what}: {shown}, {side} {_shown(bound, str(rule.data))} is asked"
+            message = f"{what}: {shown}, {side} {shown_count(bound, str(rule.data))} is asked"
             return self._gate(model, value=now, outcome=outcome, message=message)
         reference = rule.baseline or ""
         is_run = self.baselines.is_run(reference)
@@ -382,7 +380,7 @@ class _Judge:
         if old_run is None:
             message = f"{self.baselines.lack(reference)} to compare {what} with"
             return self._gate(model, value=now, outcome=UNCLEAR, message=message)
-        before = _count_of(old_run, model if is_run else reference, str(rule.data))
+        before = count_of(old_run, model if is_run else reference, str(rule.data))
         old_id = _id(old_run, self.report)
         if before is None or (before == 0 and now != 0):
             message = f"{what}: {shown}; {reference} has none to compare with"
@@ -469,35 +467,6 @@ def _interval_of(estimate: Estimate, level: float) -> Interval:
 
 def _id(old_run: Report, report: Report) -> str | None:
     return None if old_run is report else old_run.run_id
-
-
-def _count_of(report: Report, model: str | None, name: str) -> float | None:
-    """A count, or a share of what it is counted among."""
-    truth = report.counts.truth
-    if model is None:
-        if name == "rows_dropped":
-            return _share(truth.rows - truth.rows_used, truth.rows)
-        return float(getattr(truth, name))
-    counts = report.counts.models.get(model)
-    if counts is None:
-        return None
-    if name == "rows_dropped":
-        return _share(counts.rows - counts.rows_used, counts.rows)
-    if name == "users_without_ranking":
-        return _share(counts.users_without_ranking, truth.users)
-    if name == "users_without_truth":
-        return _share(counts.users_without_truth, counts.users)
-    if name == "duplicates":
-        return _share(counts.duplicates, counts.rows)
-    return float(getattr(counts, name))
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0
-
-
-def _shown(value: float, name: str) -> str:
-    return f"{value:.2%}" if name in SHARES else f"{value:,.0f}"
 
 
 def _number(value: float) -> str:
