@@ -14,6 +14,7 @@ others were written down afterwards.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ import numpy.typing as npt
 from evalkit.conclusions.spread import Spread
 from evalkit.statistics.paired import p_of_t_tests
 from evalkit.statistics.studentised_range import range_quantile
+from evalkit.statistics.tukey import error_of_one_pair
 
 Values = npt.NDArray[np.float64]
 
@@ -104,16 +106,21 @@ def p_values_of(
     rest = max(0.0, 1.0 - float(population.shares.sum()))
     counts = rng.multinomial(n, [rest, *population.shares], size=draws)[:, 1:].astype(np.float64)
     values = population.values
-    means, second, third = (counts @ values**power / n for power in (1, 2, 3))
+    moments = [counts @ values**power / n for power in (1, 2, 3)]
+    return _p_values(n, moments, counts @ (values < 0.0), counts @ (values > 0.0))
+
+
+def _p_values(n: int, moments: Sequence[Values], below: Values, above: Values) -> dict[str, Values]:
+    """float64[n_tests] of each test, by the first three moments of differences and their signs."""
+    means, second, third = moments
     variances = np.maximum(second - means**2, 0.0)
     cubes = third - 3.0 * means * second + 2.0 * means**3
     with np.errstate(all="ignore"):
         skewnesses = np.where(variances > 1e-15, cubes / variances**1.5, np.nan)
     errors = np.where(variances > 1e-15, np.sqrt(variances / (n - 1)), 0.0)
-    below, above = counts @ (values < 0.0), counts @ (values > 0.0)
-    numbers = means.tolist(), errors.tolist(), [n] * draws
-    dfs = [n - 1.0] * draws
-    student = np.array(p_of_t_tests(*numbers, [math.nan] * draws, dfs))
+    numbers = means.tolist(), errors.tolist(), [n] * means.size
+    dfs = [n - 1.0] * means.size
+    student = np.array(p_of_t_tests(*numbers, [math.nan] * means.size, dfs))
     mended = np.array(p_of_t_tests(*numbers, skewnesses.tolist(), dfs))
     least = [
         Spread(n, n - 1.0, math.nan, 1.0, n_below=int(lost), n_above=int(won)).p_unseen(
@@ -140,14 +147,23 @@ def measure_tukey(
     """Percent of the families of all pairs of `m` models in which Tukey's test found something."""
     values, bounds = np.append(population.values, 0.0), np.cumsum(population.shares)
     df = (n - 1) * (m - 1)
-    reach, n_found = range_quantile(1.0 - ERROR, m, df), 0
+    reach, at = range_quantile(1.0 - ERROR, m, df), error_of_one_pair(ERROR, m)
+    n_found = {"auto, tukey": 0, "t, tukey": 0}
     for _ in range(draws):
         users = np.zeros((n, m))
         users[:, 1:] = values[np.searchsorted(bounds, rng.random((n, m - 1)), side="right")]
         means = users.mean(axis=0)
         left = users - users.mean(axis=1, keepdims=True) - (means - means.mean())
-        n_found += np.ptp(means) > reach * math.sqrt((left**2).sum() / df / n)
-    return {"tukey": 100.0 * n_found / draws}
+        far = reach * math.sqrt((left**2).sum() / df / n)
+        pairs = [(i, j) for i, j in combinations(range(m), 2) if abs(means[j] - means[i]) > far]
+        if pairs:
+            deltas = np.stack([users[:, j] - users[:, i] for i, j in pairs])
+            moments = [(deltas**power).mean(axis=1) for power in (1, 2, 3)]
+            signs = ((deltas < 0.0).sum(axis=1), (deltas > 0.0).sum(axis=1))
+            own = _p_values(n, moments, *signs)["auto"]
+            n_found["t, tukey"] += 1
+            n_found["auto, tukey"] += bool(own.min() <= at)
+    return {name: 100.0 * count / draws for name, count in n_found.items()}
 
 
 def measure_family_errors(sizes: Sequence[int], draws: int, seed: int) -> list[FamilyError]:

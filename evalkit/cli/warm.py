@@ -164,9 +164,15 @@ def _find_tails() -> None:
 
 
 def _check_pages(folder: Path) -> None:
+    import polars as pl
+
+    from evalkit.sources.footers import footer_fault
     from evalkit.sources.parquet import page_fault
 
+    wide = {f"column_{number}": [0] for number in range(200)}  # a footer whose texts are looked at
+    pl.DataFrame(wide).write_parquet(folder / "wide.parquet")
     for path in folder.rglob("*.parquet"):
+        footer_fault(str(path), is_many=True)
         page_fault(str(path), (), is_many=True)
 
 

@@ -27,7 +27,12 @@ from evalkit.statistics.power import (
     users_needed_of_shares,
 )
 from evalkit.statistics.proportions import NEAREST, mcnemar_p
-from evalkit.statistics.tukey import tukey_test
+from evalkit.statistics.tukey import (
+    TukeyPair,
+    error_of_one_pair,
+    p_of_all_pairs,
+    tukey_test,
+)
 from evalkit.statistics.unseen import p_unseen
 from evalkit.sums import Pair, PairTotal
 from evalkit.values.gather import is_mean_of_users
@@ -227,7 +232,7 @@ def _powers(each: Draft, level: float, chosen: StatisticsSection) -> tuple[float
         return smallest, users_needed_of_shares(margin, differing, **known)
     n = spread.df + 1.0
     smallest = error * math.sqrt(n) * _smallest_effect(n, level, chosen.power)
-    if not spread.is_student and chosen.correction != "tukey":
+    if not spread.is_student:
         tail = 0.5 * (1.0 - level)
         least = reach_alone(tail, spread.widest, n) - normal_quantile(1.0 - chosen.power) * error
         if least > smallest and all(
@@ -399,23 +404,30 @@ def _correct_by_tukey(drafts: Sequence[Draft], chosen: StatisticsSection) -> Non
         by_place = {(pair.baseline, pair.candidate): pair for pair in found.pairs}
         for each in family:
             pair = by_place[row[each.baseline], row[each.candidate]]
-            each.p_value = each.p_adjusted = pair.p_value
-            limits = _no_surer_than_alone(each, pair.interval, len(family), chosen.level)
-            each.low, each.high = each.low_adjusted, each.high_adjusted = limits.low, limits.high
-            each.test = "tukey"
+            _note_tukey(each, pair, len(models), chosen.level)
 
 
-def _no_surer_than_alone(each: Draft, limits: Interval, n_pairs: int, level: float) -> Interval:
-    """Limits of Tukey's test; of few hits its p and they are no surer than Bonferroni's."""
-    spread, error = each.spread, 1.0 - level
-    if not math.isnan(each.p_value) and (spread.table is not None or not limits.exists):
-        alone = spread.limits(each.delta, each.std_error, level=1.0 - error / n_pairs)
+def _note_tukey(each: Draft, pair: TukeyPair, n_models: int, level: float) -> None:
+    """Note Tukey's test of a pair: no surer than the pair's own test, asked of all pairs at once.
+
+    That one knows the variance of its pair, skewness, users not seen, and shares.
+    """
+    spread, error, limits = each.spread, 1.0 - level, pair.interval
+    own, test, each.test = each.p_value, each.test, "tukey"
+    is_own = not spread.is_plain or spread.table is not None
+    each.p_value = pair.p_value
+    if not math.isnan(pair.p_value) and (is_own or not limits.exists):
+        at = 1.0 - error_of_one_pair(error, n_models)
+        alone = spread.limits(each.delta, each.std_error, level=at)
         limits = limits.around(alone) if limits.exists else alone
-        if spread.table is not None:
-            exact = min(1.0, n_pairs * mcnemar_p(*spread.table[1:3]))
-            each.p_value = each.p_adjusted = max(each.p_value, exact)
+        own = p_of_all_pairs(own, n_models) if is_own else 0.0
+        if own > each.p_value:
+            each.p_value = own
+            each.test += OF_UNSEEN if test.endswith(OF_UNSEEN) else ""
         limits = _agreeing(limits, each.delta, differs=each.p_value <= error)
-    return limits.within((-spread.widest, spread.widest))
+    limits = limits.within((-spread.widest, spread.widest))
+    each.p_adjusted = each.p_value
+    each.low, each.high = each.low_adjusted, each.high_adjusted = limits.low, limits.high
 
 
 def _adds_up(each: Draft, means: Sequence[float], row: Mapping[str, int], n: int) -> bool:

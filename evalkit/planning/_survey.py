@@ -63,14 +63,14 @@ class Survey:
 
 def text_bytes(table: Table, plan: IdPlan) -> float:
     """Mean bytes of ids that are kept beside their keys."""
-    names = [
-        name
-        for name, dtype in zip(plan.columns, plan.dtypes, strict=True)
+    sizes = [
+        expr.bin.size() if dtype == pl.Binary else expr.str.len_bytes()
+        for expr, dtype in zip(plan.canonical(), plan.dtypes, strict=True)
         if dtype in (pl.String, pl.Binary)
     ]
-    if not names:
+    if not sizes:
         return 0.0
-    whole = pl.sum_horizontal([pl.col(name).cast(pl.Binary).bin.size() for name in names])
+    whole = pl.sum_horizontal(sizes)
     with reading(table):
         found = table.frame.select(whole.mean()).collect(engine="streaming")
     return float(found.item() or 0.0)

@@ -54,7 +54,7 @@ class Meeting:
     Args:
         met: one is.
         many: both have a thousand or more.
-        mine, theirs: some of them, as text.
+        mine, theirs: the first thousand of them, as text.
         repair: what would make some meet, or more of them.
         hint: how it is written, at the door where somebody asks.
         sql: the same as an expression alone.
@@ -74,13 +74,21 @@ class Meeting:
     def merge(self, other: "Meeting") -> "Meeting":
         """What both say, whichever is first."""
         told = max(self, other, key=lambda each: (each.repair, each.after, each.mine))
-        return replace(told, met=self.met or other.met, many=self.many or other.many)
+        mine, theirs = _first([*self.mine, *other.mine]), _first([*self.theirs, *other.theirs])
+        many = self.many or other.many or min(len(mine), len(theirs)) == MANY
+        return replace(told, met=self.met or other.met, many=many, mine=mine, theirs=theirs)
+
+    @property
+    def misses(self) -> bool:
+        """Whether there are ids on both sides, and none of one is on the other."""
+        return not self.met and bool(self.mine) and bool(self.theirs)
 
     @property
     def examples(self) -> str:
         """`'a', 'b' against 'A', 'B'`."""
         shown = ascii if "Unicode" in self.repair else repr
-        mine, theirs = (", ".join(map(shown, each)) for each in (self.mine, self.theirs))
+        sides = (each[:SHOWN] for each in (self.mine, self.theirs))
+        mine, theirs = (", ".join(map(shown, each)) for each in sides)
         return f"{mine} against {theirs}"
 
 
@@ -284,11 +292,8 @@ def _cut(prefix: str, suffix: str) -> str:
 
 def look(
     mine: Table, theirs: Table, plan: IdPlan, what: str, *, model: str | None = None
-) -> tuple[Meeting | None, Repair | None]:
+) -> tuple[Meeting, Repair | None]:
     """Whether any id of a table is in another, and what would make some meet where none is.
-
-    None where one of them has no ids.
-
 
     Args:
         mine: rankings, of which those of one model where a column names it.
@@ -305,17 +310,13 @@ def look(
         if keys.size and bool((keys[places] == found).any()):
             return MET, None
         texts = _texts(frame, plan)
-        smallest = _smallest([*smallest, *texts])
+        smallest = _first([*smallest, *texts])
         if len(ids) < LOOKED_AT:
             ids |= dict.fromkeys(texts)
     many = len(ids) >= MANY and keys.size >= MANY
     told = Meeting(False, many, smallest, shown)
-    if not smallest or not keys.size:
-        return None, None
     found_repair = find_repair([*ids], others) if _are_texts(plan) else None
-    if found_repair is None:
-        return told, None
-    return told, found_repair[0]
+    return told, None if found_repair is None else found_repair[0]
 
 
 def _known(table: Table, plan: IdPlan, what: str) -> tuple[Keys, list[str], tuple[str, ...]]:
@@ -326,15 +327,15 @@ def _known(table: Table, plan: IdPlan, what: str) -> tuple[Keys, list[str], tupl
     for frame in _ids_of(table, plan, what, None):
         known = np.union1d(known, as_keys(frame[_KEY]))
         texts = _texts(frame, plan)
-        smallest = _smallest([*smallest, *texts])
+        smallest = _first([*smallest, *texts])
         if len(ids) < LOOKED_AT:
             ids |= dict.fromkeys(texts)
     return known, [*ids], smallest
 
 
-def _smallest(texts: Iterable[str]) -> tuple[str, ...]:
-    """The first few of some ids, whatever their order: numbers as numbers."""
-    return tuple(nsmallest(SHOWN, set(texts), key=lambda text: (len(text), text)))
+def _first(texts: Iterable[str], n: int = MANY) -> tuple[str, ...]:
+    """The first of some ids, whatever their order: numbers as numbers."""
+    return tuple(nsmallest(n, set(texts), key=lambda text: (len(text), text)))
 
 
 def _ids_of(table: Table, plan: IdPlan, what: str, model: str | None) -> Iterator[pl.DataFrame]:
@@ -382,8 +383,8 @@ def look_again(mine: Sequence[str], theirs: Collection[str]) -> tuple[Meeting, R
     told = Meeting(
         True,
         False,
-        _smallest(alone),
-        _smallest(known.difference(mine)),
+        _first(alone, SHOWN),
+        _first(known.difference(mine), SHOWN),
         repair.name,
         before=before / len(mine),
         after=(before + n) / len(mine),

@@ -152,7 +152,7 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
             message = f"none of {tally.users:,} ranked users is in the truth"
             hint = "compare some ids of both by eye: are they of one kind and one day?"
             meeting = sums.meetings.get(key_of("user", TRUTH, name), MET)
-            if not meeting.met and policies.no_common_user == "error":
+            if meeting.misses and policies.no_common_user == "error":
                 message += f": {meeting.examples}"
                 message += f"; {meeting.repair} some are" if meeting.repair else ""
                 hint = meeting.hint or hint
@@ -180,7 +180,7 @@ def _check_items(
 ) -> None:
     """Refuse a model of whose items none is in another table, where that can be no chance."""
     meeting = sums.meetings.get(key_of("item", other, name), MET)
-    if meeting.met:
+    if not meeting.misses:
         return
     message = f"no ranked item of {name!r} is in {of}"
     is_sure = bool(meeting.repair) or (meeting.many and other != "train")

@@ -182,7 +182,7 @@ class RankingJob(RankingTask):
     writer: UserWriter | None = None
     lists: "ListWork | None" = None
     remarks: tuple[Warning_, ...] = ()
-    looked: dict[tuple[object, ...], Meeting | None] = field(default_factory=dict)
+    looked: dict[tuple[object, ...], Meeting] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super(RankingJob, self).__post_init__()

@@ -32,13 +32,12 @@ def note_meetings(
         return
     for name, each in probed.items():
         main = each.main
-        if not main.rows:
+        if not main.rows and not job.is_shared:
             continue
         for what, meets in (("user", _shares_users(main, truth)), ("item", _has_hits(main))):
             plan = job.plans[what == "item"]
             found = MET if meets else _looked(job, number, tables.truth, plan, what, name)
-            if found is not None:
-                sums.note_meeting(key_of(what, TRUTH, name), found)
+            sums.note_meeting(key_of(what, TRUTH, name), found)
     for what, column in _COLUMNS.items():
         mine, theirs = (each.noted.ids.get(column) for each in (table, tables.truth))
         if mine and theirs:
@@ -62,13 +61,11 @@ def note_meetings_beside(
             if tables.train is not None and train is not None:
                 meets = is_seen or _shares_items(truth, train)
                 found = MET if meets else _looked(job, number, tables.train, plan, "item", name)
-                if found is not None:
-                    sums.note_meeting(key_of("item", "train", name), found)
+                sums.note_meeting(key_of("item", "train", name), found)
             if tables.items is not None and tally is not None and tally.listed_rows:
                 is_known = tally.unknown_items < tally.listed_rows
                 found = MET if is_known else _looked(job, number, tables.items, plan, "item", name)
-                if found is not None:
-                    sums.note_meeting(key_of("item", "items", name), found)
+                sums.note_meeting(key_of("item", "items", name), found)
 
 
 def key_of(what: str, other: str, model: str) -> str:
@@ -78,13 +75,13 @@ def key_of(what: str, other: str, model: str) -> str:
 
 def _looked(
     job: RankingJob, number: int, other: Table, plan: IdPlan, what: str, name: str
-) -> Meeting | None:
+) -> Meeting:
     """What all rows of both tables say, once for all passes."""
     key = what, other.role, other.at, number, name
     if key not in job.looked:
         model, table = job.tables.rankings[number]
         found, repair = look(table, other, plan, what, model=name if model is None else None)
-        if found is not None and repair is not None:
+        if repair is not None:
             found = _spelled(job, number, (found, repair), other, what)
         job.looked[key] = found
     return job.looked[key]

@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .distributions import f_sf
+from .distributions import f_sf, normal_quantile, normal_sf
 from .intervals import NO_INTERVAL, Interval, check_level
 from .paired import p_alike
-from .studentised_range import range_quantile, range_sf
+from .studentised_range import SQRT_2, range_quantile, range_sf
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
@@ -65,8 +65,9 @@ def tukey_test(
     the squared differences of all pairs over m. So exact sums of the pairs' differences are all
     that is needed, and they merge.
 
-    The test supposes one variance for all pairs. Holm over paired t tests does not. Where all
-    users differ alike there is none: p is that of flipping their signs, by Bonferroni.
+    The test supposes one variance for all pairs, and knows neither skewness nor users not seen
+    (`p_of_all_pairs` is for those). Where all users differ alike there is no variance: p is that
+    of flipping their signs, by Bonferroni.
 
     Args:
         means: of the m models over the same n users, each of whom has a value of every model.
@@ -108,6 +109,33 @@ def tukey_test(
     between = math.fsum(pair.delta**2 for pair in pairs) * n / (m * (m - 1))
     f = between / mean_square if mean_square > 0.0 else math.inf if between > 0.0 else 0.0
     return Tukey(tuple(pairs), mean_square, df, f, f_sf(f, m - 1, df))
+
+
+def p_of_all_pairs(p_value: float, n_models: int) -> float:
+    """What a pair's own test says when all pairs of models are tested by one of their own.
+
+    The range of normal means as far out as its p, which no pair's variance but its own is in.
+
+    Source:
+        Games and Howell 1976, Pairwise Multiple Comparison Procedures with Unequal N's and/or
+        Variances, Journal of Educational Statistics 1(2), 113-125 (of t, with its own error).
+    Example:
+        >>> round(p_of_all_pairs(0.01, 2), 6), round(p_of_all_pairs(0.01, 4), 6)
+        (0.01, 0.049)
+    """
+    if n_models == 2 or not 0.0 < p_value < 1.0:
+        return p_value
+    return range_sf(-SQRT_2 * normal_quantile(0.5 * p_value), n_models, math.inf)
+
+
+def error_of_one_pair(error: float, n_models: int) -> float:
+    """The p of a pair's own test at which `p_of_all_pairs` is `error`.
+
+    Example:
+        >>> round(error_of_one_pair(0.05, 2), 6), round(error_of_one_pair(0.05, 4), 6)
+        (0.05, 0.0102)
+    """
+    return 2.0 * normal_sf(range_quantile(1.0 - error, n_models, math.inf) / SQRT_2)
 
 
 def group_letters(are_alike: Sequence[Sequence[bool]]) -> list[str]:

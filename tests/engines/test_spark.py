@@ -28,7 +28,7 @@ def test_segments_crosses_curves_and_comparisons(session, tmp_path, partitions):
     assert json.loads(found.said)["comparisons"]
 
 
-@pytest.mark.parametrize(("kind", "of_items"), [*zip(TYPES, 5 * ("int32", "text"), strict=True)])
+@pytest.mark.parametrize(("kind", "of_items"), [*zip(TYPES, 4 * ("int32", "text"), strict=True)])
 def test_ids_of_every_type(session, tmp_path, kind, of_items):
     make_logs(tmp_path, user=TYPES[kind], item=TYPES[of_items])
 
@@ -164,18 +164,7 @@ FAULTS = {
 }
 
 
-OPEN = {"no-common-user": "Spark's error lacks the repair that one process names"}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(reason=OPEN[name], strict=False))
-        if name in OPEN
-        else name
-        for name in FAULTS
-    ],
-)
+@pytest.mark.parametrize("name", FAULTS)
 def test_errors_of_the_data_are_those_of_one_process(session, tmp_path, name):
     make_logs(tmp_path)
     table, column = FAULTS[name]

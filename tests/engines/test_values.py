@@ -32,13 +32,7 @@ def rows_of(path):
     return load_run(path).per_user_values.table().collect()
 
 
-CATEGORY = pytest.param(
-    "category",
-    marks=pytest.mark.xfail(reason="categories differ on Spark, not yet looked into", strict=True),
-)
-
-
-@pytest.mark.parametrize("kind", ["int32", "uint64", "text", CATEGORY, "date"])
+@pytest.mark.parametrize("kind", ["int32", "uint64", "text", "category", "date"])
 def test_a_folder_holds_the_rows_of_one_file(session, tmp_path, capsys, kind):
     make_logs(tmp_path, user=TYPES[kind])
     (here, _), (there, status) = run(tmp_path, "local"), run(tmp_path, "spark")

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import evalkit
 from tests.peaks import Ended, run_evalkit
 
 NEED = re.compile(r"give --memory-limit (\d+)MiB")
@@ -41,6 +42,17 @@ def long_ids(folder: Path, n_ids: int, n_bytes: int, form: str) -> list[str]:
 @pytest.mark.parametrize(("n_ids", "n_bytes"), [(12_000, 10_000), (60_000, 2_000), (300, 500_000)])
 def test_long_ids_are_counted_by_their_length(tmp_path, n_ids, n_bytes):
     assert_held(512, *long_ids(tmp_path, n_ids, n_bytes, "parquet"))
+
+
+@pytest.mark.parametrize("dtype", [pl.Categorical, pl.Enum([f"id {n}" for n in range(9)])])
+def test_ids_of_few_kinds_are_as_long_as_their_texts(dtype):
+    ids = pl.Series([f"id {n}" for n in range(9)])
+    truth = pl.DataFrame({"user": ids.cast(dtype), "item": ids.cast(dtype)})
+    rankings = pl.DataFrame({"user": ids, "item": ids.cast(dtype), "rank": [1] * 9})
+
+    report = evalkit.evaluate(truth, rankings, metrics=["RR"], memory_limit=8 << 30)
+
+    assert report.value("RR") == 1
 
 
 def test_long_ids_of_text_files_are_counted_by_their_length(tmp_path):

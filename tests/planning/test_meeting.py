@@ -211,6 +211,38 @@ def test_partials_that_never_meet_are_refused_when_they_are_merged(tmp_path):
     assert 'item = "lower(item)"' in caught.value.hint
 
 
+@pytest.mark.parametrize("column", ["user", "item"])
+@pytest.mark.parametrize("n", [5, 1500])
+def test_logs_in_parts_name_the_ids_that_whole_logs_name(tmp_path, column, n):
+    """Of few users, some parts have none of the truth or no list."""
+    truth = table(lambda number: number, n)
+    odd = truth.with_columns(pl.col(column) + 9000)
+    for name, frame in (("truth", truth), ("m", odd)):
+        for number in range(8):
+            path = tmp_path / f"{name}-{number + 1}.parquet"
+            frame.filter(pl.col("user") % 8 == number).write_parquet(path)
+    config = build_config(
+        {
+            "truth": {"path": str(tmp_path / "truth-{share}.parquet")},
+            "rankings": [{"path": str(tmp_path / "m-{share}.parquet"), "model": "model"}],
+            "metrics": {"names": ["recall@1"]},
+        },
+        name="parts",
+    )
+
+    def in_parts():
+        files = [tmp_path / f"{number}.partial" for number in range(8)]
+        for number, file in enumerate(files):
+            measure_partial(config, (number + 1, 8), threads=1).write(file)
+        return conclude_partials(open_partials(files), threads=1)
+
+    whole, parts = outcome_of(lambda: evaluate(truth, odd)), outcome_of(in_parts)
+
+    assert whole.status == parts.status == (0 if n == 5 and column == "item" else 3)
+    if whole.status:
+        assert parts.said.partition(" at ")[0] == whole.said.partition(" at ")[0]
+
+
 def test_partials_and_passes_say_what_one_run_says(tmp_path):
     odd = table(lambda number: sku(number).upper() if number % 3 else sku(number))
     whole = evaluate(table(sku), odd)

@@ -365,7 +365,7 @@ def test_all_pairs_have_tukeys_p_values_and_letters(logs):
         folder,
         models=models,
         per_user=True,
-        statistics={"pairs": "all", "correction": "tukey"},
+        statistics={"pairs": "all", "correction": "tukey", "test": "t"},
     )
 
     values = np.column_stack(

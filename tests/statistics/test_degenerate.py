@@ -2,8 +2,10 @@
 
 import math
 
+import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 import evalkit
 from evalkit.report.comparisons import how_corrected
@@ -15,7 +17,7 @@ METHODS = [
     {"test": "wilcoxon"},
     {"test": "permutation"},
     {"method": "bootstrap", "test": "t"},
-    {"pairs": "all", "correction": "tukey"},
+    {"pairs": "all", "correction": "tukey", "test": "t"},
     {"cluster": "account", "test": "t"},
     {"weight": {"by": "weight"}, "test": "t"},
 ]
@@ -193,7 +195,8 @@ def test_a_report_says_what_was_corrected_together(chosen, said):
 
 
 def test_tukeys_power_is_that_of_the_pairs_of_one_metric():
-    report = measured(VARIED, {"pairs": "all", "correction": "tukey"}, metrics=["RR", "DCG@3"])
+    tukey = {"pairs": "all", "correction": "tukey", "test": "t"}
+    report = measured(VARIED, tukey, metrics=["RR", "DCG@3"])
 
     for each in report.comparisons:
         deviation = each.std_error * math.sqrt(8)
@@ -307,7 +310,10 @@ def test_tukeys_test_of_few_hits_is_no_surer_than_the_exact_one():
 
     three = {"old": [2] * 9, "new": [1] * 7 + [2] * 2, "other": [2] * 9}
     report = measured(three, tukey, metrics=["recall@1"])
-    assert [each.p_value for each in report.comparisons] == [3 / 128, 1.0, 3 / 128]
+    of_range = stats.studentized_range.sf(-math.sqrt(2) * stats.norm.ppf(1 / 256), 3, math.inf)
+    found = [each.p_value for each in report.comparisons]
+    assert found == pytest.approx([of_range, 1.0, of_range], rel=1e-9)
+    assert 1 / 128 < of_range < 3 / 128  # alone, and by Bonferroni
 
 
 @pytest.mark.parametrize("test", ["t", "wilcoxon", "permutation", "bootstrap"])
@@ -321,3 +327,32 @@ def test_one_user_is_not_tested_and_no_member_of_a_family(test):
     assert (alone.segment, alone.verdict, alone.test) == ("alone", "not tested", test)
     assert math.isnan(alone.p_value)
     assert others.p_adjusted == others.p_value
+
+
+@pytest.mark.parametrize("metric", ["RR", "recall@2"])
+def test_tukeys_test_is_no_surer_than_the_own_test_of_each_pair(metric):
+    rng = np.random.default_rng(8)
+    old, other = rng.integers(2, 6, 200), rng.integers(1, 6, 200)
+    near = np.where(np.arange(200) < 5, 1, old)  # few differ from old, and all of them gain
+    far = np.where(np.arange(200) > 194, other, old)
+    ranks = {"old": old.tolist(), "near": near.tolist(), "far": far.tolist()}
+    alone, student, report = (
+        measured(ranks, {"pairs": "all", **chosen}, metrics=[metric]).comparisons
+        for chosen in (
+            {"correction": "none"},
+            {"correction": "tukey", "test": "t"},
+            {"correction": "tukey"},
+        )
+    )
+
+    own = [
+        stats.studentized_range.sf(-math.sqrt(2) * stats.norm.ppf(each.p_value / 2), 3, math.inf)
+        for each in alone
+    ]
+    expected = [*map(max, own, [each.p_value for each in student])]
+    assert [each.p_value for each in report] == pytest.approx(expected, rel=1e-9)
+    assert (expected == own) == (metric == "RR")
+    for each, other in zip(report, student, strict=True):
+        assert (each.low <= 0.0 <= each.high) == (each.p_adjusted > 0.05)
+        assert each.low <= other.low <= other.high <= each.high
+    assert {each.test for each in report} == {"tukey, unseen" if metric == "RR" else "tukey"}
