@@ -1,0 +1,47 @@
+"""What the sums of all segments say, read at one time: there are very many numbers."""
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.aggregate.sums import GrandTotals, Pair
+from evalkit.statistics.exact import Summaries, summarize
+
+
+def listed(numbers: npt.NDArray[np.float64]) -> list[float]:
+    """One after the other; none but one object is NaN, since records with it else differ."""
+    return [math.nan if each != each else each for each in numbers.ravel().tolist()]
+
+
+def none_if_nan(numbers: npt.NDArray[np.generic]) -> list[float | None]:
+    """One after the other, as records hold what need not exist."""
+    return [None if each != each else each for each in numbers.ravel().tolist()]
+
+
+class Summed:
+    """Summaries of each model and pair: one row a segment, one column a request.
+
+    Args:
+        totals: to which nothing is added any more.
+        n_requests: the first columns, which are read.
+    """
+
+    def __init__(self, totals: GrandTotals, n_requests: int) -> None:
+        self.totals, self.n_requests, self.segments = totals, n_requests, totals.segments
+        self._models: dict[str, Summaries] = {}
+        self._deltas: dict[Pair, Summaries] = {}
+
+    def model(self, name: str) -> Summaries:
+        """Of the values of a model."""
+        if name not in self._models:
+            sums = [self.totals.models[segment, name] for segment in self.segments]
+            self._models[name] = summarize(sums, self.n_requests)
+        return self._models[name]
+
+    def deltas(self, pair: Pair) -> Summaries:
+        """Of the differences of two models."""
+        if pair not in self._deltas:
+            sums = [self.totals.pairs[segment, pair].deltas for segment in self.segments]
+            self._deltas[pair] = summarize(sums, self.n_requests)
+        return self._deltas[pair]
