@@ -124,7 +124,14 @@ from ._measuring import (
 from ._parameters import NO_CUTOFF, Parameter, Value, Values, choice, number, text
 from ._policies import BOUNDS, EXACT, POLICIES, TIED
 from ._registry import FOLDERS, known_metrics, load_metric_files, registry, registry_of, tiers
-from ._rows import at_threshold, of_counts, of_kernel, over_rows_or_groups, over_rows_or_users
+from ._rows import (
+    at_threshold,
+    called_from,
+    of_counts,
+    of_kernel,
+    over_rows_or_groups,
+    over_rows_or_users,
+)
 from ._sums import (
     NEGATIVES,
     POSITIVES,
@@ -193,6 +200,7 @@ __all__ = [
     "attention",
     "bounds_of",
     "cache_directory",
+    "called_from",
     "choice",
     "combine",
     "declared",

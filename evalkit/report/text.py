@@ -259,6 +259,8 @@ def truth_notes(truth: TruthCounts, words: CountWords = RANKED_COUNTS) -> list[s
         notes.append(f"{count_noun(truth.users_without_relevant, 'user')} without relevant items")
     if truth.in_train:
         notes.append(f"{count_noun(truth.in_train, 'pair')} in train")
+    if truth.newest:
+        notes.append(f"newest row of {truth.newest}")
     return notes
 
 

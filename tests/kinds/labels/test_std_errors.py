@@ -12,6 +12,10 @@ NAMES = [
     "partial-AUC(max_fpr=0.2, scale='area')", "log-loss", "log-loss(clip=0.1)", "NE", "Brier",
     "calibration", "base-rate", "accuracy", "precision(threshold=0.3)", "recall(threshold=0.3)",
     "specificity", "F2(threshold=0.3)", "balanced-accuracy(threshold=0.3)", "MCC(threshold=0.3)",
+    "TP(threshold=0.3)", "positive-rate", "NPV", "fallout(threshold=0.3)", "FDR(threshold=0.3)",
+    "LR_plus(threshold=0.3)", "LR_minus(threshold=0.3)", "informedness(threshold=0.3)",
+    "markedness(threshold=0.3)", "Fowlkes-Mallows(threshold=0.3)", "threat-score(threshold=0.3)",
+    "kappa(threshold=0.3)", "prevalence-threshold(threshold=0.3)",
 ]  # fmt: skip
 WEIGHTED = [name for name in NAMES if "AUC" not in name and name != "AP"]
 
