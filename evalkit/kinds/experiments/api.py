@@ -11,9 +11,9 @@ from evalkit.report import Input, Report
 from evalkit.sources import Guessing, Table
 
 from ._asked import ExperimentRequest, read_asked
-from ._opening import LocatedFiles, open_tables
-from ._running import read_units, report_of, said_of
 from ._units import READ_EVENTS, READ_EXPOSURES
+from .measure import read_units, report_of, said_of
+from .open import LocatedFiles, open_tables
 
 
 def evaluate_experiment(

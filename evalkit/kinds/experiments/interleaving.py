@@ -15,8 +15,8 @@ from evalkit.statistics.distributions import t_quantile
 from evalkit.statistics.sample_ratio import binomial_p
 
 from ._asked import ExperimentRequest, Statistics
-from ._opening import LocatedFiles
-from ._running import Said, report_of
+from .measure import Said, report_of
+from .open import LocatedFiles
 
 METHODS = ("team-draft", "balanced", "probabilistic", "optimised", "pairwise")
 

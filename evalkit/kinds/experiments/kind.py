@@ -13,11 +13,11 @@ from evalkit.sources import Guessing, Table
 from evalkit.sources.ids import DrawnShare, plan_ids
 
 from ._asked import ExperimentRequest, read_asked
-from ._opening import LocatedFiles, OpenedTables, open_tables
-from ._running import read_units, report_of, said_of
-from ._sums import UnitsByShare
 from ._units import Units
 from .api import inputs_of, moment_of
+from .measure import read_units, report_of, said_of
+from .merge import UnitsByShare
+from .open import LocatedFiles, OpenedTables, open_tables
 
 __all__ = ["KIND"]
 

@@ -26,7 +26,7 @@ from evalkit.statistics.past import (
     true_effects,
 )
 
-from ._opening import LocatedFiles
+from .open import LocatedFiles
 
 COLUMNS = ("offline", "offline_error", "online", "online_error")
 WORDS = ("keep", "unclear", "ship")

@@ -28,12 +28,9 @@ from evalkit.runs import new_run_id, run_key
 from evalkit.sources.ids import DrawnShare, PassShare
 
 from ._asked import ExperimentRequest, Statistics
-from ._concluding import conclude, spell_counts
 from ._exposures import Logs
 from ._logs import read_logs
 from ._measuring import measure_all
-from ._opening import OpenedTables, collected
-from ._sums import UnitsByShare
 from ._units import (
     READ_EVENTS,
     READ_EXPOSURES,
@@ -43,6 +40,9 @@ from ._units import (
     columns_of,
     read_ready,
 )
+from .conclude import conclude, spell_counts
+from .merge import UnitsByShare
+from .open import OpenedTables, collected
 
 BYTES_A_UNIT = 80  # of the table, and of what is known of a unit while logs are read
 MOST_PASSES = 64
