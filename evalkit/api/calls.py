@@ -508,9 +508,9 @@ def _evaluate_rows(
     }
     for section, listed in sections.items():
         tables = []
-        for each in listed:
-            held.append(taken_over(each.table, section))
-            tables.append({**each.section(), **(extra or {})})
+        for listed_table in listed:
+            held.append(taken_over(listed_table.table, section))
+            tables.append({**listed_table.section(), **(extra or {})})
         tree[section] = tables
     config = _named(build_config(tree, name=name, unnamed=unnamed, entry_point="python"))
     given = Given(rankings=held, segments=segment_tables, unnamed=unnamed)

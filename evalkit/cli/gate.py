@@ -93,9 +93,9 @@ def gate(
     else:
         for each in found:
             console.say(f"{each.outcome}: {clean(each.message)}")
-    for each in found:
-        if each.fails:
-            console.tell(DataError(each.message, code="gate-failed", at=report.run_id))
+    for gate in found:
+        if gate.fails:
+            console.tell(DataError(gate.message, code="gate-failed", at=report.run_id))
     return GATE_FAILED if any(each.fails for each in found) else FINE
 
 

@@ -104,9 +104,11 @@ def check_combined(
         message = f"combined is for rankings, not for {kind}"
         problems.add(key, "conflicting-keys", message, hint="leave it out")
         return
-    for name, each in _read(written, metrics, measured, lambda at: problems.places.at((*key, at))):
-        if isinstance(each, EvalkitError):
-            problems.add_error((*key, name), each)
+    for name, error_or_metric in _read(
+        written, metrics, measured, lambda at: problems.places.at((*key, at))
+    ):
+        if isinstance(error_or_metric, EvalkitError):
+            problems.add_error((*key, name), error_or_metric)
 
 
 def check_whole(

@@ -141,7 +141,14 @@ from ._registry import (
     registry_of,
     tiers,
 )
-from ._rows import at_threshold, of_counts, of_kernel, over_rows_or_groups, over_rows_or_users
+from ._rows import (
+    at_threshold,
+    called_from,
+    of_counts,
+    of_kernel,
+    over_rows_or_groups,
+    over_rows_or_users,
+)
 from ._sums import (
     NEGATIVES,
     POSITIVES,
@@ -211,6 +218,7 @@ __all__ = [
     "attention",
     "bounds_of",
     "cache_directory",
+    "called_from",
     "choice",
     "combine",
     "declared",

@@ -162,7 +162,7 @@ def pack_file(text: str) -> bytes:
     own = _given.get(text)
     if own is None:
         return Path(text).read_bytes()
-    from pyspark import cloudpickle  # type: ignore[import-not-found]  # nobody else asks
+    from pyspark import cloudpickle  # nobody else asks
 
     module = sys.modules.get(own.function.__module__)
     if module is not None and module.__name__ != "__main__":

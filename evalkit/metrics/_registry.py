@@ -12,6 +12,7 @@ from ..errors import EvalkitError, RequestError, raise_all
 from ._declare import SAYS_OF_WHAT, Metric
 from ._declared import declared
 from ._own import UserFunction, file_of, own_metric
+from ._rows import of_counts
 
 FOLDERS = ("rankings", "lists", "ratings", "labels")  # here; other kinds bring their own
 
@@ -149,6 +150,7 @@ def _check_functions(metric: Metric, *, at: str) -> None:
     if metric.is_loss:
         given, own = ["scores", "labels"], [each for each in names if each not in SAYS_OF_WHAT]
     is_of_sums = metric.kind == "labels" and metric.over_rows and "over" not in names
+    is_of_sums = is_of_sums or metric.over_rows is of_counts
     is_of_counts = metric.lists is not None and metric.lists.family == "counts"
     if metric.tables is None and (metric.is_loss or not is_of_sums):
         wanted = ["shown", "items", "values"] if is_of_counts else [*given, *own, "out"]
