@@ -142,6 +142,7 @@ from ._sums import (
     Term,
     as_float,
     of_sums,
+    of_whole,
     ratio,
     square_root,
 )
@@ -237,6 +238,7 @@ __all__ = [
     "of_kernel",
     "of_loss",
     "of_sums",
+    "of_whole",
     "other_kinds",
     "over",
     "over_rows_or_groups",
