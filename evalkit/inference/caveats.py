@@ -72,16 +72,16 @@ def of_few_lists(numbers: Iterable[tuple[str, str, OfLists]]) -> Iterator[Warnin
     """
     few: list[tuple[str, str, int]] = []
     fewer: list[tuple[str, str, int]] = []
-    for model, label, each in numbers:
-        if 0 < each.count < FEWEST_OF_LISTS:
-            few.append((model, label, each.count))
-        elif each.fewest < FEWEST_MOVING and not math.isnan(each.mean):
-            fewer.append((model, label, each.fewest))
+    for model, label, of_lists in numbers:
+        if 0 < of_lists.count < FEWEST_OF_LISTS:
+            few.append((model, label, of_lists.count))
+        elif of_lists.fewest < FEWEST_MOVING and not math.isnan(of_lists.mean):
+            fewer.append((model, label, of_lists.fewest))
     ends = "{:,} users in all", "{:,} users in a sum"
     for found, end in zip((few, fewer), ends, strict=True):
         for _, label, count in found[:1]:
-            numbers = f"{label}{_more(found)}"
-            yield Warning_("few-lists", f"take {numbers} as rough: {end.format(count)}")
+            named = f"{label}{_more(found)}"
+            yield Warning_("few-lists", f"take {named} as rough: {end.format(count)}")
 
 
 def of_no_interval(requests: Iterable[Request]) -> Iterator[Warning_]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from evalkit.kernels import Kernel
 
+from ._failures import naming_place
 from ._lists import Ends, Family, ItemContext, ListRules, Need, Needs, Weighing
 from ._parameters import NO_CUTOFF, Parameter, Value, Values, write_value
 from ._sums import ROWS, OfSums, of_sums, ratio
@@ -318,6 +319,11 @@ class Request:
         """Whether a relevance is counted from one below the threshold."""
         return dict(self.parameters).get("gain") == "exp2_shifted"
 
+    def call(self, *arguments: object) -> None:
+        """Run the kernel; what a user's own one raises names its file and line."""
+        with naming_place(self.metric.name, self.metric.function):
+            self.metric.kernel(*arguments)
+
     def measure(
         self,
         hits: Hits | TiedHits,
@@ -348,14 +354,15 @@ class Request:
         kernel = self.metric.kernel if isinstance(hits, Hits) else self.metric.tied
         if kernel is None:
             raise ValueError(f"{self.metric.name} has no kernel for rows without an order")
-        kernel(
-            type(hits)(*(_frozen(each) for each in hits)),
-            Relevant(*(_frozen(each) for each in relevant)),
-            _frozen(lengths),
-            _frozen(cutoffs),
-            *self.arguments(hits, relevant, lengths, cutoffs),
-            out,
-        )
+        with naming_place(self.metric.name, self.metric.function):
+            kernel(
+                type(hits)(*(_frozen(each) for each in hits)),
+                Relevant(*(_frozen(each) for each in relevant)),
+                _frozen(lengths),
+                _frozen(cutoffs),
+                *self.arguments(hits, relevant, lengths, cutoffs),
+                out,
+            )
 
     def arguments(
         self,

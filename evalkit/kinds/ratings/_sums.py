@@ -40,7 +40,7 @@ def losses_of(request: Request) -> Column:
 
     def losses(ratings: Floats, predictions: Floats) -> Floats:
         found = np.empty(ratings.size)
-        request.metric.kernel(ratings, predictions, *request.own_arguments, found)
+        request.call(ratings, predictions, *request.own_arguments, found)
         return found
 
     return losses

@@ -219,7 +219,7 @@ def add_up(
             if request.metric.is_loss:
                 mean_losses(request, *rows, value)
             else:
-                request.metric.kernel(*rows, *request.encoded, value)
+                request.call(*rows, *request.encoded, value)
         users = UnitSums.of(own, smooth)
         users.count(sizes.size, int(sizes.max(initial=0)))
         weights, terms = np.ones(sizes.size), user_sums(users.spread.terms, *rows, middle)

@@ -51,9 +51,9 @@ def check(log: pl.DataFrame, names: list[str], **asked: object) -> None:
     found = evalkit.evaluate_labels(log, metrics=names, **asked).estimates
     expected = jackknife(log, names, **asked)
 
-    for each, error in zip(found, expected, strict=True):
-        assert each.std_error == pytest.approx(error, rel=0.06), each.metric
-        assert each.low < each.value < each.high
+    for estimate, error in zip(found, expected, strict=True):
+        assert estimate.std_error == pytest.approx(error, rel=0.06), estimate.metric
+        assert estimate.low < estimate.value < estimate.high
 
 
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])

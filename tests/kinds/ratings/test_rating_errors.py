@@ -45,9 +45,9 @@ def test_standard_errors_are_those_of_leaving_out_users(shift):
 
     found = evalkit.evaluate_ratings(log, metrics=NAMES).estimates
 
-    for each, error in zip(found, jackknife(log, NAMES), strict=True):
-        assert each.std_error == pytest.approx(error, rel=0.06), each.metric
-        assert each.low < each.value < each.high
+    for estimate, error in zip(found, jackknife(log, NAMES), strict=True):
+        assert estimate.std_error == pytest.approx(error, rel=0.06), estimate.metric
+        assert estimate.low < estimate.value < estimate.high
 
 
 def test_standard_errors_of_agreements_and_deviances_are_so_too():
