@@ -388,9 +388,7 @@ class _Judge:
                 model, value=now, baseline_run=old_id, outcome=UNCLEAR, message=message
             )
         change = (now - before) / before if before else 0.0
-        message = (
-            f"{what}: {shown}, {change:+.1%} against {reference}, allowed change: {bound:.1%}"
-        )
+        message = f"{what}: {shown}, {change:+.1%} against {reference}, allowed change: {bound:.1%}"
         return self._gate(
             model,
             value=now,
