@@ -242,6 +242,10 @@ def override_key(
         option = spelled
         spelled = _OPTIONS[spelled.partition(" ")[0]] + spelled.partition(" ")[2]
     spelled = spelled.strip()
+    if spelled == "--metric-file" and isinstance(section := tree.setdefault("metrics", {}), dict):
+        given = section.get("files", [])
+        section["files"] = [*(given if isinstance(given, list) else [given]), text]
+        return places.replace(("metrics", "files"), f"{spelled} {text}")
 
     def refuse(message: str, hint: str) -> None:
         at = f"--set {override}" if option.startswith("--set") else override

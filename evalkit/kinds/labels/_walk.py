@@ -243,7 +243,7 @@ class Loss:
         for label in (0, 1):
             scores, weights = ties.weighty(label)
             losses, labels = np.empty(scores.size), np.full(scores.size, label, dtype=np.uint8)
-            self.request.metric.kernel(scores, labels, *self.request.own_arguments, losses)
+            self.request.call(scores, labels, *self.request.own_arguments, losses)
             self.infinite += float(set_infinite_aside(losses, weights))
             self.sums.add_products(losses, weights, weighted=totals.weighted)
 
