@@ -171,7 +171,7 @@ class _Part:
 def _stream_of(source: Path | bytes) -> Iterator[tuple[BufferedReader, int]]:
     """What reads a file, or bytes in memory, and how many bytes there are."""
     if isinstance(source, bytes):
-        yield BufferedReader(io.BytesIO(source)), len(source)  # type: ignore[arg-type]
+        yield BufferedReader(io.BytesIO(source)), len(source)
         return
     descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with open(descriptor, "rb") as file:
