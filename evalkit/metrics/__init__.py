@@ -159,6 +159,7 @@ from ._sums import (
     Term,
     as_float,
     of_sums,
+    of_whole,
     ratio,
     square_root,
 )
@@ -259,6 +260,7 @@ __all__ = [
     "of_kernel",
     "of_loss",
     "of_sums",
+    "of_whole",
     "other_kinds",
     "over",
     "over_rows_or_groups",

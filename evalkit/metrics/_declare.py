@@ -158,7 +158,8 @@ class Metric:
     that each of them counts by alone. `counts_hits`: a value hangs on the number of hits up to the
     cutoff, of relevant items and of rows, not on the ranks of hits.
     Of ratings and labels: `over_rows`, how the number over all rows is made of sums; `is_loss`,
-    whether the kernel gives the loss of each row, of which the value is the mean;
+    whether the kernel gives the loss of each row, of which the value is the mean; `domain`, what
+    all ratings and predictions have to be, of losses that are NaN where they are not;
     `of_probabilities`, whether scores lie between 0 and 1. Of a number made of several metrics:
     `combined`. `columns`: parameters that are written first and without their names, as columns of
     units are: ratio(clicks, shown).
@@ -186,6 +187,7 @@ class Metric:
     kind: str
     over_rows: "Callable[[Request], OfSums] | None"
     is_loss: bool
+    domain: Callable[[Values], str] | None
     of_probabilities: bool
     over_hits: str | None
     counts_hits: bool
@@ -250,12 +252,14 @@ class Request:
     def _spell(self) -> str:
         defaults = self.metric.defaults
         name = self.metric.name
+        written = [each.name for each in self.metric.parameters if each.is_written]
         if self.metric.suffix is not None:
             name += write_value(dict(self.parameters)[self.metric.suffix])
         shown = [
             spell_argument(self.metric, parameter, value)
             for parameter, value in self.parameters
-            if value != defaults[parameter] and parameter != self.metric.suffix
+            if (value != defaults[parameter] or parameter in written)
+            and parameter != self.metric.suffix
         ]
         shown += [
             f"{policy}={repr(value) if isinstance(value, str) else write_value(value)}"
@@ -428,6 +432,7 @@ def metric(
     kind: str = "rankings",
     over_rows: "Callable[[Request], OfSums] | OfSums | None" = None,
     is_loss: bool = False,
+    domain: Callable[[Values], str] | str | None = None,
     of_probabilities: bool = False,
     over_hits: str | None = None,
     counts_hits: bool = False,
@@ -460,6 +465,7 @@ def metric(
             kind=kind,
             over_rows=of_loss if is_loss else _callable(over_rows),
             is_loss=is_loss,
+            domain=_callable(domain),
             of_probabilities=of_probabilities,
             over_hits=over_hits,
             counts_hits=counts_hits,

@@ -148,7 +148,8 @@ def _check_functions(metric: Metric, *, at: str) -> None:
     takes = "lists, within, cutoffs" if is_of_lists else declared(metric.kind).kernels_take
     given, own = takes.split(", "), names
     if metric.is_loss:
-        given, own = ["scores", "labels"], [each for each in names if each not in SAYS_OF_WHAT]
+        given = ["scores", "labels"] if metric.kind == "labels" else ["ratings", "predictions"]
+        own = [name for name in names if name not in SAYS_OF_WHAT]
     is_of_sums = metric.kind == "labels" and metric.over_rows and "over" not in names
     is_of_sums = is_of_sums or metric.over_rows is of_counts
     is_of_counts = metric.lists is not None and metric.lists.family == "counts"
