@@ -204,7 +204,7 @@ def policy_lines() -> Iterator[str]:
     yield (
         "Numbers are means over a small log (in `docs/make_conventions.py`). It has equal scores, "
         "an item listed twice, a score below 0, a user without relevant items, one without "
-        "ranking, one with an empty list, and one whom the truth lacks. Equal scores in the order "
+        "a ranking. One user has an empty list, one the truth lacks. Equal scores in the order "
         "of the log and copies that count, but where the row says otherwise. A policy may be "
         "given to one metric alone: `RR(ties='input')@10`; those with a star hold for a whole run."
     )
