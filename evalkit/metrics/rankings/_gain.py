@@ -46,7 +46,7 @@ MAX_RELEVANCE = number(
     above=0.0,
     below=1024.0,
     tried=5.0,
-    is_stated=True,
+    is_written=True,
     doc="The top of the scale, not the largest that a log happens to hold; above it is refused.",
 )
 
