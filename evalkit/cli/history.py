@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,6 +17,35 @@ Name = Annotated[
     str | None, Option("--name", metavar="NAME", help="Runs of that job. Default: of all.")
 ]
 RUNS = Path("runs")
+
+
+_copies: set[Path] = set()
+
+
+def _here(folder: Path) -> Path:
+    """The folder of runs; of one in a store a copy of its numbers, until this process ends."""
+    url = str(folder).replace(":/", "://", 1)  # as a path writes it
+    if ":/" not in str(folder):
+        return folder
+    from evalkit import runs
+
+    if not runs.is_store(url):
+        return folder
+    import atexit
+    from tempfile import gettempdir
+
+    store, stack = runs.open_store(url, {}), ExitStack()
+    copy = stack.enter_context(runs.private_folder(Path(gettempdir(), "runs")))
+    atexit.register(stack.close)
+    store.mirror(copy, files=("report.json", "metrics.parquet", "comparisons.parquet"))
+    _copies.add(copy)
+    return copy
+
+
+ReadFolder = Annotated[
+    Path,
+    Option("--out", "-o", metavar="DIR", help="Folder of runs, or s3://...", callback=_here),
+]
 
 history = typer.Typer(
     help="Past runs: list, show, nights, query, export, tag, prune.",
@@ -32,7 +62,7 @@ def begin(context: typer.Context, out: RunsFolder = RUNS) -> None:
     The runs' directories are the truth; history.sqlite beside them is an index, and made anew
     when it is lost."""
     if context.invoked_subcommand is None:
-        list_runs(out)
+        list_runs(_here(out))
     else:
         context.default_map = {context.invoked_subcommand: {"out": str(out)}}
 
@@ -55,7 +85,7 @@ def _latest_runs(out: Path, name: str | None, limit: int) -> list[tuple[Any, ...
 
 @history.command("html")
 def write_index(
-    out: RunsFolder = RUNS,
+    out: ReadFolder = RUNS,
     name: Name = None,
     limit: Annotated[int, Option("--limit", min=1, metavar="N", help="The last N runs.")] = 1000,
     file: Annotated[
@@ -71,6 +101,10 @@ def write_index(
     from evalkit.report.trend import PastRun
     from evalkit.runs import replacing
 
+    if file is None and out in _copies:
+        raise RequestError(
+            "no page is written into a store", code="bad-option", hint="--file index.html"
+        )
     page = file or out / "index.html"
     runs = [
         PastRun(
@@ -96,7 +130,7 @@ def write_index(
 
 @history.command("list")
 def list_runs(
-    out: RunsFolder = RUNS,
+    out: ReadFolder = RUNS,
     name: Name = None,
     limit: Annotated[int, Option("--limit", min=1, metavar="N", help="The last N runs.")] = 20,
     json: Json = False,
@@ -146,7 +180,7 @@ def list_runs(
 @history.command()
 def show(
     metric: Annotated[str, Argument(metavar="METRIC", help="As nDCG@10.")],
-    out: RunsFolder = RUNS,
+    out: ReadFolder = RUNS,
     name: Name = None,
     model: Annotated[
         str | None, Option("--model", metavar="MODEL", help="That model. Default: all.")
@@ -257,7 +291,7 @@ def compare_nights(
 @history.command("query")
 def query_runs(
     sql: Annotated[str, Argument(metavar="SQL", help="One SELECT.")],
-    out: RunsFolder = RUNS,
+    out: ReadFolder = RUNS,
     format: Annotated[
         Literal["table", "json", "csv"], Option("--format", help="What stdout shows.")
     ] = "table",
@@ -295,7 +329,7 @@ def query_runs(
 @history.command()
 def export(
     file: Annotated[Path, Argument(metavar="FILE", help="Parquet file to write.")],
-    out: RunsFolder = RUNS,
+    out: ReadFolder = RUNS,
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> None:
