@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,41 +10,13 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder, Wait
+from evalkit.cli.store_runs import ReadFolder, is_copy, local_copy
 from evalkit.errors import RequestError, clean
 
 Name = Annotated[
     str | None, Option("--name", metavar="NAME", help="Runs of that job. Default: of all.")
 ]
 RUNS = Path("runs")
-
-
-_copies: set[Path] = set()
-
-
-def _here(folder: Path) -> Path:
-    """The folder of runs; of one in a store a copy of its numbers, until this process ends."""
-    url = str(folder).replace(":/", "://", 1)  # as a path writes it
-    if ":/" not in str(folder):
-        return folder
-    from evalkit import runs
-
-    if not runs.is_store(url):
-        return folder
-    import atexit
-    from tempfile import gettempdir
-
-    store, stack = runs.open_store(url, {}), ExitStack()
-    copy = stack.enter_context(runs.private_folder(Path(gettempdir(), "runs")))
-    atexit.register(stack.close)
-    store.mirror(copy, files=("report.json", "metrics.parquet", "comparisons.parquet"))
-    _copies.add(copy)
-    return copy
-
-
-ReadFolder = Annotated[
-    Path,
-    Option("--out", "-o", metavar="DIR", help="Folder of runs, or s3://...", callback=_here),
-]
 
 history = typer.Typer(
     help="Past runs: list, show, nights, query, export, tag, prune.",
@@ -62,7 +33,7 @@ def begin(context: typer.Context, out: RunsFolder = RUNS) -> None:
     The runs' directories are the truth; history.sqlite beside them is an index, and made anew
     when it is lost."""
     if context.invoked_subcommand is None:
-        list_runs(_here(out))
+        list_runs(local_copy(out))
     else:
         context.default_map = {context.invoked_subcommand: {"out": str(out)}}
 
@@ -101,7 +72,7 @@ def write_index(
     from evalkit.report.trend import PastRun
     from evalkit.runs import replacing
 
-    if file is None and out in _copies:
+    if file is None and is_copy(out):
         raise RequestError(
             "no page is written into a store", code="bad-option", hint="--file index.html"
         )
