@@ -25,7 +25,7 @@ Columns: TypeAlias = Mapping[str, str | Sequence[str]]
 TableColumns: TypeAlias = Columns | Mapping[str, Columns] | None
 MEMORY = "memory"  # stands for a path where a table is in memory
 TABLES = {  # and the columns of ours that each may have
-    "truth": ("user", "item", "relevance", "order"),
+    "truth": ("user", "item", "relevance", "propensity", "order"),
     "rankings": ("user", "item", "rank", "score", "model", "order"),
     "train": ("user", "item", "order"),
     "items": ("item", "genres", "vector", "published"),

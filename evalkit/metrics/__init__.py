@@ -76,6 +76,7 @@ from ._declare import (
     metric,
     of_loss,
     rating_metric,
+    shifted,
 )
 from ._declared import (
     KINDS,
@@ -138,6 +139,7 @@ from ._sums import (
     ratio,
     square_root,
 )
+from ._unbiased import WEIGHTED, Unbiased, as_plain_sum, weighting_of
 from .sampling import most_likely
 
 __all__ = [
@@ -156,6 +158,7 @@ __all__ = [
     "ROOM",
     "ROWS",
     "TIED",
+    "WEIGHTED",
     "WORTH",
     "Combination",
     "Complaints",
@@ -184,11 +187,13 @@ __all__ = [
     "Smooth",
     "Term",
     "TiedHits",
+    "Unbiased",
     "Value",
     "Values",
     "Vectors",
     "View",
     "as_float",
+    "as_plain_sum",
     "at_threshold",
     "attention",
     "bounds_of",
@@ -241,6 +246,7 @@ __all__ = [
     "registry_of",
     "room",
     "share_cache",
+    "shifted",
     "square_root",
     "text",
     "tiers",
@@ -248,6 +254,7 @@ __all__ = [
     "warm_metrics",
     "weighing_of",
     "weighting",
+    "weighting_of",
     "who_of",
     "worth",
 ]

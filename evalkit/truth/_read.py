@@ -5,7 +5,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,9 @@ from evalkit.truth._index import count_unknown
 from evalkit.truth._rows import ManyGradesError, PairRows, RowPlaces
 from evalkit.truth._shared import count_shared
 
+if TYPE_CHECKING:
+    from evalkit.truth._propensity import Weights
+
 BATCH_ROWS = 1 << 18  # arrays of so many rows stay in a core's cache
 
 _NO_IDS = pl.DataFrame()
@@ -61,6 +64,7 @@ class Truth:
         item_keys: uint64[n_items] ascending; only for hashed ids.
         counts: rows and reasons, for the report.
         is_extra: bool[n_users], users whom only rankings know; None when there are none.
+        weights: what items count by, where their propensities are known.
     """
 
     pairs: UserItems
@@ -73,6 +77,7 @@ class Truth:
     item_keys: Keys
     counts: "TruthRows"
     is_extra: npt.NDArray[np.bool_] | None = None
+    weights: "Weights | None" = None
 
     @property
     def n_users(self) -> int:
@@ -141,6 +146,7 @@ TRUTH_CODES = (
     "threshold-without-relevance",
     "duplicate-truth",
     "negative-relevance",
+    "bad-propensity",
 )
 
 

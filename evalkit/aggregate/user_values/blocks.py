@@ -22,11 +22,12 @@ from evalkit.aggregate.user_values.outcomes import (
     with_relevant,
 )
 from evalkit.config import Policies, policies_of
+from evalkit.kernels import kernel
 from evalkit.kernels.threads import ordered_map
-from evalkit.metrics import Hits, Relevant, Request
+from evalkit.metrics import WEIGHTED, Hits, Relevant, Request, as_plain_sum
 from evalkit.ranks import Ranks
 from evalkit.statistics.exact import CellRows
-from evalkit.truth import Truth
+from evalkit.truth import Truth, weigh
 
 if TYPE_CHECKING:
     from evalkit.item_lists import Measure
@@ -38,7 +39,8 @@ MOST_SUMS_A_THREAD = 1 << 13  # of about 2 kB each
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
 Values = npt.NDArray[np.float64]
-PlainHits: TypeAlias = dict[tuple[int, bool], tuple[Hits, Relevant]]  # by probe and `judged`
+# by probe, `judged`, and how gains that are weighted are made
+PlainHits: TypeAlias = dict[tuple[int, bool, str], tuple[Hits, Relevant]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,25 @@ def group_requests(requests: Sequence[Request], policies: Policies) -> list[Kern
     return groups
 
 
+def _gain_of(request: Request) -> str:
+    """How gains are made that weights multiply."""
+    return str(dict(request.parameters).get("gain", "binary"))
+
+
+@kernel(allocates=False)
+def divide_by_weights(values, starts, gains, by_weights):  # type: ignore[no-untyped-def]
+    """Divide float64[n_users, n_cutoffs] by users' relevant items, or by the sum of their weights.
+
+    Weights come in descending order; NaN for a user without any.
+    """
+    for user in range(values.shape[0]):
+        total = 0.0
+        for place in range(starts[user], starts[user + 1]):
+            total += gains[place] if by_weights else 1.0
+        for column in range(values.shape[1]):
+            values[user, column] = values[user, column] / total if total > 0.0 else np.nan
+
+
 @dataclass(frozen=True, slots=True)
 class Measuring:
     """What it takes to measure one model's ranks, block by block."""
@@ -114,7 +135,7 @@ class Measuring:
         present, lengths = [each.present for each in found], [each.lengths for each in found]
         n_relevant, is_extra = truth.pairs.n_relevant, truth.is_extra
         counts_extra = policies.unknown_users == "count"
-        return cls(
+        measuring = cls(
             truth,
             found,
             groups,
@@ -127,6 +148,11 @@ class Measuring:
             ],
             lists,
         )
+        for group in filter(measuring._is_weighted, groups):  # once, before threads ask for them
+            gain, judged = _gain_of(group.request), measuring._view(group).judged
+            weigh(truth, gain, judged=judged)
+            weigh(truth, "binary", judged=False)
+        return measuring
 
     def measure(self, users: npt.NDArray[np.int64], pool: BufferPool | None = None) -> list[Values]:
         """For each group float64[n_users, n_cutoffs] of a block of users; NaN where left out."""
@@ -163,7 +189,9 @@ class Measuring:
             lengths, cases = about[probe]
             view = self._view(group)
             values = take((users.size, group.cutoffs.size), np.float64)
-            if view.is_plain:
+            if self._is_weighted(group):
+                self._weigh(users, group, probe, view, lengths, values, plain, pool)
+            elif view.is_plain:
                 hits, relevant = self.gather(users, probe, plain, pool, judged=view.judged)
                 threshold = self.truth.threshold
                 request.measure(hits, relevant, lengths, group.cutoffs, values, threshold=threshold)
@@ -173,6 +201,35 @@ class Measuring:
             higher_is_better = bool(request.metric.higher_is_better)
             apply_user_policies(values, cases, policies, higher_is_better=higher_is_better)
             yield values
+
+    def _is_weighted(self, group: KernelCall) -> bool:
+        is_asked = group.policies.propensity in WEIGHTED and self.truth.weights is not None
+        return is_asked and group.request.metric.unbiased is not None
+
+    def _weigh(
+        self,
+        users: npt.NDArray[np.int64],
+        group: KernelCall,
+        probe: int,
+        view: View,
+        lengths: npt.NDArray[np.int64],
+        values: Values,
+        plain: PlainHits,
+        pool: BufferPool | None,
+    ) -> None:
+        """Fill `values` by hits that count by 1 / propensity."""
+        request, unbiased = group.request, group.request.metric.unbiased
+        assert unbiased is not None
+        given = dict(request.parameters)
+        gain = _gain_of(request)
+        hits, relevant = self.gather(users, probe, plain, pool, judged=view.judged, gain=gain)
+        as_plain_sum(request).measure(hits, relevant, lengths, group.cutoffs, values)
+        if not unbiased.divides(given):
+            return
+        _, relevant = self.gather(users, probe, plain, pool, gain="binary")
+        divide_by_weights(
+            values, relevant.starts, relevant.gains, group.policies.propensity == "snips"
+        )
 
     def counts_hits(self, place: int) -> bool:
         """Whether users of as many hits, relevant items and rows have the same value of a group."""
@@ -234,11 +291,17 @@ class Measuring:
         pool: BufferPool | None = None,
         *,
         judged: bool = False,
+        gain: str = "",
     ) -> tuple[Hits, Relevant]:
-        """The hits of a block of users and what is relevant to them; kept in `plain`."""
-        if (probe, judged) in plain:
-            return plain[probe, judged]
-        pairs, ranks = self.truth.pairs, self.ranks[probe]
+        """The hits of a block of users and what is relevant to them; kept in `plain`.
+
+        Args:
+            gain: how gains are made that are weighted; as they are when left out.
+        """
+        if (probe, judged, gain) in plain:
+            return plain[probe, judged, gain]
+        truth = weigh(self.truth, gain, judged=judged) if gain else self.truth
+        pairs, ranks = truth.pairs, self.ranks[probe]
         n_places = int(pairs.counts[users].sum())
         n_hits = n_places + ranks.copy_places.size + 1  # one is written before it counts
         take = np.empty if pool is None else pool.take
@@ -252,14 +315,14 @@ class Measuring:
         gather_hits(
             users,
             RelevantItems(pairs.starts, pairs.counts, pairs.grades),
-            self.truth.relevant_from,
+            truth.relevant_from,
             judged,
             self.present[probe],
             ShownRanks(ranks.ranks, ranks.copy_places, ranks.copy_ranks),
             hits,
             relevant,
         )
-        plain[probe, judged] = hits, relevant
+        plain[probe, judged, gain] = hits, relevant
         return hits, relevant
 
 
