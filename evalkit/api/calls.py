@@ -160,9 +160,9 @@ def evaluate(
     for section, table in zip(OTHERS, (truth, train, items, users), strict=True):
         add_table(section, table, columns_of(columns, section), tree, beside)
     say_of_tables(tree, {"where": where, "format": format, "ranked_by": ranked_by, "files": files})
-    for name, value in (("threshold", threshold), ("min_propensity", min_propensity)):
-        if value is not None:
-            tree["truth"] = {**cast("dict[str, object]", tree.get("truth", {})), name: value}
+    floors = {"threshold": threshold, "min_propensity": min_propensity}
+    if given_floors := {key: each for key, each in floors.items() if each is not None}:
+        tree["truth"] = {**cast("dict[str, object]", tree.get("truth", {})), **given_floors}
     if drop_seen:
         tree["train"] = {**cast("dict[str, object]", tree["train"]), "drop_seen": True}
     if reference is not None:

@@ -62,6 +62,7 @@ ROW, WIDE_KEY = 13, 4
 RUN = 34  # a run of rows of one user, while runs are put together
 MOVED_ROW = 24  # where the rows of a user lie apart and are brought together
 HASHED_ROW = 120  # keys, texts' views and their copies, where real ids are kept
+WEIGHED_ROW = 48  # weights, relevances times them by three kinds of gain, what is relevant
 TEXT_COPIES = 1.2  # of the bytes of an id, kept and being compared
 USER = 130  # table entry, run, state
 
@@ -164,6 +165,7 @@ def _bound(
     ranked = [_most_rows(tables.rankings[number][1]) for number in asked.listed]
     text = max(float(USUAL_TEXT), texts.mean) if texts.is_hashed else 0.0
     truth = ROW + WIDE_KEY + RUN + MOVED_ROW + USER + (text and HASHED_ROW + 2 * text)
+    truth += WEIGHED_ROW * tables.config.has_propensity
     lists = (LISTED_ROW + text) * sum(ranked)
     train = (_SEEN_ROW + (text and HASHED_ROW + text)) * seen
     n_models = len(tables.rankings)
@@ -345,7 +347,7 @@ class _Needs:
         users, items = plan_ids_of(tables, 1)
         survey = Survey.of(tables.truth, users)
         n_models = _count_models(tables)
-        row, text = float(ROW), 0.0
+        row, text = float(ROW) + WEIGHED_ROW * tables.config.has_propensity, 0.0
         if items.hashed or items.unsigned:
             row += WIDE_KEY
         if users.hashed or items.hashed:

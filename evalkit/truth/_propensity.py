@@ -81,11 +81,13 @@ def with_weights(
             if not n_bad:
                 n_others += int(note_propensities(users, items, propensities, pairs.index, found))
     _refuse(table, n_bad, n_others)
-    is_raised = (found > 0.0) & (found < (floor or 0.0))
-    found[is_raised] = floor
-    weights = np.divide(1.0, found, where=found > 0.0, out=np.zeros_like(found))
-    n_raised = int((is_raised & are_relevant(truth)).sum())
-    return replace(truth, weights=Weights(weights, n_raised))
+    n_raised = 0
+    if floor is not None:
+        is_raised = (found > 0.0) & (found < floor)
+        found[is_raised] = floor
+        n_raised = int((is_raised & (relevances(truth) >= truth.relevant_from)).sum())
+    np.divide(1.0, found, where=found > 0.0, out=found)
+    return replace(truth, weights=Weights(found, n_raised))
 
 
 def _refuse(table: Table, n_bad: int, n_others: int) -> None:
@@ -118,9 +120,13 @@ def relevances(truth: Truth) -> Values:
     return grades.own if grades.own.size else np.ones(truth.pairs.n_places)
 
 
-def are_relevant(truth: Truth) -> npt.NDArray[np.bool_]:
-    """bool[n_places], of each item; places between users hold anything."""
-    return relevances(truth) >= truth.relevant_from
+def relevant_weights(truth: Truth) -> Values:
+    """float64[n_relevant], of relevant items alone."""
+    assert truth.weights is not None
+    found = truth.weights.of_places
+    if truth.pairs.grades.is_graded:
+        found = found[relevances(truth) >= truth.relevant_from]
+    return found[found > 0.0]
 
 
 def _gains(relevance: Values, gain: str, threshold: float) -> Values:
@@ -141,12 +147,17 @@ def weigh(truth: Truth, gain: str, *, judged: bool) -> Truth:
         gain: linear, exp2, binary or exp2_shifted: what a relevance is worth.
         judged: items below the threshold have a gain too.
     """
-    weights = truth.weights
+    weights, grades = truth.weights, truth.pairs.grades
     assert weights is not None
-    if (gain, judged) not in weights.made:
-        own = _gains(relevances(truth), gain, truth.threshold) * weights.of_places
-        own[~(are_relevant(truth) | (judged & (relevances(truth) > 0.0)))] = 0.0
-        grades = Grades(np.empty(0, np.uint8), truth.pairs.grades.values, own)
-        pairs = replace(truth.pairs, grades=grades)
-        weights.made[gain, judged] = replace(truth, pairs=pairs, relevant_from=5e-324)
-    return weights.made[gain, judged]
+    key = (gain, judged) if grades.is_graded else ("binary", False)
+    if key not in weights.made:
+        own = weights.of_places
+        if grades.is_graded:
+            relevance = relevances(truth)
+            has_gain = relevance >= truth.relevant_from
+            if judged:
+                has_gain |= relevance > 0.0
+            own = np.where(has_gain, _gains(relevance, gain, truth.threshold) * own, 0.0)
+        pairs = replace(truth.pairs, grades=Grades(np.empty(0, np.uint8), grades.values, own))
+        weights.made[key] = replace(truth, pairs=pairs, relevant_from=5e-324)
+    return weights.made[key]

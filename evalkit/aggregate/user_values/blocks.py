@@ -298,6 +298,8 @@ class Measuring:
         Args:
             gain: how gains are made that are weighted; as they are when left out.
         """
+        if gain and not self.truth.pairs.grades.is_graded:
+            gain, judged = "binary", False
         if (probe, judged, gain) in plain:
             return plain[probe, judged, gain]
         truth = weigh(self.truth, gain, judged=judged) if gain else self.truth

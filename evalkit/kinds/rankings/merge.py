@@ -25,7 +25,7 @@ from evalkit.planning.tables import Tables
 from evalkit.report import Warning_
 from evalkit.sources.ids import Keys
 from evalkit.statistics.exact import ExactSums
-from evalkit.truth import Truth, are_relevant
+from evalkit.truth import Truth, relevant_weights
 
 if TYPE_CHECKING:
     from evalkit.aggregate.accumulators.items import ItemSums
@@ -79,8 +79,7 @@ class WeightSums:
         """Those of one share of the users."""
         if truth.weights is None:
             return None
-        weights = truth.weights.of_places
-        weights = weights[(weights > 0.0) & are_relevant(truth)]
+        weights = relevant_weights(truth)
         sums = ExactSums(1)
         sums.add(weights[:, None])
         found = sums.sum_of(0)
