@@ -145,11 +145,11 @@ def dcg(
     per: str = "user",
 ) -> float:
     total = 0.0
-    for rank, each in enumerate(top(ranked, k), 1):
+    for rank, item_shown in enumerate(top(ranked, k), 1):
         if discount == "log":
-            total += worth(each, gain) / math.log(1 + rank, log_base)
+            total += worth(item_shown, gain) / math.log(1 + rank, log_base)
         else:
-            total += worth(each, gain) / max(1.0, math.log(rank, log_base))
+            total += worth(item_shown, gain) / max(1.0, math.log(rank, log_base))
     if per == "user":
         return total
     return total / len(relevant) if relevant else math.nan

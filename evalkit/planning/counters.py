@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.metadata import version
 
@@ -140,6 +140,11 @@ def versions() -> Mapping[str, str]:
     return {"evalkit": VERSION, "python": platform.python_version(), **found}
 
 
+def _moment(second: int) -> str:
+    """A second since 1970, as `Meta.started` is written."""
+    return (datetime(1970, 1, 1) + timedelta(seconds=second)).isoformat() + "Z"
+
+
 @dataclass(slots=True)
 class RowCounts:
     """Rows and users of the truth or of one model, added up over shares of the users."""
@@ -153,6 +158,7 @@ class RowCounts:
     users_without_relevant: int = 0
     pairs: int = 0
     in_train: int | None = None
+    newest: int | None = None
     unknown_rows: int = 0
     bad_scores: int = 0
     bad_rank_rows: int = 0
@@ -177,7 +183,7 @@ class RowCounts:
         """Add the counts of other shares of the users."""
         for attribute in fields(self):
             mine, theirs = getattr(self, attribute.name), getattr(other, attribute.name)
-            if attribute.name == "depth":
+            if attribute.name in ("depth", "newest") and None not in (mine, theirs):
                 setattr(self, attribute.name, max(mine, theirs))
             elif attribute.name == "unknown_named":
                 setattr(self, attribute.name, tuple(sorted({*mine, *theirs})[:3]))
@@ -251,6 +257,7 @@ class RowCounts:
             users_without_relevant=self.users_without_relevant,
             pairs=self.pairs,
             in_train=self.in_train,
+            newest=None if self.newest is None else _moment(self.newest),
         )
 
     def model_counts(self, config: Config) -> ModelCounts:

@@ -216,9 +216,9 @@ def test_findings_name_both_models_in_every_form(make_report, make_estimate, for
 
     for model in ("als", "ease", "base"):
         assert model in text
-    for each in FOUND:
-        assert each.segment in text
-        assert f"{each.delta:+.4f}" in text or repr(each.delta) in text
+    for finding in FOUND:
+        assert finding.segment in text
+        assert f"{finding.delta:+.4f}" in text or repr(finding.delta) in text
 
 
 def test_a_notebook_shows_findings(make_report, make_estimate):

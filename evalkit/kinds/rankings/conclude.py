@@ -214,9 +214,9 @@ def inputs_of(tables: Tables) -> list[Input]:
         inputs.append(input_of(tables.train, 0, "train"))
     rest = [(each, each.role, each.model) for each in tables.context_tables]
     rest += [(each, "segments", None) for each in tables.segment_tables]
-    for each, role, model in rest:
-        rows = each.count_rows() if is_here or each.files else each.n_rows_hint() or 0
-        inputs.append(input_of(each, rows, role, model))
+    for table_of, role, model in rest:
+        rows = table_of.count_rows() if is_here or table_of.files else table_of.n_rows_hint() or 0
+        inputs.append(input_of(table_of, rows, role, model))
     return inputs
 
 

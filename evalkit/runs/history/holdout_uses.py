@@ -196,10 +196,12 @@ def look_by_files(inputs: Sequence[Input], folder: Path, *, again: bool, at: str
 def _prints_of_split(folder: Path, part: HoldoutPart) -> Iterator[str | None]:
     """The fingerprints of a test part's files, in the splits beside a folder of runs."""
     for path in _splits_beside(folder):
-        for each in _listed(path, "parts"):
-            if each.get("name") == "test" and each.get("pairs") == part.content:
+        for part_entry in _listed(path, "parts"):
+            if part_entry.get("name") == "test" and part_entry.get("pairs") == part.content:
                 with suppress(EvalkitError, ValueError, LookupError, TypeError):
-                    files = tuple(os.path.join(path.parent, file["path"]) for file in each["files"])
+                    files = tuple(
+                        os.path.join(path.parent, file["path"]) for file in part_entry["files"]
+                    )
                     found = json.loads(path.read_bytes())["columns"]
                     named = {key: name for key, name in found.items() if key in ("user", "item")}
                     truth = TruthTable(path=files, columns=TruthColumns.model_validate(named))
