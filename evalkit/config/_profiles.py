@@ -25,6 +25,7 @@ from evalkit.metrics import (
     parse_metrics,
     policies_of_kind,
     registry,
+    weighted,
     weighting_of,
 )
 from evalkit.metrics.profiles import DEFAULT, Profile, find_profile, speaking_of
@@ -219,7 +220,7 @@ def _weighted(
         return request, None
     unbiased, values = request.metric.unbiased, dict(request.parameters)
     if unbiased is not None and unbiased.has_form(values):
-        return replace(request, metric=unbiased.of(request.metric, values, how)), None
+        return replace(request, metric=weighted(request.metric, values, how)), None
     have = ", ".join(name for name, each in registry().items() if each.unbiased is not None)
     problem = RequestError(
         f"{request.label} has no unbiased form: it does not add up over hits",

@@ -112,6 +112,7 @@ from ._lists import (
     worth,
 )
 from ._measuring import (
+    as_plain_sum,
     bounds_of,
     digest_of,
     family_of,
@@ -120,6 +121,8 @@ from ._measuring import (
     measure_lists,
     needs_of,
     weighing_of,
+    weighted,
+    weighting_of,
     who_of,
 )
 from ._own import (
@@ -164,7 +167,7 @@ from ._sums import (
     ratio,
     square_root,
 )
-from ._unbiased import WEIGHTED, Unbiased, as_plain_sum, weighting_of
+from ._unbiased import WEIGHTED, Unbiased
 from .sampling import most_likely
 
 __all__ = [
@@ -288,6 +291,7 @@ __all__ = [
     "user_metric",
     "warm_metrics",
     "weighing_of",
+    "weighted",
     "weighting",
     "weighting_of",
     "who_of",

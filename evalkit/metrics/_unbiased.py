@@ -4,16 +4,12 @@ An item that was seen with probability p counts 1 / p: sums over hits are then t
 relevant items, seen or not, on average. Metrics that are no sum over hits have no such form.
 """
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..kernels import Kernel
 from ._parameters import Value, Values
-
-if TYPE_CHECKING:
-    from ._declare import Metric, Request
 
 WEIGHTED = ("snips", "ips")
 
@@ -42,40 +38,3 @@ class Unbiased:
     def divides(self, values: Values) -> bool:
         """Whether the sum is divided."""
         return self.per is not None and all(values[name] in each for name, each in self.per.items())
-
-    def of(self, metric: "Metric", values: Values, how: str) -> "Metric":
-        """The metric with this form's kernel and bounds."""
-        is_share = self.is_share or (how == "snips" and self.divides(values))
-        if metric.bounds[1] > 1.0:
-            is_share = False
-        return replace(
-            metric,
-            kernel=self.kernel or metric.kernel,
-            bounds=(0.0, 1.0 if is_share else math.inf),
-            tied=None,
-            has_closed_form=_never,
-            needs_rows=_never,
-            over_hits=None,
-            counts_hits=False,
-        )
-
-
-def _never(_: Values) -> bool:
-    return False
-
-
-def weighting_of(request: "Request", run: str) -> str:
-    """How hits of a request are weighted: snips, ips or none.
-
-    Args:
-        run: the policy of the run, of which a request may have another value.
-    """
-    return str(dict(request.policies).get("propensity", run))
-
-
-def as_plain_sum(request: "Request") -> "Request":
-    """The same of gains that are worth themselves already, and not divided."""
-    plain = {"gain": "linear", "per": "user"}
-    return replace(
-        request, parameters=tuple((name, plain.get(name, v)) for name, v in request.parameters)
-    )

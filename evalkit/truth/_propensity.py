@@ -1,6 +1,6 @@
 """How likely the truth's interactions were to be seen at all, read beside its items."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -12,29 +12,10 @@ from evalkit.metrics import shifted
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import ITEM_KEY, USER_KEY, Sample, Share, as_array, as_keys
 from evalkit.truth._index import Grades, count_of, find_item, start_of
-from evalkit.truth._read import BATCH_ROWS, Truth, choose_rows
+from evalkit.truth._read import BATCH_ROWS, Truth, Weights, choose_rows
 from evalkit.truth._table import find_entry
 
 Values = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """What items count by: 1 / propensity.
-
-    Args:
-        of_places: float64[n_places], beside the item keys; 0 where there is no item.
-        n_raised: relevant items whose propensity was raised to the floor.
-        made: truths whose relevances are gains times weights, by how gains are made.
-    """
-
-    of_places: Values
-    n_raised: int
-    made: dict[tuple[str, bool], Truth] = field(default_factory=dict, compare=False)
-
-    def over(self, places: npt.NDArray[np.int64]) -> "Weights":
-        """Those of a part of the items."""
-        return Weights(self.of_places[places], self.n_raised)
 
 
 @kernel(allocates=False)

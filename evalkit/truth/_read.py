@@ -5,7 +5,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -40,13 +40,29 @@ from evalkit.truth._index import count_unknown
 from evalkit.truth._rows import ManyGradesError, PairRows, RowPlaces
 from evalkit.truth._shared import count_shared
 
-if TYPE_CHECKING:
-    from evalkit.truth._propensity import Weights
-
 BATCH_ROWS = 1 << 18  # arrays of so many rows stay in a core's cache
 
 _NO_IDS = pl.DataFrame()
 _NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What items count by: 1 / propensity.
+
+    Args:
+        of_places: float64[n_places], beside the item keys; 0 where there is no item.
+        n_raised: relevant items whose propensity was raised to the floor.
+        made: truths whose relevances are gains times weights, by how gains are made.
+    """
+
+    of_places: npt.NDArray[np.float64]
+    n_raised: int
+    made: dict[tuple[str, bool], "Truth"] = field(default_factory=dict, compare=False)
+
+    def over(self, places: npt.NDArray[np.int64]) -> "Weights":
+        """Those of a part of the items."""
+        return Weights(self.of_places[places], self.n_raised)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +93,7 @@ class Truth:
     item_keys: Keys
     counts: "TruthRows"
     is_extra: npt.NDArray[np.bool_] | None = None
-    weights: "Weights | None" = None
+    weights: Weights | None = None
 
     @property
     def n_users(self) -> int:
