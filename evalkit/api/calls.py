@@ -15,6 +15,7 @@ from evalkit.api.in_memory import (
     GivenFrames,
     Listed,
     TableColumns,
+    add_floors,
     add_table,
     columns_of,
     depth_of,
@@ -170,9 +171,7 @@ def evaluate(
     for section, table in zip(OTHERS, (truth, train, items, users), strict=True):
         add_table(section, table, columns_of(columns, section), tree, beside)
     say_of_tables(tree, {"where": where, "format": format, "ranked_by": ranked_by, "files": files})
-    floors = {"threshold": threshold, "min_propensity": min_propensity}
-    if given_floors := {key: each for key, each in floors.items() if each is not None}:
-        tree["truth"] = {**cast("dict[str, object]", tree.get("truth", {})), **given_floors}
+    add_floors(tree, threshold=threshold, min_propensity=min_propensity)
     if drop_seen:
         tree["train"] = {**cast("dict[str, object]", tree["train"]), "drop_seen": True}
     if reference is not None:

@@ -207,6 +207,13 @@ def _check_tables(of: Mapping[str, object], argument: str) -> None:
             )
 
 
+def add_floors(tree: dict[str, object], **floors: float | None) -> None:
+    """Writes what numbers of the truth must reach into its section, where they are given."""
+    given = {key: floor for key, floor in floors.items() if floor is not None}
+    if given:
+        tree["truth"] = {**cast("dict[str, object]", tree.get("truth", {})), **given}
+
+
 def say_of_tables(tree: dict[str, object], said: Mapping[str, Mapping[str, str] | None]) -> None:
     """Writes `where` and `format` into the sections of their tables.
 

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from evalkit.aggregate.segments import CellSet
 from evalkit.aggregate.sums import Pair, Totals
 from evalkit.aggregate.user_values._hits import RelevantItems, ShownRanks, gather_hits
+from evalkit.aggregate.user_values._weighted import is_weighted, measure_weighted, prepare
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
 from evalkit.aggregate.user_values.gather import BlockView, RankSets, View, look
 from evalkit.aggregate.user_values.outcomes import (
@@ -22,9 +24,8 @@ from evalkit.aggregate.user_values.outcomes import (
     with_relevant,
 )
 from evalkit.config import Policies, policies_of
-from evalkit.kernels import kernel
 from evalkit.kernels.threads import ordered_map
-from evalkit.metrics import WEIGHTED, Hits, Relevant, Request, as_plain_sum
+from evalkit.metrics import Hits, Relevant, Request
 from evalkit.ranks import Ranks
 from evalkit.statistics.exact import CellRows
 from evalkit.truth import Truth, weigh
@@ -88,25 +89,6 @@ def group_requests(requests: Sequence[Request], policies: Policies) -> list[Kern
     return groups
 
 
-def _gain_of(request: Request) -> str:
-    """How gains are made that weights multiply."""
-    return str(dict(request.parameters).get("gain", "binary"))
-
-
-@kernel(allocates=False)
-def divide_by_weights(values, starts, gains, by_weights):  # type: ignore[no-untyped-def]
-    """Divide float64[n_users, n_cutoffs] by users' relevant items, or by the sum of their weights.
-
-    Weights come in descending order; NaN for a user without any.
-    """
-    for user in range(values.shape[0]):
-        total = 0.0
-        for place in range(starts[user], starts[user + 1]):
-            total += gains[place] if by_weights else 1.0
-        for column in range(values.shape[1]):
-            values[user, column] = values[user, column] / total if total > 0.0 else np.nan
-
-
 @dataclass(frozen=True, slots=True)
 class Measuring:
     """What it takes to measure one model's ranks, block by block."""
@@ -148,10 +130,8 @@ class Measuring:
             ],
             lists,
         )
-        for group in filter(measuring._is_weighted, groups):  # once, before threads ask for them
-            gain, judged = _gain_of(group.request), measuring._view(group).judged
-            weigh(truth, gain, judged=judged)
-            weigh(truth, "binary", judged=False)
+        for group in groups:  # once, before threads ask for them
+            prepare(truth, group.request, group.policies, judged=measuring._view(group).judged)
         return measuring
 
     def measure(self, users: npt.NDArray[np.int64], pool: BufferPool | None = None) -> list[Values]:
@@ -189,8 +169,10 @@ class Measuring:
             lengths, cases = about[probe]
             view = self._view(group)
             values = take((users.size, group.cutoffs.size), np.float64)
-            if self._is_weighted(group):
-                self._weigh(users, group, probe, view, lengths, values, plain, pool)
+            if is_weighted(self.truth, request, policies):
+                gather = partial(self.gather, users, probe, plain, pool)
+                how = policies.propensity
+                measure_weighted(request, how, view.judged, gather, lengths, group.cutoffs, values)
             elif view.is_plain:
                 hits, relevant = self.gather(users, probe, plain, pool, judged=view.judged)
                 threshold = self.truth.threshold
@@ -201,35 +183,6 @@ class Measuring:
             higher_is_better = bool(request.metric.higher_is_better)
             apply_user_policies(values, cases, policies, higher_is_better=higher_is_better)
             yield values
-
-    def _is_weighted(self, group: KernelCall) -> bool:
-        is_asked = group.policies.propensity in WEIGHTED and self.truth.weights is not None
-        return is_asked and group.request.metric.unbiased is not None
-
-    def _weigh(
-        self,
-        users: npt.NDArray[np.int64],
-        group: KernelCall,
-        probe: int,
-        view: View,
-        lengths: npt.NDArray[np.int64],
-        values: Values,
-        plain: PlainHits,
-        pool: BufferPool | None,
-    ) -> None:
-        """Fill `values` by hits that count by 1 / propensity."""
-        request, unbiased = group.request, group.request.metric.unbiased
-        assert unbiased is not None
-        given = dict(request.parameters)
-        gain = _gain_of(request)
-        hits, relevant = self.gather(users, probe, plain, pool, judged=view.judged, gain=gain)
-        as_plain_sum(request).measure(hits, relevant, lengths, group.cutoffs, values)
-        if not unbiased.divides(given):
-            return
-        _, relevant = self.gather(users, probe, plain, pool, gain="binary")
-        divide_by_weights(
-            values, relevant.starts, relevant.gains, group.policies.propensity == "snips"
-        )
 
     def counts_hits(self, place: int) -> bool:
         """Whether users of as many hits, relevant items and rows have the same value of a group."""
