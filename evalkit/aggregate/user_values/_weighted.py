@@ -45,7 +45,7 @@ def divide_by_weights(values, starts, gains, by_weights):  # type: ignore[no-unt
 
 def measure_weighted(
     request: Request,
-    how: str,
+    policies: Policies,
     judged: bool,
     gather: Callable[..., tuple[Hits, Relevant]],
     lengths: npt.NDArray[np.int64],
@@ -55,7 +55,7 @@ def measure_weighted(
     """Fill `values` float64[n_users, n_cutoffs] by hits that count by 1 / propensity.
 
     Args:
-        how: snips or ips: what sums are divided by, where they are.
+        policies: that the request follows.
         gather: hits and relevant items, by `judged` and `gain`.
     """
     hits, relevant = gather(judged=judged, gain=gain_of(request))
@@ -63,4 +63,4 @@ def measure_weighted(
     unbiased = request.metric.unbiased
     if unbiased is not None and unbiased.divides(dict(request.parameters)):
         _, relevant = gather(gain="binary")
-        divide_by_weights(values, relevant.starts, relevant.gains, how == "snips")
+        divide_by_weights(values, relevant.starts, relevant.gains, policies.propensity == "snips")

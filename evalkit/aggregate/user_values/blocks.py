@@ -171,8 +171,8 @@ class Measuring:
             values = take((users.size, group.cutoffs.size), np.float64)
             if is_weighted(self.truth, request, policies):
                 gather = partial(self.gather, users, probe, plain, pool)
-                how = policies.propensity
-                measure_weighted(request, how, view.judged, gather, lengths, group.cutoffs, values)
+                given = gather, lengths, group.cutoffs, values
+                measure_weighted(request, policies, view.judged, *given)
             elif view.is_plain:
                 hits, relevant = self.gather(users, probe, plain, pool, judged=view.judged)
                 threshold = self.truth.threshold
@@ -246,11 +246,7 @@ class Measuring:
         judged: bool = False,
         gain: str = "",
     ) -> tuple[Hits, Relevant]:
-        """The hits of a block of users and what is relevant to them; kept in `plain`.
-
-        Args:
-            gain: how gains are made that are weighted; as they are when left out.
-        """
+        """The hits of a block of users and what is relevant to them, kept in `plain`; or weighted."""
         if gain and not self.truth.pairs.grades.is_graded:
             gain, judged = "binary", False
         if (probe, judged, gain) in plain:
