@@ -63,6 +63,8 @@ from evalkit.kernels.stack import ROOM, room
 
 from ._combined import combine
 from ._declare import (
+    SAYS_OF_WHAT,
+    TARGETS,
     Combination,
     Example,
     Hits,
@@ -152,6 +154,7 @@ from ._rows import (
     of_kernel,
     over_rows_or_groups,
     over_rows_or_users,
+    target_of,
 )
 from ._sums import (
     NEGATIVES,
@@ -185,6 +188,8 @@ __all__ = [
     "RANKED_COUNTS",
     "ROOM",
     "ROWS",
+    "SAYS_OF_WHAT",
+    "TARGETS",
     "TIED",
     "WEIGHTED",
     "WORTH",
@@ -284,6 +289,7 @@ __all__ = [
     "share_cache",
     "shifted",
     "square_root",
+    "target_of",
     "text",
     "tiers",
     "unknown_metric",

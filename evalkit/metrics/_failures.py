@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from ..errors import EvalkitError, RequestError
 
+_PACKAGE = f"{Path(__file__).parents[1]}/"
+
 
 def is_ours(function: Callable[..., Any]) -> bool:
     """Whether evalkit brings what a declaration stands above."""
-    return function.__module__.startswith("evalkit.")
+    return function.__code__.co_filename.startswith(_PACKAGE)
 
 
 @contextmanager

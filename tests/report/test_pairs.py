@@ -78,7 +78,7 @@ def test_limits_beside_a_verdict_are_those_that_it_goes_with(format):
     shown = render(found, format, width=200).replace("\u2212", "-")
 
     told = re.sub(r"\s+", " ", shown)
-    sentence = r"undecided against popularity, by \+0\.03\d+ \(-0\.017"
+    sentence = r"shows no clear difference from popularity, by \+0\.03\d+ \(-0\.017"
     wanted = {
         "screen": (sentence, "Holm over 5 tests"),
         "html": (sentence, "Holm over 5 tests", "p equivalent", "primary"),

@@ -246,7 +246,7 @@ class Measuring:
         judged: bool = False,
         gain: str = "",
     ) -> tuple[Hits, Relevant]:
-        """The hits of a block of users and what is relevant to them, kept in `plain`; or weighted."""
+        """Hits of a block of users and what is relevant to them, in `plain`; `gain`: by weights."""
         if gain and not self.truth.pairs.grades.is_graded:
             gain, judged = "binary", False
         if (probe, judged, gain) in plain:

@@ -12,7 +12,7 @@ from evalkit.kinds.rankings._job import RankingJob
 from evalkit.kinds.rankings._meeting import note_meetings, note_meetings_beside
 from evalkit.kinds.rankings._splits import Edges, find_edges, names_in_order, split_share
 from evalkit.kinds.rankings._steps import GAINS, RANKINGS, TRAIN, TRUTH, VALUES
-from evalkit.kinds.rankings._values import Probed, add_values
+from evalkit.kinds.rankings._values import Probed, add_tie_shifts_of, add_values
 from evalkit.kinds.rankings.conclude import inputs_of
 from evalkit.kinds.rankings.merge import Origin, RankingSums, WeightSums
 from evalkit.kinds.rankings.open import open_job
@@ -130,6 +130,7 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
         if faults.first is not None:
             continue
         note_meetings(job, number, probed, truth, sums)
+        add_tie_shifts_of(job, truth, split, probed, sums)
         if job.compares:
             held |= probed
             continue

@@ -123,12 +123,12 @@ class Ahead:
 
     def warning(self, level: float) -> Warning_:
         """What the second look and later ones are told."""
-        message = f"look {self.number} at this test part: intervals are of {level:.2%}, "
-        return Warning_("looked-before", message + "so that those of all looks hold together")
+        message = f"use {self.number} of this test set: intervals are of {level:.2%}, "
+        return Warning_("looked-before", message + "so that those of all uses hold together")
 
     def __str__(self) -> str:
-        known = f"look {self.number} at this test part that is known here"
-        return f"{known}; what other folders and machines did, nobody can know"
+        uses = "first use" if self.number == 1 else f"use {self.number}"
+        return f"{uses} of this test set recorded here; other folders and machines are not counted"
 
 
 NO_LOOK = Ahead()
