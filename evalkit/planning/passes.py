@@ -35,7 +35,7 @@ from evalkit.planning.list_memory import (
     memory_of_lists,
 )
 from evalkit.planning.machine import default_limit, give_back_early, polars_gives_back
-from evalkit.planning.memory import SUM, MemoryNeeds, Sizes, count_items, room_of_values
+from evalkit.planning.memory import SUM, MemoryNeeds, Sizes, count_items, room_of_values, weighed
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import USER_KEY, PassShare
@@ -62,7 +62,6 @@ ROW, WIDE_KEY = 13, 4
 RUN = 34  # a run of rows of one user, while runs are put together
 MOVED_ROW = 24  # where the rows of a user lie apart and are brought together
 HASHED_ROW = 120  # keys, texts' views and their copies, where real ids are kept
-WEIGHED_ROW = 48  # weights, relevances times them by three kinds of gain, what is relevant
 TEXT_COPIES = 1.2  # of the bytes of an id, kept and being compared
 USER = 130  # table entry, run, state
 
@@ -165,8 +164,8 @@ def _bound(
     seen = 0 if tables.train is None else _most_rows(tables.train)
     ranked = [_most_rows(tables.rankings[number][1]) for number in asked.listed]
     text = max(float(USUAL_TEXT), texts.mean) if texts.is_hashed else 0.0
-    truth = ROW + WIDE_KEY + RUN + MOVED_ROW + USER + (text and HASHED_ROW + 2 * text)
-    truth += WEIGHED_ROW * tables.config.has_propensity
+    truth = ROW + weighed(tables) + WIDE_KEY + RUN + MOVED_ROW + USER
+    truth += text and HASHED_ROW + 2 * text
     lists = (LISTED_ROW + text) * sum(ranked)
     train = (_SEEN_ROW + (text and HASHED_ROW + text)) * seen
     n_models = len(tables.rankings)
@@ -349,7 +348,7 @@ class _Needs:
         users, items = plan_ids_of(tables, 1)
         survey = Survey.of(tables.truth, users)
         n_models = _count_models(tables)
-        row, text = float(ROW) + WEIGHED_ROW * tables.config.has_propensity, 0.0
+        row, text = float(ROW + weighed(tables)), 0.0
         if items.hashed or items.unsigned:
             row += WIDE_KEY
         if users.hashed or items.hashed:
