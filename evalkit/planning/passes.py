@@ -1,8 +1,7 @@
 """How much memory a run of rankings takes, and in how many passes over its users that fits.
 
-Peaks were measured by the operating system (`bench/memory.py`, on two cores). What a share of the
-users takes is counted here before a row is held: the truth's users are read once, if the limit is
-so near that a bound by the number of rows does not do.
+Peaks are those of `bench/memory.py` on two cores. What a share of the users takes is counted before
+a row is held: the truth's users are read once, if a bound by the number of rows does not do.
 """
 
 import math
@@ -164,7 +163,7 @@ def _bound(
     seen = 0 if tables.train is None else _most_rows(tables.train)
     ranked = [_most_rows(tables.rankings[number][1]) for number in asked.listed]
     text = max(float(USUAL_TEXT), texts.mean) if texts.is_hashed else 0.0
-    truth = ROW + weighed(tables) + WIDE_KEY + RUN + MOVED_ROW + USER
+    truth: float = ROW + weighed(tables) + WIDE_KEY + RUN + MOVED_ROW + USER
     truth += text and HASHED_ROW + 2 * text
     lists = (LISTED_ROW + text) * sum(ranked)
     train = (_SEEN_ROW + (text and HASHED_ROW + text)) * seen
