@@ -37,6 +37,7 @@ class TruthCounts:
     users_without_relevant: int
     pairs: int  # of a user and a relevant item
     in_train: int | None = None  # of the pairs; None: no train log was given, or nobody counted
+    newest: str | None = None  # time of the newest row, where a gate judges its age
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,8 +280,9 @@ class Graph:
     """Points to be drawn as a line or as bars, such as a ROC curve.
 
     Args:
-        kind: roc, precision-recall, calibration, gain, lift, precision-recall-by-cutoff,
-            error-by-rating, residuals, lorenz, popularity, exposure, genres.
+        kind: roc, det, by-threshold, precision-recall, calibration, gain, lift,
+            precision-recall-by-cutoff, error-by-rating, residuals, lorenz, popularity, exposure,
+            genres.
         x_name, y_name: what the axes show.
         low, high: the interval of each `y`; empty where there is none.
         x_low, x_high: the interval of each `x`, likewise.
