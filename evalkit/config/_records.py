@@ -509,6 +509,11 @@ class Config(Record):
         return next(named, "rankings")
 
     @property
+    def has_propensity(self) -> bool:
+        """Whether the truth says how likely its interactions were to be seen."""
+        return self.truth is not None and self.truth.columns.propensity is not None
+
+    @property
     def is_truthless(self) -> bool:
         """Whether rankings are looked at alone, without right answers."""
         return self.kind == "rankings" and self.truth is None and self.log is None

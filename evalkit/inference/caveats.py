@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -35,6 +35,7 @@ FEWEST_OF_ROWS = 100  # of numbers over rows (docs/labels.md)
 FEWEST_CLUSTERS = 50
 FEWEST_DIFFERING = 30  # users, of clusters whose difference is tested by t alone
 ERROR = 0.05  # of limits whose coverage was measured
+LEAST_SHIFT = 1e-9
 FEWEST_OF_LISTS = 100  # users behind a number of all lists
 FEWEST_MOVING = 30  # of those whose lists are kept, for an error by their deviation alone
 
@@ -134,6 +135,41 @@ def of_ties(
                 f"orders of equal scores move {estimate.metric} from {worst:.6f} to {best:.6f}, "
                 f"{' and '.join(reasons)}",
                 estimate.model,
+            )
+
+
+def of_tied_orders(
+    estimates: Sequence[Estimate],
+    shifts: Mapping[str, ExactSums],
+    moved: Sequence[Request],
+    weighed: Callable[[Estimate], float],
+) -> Iterator[Warning_]:
+    """One warning for each model of which the order of equal scores moves numbers far.
+
+    Args:
+        shifts: of each of the requests `moved` what the best and the worst order change.
+        weighed: how many users a number is a mean of, or their weights together.
+    """
+    places = {each.label: place for place, each in reversed([*enumerate(moved)])}
+    for model, sums in shifts.items():
+        found = []
+        for estimate in estimates:
+            place = places.get(estimate.metric)
+            if estimate.model != model or estimate.segment is not None or place is None:
+                continue
+            total = weighed(estimate) or math.nan
+            ends = [sums.sum_of(2 * place + side).total / total for side in (0, 1)]
+            if max(map(abs, ends)) > max(estimate.std_error or 0.0, LEAST_SHIFT):
+                low, high = (estimate.value + end for end in (min(0.0, *ends), max(0.0, *ends)))
+                shown = f"{estimate.metric} = {estimate.value:.6f}"
+                found.append(f"{shown} from {low:.6f} to {high:.6f}")
+        if found:
+            more = f", and {len(found) - 3:,} more" if len(found) > 3 else ""
+            yield Warning_(
+                "ties-move-number",
+                "scores are equal, and another order of these rows moves "
+                f"{'; '.join(found[:3])}{more}: further than the standard error",
+                model,
             )
 
 

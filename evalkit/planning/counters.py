@@ -164,6 +164,7 @@ class RowCounts:
     bad_rank_rows: int = 0
     seen: int = 0
     ties: int = 0
+    copied_rows: int = 0
     users_with_truth: int = 0
     users_without_ranking: int = 0
     users_without_truth: int = 0
@@ -220,6 +221,7 @@ class RowCounts:
         self.bad_rank_rows += probe.bad_rank_rows
         self.seen += probe.seen
         self.ties += probe.ties
+        self.copied_rows += probe.copied_rows
         present = probe.ranks.present
         if truth.is_extra is not None:  # users whom the rankings alone know
             self.users_without_truth += int((present & truth.is_extra).sum())
@@ -301,6 +303,12 @@ class RowCounts:
             found.append(Warning_("bad-ranks", message, model))
         if self.duplicates:
             message = f"{self.duplicates:,} rows list an item a second time"
+            found.append(Warning_("duplicate-item", message, model))
+        if self.copied_rows:
+            message = (
+                f"{self.copied_rows:,} rows of the lists that were looked at list an item a second "
+                'time, and push others down: the policy duplicates = "best" keeps one of each'
+            )
             found.append(Warning_("duplicate-item", message, model))
         if self.unknown_items:
             share = self.unknown_items / self.listed_rows

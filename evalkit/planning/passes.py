@@ -1,8 +1,7 @@
 """How much memory a run of rankings takes, and in how many passes over its users that fits.
 
-Peaks were measured by the operating system (`bench/memory.py`, on two cores). What a share of the
-users takes is counted here before a row is held: the truth's users are read once, if the limit is
-so near that a bound by the number of rows does not do.
+Peaks are those of `bench/memory.py` on two cores. What a share of the users takes is counted before
+a row is held: the truth's users are read once, if a bound by the number of rows does not do.
 """
 
 import math
@@ -35,7 +34,7 @@ from evalkit.planning.list_memory import (
     memory_of_lists,
 )
 from evalkit.planning.machine import default_limit, give_back_early, polars_gives_back
-from evalkit.planning.memory import SUM, MemoryNeeds, Sizes, count_items, room_of_values
+from evalkit.planning.memory import SUM, MemoryNeeds, Sizes, count_items, room_of_values, weighed
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import USER_KEY, PassShare
@@ -67,6 +66,7 @@ USER = 130  # table entry, run, state
 
 # -- of a further model whose ranks are held, by truth row and by user
 RANK, RANKED_USER = 4, 16
+TIED = 4  # of a model by score, by truth row: where equal scores stand
 LISTED_ROW = 230  # of a whole list: its columns, sorted, cleaned and looked at
 COLLECTED_ROW = 60  # of a whole list, while others are still read
 PART = 2 * (SUM + 600)  # two cells of a segment that explain a change: sums, and as text
@@ -163,7 +163,8 @@ def _bound(
     seen = 0 if tables.train is None else _most_rows(tables.train)
     ranked = [_most_rows(tables.rankings[number][1]) for number in asked.listed]
     text = max(float(USUAL_TEXT), texts.mean) if texts.is_hashed else 0.0
-    truth = ROW + WIDE_KEY + RUN + MOVED_ROW + USER + (text and HASHED_ROW + 2 * text)
+    truth: float = ROW + weighed(tables) + WIDE_KEY + RUN + MOVED_ROW + USER
+    truth += text and HASHED_ROW + 2 * text
     lists = (LISTED_ROW + text) * sum(ranked)
     train = (_SEEN_ROW + (text and HASHED_ROW + text)) * seen
     n_models = len(tables.rankings)
@@ -191,6 +192,7 @@ def _bound(
     if asked.items is not None:
         room = memory_of_items(asked.items, replace(sizes, n_items=rows), segments, rows, rows)
     made = MadeMemory.of(tables, n_ranked, n_items, seen, text)
+    truth += TIED * sizes.n_apart
     if asked.holds_all:
         truth += (n_models - 1) * (RANK + RANKED_USER)
     known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
@@ -345,7 +347,7 @@ class _Needs:
         users, items = plan_ids_of(tables, 1)
         survey = Survey.of(tables.truth, users)
         n_models = _count_models(tables)
-        row, text = float(ROW), 0.0
+        row, text = float(ROW + weighed(tables)), 0.0
         if items.hashed or items.unsigned:
             row += WIDE_KEY
         if users.hashed or items.hashed:
@@ -353,6 +355,7 @@ class _Needs:
             text = max(text, texts.mean) if texts.mean > USUAL_TEXT else text
             row += HASHED_ROW + TEXT_COPIES * text
         user = float(USER)
+        row += TIED * max(_models_by_score(table, n_models) for _, table in tables.rankings)
         if asked.holds_all:
             row += (n_models - 1) * RANK
             user += (n_models - 1) * RANKED_USER
