@@ -52,6 +52,9 @@ class Policies(Record):
     list_users: Annotated[str, OneOf("list_users"), _of_some("list_users")] = default_of(
         "list_users"
     )
+    propensity: Annotated[str, OneOf("propensity"), _of_some("propensity")] = default_of(
+        "propensity"
+    )
     unknown_users: Literal["skip", "count", "error"] = key(
         "skip",
         "A ranked user that the truth lacks; always counted in the report. count: as "

@@ -373,8 +373,8 @@ def of_uneven_judgements(
             yield Warning_(
                 "uneven-judgements",
                 f"the truth judges less of the lists of {pair[0]!r} than of those of {pair[1]!r} "
-                f"({comparison.metric} differs by {abs(comparison.delta):.6f}): what it lacks counts "
-                "against them",
+                f"({comparison.metric} differs by {abs(comparison.delta):.6f}): what it lacks "
+                "counts against them",
             )
             return
 
