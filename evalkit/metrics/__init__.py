@@ -63,6 +63,8 @@ from evalkit.kernels.stack import ROOM, room
 
 from ._combined import combine
 from ._declare import (
+    SAYS_OF_WHAT,
+    TARGETS,
     Combination,
     Example,
     Hits,
@@ -76,6 +78,7 @@ from ._declare import (
     metric,
     of_loss,
     rating_metric,
+    shifted,
 )
 from ._declared import (
     KINDS,
@@ -111,6 +114,7 @@ from ._lists import (
     worth,
 )
 from ._measuring import (
+    as_plain_sum,
     bounds_of,
     digest_of,
     family_of,
@@ -119,6 +123,8 @@ from ._measuring import (
     measure_lists,
     needs_of,
     weighing_of,
+    weighted,
+    weighting_of,
     who_of,
 )
 from ._own import (
@@ -148,6 +154,7 @@ from ._rows import (
     of_kernel,
     over_rows_or_groups,
     over_rows_or_users,
+    target_of,
 )
 from ._sums import (
     NEGATIVES,
@@ -163,6 +170,7 @@ from ._sums import (
     ratio,
     square_root,
 )
+from ._unbiased import WEIGHTED, Unbiased
 from .sampling import most_likely
 
 __all__ = [
@@ -180,7 +188,10 @@ __all__ = [
     "RANKED_COUNTS",
     "ROOM",
     "ROWS",
+    "SAYS_OF_WHAT",
+    "TARGETS",
     "TIED",
+    "WEIGHTED",
     "WORTH",
     "Combination",
     "Complaints",
@@ -210,11 +221,13 @@ __all__ = [
     "Smooth",
     "Term",
     "TiedHits",
+    "Unbiased",
     "Value",
     "Values",
     "Vectors",
     "View",
     "as_float",
+    "as_plain_sum",
     "at_threshold",
     "attention",
     "bounds_of",
@@ -274,7 +287,9 @@ __all__ = [
     "registry_of",
     "room",
     "share_cache",
+    "shifted",
     "square_root",
+    "target_of",
     "text",
     "tiers",
     "unknown_metric",
@@ -282,7 +297,9 @@ __all__ = [
     "user_metric",
     "warm_metrics",
     "weighing_of",
+    "weighted",
     "weighting",
+    "weighting_of",
     "who_of",
     "worth",
 ]

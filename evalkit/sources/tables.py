@@ -458,7 +458,7 @@ def _groups(name: str, texts: Sequence[str]) -> list[Wanted]:
 _OUTPUTS = (  # in the order in which they stand in a frame
     *("user", "session", "item", "genres", "vector", "published"),
     *("time", "relevance", "rating", "prediction"),
-    *("rank", "score", "label", "weight", "model", ORDER),
+    *("rank", "score", "label", "weight", "propensity", "model", ORDER),
 )
 
 
