@@ -46,8 +46,7 @@ MOST_SUMS_A_THREAD = 1 << 13  # of about 2 kB each
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
 Values = npt.NDArray[np.float64]
-# by probe, `which`, and how gains that are weighted are made
-PlainHits: TypeAlias = dict[tuple[int, int, str], tuple[Hits, Relevant]]
+PlainHits: TypeAlias = dict[tuple[int, int, str], tuple[Hits, Relevant]]  # see `gather`
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +192,8 @@ class Measuring:
     def counts_hits(self, place: int) -> bool:
         """Whether users of as many hits, relevant items and rows have the same value of a group."""
         group, view = self.groups[place], self._view(self.groups[place])
-        n_copies = self.ranks[self.probes[place]].copy_places.size
-        is_plain = view.is_plain and view.which == RELEVANT and n_copies == 0
+        is_plain = view.is_plain and view.which == RELEVANT
+        is_plain &= self.ranks[self.probes[place]].copy_places.size == 0
         return group.request.metric.counts_hits and is_plain
 
     def _view(self, group: KernelCall) -> View:
@@ -236,8 +235,7 @@ class Measuring:
                 threshold=self.truth.threshold,
             )
             values[:, one] = out
-        if seen is None:
-            raise AssertionError("a group has a cutoff at least")
+        assert seen is not None
         return seen.n_relevant
 
     def gather(
