@@ -410,7 +410,10 @@ def measure(
     if name == "CG":
         return math.fsum(worth(gain, asked.gain, threshold) for _, gain in top)
     if name == "DCG":
-        return discounted(top, asked, threshold)
+        total = discounted(top, asked, threshold)
+        if given.get("per") == "relevant":
+            return total / n_wanted if wanted else math.nan
+        return total
     if name == "nDCG":
         return _ndcg(asked, top, hits, wanted, n_ranks, threshold)
     if name == "AUC":
