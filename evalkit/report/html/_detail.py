@@ -299,26 +299,6 @@ def segments_section(report: Report) -> Html | None:
         color_key(report),
         el("p", note, class_="soft") if note else None,
         parts,
-        _gaps_table(report) if report.gaps else None,
-    )
-
-
-def _gaps_table(report: Report) -> Html:
-    """How far segments are apart in rates."""
-    digits = decimals_for([], [gap.delta for gap in report.gaps])
-    rows = [
-        [
-            *map(name_cell, (gap.model, gap.metric, gap.segmentation, gap.highest, gap.lowest)),
-            _limited_cell(0, [gap.delta], [gap.low], [gap.high], digits),
-        ]
-        for gap in report.gaps[:MOST_CELLS]
-    ]
-    head = ["model", "metric", "by", "highest", "lowest", "difference"]
-    note = "The interval holds for all pairs of segments at once."
-    return join(
-        el("h3", "Largest differences between segments"),
-        el("p", note, class_="soft"),
-        table(head, rows, pin=True),
     )
 
 
