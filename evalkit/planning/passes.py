@@ -69,14 +69,16 @@ USER = 130  # table entry, run, state
 RANK, RANKED_USER = 4, 16
 LISTED_ROW = 230  # of a whole list: its columns, sorted, cleaned and looked at
 COLLECTED_ROW = 60  # of a whole list, while others are still read
-PART = 2 * (SUM + 600)  # two cells of a segment that explain a change: sums, and as text
-RESULT = 1_000  # of an estimate or a comparison, and of its lines in what is written
+SUM_OF_CELL = SUM + 500  # and what holds it
+PACKED_SUM = 700  # of all passes before, without what is 0
+RESULT = 2_300  # of an estimate or a comparison, in columns and in Parquet
+WRITTEN_RESULT = 8_000  # the same in report.json
 MOST_SHARES = 16  # more passes would take many times as long as one
 NAMED_SHARES = 8  # passes that the limit is named for where it is refused, if one takes more
 LAST_SHARES = 256  # where the machine has no more memory to give
 
 # -- what is taken for granted where nothing is read: more of it costs a look at the users
-USUAL_MODELS = 20  # of a table that names them
+USUAL_MODELS = 256  # of a table that names them
 LEAST_TEXT_ROW = 4  # bytes of a row of a text file
 _MANY = 1 << 40  # rows of a table that nobody has counted
 SORTED_ROW = 150  # of a table whose column says the order, which is sorted whole
@@ -113,9 +115,18 @@ class Asked:
     n_kept: int = 0
 
 
-def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
+def look_at_texts(tables: Tables, memory_limit: int | None) -> Texts | None:
+    """What ids take beside their keys; None where no limit asks."""
+    return None if memory_limit is None else Texts.of(tables)
+
+
+def count_shares(
+    tables: Tables, memory_limit: int | None, asked: Asked, texts: Texts | None = None
+) -> int:
     """Into how many passes users are split, so that the process stays below the limit.
 
+    Args:
+        texts: what ids take, where somebody has looked.
     Raises:
         MachineError: no number of passes holds the limit [memory-limit].
     """
@@ -124,39 +135,50 @@ def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
     looks_at_items = asked.lists is not None or any(each.made for _, each in tables.rankings)
     n_items = float(_most_items(tables)) if looks_at_items else 0.0
     segments = _by_name(_most_segments, tables)
-    texts = Texts.of(tables)
+    texts = texts or Texts.of(tables)
     bound = _bound(tables, asked, n_items, segments, texts)
     if bound <= memory_limit:  # seen without holding a row
+        return 1
+    n_models = _count_models(tables)
+    bound = _bound(tables, asked, n_items, segments, texts, n_models)
+    if bound <= memory_limit:
         return 1
     least = texts.group and at_rest() + 2 * DECODED * texts.group  # no pass decodes less
     if with_noise(least) > memory_limit:
         raise machine.too_small(memory_limit, math.ceil(bound / MIB))
     with suppress(EvalkitError):  # of a table that cannot be read, which is told in its turn
         segments = _by_name(_count_segments, tables)  # much less than users, as items are
-        if _bound(tables, asked, n_items, segments, texts) <= memory_limit:
+        if _bound(tables, asked, n_items, segments, texts, n_models) <= memory_limit:
             return 1
     if looks_at_items:
         n_items = count_listed_items(tables)
-        if _bound(tables, asked, n_items, segments, texts) <= memory_limit:
+        if _bound(tables, asked, n_items, segments, texts, n_models) <= memory_limit:
             return 1
     give_back_early()
     return _Needs.of(tables, asked, n_items, texts).n_shares(memory_limit)
 
 
-def room_of_rows(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
+def room_of_rows(
+    tables: Tables, memory_limit: int | None, asked: Asked, texts: Texts | None
+) -> int:
     """Bytes that a run in one pass leaves for rows, which are read twice where they do not fit."""
     most = int(HELD_SHARE * default_limit())
-    if memory_limit is None:
+    if memory_limit is None or texts is None:
         return most
     looks_at_items = asked.lists is not None or any(each.made for _, each in tables.rankings)
     n_items = float(_most_items(tables)) if looks_at_items else 0.0
     segments = _by_name(_most_segments, tables)
-    bound = _bound(tables, asked, n_items, segments, Texts.of(tables))
+    bound = _bound(tables, asked, n_items, segments, texts)
     return max(0, min(most, int((memory_limit - bound) / NOISE)))
 
 
 def _bound(
-    tables: Tables, asked: Asked, n_items: float, segments: Mapping[str, int], texts: Texts
+    tables: Tables,
+    asked: Asked,
+    n_items: float,
+    segments: Mapping[str, int],
+    texts: Texts,
+    n_models: int | None = None,
 ) -> int:
     """More than a run of so many items needs, and of so many segments of each segmentation."""
     rows = _most_rows(tables.truth)
@@ -166,9 +188,9 @@ def _bound(
     truth = ROW + WIDE_KEY + RUN + MOVED_ROW + USER + (text and HASHED_ROW + 2 * text)
     lists = (LISTED_ROW + text) * sum(ranked)
     train = (_SEEN_ROW + (text and HASHED_ROW + text)) * seen
-    n_models = len(tables.rankings)
-    if any("model" in table.frame.collect_schema() for _, table in tables.rankings):
-        n_models = USUAL_MODELS
+    if n_models is None:
+        names = [table.frame.collect_schema() for _, table in tables.rankings]
+        n_models = USUAL_MODELS if any("model" in each for each in names) else len(names)
     shown = _users_of_lists(tables) if n_items else []
     n_ranked = max((_most_different([table], "user") for table in shown), default=0)
     crosses = tables.config.segments.cross
@@ -196,7 +218,7 @@ def _bound(
     known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
     n_rows = [rows, seen, *(each or _MANY for each in known)] if known else [_MANY]
     streamed = _streamed(0, max(n_rows), text, texts.group, in_shares=False) + _sorted(tables, text)
-    sums = _sums(n_models, n_segments, asked) if tables.segments else 0
+    sums = _sums(tables, n_models, n_segments, asked)
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
     first = room.first + room.paired
     last = max(room.last, asked.sample * room_of_values(n_models, rows, text, asked.n_kept))
@@ -291,13 +313,13 @@ def _sorted(tables: Tables, text: float) -> int:
     return int(max(rows, default=0) * (SORTED_ROW + 2 * text))
 
 
-def _sums(n_models: int, n_segments: int, asked: Asked) -> int:
-    """Exact sums of all cells, and of all segments, of models and of pairs; and their results."""
-    n_pairs = _count_pairs(n_models, asked)
-    n_sums = (n_segments + 1) * asked.n_columns * (n_models + n_pairs)
-    twice = 1 + 1 / max(1, n_models + n_pairs)  # those of cells are given back one after the other
-    n_parts = (n_segments + 1) * asked.n_columns * n_models
-    return int(n_sums * (twice * SUM + RESULT) + n_parts * PART)
+def _sums(tables: Tables, n_models: int, n_segments: int, asked: Asked) -> int:
+    """Exact sums of all cells, of models and of pairs, or what becomes of them afterwards."""
+    output = tables.config.output
+    n_results = asked.n_columns * (n_models + _count_pairs(n_models, asked))
+    n_sums = (n_segments + 1) * n_results
+    n_written = n_sums if output.segments_in_json else n_results
+    return max(n_sums * SUM_OF_CELL, n_sums * RESULT + n_written * WRITTEN_RESULT)
 
 
 def _count_pairs(n_models: int, asked: Asked) -> int:
@@ -325,6 +347,7 @@ class _Needs:
         made: of baselines.
         moved: of all rows of train, while users' rows are brought together.
         sorted_values: of users, while they are put in order.
+        packed: of the sums of passes before.
     """
 
     fixed: int
@@ -338,6 +361,7 @@ class _Needs:
     made: MadeRoom
     moved: float
     sorted_values: float
+    packed: int
 
     @classmethod
     def of(cls, tables: Tables, asked: Asked, n_items: float, texts: Texts) -> "_Needs":
@@ -373,7 +397,7 @@ class _Needs:
             cells += asked.sample * (seen_row - SEEN_MOVED) * n_seen / CELLS
         segments = _by_name(_count_segments, tables)
         n_segments = sum(segments.values())
-        sums = _sums(n_models, n_segments, asked) if tables.segments else 0
+        sums = _sums(tables, n_models, n_segments, asked)
         beside, made = Room(), MadeRoom()
         ordered = _sorted(tables, text)
         n_pairs = _count_pairs(n_models, asked)
@@ -418,6 +442,7 @@ class _Needs:
             made,
             asked.sample * SEEN_MOVED * n_seen,
             asked.sample * room_of_values(n_models, n_users, survey.text, asked.n_kept),
+            PACKED_SUM * (n_segments + 1) * asked.n_columns * (n_models + n_pairs),
         )
 
     def n_shares(self, limit: int) -> int:
@@ -456,7 +481,8 @@ class _Needs:
         )
         beside = self.beside.fixed + self.beside.counted * min(2, n_shares)
         last = max(held, self.beside.last, self.sorted_values)
-        return self.fixed + beside + self.made.kept + last
+        before = self.packed * (n_shares > 1)
+        return self.fixed + before + beside + self.made.kept + last
 
 
 def _count_rows(table: Table) -> int:

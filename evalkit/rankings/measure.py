@@ -8,7 +8,7 @@ from evalkit.config import Config, is_laid_out, of_share, with_paths
 from evalkit.errors import EvalkitError, Faults, FaultyShareError, RequestError, Step
 from evalkit.ids import Share
 from evalkit.metrics import needs_of
-from evalkit.planning.passes import count_shares, room_of_rows
+from evalkit.planning.passes import count_shares, look_at_texts, room_of_rows
 from evalkit.planning.work import Left, Work, try_seeds
 from evalkit.rankings._checks import check_columns, check_gains
 from evalkit.rankings._job import RankingJob
@@ -57,12 +57,13 @@ def _refuse_train_in_parts(config: Config) -> None:
 
 def measure_users(job: RankingJob, memory_limit: int | None) -> RankingSums:
     """The sums of the users, one pass over the logs after the other."""
-    job.n_passes = count_shares(job.tables, memory_limit, job.asked)
+    texts = look_at_texts(job.tables, memory_limit)
+    job.n_passes = count_shares(job.tables, memory_limit, job.asked, texts)
     job.check_passes()
     if job.n_passes == 1:
-        job.room_of_rows = room_of_rows(job.tables, memory_limit, job.asked)
+        job.room_of_rows = room_of_rows(job.tables, memory_limit, job.asked, texts)
     if job.is_cut and job.has_quantiles:
-        job.n_passes_over_all = count_shares(job.tables, memory_limit, job.asked_of_all)
+        job.n_passes_over_all = count_shares(job.tables, memory_limit, job.asked_of_all, texts)
 
     def measure(seed: int) -> RankingSums:
         job.begin(seed)
