@@ -17,7 +17,7 @@ from typing import Any
 import polars as pl
 
 import evalkit
-from evalkit.experiments.synth import generate_experiment
+from evalkit.kinds.experiments.synth import generate_experiment
 
 VARIANTS = {"control": 50.0, "b": 50.0}
 

@@ -116,7 +116,7 @@ class Log:
 
 def prepare_logs(shapes: Iterable[Shape], out: Path) -> list[Log]:
     """The logs of these shapes: made once, and again when what makes them has changed."""
-    maker = hash_files(ROOT / "evalkit" / "synth.py", BENCH / "log_files.py")
+    maker = hash_files(ROOT / "evalkit" / "cli" / "synth_logs.py", BENCH / "log_files.py")
     wanted = {out / "logs" / f"{shape.name}-{maker}": shape for shape in shapes}
     orders = []
     for folder, shape in wanted.items():

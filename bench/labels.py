@@ -49,10 +49,10 @@ def main() -> int:
             tell(f"round {number + 1}: {name}")
             limit = [str(asked.memory_limit)] if name == "evalkit" else []
             found.append(call(name, log, asked.threads, *limit))
-    for each in rounds["evalkit"]:
+    for round_ in rounds["evalkit"]:
         for metric, value in known.items():
-            if abs(each["values"][metric] - value) > TOLERANCE:  # type: ignore[index]
-                raise SystemExit(f"{metric} is {each['values'][metric]!r}, not {value!r}")  # type: ignore[index]
+            if abs(round_["values"][metric] - value) > TOLERANCE:  # type: ignore[index]
+                raise SystemExit(f"{metric} is {round_['values'][metric]!r}, not {value!r}")  # type: ignore[index]
     floor = median(each["wall"] for each in rounds["floor"])
     wall = median(each["wall"] for each in rounds["evalkit"])
     floor_cpu = median(each["cpu"] for each in rounds["floor"])

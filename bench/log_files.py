@@ -19,7 +19,7 @@ import polars as pl
 
 from contestants import CUTOFFS
 from contestants.polars_query import compose
-from evalkit import synth
+from evalkit.cli import synth_logs
 from harness import LABELS, MODEL, Shape, tell
 
 
@@ -43,7 +43,7 @@ def make(folder: Path, shape: Shape) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".log-", dir=folder.parent) as fresh:
         log = Path(fresh) / folder.name
-        synth.generate(
+        synth_logs.generate(
             log,
             users=shape.users,
             depth=shape.depth,

@@ -23,7 +23,8 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from evalkit import history, runs
+from evalkit import runs
+from evalkit.runs import history
 
 CONFIG = """
 name = "nightly"

@@ -92,7 +92,7 @@ def work(way: str, log: Path, n_shares: int, threads: int, *more: str) -> dict[s
         return by_commands(n_shares if way.startswith("shares") else 0, threads)
     import evalkit
     from evalkit.config import load_config
-    from evalkit.street import run_config
+    from evalkit.pipeline import run_config
 
     evalkit.evaluate("truth/bucket=0", "rankings/bucket=0", metrics=["RR"], threads=threads)
     whole = load_config("whole.toml")

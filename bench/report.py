@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from evalkit import history
 from evalkit.report import (
     Comparison,
     Counts,
@@ -29,7 +28,7 @@ from evalkit.report import (
     render,
 )
 from evalkit.report.parquet import OF_RUN
-from evalkit.runs import load_run, publish
+from evalkit.runs import history, load_run, publish
 from harness import Machine, count, describe_machine, make_parser, table, write
 
 FORMS = ("json", "markdown", "html", "csv", "latex", "table")

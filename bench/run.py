@@ -181,10 +181,10 @@ def render_engines(engines: Comparison) -> str:
     results = engines.results
     labels = next((each.values for each in results if each.values), {})
     rows = []
-    for each in results:
-        ratio = "" if each.ratio is None else f"{each.ratio:.1f}"
+    for result in results:
+        ratio = "" if result.ratio is None else f"{result.ratio:.1f}"
         rows.append(
-            [each.title, f"{each.wall:.2f}", f"{each.cpu:.2f}", ratio, f"{each.peak_mib:,}"]
+            [result.title, f"{result.wall:.2f}", f"{result.cpu:.2f}", ratio, f"{result.peak_mib:,}"]
         )
     lines = [
         f"{describe_log(engines)}, {len(labels)} numbers of {len(METRICS)} metrics",
@@ -275,13 +275,13 @@ def misses(entries: Sequence[Entry], wanted: dict[str, float]) -> Iterator[str]:
 def render_peers(peers: Comparison) -> str:
     """The comparison as Markdown, with bars."""
     rows = []
-    for each in peers.results:
+    for result in peers.results:
         split = ["", ""]
-        if "metrics" in each.stages:
-            reading = sum(each.stages.get(stage, 0.0) for stage in ("load", "convert"))
-            split = [f"{reading:.2f}", f"{each.stages['metrics']:.2f}"]
-        numbers = [f"{each.wall:.3f}", *split, f"{each.cpu:.2f}", f"{each.ratio:.1f}"]
-        rows.append([each.title, *numbers, f"{each.peak_mib:,}"])
+        if "metrics" in result.stages:
+            reading = sum(result.stages.get(stage, 0.0) for stage in ("load", "convert"))
+            split = [f"{reading:.2f}", f"{result.stages['metrics']:.2f}"]
+        numbers = [f"{result.wall:.3f}", *split, f"{result.cpu:.2f}", f"{result.ratio:.1f}"]
+        rows.append([result.title, *numbers, f"{result.peak_mib:,}"])
     header = ["", "wall s", "read, convert", "metrics", "CPU s", "x evalkit", "peak MiB"]
     four = ", ".join(label.partition("@")[0] for label in FOUR)
     lines = [
@@ -354,12 +354,12 @@ def render_notes(found: Comparison) -> Iterator[str]:
     """What stands below a table."""
     for title, why in found.skipped.items():
         yield f"\nLeft out: {title}: {why}."
-    for each in found.results:
-        if each.stages and "metrics" not in each.stages:
-            slowest = max(one.wall for one in each.rounds[1:])
+    for result in found.results:
+        if result.stages and "metrics" not in result.stages:
+            slowest = max(one.wall for one in result.rounds[1:])
             yield (
-                f"\nStages of {each.title}, seconds: {spell_stages(each.stages)}; "
-                f"the slowest round took {slowest / each.wall:.2f} times the median."
+                f"\nStages of {result.title}, seconds: {spell_stages(result.stages)}; "
+                f"the slowest round took {slowest / result.wall:.2f} times the median."
             )
     yield (
         f"\nMedians of {found.rounds} interleaved rounds after one that warms up, warm file cache; "

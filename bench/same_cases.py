@@ -102,7 +102,9 @@ def fixtures(folder: Path) -> list[Tree]:
     """The conformance fixtures, each under every profile."""
     peers = module("conformance/peers.py")
     found = []
-    profiles = sorted(path.stem for path in (ROOT / "evalkit" / "profiles").glob("*.toml"))
+    profiles = sorted(
+        path.stem for path in (ROOT / "evalkit" / "metrics" / "profiles").glob("*.toml")
+    )
     names = sorted(path.stem for path in (peers.VECTORS / "fixtures").glob("*.json"))
     for name in names:
         data = peers.fixture(name)
@@ -239,7 +241,9 @@ def rankings(draw: random.Random, place: Path) -> Tree:
     if draw.random() < 0.3:
         tree["truth"]["threshold"] = draw.choice([0.5, 1.0, 2.0])
     if draw.random() < 0.2:
-        profiles = sorted(path.stem for path in (ROOT / "evalkit" / "profiles").glob("*.toml"))
+        profiles = sorted(
+            path.stem for path in (ROOT / "evalkit" / "metrics" / "profiles").glob("*.toml")
+        )
         tree["metrics"]["profile"] = draw.choice(profiles)
     if draw.random() < 0.3:
         seen = [(user(draw.randrange(n_users)), item(draw.randrange(n_items))) for _ in range(30)]

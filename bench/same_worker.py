@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,9 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
     """The report and a digest of users' values, or the error."""
     from evalkit.config import load_config, parse_variables
     from evalkit.errors import EvalkitError
-    from evalkit.street import run_config
+
+    home = "pipeline" if Path(sys.argv[2], "evalkit", "pipeline.py").exists() else "street"
+    run_config = import_module(f"evalkit.{home}").run_config
 
     try:
         config = load_config(

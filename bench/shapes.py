@@ -311,22 +311,22 @@ def render(record: Record) -> str:
     header = ["", "ranked rows", "truth rows", "wall s", "CPU s", "wall ns/ranked row"]
     header += ["CPU ns/ranked row", "floor s", "x floor", "per row x first", "peak MiB"]
     rows, sizes = [], []
-    for each in record.results:
-        against_first = each.wall_per_row / first.wall_per_row
+    for result in record.results:
+        against_first = result.wall_per_row / first.wall_per_row
         sizes.append(against_first)
         rows.append(
             [
-                each.title,
-                f"{each.ranked_rows:,}",
-                f"{each.pairs:,}",
-                f"{each.wall:.3f}",
-                f"{each.cpu:.3f}",
-                f"{each.wall / each.ranked_rows * 1e9:.1f}",
-                f"{each.cpu / each.ranked_rows * 1e9:.1f}",
-                f"{each.floor:.3f}",
-                f"{each.wall / each.floor:.1f}",
+                result.title,
+                f"{result.ranked_rows:,}",
+                f"{result.pairs:,}",
+                f"{result.wall:.3f}",
+                f"{result.cpu:.3f}",
+                f"{result.wall / result.ranked_rows * 1e9:.1f}",
+                f"{result.cpu / result.ranked_rows * 1e9:.1f}",
+                f"{result.floor:.3f}",
+                f"{result.wall / result.floor:.1f}",
                 f"{against_first:.2f}",
-                f"{each.peak_mib:,}",
+                f"{result.peak_mib:,}",
             ]
         )
     lines = [

@@ -61,7 +61,7 @@ def answer(case: dict[str, Any], n_shares: int, draw: random.Random) -> dict[str
     """The report and the values of users of one run, or of shares; or the error."""
     from evalkit.config import load_config, parse_variables
     from evalkit.errors import EvalkitError
-    from evalkit.street import run_config
+    from evalkit.pipeline import run_config
 
     try:
         config = load_config(Path(case["config"]), variables=parse_variables(case["variables"]))
@@ -85,8 +85,8 @@ def answer(case: dict[str, Any], n_shares: int, draw: random.Random) -> dict[str
 
 def in_shares(config: Any, case: dict[str, Any], n_shares: int, draw: random.Random) -> Any:
     """The report of partials that were put together in a random tree."""
-    from evalkit.partials import open_partials
-    from evalkit.street import conclude_partials, measure_partial
+    from evalkit.pipeline import conclude_partials, measure_partial
+    from evalkit.planning.partials import open_partials
 
     with tempfile.TemporaryDirectory() as folder:
         partials = []

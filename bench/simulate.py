@@ -39,10 +39,10 @@ import numpy.typing as npt
 from simulate_families import FamilyError, family_lines, measure_family_errors
 from simulate_skewness import Chosen, choice_lines, measure_choices
 
-from evalkit.conclusions.cautions import MOST_SKEWED_DIFFERENCES, too_narrow, too_uneven
-from evalkit.exact import ExactSums
+from evalkit.inference.caveats import MOST_SKEWED_DIFFERENCES, too_narrow, too_uneven
 from evalkit.statistics.bootstrap import Resamples
 from evalkit.statistics.corrections import adjust
+from evalkit.statistics.exact import ExactSums
 from evalkit.statistics.intervals import (
     Interval,
     difference_interval,
@@ -458,9 +458,9 @@ def measure_families(n: int, draws: int, replicates: int, seed: int, size: int =
             "bootstrap": replicated(),
             "bootstrap, studentised": replicated(squares=True),
         }
-        for name, each in tests.items():
-            each.add(keys, values)
-            p_values = [each.test(column).p_value for column in range(size)]
+        for name, test in tests.items():
+            test.add(keys, values)
+            p_values = [test.test(column).p_value for column in range(size)]
             found.setdefault(name, []).append(min(adjust(p_values, "holm").p_adjusted))
     return _levels(f"any of {size}", n, found)
 

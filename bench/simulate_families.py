@@ -19,7 +19,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.conclusions.spread import Spread
+from evalkit.inference.spread import DifferenceSpread
 from evalkit.statistics.paired import p_of_t_tests
 from evalkit.statistics.studentised_range import range_quantile
 from evalkit.statistics.tukey import error_of_one_pair
@@ -123,7 +123,7 @@ def _p_values(n: int, moments: Sequence[Values], below: Values, above: Values) -
     student = np.array(p_of_t_tests(*numbers, [math.nan] * means.size, dfs))
     mended = np.array(p_of_t_tests(*numbers, skewnesses.tolist(), dfs))
     least = [
-        Spread(n, n - 1.0, math.nan, 1.0, n_below=int(lost), n_above=int(won)).p_unseen(
+        DifferenceSpread(n, n - 1.0, math.nan, 1.0, n_below=int(lost), n_above=int(won)).p_unseen(
             abs(mean), mean, error, is_above=mean > 0.0
         )
         for mean, error, lost, won in zip(*numbers[:2], below.tolist(), above.tolist(), strict=True)

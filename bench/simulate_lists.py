@@ -129,9 +129,12 @@ class World:
 
 def numbers(report: Report) -> Iterator[tuple[tuple[str, str], tuple[float | None, ...]]]:
     """Each number and difference of all users, with its limits and its error."""
-    for each in report.estimates:
-        if each.segment is None and each.model == "a" and each.std_error is not None:
-            yield (each.metric, "value"), (each.value, each.low, each.high, each.std_error)
+    for estimate in report.estimates:
+        if estimate.segment is None and estimate.model == "a" and estimate.std_error is not None:
+            yield (
+                (estimate.metric, "value"),
+                (estimate.value, estimate.low, estimate.high, estimate.std_error),
+            )
     for pair in report.comparisons:
         if pair.segment is None and pair.std_error is not None:
             yield (pair.metric, "difference"), (pair.delta, pair.low, pair.high, pair.std_error)

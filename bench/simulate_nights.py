@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact import SCALE_BITS, ExactSum
 from evalkit.statistics.change import Cell, explain_change
 from evalkit.statistics.change_errors import Spread, change_errors
 from evalkit.statistics.control import OUTSIDE, SHIFT, TREND, TWO_OF_THREE, expect_nights
 from evalkit.statistics.distributions import t_quantile
+from evalkit.statistics.exact import SCALE_BITS, ExactSum
 from harness import Machine, count, describe_machine, make_parser, write
 
 Floats = npt.NDArray[np.float64]
@@ -176,9 +176,9 @@ def show(record: Record) -> str:
         "| values | users | shared | " + " | ".join(names) + " |",
         "| --- |" + " ---: |" * (len(names) + 2),
     ]
-    for each in record.coverage:
-        held = " | ".join(f"{each.held[name]:.1f}" for name in names)
-        lines.append(f"| {each.values} | {each.n_users:,} | {each.shared:.0%} | {held} |")
+    for row in record.coverage:
+        held = " | ".join(f"{row.held[name]:.1f}" for name in names)
+        lines.append(f"| {row.values} | {row.n_users:,} | {row.shared:.0%} | {held} |")
     lines += ["", "Signals of 100 nights; histories with any, and with a shift found, of 100:", ""]
     signals = list(record.charts[0].signals)
     lines += [

@@ -108,9 +108,9 @@ def simulate(
     rng = np.random.default_rng(seed)
     for _ in range(draws):
         report = evaluate(draw(rng, n_users))
-        for each in report.estimates:
-            if each.model == "one" and each.low is not None and each.high is not None:
-                held[each.metric] += each.low <= values[each.metric] <= each.high
+        for estimate in report.estimates:
+            if estimate.model == "one" and estimate.low is not None and estimate.high is not None:
+                held[estimate.metric] += estimate.low <= values[estimate.metric] <= estimate.high
         for pair in report.comparisons:
             found[pair.metric] += pair.p_value is not None and pair.p_value <= 1 - LEVEL
     share = 100.0 / draws
@@ -123,9 +123,9 @@ def simulate(
 def show(record: Record) -> str:
     """The record as Markdown."""
     lines = ["| metric | users | draws | held, % | found, % |", "| :-- | --: | --: | --: | --: |"]
-    for each in record.coverage:
-        name = f"`{each.metric}`"
-        lines.append(f"| {name} | {each.n_users} | {each.draws} | {each.held} | {each.found} |")
+    for row in record.coverage:
+        name = f"`{row.metric}`"
+        lines.append(f"| {name} | {row.n_users} | {row.draws} | {row.held} | {row.found} |")
     return "\n".join(lines) + "\n"
 
 

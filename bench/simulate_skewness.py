@@ -95,8 +95,8 @@ def measure_choices(
                     n_held = int(held.sum()) + int((~some).sum()) * (truth <= most)
                     width = float(((down + up) / (2.0 * t)).mean())
                     rows[name].append((100.0 * n_held / draws, width))
-        for name, each in rows.items():
-            helds, widths = zip(*each, strict=True)
+        for name, row in rows.items():
+            helds, widths = zip(*row, strict=True)
             distance = float(np.mean([abs(held - 95.0) for held in helds]))
             worst, width = 95.0 - min(helds), float(np.mean(widths))
             found.append(Chosen(n, name, draws, distance, worst, width))

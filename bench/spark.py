@@ -248,11 +248,11 @@ def spell_ids(folder: Path) -> None:
 def largest_worker() -> int:
     """MiB that the largest Python worker ever took."""
     peaks = [0]
-    for each in psutil.Process().children(recursive=True):
+    for child in psutil.Process().children(recursive=True):
         with suppress(psutil.Error, OSError):
-            if "python" in each.name():
+            if "python" in child.name():
                 (line,) = re.findall(
-                    r"VmHWM:\s*(\d+)", Path(f"/proc/{each.pid}/status").read_text()
+                    r"VmHWM:\s*(\d+)", Path(f"/proc/{child.pid}/status").read_text()
                 )
                 peaks.append(int(line) >> 10)
     return max(peaks)
@@ -262,11 +262,11 @@ def spent() -> tuple[float, float]:
     """CPU seconds of this process and of all that it started, and those of Java alone."""
     mine = psutil.Process()
     whole, java = 0.0, 0.0
-    for each in [mine, *mine.children(recursive=True)]:
+    for process in [mine, *mine.children(recursive=True)]:
         with suppress(psutil.Error):
-            own = float(sum(each.cpu_times()))
+            own = float(sum(process.cpu_times()))
             whole += own
-            java += own if each.name() == "java" else 0
+            java += own if process.name() == "java" else 0
     return whole, java
 
 

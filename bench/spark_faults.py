@@ -296,17 +296,17 @@ def killing(kind: str, after: float) -> Iterator[list[int]]:
 def processes_of(kind: str) -> list[int]:
     """Executors among what this process started, or Python workers of theirs that work."""
     found = []
-    for each in psutil.Process().children(recursive=True):
+    for child in psutil.Process().children(recursive=True):
         try:
-            line = " ".join(each.cmdline())
+            line = " ".join(child.cmdline())
             is_executor = "CoarseGrainedExecutorBackend" in line
             is_worker = "pyspark.daemon" in line and "pyspark.daemon" in " ".join(
-                each.parent().cmdline()
+                child.parent().cmdline()
             )
         except (psutil.Error, AttributeError):
             continue
         if is_executor if kind == "executor" else is_worker:
-            found.append(each.pid)
+            found.append(child.pid)
     return random.sample(found, len(found))
 
 

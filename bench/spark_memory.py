@@ -121,14 +121,14 @@ def watching() -> Iterator[dict[tuple[float, int], int]]:
     def look() -> None:
         me = psutil.Process()
         while not ended.wait(LOOK_SECONDS):
-            for each in me.children(recursive=True):
+            for child in me.children(recursive=True):
                 with suppress(psutil.Error, OSError, AttributeError, ValueError):
-                    is_daemon = "pyspark.daemon" in " ".join(each.cmdline())
-                    of_daemon = "pyspark.daemon" in " ".join(each.parent().cmdline())
+                    is_daemon = "pyspark.daemon" in " ".join(child.cmdline())
+                    of_daemon = "pyspark.daemon" in " ".join(child.parent().cmdline())
                     if is_daemon and of_daemon:
-                        text = Path(f"/proc/{each.pid}/status").read_text()
+                        text = Path(f"/proc/{child.pid}/status").read_text()
                         (peak,) = re.findall(r"VmHWM:\s*(\d+)", text)
-                        peaks[each.create_time(), each.pid] = int(peak) >> 10
+                        peaks[child.create_time(), child.pid] = int(peak) >> 10
 
     thread = threading.Thread(target=look)
     thread.start()

@@ -202,19 +202,19 @@ def find_problems(
 ) -> Iterator[str]:
     """What the commands said that they should not have said."""
     digests: dict[Path, set[str]] = {}
-    for each in commands:
-        outputs = [ended.output for ended in each.ended]
-        if each.log is not None:
-            digests.setdefault(each.log.path, set()).update(map(digest_report, outputs))
+    for command in commands:
+        outputs = [ended.output for ended in command.ended]
+        if command.log is not None:
+            digests.setdefault(command.log.path, set()).update(map(digest_report, outputs))
             values = {row["metric"]: row["value"] for row in json.loads(outputs[0])["metrics"]}
-            reference = references[each.log.path]
-            yield from differences("the Polars query", reference, TITLES[each.name], values)
-            for entry in entries if each.name == "whole" else []:
-                yield from differences(CALL, entry.values, TITLES[each.name], values, 0)
-        elif len(set(outputs)) > 1 and each.name not in EMPTY_FIRST:
-            yield f"{TITLES[each.name]} says something else from time to time"
+            reference = references[command.log.path]
+            yield from differences("the Polars query", reference, TITLES[command.name], values)
+            for entry in entries if command.name == "whole" else []:
+                yield from differences(CALL, entry.values, TITLES[command.name], values, 0)
+        elif len(set(outputs)) > 1 and command.name not in EMPTY_FIRST:
+            yield f"{TITLES[command.name]} says something else from time to time"
         elif not outputs[0].strip():
-            yield f"{TITLES[each.name]} says nothing"
+            yield f"{TITLES[command.name]} says nothing"
     for path, found in digests.items():
         if len(found) > 1:
             yield f"runs on {path.name} gave {len(found)} different reports"

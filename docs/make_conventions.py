@@ -16,7 +16,7 @@ import polars as pl
 import evalkit
 from evalkit.config import Policies
 from evalkit.metrics import POLICIES, Parameter, registry, registry_of
-from evalkit.profiles import DEFAULT, Profile, find_profile, speaking_of
+from evalkit.metrics.profiles import DEFAULT, Profile, find_profile, speaking_of
 
 PAGE = Path(__file__).parent / "conventions.md"
 METRICS = (
@@ -261,21 +261,21 @@ def table_lines() -> Iterator[str]:
     yield "Parameters and policies of each metric; a dash where the library lacks it:"
     yield ""
     rows = []
-    for each in libraries():
-        row = [each.name]
+    for profile in libraries():
+        row = [profile.name]
         for metric in METRICS:
-            if not each.has_metric(metric, 1):
+            if not profile.has_metric(metric, 1):
                 row.append("-")
                 continue
             defaults = registry()[metric].defaults
             said = [
                 f"{key}={value}"
-                for key, value in each.conventions(metric, None).items()
+                for key, value in profile.conventions(metric, None).items()
                 if defaults.get(key) != value
             ]
             at_k = [
                 f"{key}={value} at k"
-                for key, value in each.metrics.get(f"{metric}@k", {}).items()
+                for key, value in profile.metrics.get(f"{metric}@k", {}).items()
                 if defaults.get(key) != value
             ]
             row.append("<br>".join(said + at_k))
@@ -295,15 +295,19 @@ def list_lines() -> Iterator[str]:
     )
     yield ""
     rows = []
-    for each in libraries():
-        own = [written_of_lists(each, name) for name in each.metrics if is_of_lists(each, name)]
+    for profile in libraries():
+        own = [
+            written_of_lists(profile, name)
+            for name in profile.metrics
+            if is_of_lists(profile, name)
+        ]
         options = [
-            f"{name}, `{option}`: {written(each.named.get(name, name), said)}"
-            for name, table in each.options.items()
+            f"{name}, `{option}`: {written(profile.named.get(name, name), said)}"
+            for name, table in profile.options.items()
             for option, said in table.items()
         ]
         if own:
-            rows.append([each.name, "<br>".join([*own, *options])])
+            rows.append([profile.name, "<br>".join([*own, *options])])
     yield from table(["library", "metrics of lists, and options"], rows)
 
 
@@ -368,15 +372,17 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 def library_lines() -> Iterator[str]:
     yield "## Library by library"
     yield ""
-    for each in libraries():
-        yield f"### {each.name}"
+    for profile in libraries():
+        yield f"### {profile.name}"
         yield ""
-        order = ", ordered by scores alone" if each.looks_at == "scores" else ""
-        yield f"{each.about} Held against {each.version}; read by way of {each.path}{order}."
+        order = ", ordered by scores alone" if profile.looks_at == "scores" else ""
+        yield f"{profile.about} " + (
+            f"Held against {profile.version}; read by way of {profile.path}{order}."
+        )
         yield ""
-        yield from remark_lines(each, "")
-        for kind in each.rows:
-            yield from remark_lines(each.of(kind), f"{kind}: ")
+        yield from remark_lines(profile, "")
+        for kind in profile.rows:
+            yield from remark_lines(profile.of(kind), f"{kind}: ")
 
 
 def remark_lines(profile: Profile, kind: str) -> Iterator[str]:

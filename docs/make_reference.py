@@ -23,13 +23,13 @@ import evalkit
 from evalkit.cli.app import make_app
 from evalkit.cli.codes import all_codes
 from evalkit.config import config_schema
-from evalkit.formats import FILES as FORMS
-from evalkit.formats import file_of
-from evalkit.history import TABLES, query
+from evalkit.config.form_names import FILES as FORMS
+from evalkit.config.form_names import file_of
 from evalkit.metrics import Metric, Parameter, folders, registry_of
 from evalkit.report import entries
 from evalkit.report.parquet import COLUMNS, OF_RUN
 from evalkit.report.record import Report
+from evalkit.runs.history import TABLES, query
 
 Schema = Mapping[str, Any]
 METRICS_OF = {
@@ -111,12 +111,12 @@ def config_lines() -> Iterator[str]:
         name: each for name, each in schema["properties"].items() if not section_of(each, schema)
     }
     yield table(KEYS, key_rows(flat, schema, ""))
-    for name, each in schema["properties"].items():
-        section = section_of(each, schema)
+    for name, key in schema["properties"].items():
+        section = section_of(key, schema)
         if section is not None:
-            head = f"[[{name}]]" if "array" in types_of(each) else f"[{name}]"
+            head = f"[[{name}]]" if "array" in types_of(key) else f"[{name}]"
             yield f"## {code(head)}"
-            yield plain(each.get("description") or section.get("description", ""))
+            yield plain(key.get("description") or section.get("description", ""))
             yield table(KEYS, key_rows(section["properties"], schema, ""))
             more = section.get("additionalProperties")
             if isinstance(more, dict) and "$ref" in more:
@@ -148,12 +148,12 @@ def section_of(each: Schema, schema: Schema) -> Schema | None:
 
 
 def key_rows(keys: Mapping[str, Schema], schema: Schema, before: str) -> Iterator[Sequence[str]]:
-    for name, each in keys.items():
-        inner = section_of(each, schema)
-        default = each.get("default")
+    for name, key in keys.items():
+        inner = section_of(key, schema)
+        default = key.get("default")
         shown = "" if default in (None, [], {}, "") or inner else code(json.dumps(default))
-        meaning = plain(each.get("description", ""))
-        yield code(before + name), meaning, taken(each, schema), shown
+        meaning = plain(key.get("description", ""))
+        yield code(before + name), meaning, taken(key, schema), shown
         if inner is not None and before.count(".") < 2:
             yield from key_rows(inner["properties"], schema, f"{before}{name}.")
 
@@ -369,14 +369,14 @@ def file_lines() -> Iterator[str]:
             if each.init and each.name not in NOT_IN_JSON
         ),
     )
-    for name, each in vars(entries).items():
-        if dataclasses.is_dataclass(each):
+    for name, var in vars(entries).items():
+        if dataclasses.is_dataclass(var):
             yield f"### {name.strip('_')}"
-            yield plain((each.__doc__ or "").partition("Args:")[0])
-            said = said_of(each)
+            yield plain((var.__doc__ or "").partition("Args:")[0])
+            said = said_of(var)
             rows = (
                 [code(f.name), code(f.type), plain(said.get(f.name, ""))]
-                for f in dataclasses.fields(each)
+                for f in dataclasses.fields(var)
             )
             yield table("key|type|holds", rows)
     yield "## history.sqlite"

@@ -35,7 +35,7 @@ if _is_program():
 
 from typing import TYPE_CHECKING  # noqa: E402  # a signal may come while it is imported
 
-from evalkit.version import VERSION as __version__  # noqa: E402
+from evalkit.report.version import VERSION as __version__  # noqa: E402
 
 # Polars' allocator gives memory back after half a second, large pieces at once, and asking for it
 # again costs a third of the time of decoding; each arena keeps what it was given back for itself.
@@ -48,18 +48,18 @@ os.environ.setdefault(
 
 if TYPE_CHECKING:
     from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings, load
-    from evalkit.api_judges import evaluate_judges, evaluate_preferences, judge_plan
-    from evalkit.api_logged import evaluate_logged
+    from evalkit.api.judges import evaluate_judges, evaluate_preferences, judge_plan
+    from evalkit.api.logged import evaluate_logged
     from evalkit.errors import EvalkitError
-    from evalkit.experiments.api import evaluate_experiment
-    from evalkit.experiments.interleaving import evaluate_interleaving
-    from evalkit.experiments.planning import plan_experiment
-    from evalkit.experiments.surrogates import surrogates
     from evalkit.jobs.baseline import baseline
     from evalkit.jobs.merge import merge
     from evalkit.jobs.partial import partial
+    from evalkit.jobs.selection.api import select
+    from evalkit.kinds.experiments.api import evaluate_experiment
+    from evalkit.kinds.experiments.interleaving import evaluate_interleaving
+    from evalkit.kinds.experiments.planning import plan_experiment
+    from evalkit.kinds.experiments.surrogates import surrogates
     from evalkit.report import Report
-    from evalkit.selection.api import select
     from evalkit.splits.api import split
 
 __all__ = [
@@ -92,21 +92,21 @@ _HOMES = {
     "baseline": "evalkit.jobs.baseline",
     "compare": "evalkit.api",
     "evaluate": "evalkit.api",
-    "evaluate_experiment": "evalkit.experiments.api",
-    "evaluate_interleaving": "evalkit.experiments.interleaving",
-    "evaluate_judges": "evalkit.api_judges",
+    "evaluate_experiment": "evalkit.kinds.experiments.api",
+    "evaluate_interleaving": "evalkit.kinds.experiments.interleaving",
+    "evaluate_judges": "evalkit.api.judges",
     "evaluate_labels": "evalkit.api",
-    "evaluate_logged": "evalkit.api_logged",
-    "evaluate_preferences": "evalkit.api_judges",
+    "evaluate_logged": "evalkit.api.logged",
+    "evaluate_preferences": "evalkit.api.judges",
     "evaluate_ratings": "evalkit.api",
-    "judge_plan": "evalkit.api_judges",
+    "judge_plan": "evalkit.api.judges",
     "load": "evalkit.api",
     "merge": "evalkit.jobs.merge",
     "partial": "evalkit.jobs.partial",
-    "plan_experiment": "evalkit.experiments.planning",
-    "select": "evalkit.selection.api",
+    "plan_experiment": "evalkit.kinds.experiments.planning",
+    "select": "evalkit.jobs.selection.api",
     "split": "evalkit.splits.api",
-    "surrogates": "evalkit.experiments.surrogates",
+    "surrogates": "evalkit.kinds.experiments.surrogates",
 }
 
 

@@ -310,11 +310,11 @@ class Faults:
     each goes as far as that, and what they find there adds up.
 
     Args:
-        until: the earliest step that failed for shares before; steps behind it need no look.
+        stop_step: the earliest step that failed for shares before; steps behind it need no look.
     """
 
-    def __init__(self, until: Step | None = None) -> None:
-        self._until = until
+    def __init__(self, stop_step: Step | None = None) -> None:
+        self._stop_step = stop_step
         self._found: dict[_Where, EvalkitError] = {}
         self._alike: set[_Where] = set()  # found by every share, so that they do not add up
 
@@ -332,7 +332,7 @@ class Faults:
     def first(self) -> Step | None:
         """The earliest step that failed, of this share or of one before; None of none."""
         steps = [step for step, *_ in self._found]
-        return min(steps if self._until is None else [*steps, self._until], default=None)
+        return min(steps if self._stop_step is None else [*steps, self._stop_step], default=None)
 
     @contextmanager
     def step(self, *step: int, codes: Sequence[str] = (), adds_up: bool = True) -> Iterator[None]:
@@ -360,10 +360,10 @@ class Faults:
 
         Of anything not counted, what is noted last is told.
         """
-        for each in error.errors if isinstance(error, Errors) else (error,):
-            message = each.template if isinstance(each, CountedError) else ""
-            where = (step, order, _place_of(each), each.code, message)
-            self._found[where] = _joined(self._found.get(where), each) if adds_up else each
+        for problem in error.errors if isinstance(error, Errors) else (error,):
+            message = problem.template if isinstance(problem, CountedError) else ""
+            where = (step, order, _place_of(problem), problem.code, message)
+            self._found[where] = _joined(self._found.get(where), problem) if adds_up else problem
             self._alike |= set() if adds_up else {where}
 
     def state(self) -> "list[_Kept]":

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from evalkit.api import Report
 from evalkit.api import evaluate as evaluate_tables
-from evalkit.report import Report
 
 
 def evaluate(

@@ -17,9 +17,9 @@ import numpy as np
 
 from evalkit.metrics import (
     NO_CUTOFF,
-    Beside,
     Genres,
     Groups,
+    ItemContext,
     Items,
     Lists,
     Request,
@@ -43,7 +43,7 @@ class World:
 
     users: list[Any]
     lists: Lists
-    beside: Beside
+    context: ItemContext
     raw: Mapping[str, Any]
 
 
@@ -118,7 +118,7 @@ def build(
         first_rows=_first_rows(known, [i for row in history.values() for i in row]),
         groups={"provider": _groups([table.get(item, {}).get("provider") for item in known])},
     )
-    beside = Beside(
+    context = ItemContext(
         items=items,
         history=lists(history, is_sorted=True),
         relevant=wanted,
@@ -129,7 +129,7 @@ def build(
         targets=np.ones(len(users), dtype=bool),
         history_in_order=lists({user: [*dict.fromkeys(own)] for user, own in history.items()}),
     )
-    return World(users, ranked(run), beside, raw)
+    return World(users, ranked(run), context, raw)
 
 
 def _first_rows(known: Sequence[Any], rows: Sequence[Any]) -> Any:
@@ -175,11 +175,11 @@ def _groups(rows: Sequence[Any]) -> Groups:
 
 def shown_at(world: World, request: Request, cutoff: int) -> Shown:
     """How often the first items of all lists show each item."""
-    n_items = world.beside.items.popularity.size
+    n_items = world.context.items.popularity.size
     lists = np.zeros(n_items, np.int64)
     exposure, by_length, by_share = np.zeros(n_items), np.zeros(n_items), np.zeros(n_items)
     rows, gains = np.zeros(n_items, np.int64), np.zeros(n_items)
-    relevant, own_gains = world.beside.relevant, world.beside.gains
+    relevant, own_gains = world.context.relevant, world.context.gains
     values = dict(request.parameters)
     weights = np.ones(0)
     if "attention" in values:
@@ -189,7 +189,7 @@ def shown_at(world: World, request: Request, cutoff: int) -> Shown:
         zip(world.lists.starts, world.lists.lengths, strict=True)
     ):
         own = slice(relevant.starts[user], relevant.starts[user] + relevant.lengths[user])
-        worths = worth(values.get("gain", "binary"), own_gains[own], world.beside.threshold)
+        worths = worth(values.get("gain", "binary"), own_gains[own], world.context.threshold)
         by_item = dict(zip(relevant.items[own].tolist(), worths.tolist(), strict=True))
         first = world.lists.items[start : start + min(length, cutoff)].tolist()
         n_users += bool(first)
@@ -221,16 +221,16 @@ def measure(
     assert (np.diff(wanted) > 0).all()
     if metric.lists.family == "counts":
         pairs = [
-            metric.function(shown_at(world, request, int(k)), world.beside.items, values)
+            metric.function(shown_at(world, request, int(k)), world.context.items, values)
             for k in wanted
         ]
         return np.array([number for number, _ in pairs])
     within = np.minimum(world.lists.lengths[:, None], wanted[None, :])
-    tables = metric.tables(values, world.beside) if metric.tables is not None else ()
+    tables = metric.tables(values, world.context) if metric.tables is not None else ()
     shape: tuple[int, ...] = within.shape
     if metric.lists.family == "sums":
         assert metric.lists.n_sums is not None
-        shape = (*shape, metric.lists.n_sums(values, world.beside))
+        shape = (*shape, metric.lists.n_sums(values, world.context))
     out = np.full(shape, -12345.0)
     call = metric.kernel if kernel is None else kernel(metric.kernel)
     call(world.lists, within, wanted, *tables, *request.encoded, out)
@@ -242,7 +242,9 @@ def measure(
     is_there = ~np.isnan(out).any(axis=2) & (world.lists.lengths > 0)[:, None]
     return np.array(
         [
-            metric.lists.by(values, world.beside, [float(x) for x in out[is_there[:, c], c].sum(0)])
+            metric.lists.by(
+                values, world.context, [float(x) for x in out[is_there[:, c], c].sum(0)]
+            )
             for c in range(wanted.size)
         ]
     )

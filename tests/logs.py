@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from evalkit.config import build_config
 from evalkit.errors import DataError, Errors
+from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
 from evalkit.report import Report
-from evalkit.street import run_config
 
 JIT_OFF = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 

@@ -8,7 +8,7 @@ import polars as pl
 from passes import first_difference, outcome_of
 
 from evalkit.config import parse_config
-from evalkit.street import run_config
+from evalkit.pipeline import run_config
 
 
 def both(text, folder, partitions=3, more="", **asked):

@@ -41,7 +41,9 @@ def outcome_of(run: Callable[[], Report]) -> Outcome:
 def in_passes(n_shares: int, run: Callable[[], Report]) -> Outcome:
     """What a run of rankings says whose users are split into so many shares."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evalkit.rankings.measure.count_shares", lambda *args, **options: n_shares)
+        patch.setattr(
+            "evalkit.kinds.rankings.measure.count_shares", lambda *args, **options: n_shares
+        )
         return outcome_of(run)
 
 

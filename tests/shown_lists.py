@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from evalkit.config import build_config
-from evalkit.partials import open_partials
-from evalkit.street import conclude_partials, measure_partial
+from evalkit.pipeline import conclude_partials, measure_partial
+from evalkit.planning.partials import open_partials
 
 METRICS = [
     "nDCG@3", "novelty@3", "gini@{2,5}", "entropy@5", "hhi@5", "item_coverage@5",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evalkit.profiles import find_profile, speaking_of
+from evalkit.metrics.profiles import find_profile, speaking_of
 
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -1,11 +1,11 @@
-"""Hints speak the language of the door: a config, options, or Python."""
+"""Hints speak the language of the entry point: a config, options, or Python."""
 
 import polars as pl
 import pytest
 
 import evalkit
 from evalkit.config import build_config, evaluate_config
-from evalkit.config._doors import in_words_of
+from evalkit.config._entry_points import in_words_of
 from evalkit.errors import EvalkitError
 
 HINTS = [

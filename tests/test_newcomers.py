@@ -14,12 +14,12 @@ from evalkit.cli.app import run_command
 from evalkit.config import load_config
 from evalkit.errors import Errors
 from evalkit.metrics import KINDS
-from evalkit.street import run_config
+from evalkit.pipeline import run_config
 
 FORM = '''
 """report.adoc: for AsciiDoc."""
 
-from evalkit.formats import Form
+from evalkit.config.form_names import Form
 from evalkit.report.record import Report
 
 

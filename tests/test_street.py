@@ -20,7 +20,6 @@ from evalkit.metrics import registry
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 PAGE = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
-LEAVES = ("demo", "synth")  # stand beside the street: only the command line imports them
 CASES = (
     "perfect",
     "worst",
@@ -30,17 +29,50 @@ CASES = (
     "no relevant item",
     "cutoff above depth",
 )
+MOST_ROOMS = 24  # with the two files of the package itself
+MOST_ARROWS = 150  # pairs of rooms that know each other
 
 
 def stages() -> dict[str, int]:
-    """Each module of the street with its place, read from the page."""
-    (line,) = re.findall(r"^errors < [^`]*", PAGE, re.MULTILINE)
-    places = {
+    """Each room with its place, read from the page."""
+    (line,) = re.findall(r"^errors < [^`]*?(?=\n\n|\n```)", PAGE, re.MULTILINE)
+    places = places_in(line)
+    return {**places, "__main__": places["cli"] + 1}
+
+
+def places_in(line: str) -> dict[str, int]:
+    """Each name of `a < b, c < d` with its place."""
+    return {
         name.strip(): place
         for place, names in enumerate(line.split("<"))
         for name in names.split(",")
     }
-    return {**places, **dict.fromkeys(LEAVES, places["cli"] - 1), "__main__": places["cli"] + 1}
+
+
+def inner_stages() -> dict[str, dict[str, int]]:
+    """Folders and files inside of rooms with their places; `own` are all others of the room."""
+    lines = re.findall(r"^in (\w+): (.*)$", PAGE, re.MULTILINE)
+    return {room: places_in(line) for room, line in lines}
+
+
+def inner_of(module: str, places: dict[str, int]) -> str:
+    """The part of its room that a module belongs to."""
+    parts = module.split(".")
+    return parts[2] if len(parts) > 2 and parts[2] in places else "own"
+
+
+def test_every_folder_of_a_room_has_a_place_in_it():
+    inner = inner_stages()
+    found = {
+        (room, folder.name)
+        for room in inner
+        for folder in (PACKAGE / room).iterdir()
+        if (folder / "__init__.py").exists()
+    }
+    own = {("report", "forms"), ("report", "html")}
+    own |= {(room, name) for room, name in found if room == "metrics"}  # of kinds
+
+    assert found - own <= {(room, name) for room, places in inner.items() for name in places}
 
 
 @cache
@@ -119,9 +151,48 @@ def test_imports_point_left():
         for file in FILES
         if (here := stage_of(module_of(file))) is not None
         for module, line in imports_of(file)
-        if (there := stage_of(module)) not in (None, here)
-        and (places[there] >= places[here] or (there in LEAVES and here != "cli"))
+        if (there := stage_of(module)) not in (None, here) and places[there] >= places[here]
     ]
+
+    assert not wrong
+
+
+def test_inside_of_a_room_imports_point_left_too():
+    inner = inner_stages()
+    wrong = [
+        f"{file.relative_to(PACKAGE)}:{line}: {module}"
+        for file in FILES
+        if (places := inner.get(room := stage_of(module_of(file)) or "")) is not None
+        for module, line in imports_of(file)
+        if stage_of(module) == room
+        and (here := inner_of(module_of(file), places)) != (there := inner_of(module, places))
+        and places[there] >= places[here]
+    ]
+
+    assert not wrong
+
+
+def test_rooms_are_few_and_know_few_others():
+    arrows = {
+        (here, there)
+        for file in FILES
+        if (here := stage_of(module_of(file))) not in (None, "__main__")
+        for module, _ in imports_of(file)
+        if (there := stage_of(module)) not in (None, here)
+    }
+
+    assert len({"__init__", *stages()}) <= MOST_ROOMS
+    assert len(arrows) <= MOST_ARROWS
+
+
+def test_rooms_say_what_comes_in_what_leaves_and_where_to_begin():
+    wrong = []
+    for folder in sorted({file.parent for file in FILES if file.parent.parent == PACKAGE}):
+        docstring = ast.get_docstring(trees()[folder / "__init__.py"]) or ""
+        said = re.findall(r"^(In|Out|Open first): (.+)$", docstring, re.MULTILINE)
+        files = re.findall(r"`([\w/]+\.py)`", dict(said).get("Open first", ""))
+        if len(said) < 3 or not files or not all((folder / name).exists() for name in files):
+            wrong.append(folder.name)
 
     assert not wrong
 

@@ -1,4 +1,9 @@
-"""The `evalkit` command. Nothing heavy is imported before a command's body runs."""
+"""The `evalkit` command. Nothing heavy is imported before a command's body runs.
+
+In: the arguments of a process.
+Out: text, files, an exit status.
+Open first: `app.py`, then `run.py`.
+"""
 
 import gc
 import os
@@ -12,7 +17,7 @@ def main() -> None:
     _open_closed()
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
-        from evalkit.version import VERSION
+        from evalkit.report.version import VERSION
 
         try:
             sys.stdout.write(f"evalkit {VERSION}\n")

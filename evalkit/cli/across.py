@@ -20,8 +20,8 @@ def show_across(
     Raises:
         RequestError: options of other comparisons are given [bad-option].
     """
-    from evalkit.history import load_together
-    from evalkit.history.across import compare_across
+    from evalkit.runs.history import load_together
+    from evalkit.runs.history.across import compare_across
 
     if len(metrics) > 1:
         raise RequestError(

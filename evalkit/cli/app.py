@@ -11,7 +11,7 @@ import typer
 
 from evalkit.cli import console
 from evalkit.errors import FINE, check_text
-from evalkit.version import VERSION
+from evalkit.report.version import VERSION
 
 # each is the function of that name in the module of that name, but for those of `ELSEWHERE`
 COMMANDS = (

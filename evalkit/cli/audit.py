@@ -37,7 +37,7 @@ def audit(
     shown = choose_format(format, options.json)
     limit, share = options.limit, options.share
     request = options.load(config)
-    from evalkit.audit import audit_config, render_audit
+    from evalkit.jobs.audit import audit_config, render_audit
 
     audits = audit_config(
         request,

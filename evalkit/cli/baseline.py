@@ -67,7 +67,7 @@ def baseline(
 
     named = {"user": user, "item": item, "time": time}
     columns = {name: each for name, each in named.items() if each}
-    table = open_baseline(rule, train, users, columns=columns, door="options")
+    table = open_baseline(rule, train, users, columns=columns, entry_point="options")
     tell_columns(table.made.tables if table.made is not None else ())
     n_rows = write_baseline(table, out)
     console.say(f"{out}: {n_rows:,} rows")

@@ -29,7 +29,7 @@ def check(config: ConfigFile, options: RunOptions) -> int:
         from evalkit.jobs.check import check_config
 
         if request.selection is not None and request.selection.trials is not None:
-            from evalkit.selection import as_rankings
+            from evalkit.jobs.selection import as_rankings
 
             request = as_rankings(request)
         found = check_config(request, threads=options.threads)

@@ -146,7 +146,7 @@ def compare(
                 at="--profile",
                 hint="give --config, or --truth and rankings",
             )
-        from evalkit.history import load_together
+        from evalkit.runs.history import load_together
 
         loaded = list(zip(models, load_together(runs, models, name=name), strict=True))
         for each in loaded:
@@ -180,8 +180,8 @@ def _of_runs(
     threads: int | None,
 ) -> "Report":
     from evalkit.config import build_statistics
-    from evalkit.history.compare import compare_runs
     from evalkit.kernels.threads import usable_cores
+    from evalkit.runs.history.compare import compare_runs
 
     chosen = build_statistics(asked)
     return compare_runs(
@@ -206,8 +206,8 @@ def _asked(
     """What is to be measured, of a config or of rankings over a truth."""
     from evalkit.cli.guess import unnamed_models
     from evalkit.config import evaluate_config, load_config, parse_variables
-    from evalkit.history import name_selected
     from evalkit.planning.tables import Given
+    from evalkit.runs.history import name_selected
 
     filled, given = parse_variables(variables), Given()
     if config is not None:
@@ -273,8 +273,8 @@ def _measured(
     limit: int,
 ) -> "Report":
     from evalkit.cli.guess import tell_columns
-    from evalkit.history.looks import look_ahead, measure_as_look
-    from evalkit.street import run_config
+    from evalkit.pipeline import run_config
+    from evalkit.runs.history.holdout_uses import look_ahead, measure_as_look
 
     def measure(config: "Config") -> "Report":
         return run_config(

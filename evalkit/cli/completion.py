@@ -44,7 +44,7 @@ def _explained(context: Context, incomplete: str) -> Iterator[str]:
 
 def _profiles(context: Context, incomplete: str) -> Iterator[str]:
     """Profiles of libraries."""
-    folder = Path(__file__).parent.parent / "profiles"
+    folder = Path(__file__).parent.parent / "metrics" / "profiles"
     yield from sorted(each.stem for each in folder.glob("*.toml"))
 
 

@@ -153,7 +153,7 @@ class Step(Protocol):
     def unit(self) -> str: ...
 
 
-class ProgressLine:
+class DrawnProgress:
     """One line on stderr that is drawn over: stage, rows, rate and time left."""
 
     def __init__(self) -> None:
@@ -213,6 +213,6 @@ def _duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
-def progress_line() -> ProgressLine | None:
+def progress_line() -> DrawnProgress | None:
     """A progress line where one can be seen: stderr is a terminal, and no `--quiet`."""
-    return ProgressLine() if sys.stderr.isatty() and not (_is_quiet or _is_json) else None
+    return DrawnProgress() if sys.stderr.isatty() and not (_is_quiet or _is_json) else None

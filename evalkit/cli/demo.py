@@ -19,7 +19,7 @@ def demo(
 ) -> int:
     """Compare four models on real ratings, and judge one of them."""
     options.check()
-    from evalkit.demo import demo_config
+    from evalkit.cli.demo_files import demo_config
 
     path = demo_config()
     config = options.load(path)

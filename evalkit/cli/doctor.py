@@ -17,8 +17,8 @@ def doctor(json: Json = False, quiet: Quiet = False, log_format: LogFormat = "te
     signs = examine()
     if json:
         console.say_json([asdict(each) for each in signs])
-    for each in () if json else signs:
-        console.say(clean(f"{each.state:5} {each.name:13} {each.found}"))
-        if each.hint:
-            console.say(clean(f"{'':19} {each.hint}"))
+    for sign in () if json else signs:
+        console.say(clean(f"{sign.state:5} {sign.name:13} {sign.found}"))
+        if sign.hint:
+            console.say(clean(f"{'':19} {sign.hint}"))
     return MACHINE_FAILED if any(each.state == "wrong" for each in signs) else FINE

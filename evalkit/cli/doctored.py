@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from importlib.util import find_spec
 
 from evalkit.errors import DISTRIBUTION, EvalkitError, install_hint
-from evalkit.version import VERSION
+from evalkit.report.version import VERSION
 
 GIB = 1 << 30
 EXTRAS = {

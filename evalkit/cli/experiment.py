@@ -106,7 +106,7 @@ def experiment(
         tree["events"] = {"path": events}
     if is_plan and not variants:
         tree["exposures"] = {"path": exposures, "columns": {"variant": "'control'"}}
-    config = build_config(tree, name="experiment", overrides=overrides or (), door="options")
+    config = build_config(tree, name="experiment", overrides=overrides or (), entry_point="options")
     set_threads(threads)
     if is_plan:
         _plan(config, relative, delta, aa, threads)
@@ -157,8 +157,8 @@ def _plan(
     """Print what an experiment on these units would take, and what its false alarms would be."""
     import polars as pl
 
-    from evalkit.experiments.kind import units_of_config
-    from evalkit.experiments.planning import false_alarms, power_of
+    from evalkit.kinds.experiments.kind import units_of_config
+    from evalkit.kinds.experiments.planning import false_alarms, power_of
 
     asked, units = units_of_config(config, threads)
     shown = {"tbl_rows": 200, "tbl_hide_dataframe_shape": True, "fmt_str_lengths": 60}

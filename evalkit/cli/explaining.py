@@ -9,7 +9,7 @@ from evalkit.cli.codes import Code
 
 if TYPE_CHECKING:
     from evalkit.metrics import Example, Metric, Request, Value, Values
-    from evalkit.profiles import Profile as LibraryProfile
+    from evalkit.metrics.profiles import Profile as LibraryProfile
 
 WIDTH = 80
 INDENT = "  "
@@ -51,7 +51,7 @@ def explain_code(code: Code, *, as_json: bool) -> None:
 
 def profiles_record(request: "Request", followed: "LibraryProfile", kind: str) -> dict[str, object]:
     """What each profile sets; the one that is followed."""
-    from evalkit.profiles import find_profile, profile_names
+    from evalkit.metrics.profiles import find_profile, profile_names
 
     all_of_them = [find_profile(each).of(kind) for each in profile_names()]
     if followed.name not in profile_names():
@@ -69,7 +69,7 @@ def profiles_record(request: "Request", followed: "LibraryProfile", kind: str) -
 
 def all_profiles(request: "Request", kind: str) -> Iterator[str]:
     """What every library that has the metric sets of it."""
-    from evalkit.profiles import DEFAULT, find_profile, profile_names
+    from evalkit.metrics.profiles import DEFAULT, find_profile, profile_names
 
     metric = request.metric
     yield "Profiles, as far as they differ in the metric's own parameters and policies"
@@ -202,6 +202,6 @@ def example_by_profile(request: "Request", profile: "LibraryProfile") -> Iterato
 
 def _is_known(profile: str) -> bool:
     """Whether evalkit brings the profile."""
-    from evalkit.profiles import profile_names
+    from evalkit.metrics.profiles import profile_names
 
     return profile in profile_names()

@@ -12,8 +12,8 @@ from evalkit.errors import FINE, GATE_FAILED, DataError, RequestError, clean
 
 if TYPE_CHECKING:
     from evalkit.config import GateRule
-    from evalkit.gates import Baselines
     from evalkit.report import Report
+    from evalkit.runs.gates import Baselines
 
 
 def gate(
@@ -37,8 +37,8 @@ def gate(
     """Judge a finished run by its gates, or by those of a config.
 
     Exit status 1 where one fails. Nothing is written."""
-    from evalkit.gates import find_baselines, judge
-    from evalkit.history import load_named
+    from evalkit.runs.gates import find_baselines, judge
+    from evalkit.runs.history import load_named
 
     report = load_named(out, run, name=name)
     if config is not None:
@@ -142,12 +142,12 @@ def _rules_of(
             at=run,
             hint=f"give the gates: evalkit gate {quote(run)} --config FILE",
         ) from error
-    for each in rules:
-        if baseline is None and each.baseline is not None and os.sep in each.baseline:
+    for rule in rules:
+        if baseline is None and rule.baseline is not None and os.sep in rule.baseline:
             raise RequestError(
-                f"its gate compares with {each.baseline!r}, and a run names no paths",
+                f"its gate compares with {rule.baseline!r}, and a run names no paths",
                 code="bad-baseline",
                 at=run,
-                hint=f"evalkit gate {quote(run)} --baseline {quote(each.baseline)}",
+                hint=f"evalkit gate {quote(run)} --baseline {quote(rule.baseline)}",
             )
     return rules, level

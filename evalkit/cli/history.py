@@ -39,7 +39,7 @@ def begin(context: typer.Context, out: RunsFolder = RUNS) -> None:
 
 def _latest_runs(out: Path, name: str | None, limit: int) -> list[tuple[Any, ...]]:
     """What the index holds of each of the last runs; `first` is the best model and its metric."""
-    from evalkit.history import open_index
+    from evalkit.runs.history import open_index
 
     sql = """
         SELECT run_id, name, is_fine, n_warnings, seconds,
@@ -167,7 +167,7 @@ def show(
     log_format: LogFormat = "text",
 ) -> None:
     """Show one metric over time, a line for each model."""
-    from evalkit.history import read_trends
+    from evalkit.runs.history import read_trends
 
     trends, damaged = read_trends(
         *(out, metric),
@@ -232,9 +232,9 @@ def compare_nights(
     log_format: LogFormat = "text",
 ) -> None:
     """Compare models over all nights of a job, valid however often somebody looks."""
-    from evalkit.history import load_named
-    from evalkit.history.nights import compare_over_nights, users_of
     from evalkit.report.nights import tell_nights
+    from evalkit.runs.history import load_named
+    from evalkit.runs.history.nights import compare_over_nights, users_of
 
     report = load_named(out, run, name=name)
     compared = compare_over_nights(report, out, users or users_of(report), metrics=metric or ())
@@ -265,7 +265,7 @@ def query_runs(
     log_format: LogFormat = "text",
 ) -> None:
     """Read the index by SQL: tables runs, metrics, comparisons, gates, counts, tags."""
-    from evalkit.history import query
+    from evalkit.runs.history import query
 
     found = query(out, sql)
     rows = [[_plain(value) for value in row] for row in found.rows]
@@ -304,8 +304,8 @@ def export(
 
     import polars as pl
 
-    from evalkit.history import query
     from evalkit.runs import replacing
+    from evalkit.runs.history import query
 
     found = query(
         out,
@@ -343,14 +343,14 @@ def looks(
     What ran in other folders and on other machines cannot be known."""
     from dataclasses import asdict
 
-    from evalkit.history.looks import Part, find_looks, known_parts
+    from evalkit.runs.history.holdout_uses import HoldoutPart, find_looks, known_parts
 
     if truth:
         from evalkit.config import TruthTable
         from evalkit.sources import Guessing, open_truth
 
         table = open_truth(TruthTable(path=tuple(truth)), None, Guessing("options"))
-        parts = [Part.of(table)]
+        parts = [HoldoutPart.of(table)]
     else:
         parts = known_parts(out)
     found = [(part, find_looks(out, part)) for part in parts]
@@ -387,7 +387,7 @@ def tag(
     log_format: LogFormat = "text",
 ) -> None:
     """Give a run a name that stays: for baselines, and against pruning."""
-    from evalkit.history import find_named, read_tags, tag_run, untag
+    from evalkit.runs.history import find_named, read_tags, tag_run, untag
 
     found = find_named(out, run, name=name)
     if not remove:
@@ -416,7 +416,7 @@ def prune(
     log_format: LogFormat = "text",
 ) -> None:
     """Remove old runs; the last ones, tagged ones and `latest` stay."""
-    from evalkit.history import prune, refresh
+    from evalkit.runs.history import prune, refresh
 
     removed = prune(out, keep=keep, name=name, wait_seconds=wait, dry=dry_run)
     for path in removed:
@@ -429,7 +429,7 @@ def prune(
 @history.command()
 def rebuild(out: RunsFolder = RUNS, quiet: Quiet = False, log_format: LogFormat = "text") -> None:
     """Make the index anew from the runs' directories."""
-    from evalkit.history import open_index
+    from evalkit.runs.history import open_index
 
     with open_index(out, anew=True) as (connection, damaged):
         (number,) = connection.execute("SELECT count(*) FROM runs").fetchone()

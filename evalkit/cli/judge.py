@@ -44,7 +44,7 @@ def plan(
     from evalkit.api import evaluate
     from evalkit.config import load_config, parse_variables
     from evalkit.errors import MachineError
-    from evalkit.judges.plan import plan_of_config
+    from evalkit.kinds.judges.plan import plan_of_config
     from evalkit.planning.tables import Given
 
     asked = load_config(

@@ -53,9 +53,9 @@ def list_example(request: "Request") -> Iterator[str]:
     yield from _tables(needs)
     yield ""
     width = max(len(each.label) for each in variants)
-    for each, value in zip(variants, _measure(variants), strict=True):
+    for variant, value in zip(variants, _measure(variants), strict=True):
         shown = "undefined" if math.isnan(value) else f"{value:.6f}"
-        yield f"{INDENT}{each.label:<{width}}  {shown}"
+        yield f"{INDENT}{variant.label:<{width}}  {shown}"
 
 
 def _tables(needs: set[str]) -> Iterator[str]:
@@ -104,7 +104,7 @@ def _measure(requests: Sequence["Request"]) -> list[float]:
     import polars as pl
 
     from evalkit.config import build_config
-    from evalkit.street import run_config
+    from evalkit.pipeline import run_config
 
     with TemporaryDirectory() as folder:
         frames = {name: _frame(name) for name in LOGS}

@@ -31,7 +31,7 @@ from evalkit.errors import RequestError
 
 if TYPE_CHECKING:
     from evalkit.metrics import Metric, Parameter, Request, Value
-    from evalkit.profiles import Profile as LibraryProfile
+    from evalkit.metrics.profiles import Profile as LibraryProfile
 
 ListFormat = Annotated[Literal["table", "json"] | None, Option("--format", help="Default: table.")]
 
@@ -105,7 +105,7 @@ def explain(
     if name in all_codes():
         explain_code(all_codes()[name], as_json=shown == "json")
         return
-    from evalkit.profiles import DEFAULT, find_profile
+    from evalkit.metrics.profiles import DEFAULT, find_profile
 
     followed = find_profile(profile or DEFAULT, at="--profile")
     try:
@@ -148,7 +148,7 @@ def _no_such_name(name: str, error: RequestError) -> RequestError:
 
 
 def _speaking_of(kind: str) -> str:
-    from evalkit.profiles import speaking_of
+    from evalkit.metrics.profiles import speaking_of
 
     return ", ".join(speaking_of(kind))
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_type_hints
 from typer import Argument, Option
 
 from evalkit.cli.isolation import Isolated
+from evalkit.config.form_names import TextForm
 from evalkit.errors import RequestError, check_writable
-from evalkit.formats import TextForm
 from evalkit.planning.machine import default_limit, let_polars_give_back
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typer import Argument, Option
 from evalkit.cli import console
 from evalkit.cli.named_runs import JobName
 from evalkit.cli.options import LogFormat, Quiet, RunsFolder
+from evalkit.config.form_names import ON_TERMINALS, AnyForm
 from evalkit.errors import RequestError
-from evalkit.formats import ON_TERMINALS, AnyForm
 
 
 def report(
@@ -34,7 +34,7 @@ def report(
             at="--format parquet",
             hint="--file metrics.parquet",
         )
-    from evalkit.history import load_named
+    from evalkit.runs.history import load_named
 
     found = load_named(out, run, name=name)
     if format == "parquet" and file is not None:

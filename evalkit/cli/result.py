@@ -14,7 +14,7 @@ from evalkit.errors import FINE, GATE_FAILED, DataError, MachineError, clean
 if TYPE_CHECKING:
     from evalkit.config import Config
     from evalkit.jobs.job import Done
-    from evalkit.partials import PartialFiles
+    from evalkit.planning.partials import PartialFiles
     from evalkit.planning.tables import Given
     from evalkit.report import Report
 
@@ -131,7 +131,7 @@ def _show(done: "Done", format: str, *, summary: bool) -> int:
 
     In any other format stdout holds that one document, and the rest goes to stderr.
     """
-    from evalkit.formats import ON_TERMINALS, file_of
+    from evalkit.config.form_names import ON_TERMINALS, file_of
     from evalkit.report import render, written_forms
     from evalkit.report.verdict import summarize, verdict_of
 

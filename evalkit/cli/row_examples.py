@@ -41,9 +41,9 @@ def row_example(request: "Request", kind: str) -> Iterator[str]:
     variants = list(_variants(request))
     values = _measure(variants, kind)
     width = max(len(each.label) for each in variants)
-    for each, value in zip(variants, values, strict=True):
+    for variant, value in zip(variants, values, strict=True):
         shown = "undefined" if math.isnan(value) else f"{value:.6f}"
-        yield f"{INDENT}{each.label:<{width}}  {shown}"
+        yield f"{INDENT}{variant.label:<{width}}  {shown}"
 
 
 def _rows_of(kind: str) -> Iterator[str]:

@@ -27,9 +27,9 @@ def select(
     winner will be worth on other users. Its run is tagged `selected`, for gates and compare."""
     limit = options.limit
     request = options.load(config)
+    from evalkit.jobs.selection import How, run_selection
     from evalkit.kernels.threads import usable_cores
     from evalkit.report.selection import render_selection, tell_selection
-    from evalkit.selection import How, run_selection
 
     folder = runs or Path(request.output.path)
     how = How(options.threads or usable_cores(), limit)

@@ -101,7 +101,7 @@ def split(
             name="split",
             overrides=overrides or (),
             variables=values,
-            door="set",
+            entry_point="set",
         )
     set_threads(options.threads)
     from evalkit.splits.show import run_split
@@ -138,7 +138,7 @@ def _check(
             name="check",
             overrides=overrides or (),
             variables=values,
-            door="set",
+            entry_point="set",
         )
     from evalkit.splits.show import run_check
 

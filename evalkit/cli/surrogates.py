@@ -25,7 +25,7 @@ def surrogates(
     It says what its gates would have cost, too. A row is a past experiment; with a column metric
     there are several offline metrics.
     """
-    from evalkit.experiments.surrogates import surrogates as read
+    from evalkit.kinds.experiments.surrogates import surrogates as read
 
     named = dict(text.partition("=")[::2] for text in column or ())
     found = read(list(past), columns=named)

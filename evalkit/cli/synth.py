@@ -37,13 +37,13 @@ def synth(
     n_users = parse_count(users, at="--users")
     n_items = parse_count(items, at="--items")
     if experiment:
-        from evalkit.experiments.synth import generate_experiment
+        from evalkit.kinds.experiments.synth import generate_experiment
 
         made = generate_experiment(out, units=n_users, ids=ids, seed=seed)
         console.say("\n".join(map(str, made.values())))
         console.note(f"evalkit run {made['config']}")
         return
-    from evalkit.synth import generate
+    from evalkit.cli.synth_logs import generate
 
     paths = generate(
         out,

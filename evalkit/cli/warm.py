@@ -10,7 +10,7 @@ from evalkit.cli import console
 from evalkit.cli.options import LogFormat, Quiet, Threads, set_threads
 
 if TYPE_CHECKING:
-    from evalkit.synth import Form, Ids, Order
+    from evalkit.cli.synth_logs import Form, Ids, Order
 
 
 COMPARED = [
@@ -52,8 +52,8 @@ def warm(
 
 def _run_all(folder: Path) -> None:
     """Evaluate logs of every form, so that each kernel is called with the types of real runs."""
+    from evalkit.cli.synth_logs import generate
     from evalkit.metrics import warm_metrics
-    from evalkit.synth import generate
 
     ways = (
         _Way("rank", "int", ["policies.bad_ranks=compress"]),
@@ -106,20 +106,20 @@ class _Way:
     models: int = 1
 
     def run(self, path: Path, truth: Path) -> None:
-        from evalkit import street
+        from evalkit import pipeline
         from evalkit.config import load_config
         from evalkit.metrics import registry
 
         names = ", ".join(f'"{name}"' for name in registry())
         overrides = [each.format(truth=truth) for each in self.overrides]
         config = load_config(path, overrides=[f"metrics.names=[{names}]", *overrides])
-        street.run_config(config, sample=self.sample, keep_parts=True)
+        pipeline.run_config(config, sample=self.sample, keep_parts=True)
 
 
 def _split_users() -> None:
     import polars as pl
 
-    from evalkit.ids import USER_KEY, DrawnShare, PassShare, drawn_shares, plan_ids
+    from evalkit.sources.ids import USER_KEY, DrawnShare, PassShare, drawn_shares, plan_ids
 
     users = pl.DataFrame({USER_KEY: [0, 1]})
     plan = plan_ids("user", [("truth", "", {"user_0": pl.Int64()})], seed=1)
@@ -203,10 +203,10 @@ def _run_lists(folder: Path) -> None:
 
     import polars as pl
 
-    from evalkit import street
+    from evalkit import pipeline
     from evalkit.config import load_config
     from evalkit.metrics import registry_of
-    from evalkit.splits.content import content_of
+    from evalkit.sources.content import content_of
 
     names = [*registry_of("lists"), "ild(distance='jaccard')", "ild(distance='hamming')"]
     names += ["serendipity(of='content')"]
@@ -233,7 +233,7 @@ def _run_lists(folder: Path) -> None:
     for number, (form, train, asked) in enumerate(ways):
         path = folder / f"lists-{number}.toml"
         path.write_text(LISTS.format(form=form, train=train, names=json.dumps(asked)))
-        street.run_config(load_config(path))
+        pipeline.run_config(load_config(path))
     content_of(rows, rows.columns)
 
 

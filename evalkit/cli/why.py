@@ -11,8 +11,8 @@ from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder
 from evalkit.errors import RequestError, clean
 
 if TYPE_CHECKING:
-    from evalkit.history.why import Explained
     from evalkit.report import Report
+    from evalkit.runs.history.why import Explained
 
 
 def why(
@@ -40,8 +40,8 @@ def why(
     Mix: which segments the users are in. Truth: how many relevant items they have. Coverage: how
     many are ranked. Within: the values of users who are alike in all of these. The parts add up.
     """
-    from evalkit.history import differences_of_measure, load_together
-    from evalkit.history.why import explain_runs
+    from evalkit.runs.history import differences_of_measure, load_together
+    from evalkit.runs.history.why import explain_runs
 
     first, second = load_together(runs, (before, after), name=name)
     _check_jobs(first, second)
@@ -81,25 +81,25 @@ def _document(explained: "list[Explained]") -> str:
     from evalkit.report.json_ import dump_line
 
     rows = []
-    for each in explained:
-        change = each.change
+    for explanation in explained:
+        change = explanation.change
         rows.append(
             {
-                "model": each.model,
-                "metric": each.metric,
-                "segmentation": each.segmentation,
+                "model": explanation.model,
+                "metric": explanation.metric,
+                "segmentation": explanation.segmentation,
                 "before": change.before,
                 "after": change.after,
                 "delta": change.after - change.before,
                 **{name: getattr(change.parts, name) for name in NAMES},
-                "level": each.level,
-                "limits": {name: each.limits(name) for name in ("delta", *NAMES)},
-                "no_limits_because": each.unknown or None,
+                "level": explanation.level,
+                "limits": {name: explanation.limits(name) for name in ("delta", *NAMES)},
+                "no_limits_because": explanation.unknown or None,
                 "segments": [
                     {
                         "segment": segment,
                         **{name: getattr(parts, name) for name in NAMES},
-                        "limits": {name: each.limits(name, segment) for name in NAMES},
+                        "limits": {name: explanation.limits(name, segment) for name in NAMES},
                     }
                     for segment, parts in change.segments.items()
                 ],
@@ -115,22 +115,22 @@ def _table(explained: "list[Explained]") -> str:
     models = list(dict.fromkeys(each.model for each in explained))
     short = dict(zip(models, shorten_all(models, 16), strict=True))
     rows = [header]
-    for each in explained:
-        change, parts = each.change, each.change.parts
+    for explanation in explained:
+        change, parts = explanation.change, explanation.change.parts
         numbers = [parts.total, *(getattr(parts, name) for name in NAMES)]
         rows.append(
             [
-                short[each.model],
-                shorten(clean(each.metric), 16),
+                short[explanation.model],
+                shorten(clean(explanation.metric), 16),
                 f"{change.before:.4f}",
                 f"{change.after:.4f}",
                 *(f"{number:+.4f}" for number in numbers),
             ]
         )
-        if each.errors is not None:
-            limits = [each.limits(name) or (0.0, 0.0) for name in ("delta", *NAMES)]
+        if explanation.errors is not None:
+            limits = [explanation.limits(name) or (0.0, 0.0) for name in ("delta", *NAMES)]
             halves = (f"±{(high - low) / 2.0:.4f}" for low, high in limits)
-            rows.append(["", "", "", show_level(each.level), *halves])
+            rows.append(["", "", "", show_level(explanation.level), *halves])
     widths = [max(display_width(row[place]) for row in rows) for place in range(len(header))]
     lines = [
         " ".join(pad(cell, widths[place], right=place > 1) for place, cell in enumerate(row))

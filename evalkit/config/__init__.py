@@ -1,145 +1,21 @@
 """What to evaluate, as one frozen record: read from TOML, `--set` and `--var`, or from options.
 
+In: a TOML file, options, arguments of Python.
+Out: `Config`, or every mistake at once, each with its line.
+Open first: `_records.py`, then `_building.py`.
+
 Every mistake is reported at once, each with the line it stands on.
 """
 
-from evalkit.config._building import (
-    build_config,
-    build_gates,
-    build_split,
-    build_statistics,
-    with_conventions,
-)
-from evalkit.config._builtins import build_builtin
-from evalkit.config._doors import Door, speaking
-from evalkit.config._engine import EngineSection
-from evalkit.config._parts import SPLIT_FILE, SPLIT_VERSION, find_entry, read_split
-from evalkit.config._places import Key, Places, key_lines, spell
-from evalkit.config._policies import Policies
-from evalkit.config._profiles import policies_of
-from evalkit.config._reading import (
-    MAX_BYTES,
-    config_schema,
-    evaluate_config,
-    is_split_alone,
-    load_config,
-    load_split,
-    parse_config,
-)
-from evalkit.config._records import (
-    SELECTED,
-    Config,
-    GateRule,
-    OutputSection,
-    Segmentation,
-    SegmentsSection,
-    SplitConfig,
-    StatisticsSection,
-)
-from evalkit.config._selection import (
-    Confirmation,
-    SelectionSection,
-)
-from evalkit.config._shares import is_laid_out, of_share, reads_catalogs, refuse_layout, with_paths
-from evalkit.config._split import Core, SplitSection, bytes_of
-from evalkit.config._tables import (
-    CATALOG,
-    SPAN,
-    Builtin,
-    ItemsTable,
-    KindTable,
-    LabelsTable,
-    LogColumns,
-    LogTable,
-    Moment,
-    Names,
-    PredictionsTable,
-    RankingsColumns,
-    RankingsTable,
-    RatingsTable,
-    Record,
-    Texts,
-    TrainColumns,
-    TrainTable,
-    TruthColumns,
-    TruthTable,
-    UsersTable,
-    is_in_catalog,
-    is_none,
-    key,
-    tuple_of_list,
-)
-from evalkit.config._variables import parse_variables
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "CATALOG",
-    "MAX_BYTES",
-    "SELECTED",
-    "SPAN",
-    "SPLIT_FILE",
-    "SPLIT_VERSION",
-    "Builtin",
-    "Config",
-    "Confirmation",
-    "Core",
-    "Door",
-    "EngineSection",
-    "GateRule",
-    "ItemsTable",
-    "Key",
-    "KindTable",
-    "LabelsTable",
-    "LogColumns",
-    "LogTable",
-    "Moment",
-    "Names",
-    "OutputSection",
-    "Places",
-    "Policies",
-    "PredictionsTable",
-    "RankingsColumns",
-    "RankingsTable",
-    "RatingsTable",
-    "Record",
-    "Segmentation",
-    "SegmentsSection",
-    "SelectionSection",
-    "SplitConfig",
-    "SplitSection",
-    "StatisticsSection",
-    "Texts",
-    "TrainColumns",
-    "TrainTable",
-    "TruthColumns",
-    "TruthTable",
-    "UsersTable",
-    "build_builtin",
-    "build_config",
-    "build_gates",
-    "build_split",
-    "build_statistics",
-    "bytes_of",
-    "config_schema",
-    "evaluate_config",
-    "find_entry",
-    "is_in_catalog",
-    "is_laid_out",
-    "is_none",
-    "is_split_alone",
-    "key",
-    "key_lines",
-    "load_config",
-    "load_split",
-    "of_share",
-    "parse_config",
-    "parse_variables",
-    "policies_of",
-    "read_split",
-    "reads_catalogs",
-    "refuse_layout",
-    "speaking",
-    "spell",
-    "tuple_of_list",
-    "with_conventions",
-    "with_paths",
-]
+if TYPE_CHECKING:
+    from evalkit.config._public import *  # noqa: F403  # for type checkers
+
+
+def __getattr__(name: str) -> object:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    from evalkit.config import _public
+
+    return getattr(_public, name)

@@ -18,7 +18,7 @@ from evalkit.config._checks import (
     check_tables,
 )
 from evalkit.config._complaints import translate
-from evalkit.config._doors import Door, speaking
+from evalkit.config._entry_points import EntryPoint, speaking
 from evalkit.config._fields import annotation_at, takes_text
 from evalkit.config._gates import check_form, check_gates
 from evalkit.config._joined import joined, kinds_in, of_one_table
@@ -37,7 +37,7 @@ from evalkit.config._shares import check_layout
 from evalkit.config._storage import check_storage
 from evalkit.config._variables import fill_variables, resolve_paths
 from evalkit.errors import RequestError
-from evalkit.profiles import DEFAULT
+from evalkit.metrics.profiles import DEFAULT
 
 
 def build_config(
@@ -49,7 +49,7 @@ def build_config(
     overrides: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
     unnamed: frozenset[str] = frozenset(),
-    door: Door = "file",
+    entry_point: EntryPoint = "file",
 ) -> Config:
     """The config that nested dicts and lists hold, shaped as the TOML is; they are changed.
 
@@ -61,16 +61,16 @@ def build_config(
         overrides: `key=value` texts.
         variables: values of the `{name}` places in paths and SQL.
         unnamed: models whose names a column gives instead, where their table has one.
-        door: who asks.
+        entry_point: who asks.
     Raises:
         RequestError: as `parse_config`, without [config-syntax].
     """
     places = places or Places()
     places = Places(places.source, dict(places.lines), dict(places.options))
     problems = Problems(places, unnamed=unnamed)
-    with speaking(door):
+    with speaking(entry_point):
         config = _build(tree, name, problems, os.fspath(base), overrides, variables or {})
-        config._places, config._door = places, door
+        config._places, config._entry_point = places, entry_point
         followed = with_conventions(config)
         _ = followed.requests  # what is wrong with them is told at once
         return followed
@@ -146,7 +146,7 @@ def build_split(
     base: str | os.PathLike[str] = "",
     overrides: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
-    door: Door = "file",
+    entry_point: EntryPoint = "file",
 ) -> SplitConfig:
     """What nested dicts and lists ask `evalkit split` for; arguments as those of `build_config`.
 
@@ -156,7 +156,7 @@ def build_split(
     given = places or Places()
     places = Places(given.source, dict(given.lines), dict(given.options))
     problems = Problems(places)
-    with speaking(door):
+    with speaking(entry_point):
         for override in overrides:
             override_key(tree, override, places, problems)
         fill_variables(tree, variables or {}, problems)
@@ -180,7 +180,7 @@ def build_split(
         check_storage(own, problems)
         problems.raise_all()
         assert config is not None
-        config._places, config._door = places, door
+        config._places, config._entry_point = places, entry_point
         return config
 
 
@@ -307,9 +307,9 @@ def build_statistics(values: Mapping[str, object]) -> StatisticsSection:
     try:
         section = StatisticsSection.model_validate(dict(values))
     except ValidationError as error:
-        for each in error.errors(include_url=False):
-            key = (name, *each["loc"])
-            translate(cast("dict[str, object]", {**each, "loc": key}), tree, problems)
+        for problem in error.errors(include_url=False):
+            key = (name, *problem["loc"])
+            translate(cast("dict[str, object]", {**problem, "loc": key}), tree, problems)
     problems.raise_all()
     return section
 

@@ -119,9 +119,11 @@ def build_builtin(values: Mapping[str, object], options: Mapping[str, str]) -> R
     try:
         found = RankingsTable.model_validate(table)
     except ValidationError as error:
-        for each in error.errors(include_url=False):
+        for problem in error.errors(include_url=False):
             translate(
-                cast("dict[str, object]", {**each, "loc": (*at, *each["loc"])}), tree, problems
+                cast("dict[str, object]", {**problem, "loc": (*at, *problem["loc"])}),
+                tree,
+                problems,
             )
     problems.raise_all()
     return found

@@ -31,7 +31,7 @@ from evalkit.metrics import (
     parse_metrics,
     policies_of_kind,
 )
-from evalkit.profiles import find_profile, is_path
+from evalkit.metrics.profiles import find_profile, is_path
 
 
 def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
@@ -199,13 +199,13 @@ def _metrics_of(tree: Mapping[str, object], problems: Problems) -> list[Request]
     except EvalkitError as error:
         problems.add_error(key, error)
         return []
-    for each in found if measured != "rankings" else ():
-        if over(each) == "rows" and each.metric.over_rows is None:
+    for section in found if measured != "rankings" else ():
+        if over(section) == "rows" and section.metric.over_rows is None:
             problems.add(
                 key,
                 "users-only",
-                f"the file of {each.label} does not say how it is made of all rows",
-                hint=f"write {each.metric.name}(over='users'), or declare over_rows",
+                f"the file of {section.label} does not say how it is made of all rows",
+                hint=f"write {section.metric.name}(over='users'), or declare over_rows",
             )
     check_combined(tree, metrics, found, problems)
     check_whole(tree, found, problems)

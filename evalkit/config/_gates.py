@@ -100,12 +100,12 @@ def _check_metric(
             else f"{found[0]} is not among metrics.names",
             hint=f"did you mean {close!r}?" if close else "add it there",
         )
-    for each in requests_named([metric], tree) if "max_drop" in gate else ():
-        if each.metric.higher_is_better is None:
+    for request in requests_named([metric], tree) if "max_drop" in gate else ():
+        if request.metric.higher_is_better is None:
             problems.add(
                 (*key, "max_drop"),
                 "conflicting-keys",
-                f"{each.label} has no better direction, so that it cannot drop",
+                f"{request.label} has no better direction, so that it cannot drop",
                 hint="give min and max, in two gates",
             )
 

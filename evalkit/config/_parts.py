@@ -54,9 +54,9 @@ def find_entry(
         RequestError: it has no such part [unknown-part].
     """
     parts = [each for each in found["parts"] if isinstance(each, dict) and each.get("files")]
-    for each in parts:
-        if (each.get("name"), each.get("fold")) == (name, fold or 1):
-            return each
+    for part in parts:
+        if (part.get("name"), part.get("fold")) == (name, fold or 1):
+            return part
     n_folds = max((each.get("fold", 1) for each in parts), default=1)
     names = (
         ", ".join(sorted({str(each.get("name")) for each in parts}))

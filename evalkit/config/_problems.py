@@ -23,10 +23,10 @@ class Problems:
         self.found.append((self.places.order(key), problem))
 
     def add_error(self, key: Key, error: EvalkitError) -> None:
-        for each in error.errors if isinstance(error, Errors) else (error,):
-            line = re.match(re.escape(self.places.source) + r":(\d+): ", each.at)
+        for problem in error.errors if isinstance(error, Errors) else (error,):
+            line = re.match(re.escape(self.places.source) + r":(\d+): ", problem.at)
             order = (0, int(line[1])) if line else self.places.order(key)
-            self.found.append((order, each))
+            self.found.append((order, problem))
 
     def raise_all(self) -> None:
         raise_all([problem for _, problem in sorted(self.found, key=lambda each: each[0])])

@@ -23,7 +23,7 @@ from evalkit.metrics import (
     parse_metrics,
     policies_of_kind,
 )
-from evalkit.profiles import DEFAULT, Profile, find_profile, speaking_of
+from evalkit.metrics.profiles import DEFAULT, Profile, find_profile, speaking_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +98,10 @@ def _policies_of(profile: Profile) -> Policies:
     try:
         return Policies.model_validate(dict(profile.policies))
     except ValidationError as error:
-        for each in error.errors(include_url=False):
-            name = str(each["loc"][0])
+        for problem in error.errors(include_url=False):
+            name = str(problem["loc"][0])
             at = f"{profile.file}: policies.{name}"
-            if each["type"] == "extra_forbidden":
+            if problem["type"] == "extra_forbidden":
                 close = nearest(name, Policies.model_fields)
                 hint = f"did you mean {close!r}?" if close else "evalkit schema lists them"
                 message = f"no policy is called {name!r}"

@@ -205,7 +205,7 @@ def evaluate_config(
         overrides=overrides,
         variables=variables,
         unnamed=unnamed,
-        door="options" if command == "evaluate" else "set",
+        entry_point="options" if command == "evaluate" else "set",
     )
 
 

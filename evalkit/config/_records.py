@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr, TypeAdapter
 
-from evalkit.config._doors import Door, spell_policy
 from evalkit.config._engine import EngineSection
+from evalkit.config._entry_points import EntryPoint, spell_policy
 from evalkit.config._joined import joined, kinds_in
 from evalkit.config._places import Places
 from evalkit.config._policies import Policies
@@ -45,10 +45,10 @@ from evalkit.config._tables import (
     key,
     tuple_of_list,
 )
+from evalkit.config.form_names import FileForm
 from evalkit.errors import EvalkitError, masked
-from evalkit.formats import FileForm
 from evalkit.metrics import Request, other_kinds, parse_metrics
-from evalkit.profiles import Profile, find_profile
+from evalkit.metrics.profiles import Profile, find_profile
 
 SELECTED = "selected"  # a baseline: the winner of the last selection
 
@@ -299,16 +299,16 @@ class SplitConfig(Record):
     verify_pages: bool | None = key(None, _VERIFY, exclude_if=is_none)
 
     _places: Places = PrivateAttr(default_factory=Places)
-    _door: Door = PrivateAttr(default="file")
+    _entry_point: EntryPoint = PrivateAttr(default="file")
 
     def at(self, *key: str | int) -> str:
         """Where a key stands, for errors."""
         return self._places.at(key)
 
     @property
-    def door(self) -> Door:
+    def entry_point(self) -> EntryPoint:
         """Where the request came from: hints speak its words."""
-        return self._door
+        return self._entry_point
 
 
 class ConfigState(NamedTuple):
@@ -392,7 +392,7 @@ class Config(Record):
     )
 
     _places: Places = PrivateAttr(default_factory=Places)
-    _door: Door = PrivateAttr(default="file")
+    _entry_point: EntryPoint = PrivateAttr(default="file")
     _followed: Profile | None = PrivateAttr(default=None)
     _overridden: tuple[tuple[str, str | float, str | float], ...] = PrivateAttr(default=())
     _variables: dict[str, str] = PrivateAttr(default_factory=dict)  # that filled its places
@@ -492,13 +492,13 @@ class Config(Record):
         return self._places.at(key)
 
     @property
-    def door(self) -> Door:
+    def entry_point(self) -> EntryPoint:
         """Where the request came from: hints speak its words, and a config's columns are law."""
-        return self._door
+        return self._entry_point
 
     def spell_policy(self, name: str, value: str) -> str:
         """A policy as whoever asked would write it, for hints."""
-        return spell_policy(self.door, name, value)
+        return spell_policy(self.entry_point, name, value)
 
     def state(self) -> ConfigState:
         """What makes the same config elsewhere, without a file; passwords in URLs are masked."""

@@ -104,12 +104,12 @@ def check_selection(tree: Mapping[str, object], problems: Problems) -> None:
         message = "simplest-within needs to know what a trial costs"
         refuse("rule", message, 'cost = "parameters", a column of trials', "missing-key")
     constraints = section.get("constraints")
-    for number, each in enumerate(constraints if isinstance(constraints, list) else ()):
-        if isinstance(each, dict) and ("min" in each) == ("max" in each):
+    for number, constraint in enumerate(constraints if isinstance(constraints, list) else ()):
+        if isinstance(constraint, dict) and ("min" in constraint) == ("max" in constraint):
             problems.add(
                 (*key, "constraints", number),
-                "missing-key" if "min" not in each else "conflicting-keys",
-                "the constraint has no bound" if "min" not in each else "two bounds are two",
+                "missing-key" if "min" not in constraint else "conflicting-keys",
+                "the constraint has no bound" if "min" not in constraint else "two bounds are two",
                 hint='{ metric = "recall@10", min = 0.2 }',
             )
     if isinstance(confirm, dict) and ("path" in confirm) == ("split" in confirm):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from evalkit.config._problems import Problems
-from evalkit.credentials import is_reference
+from evalkit.config.credentials import is_reference
 from evalkit.errors import names_secret
 
 

@@ -15,7 +15,7 @@ from evalkit.config._records import (
 )
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
 from evalkit.metrics import declared
-from evalkit.profiles import is_path
+from evalkit.metrics.profiles import is_path
 
 SECTIONS = (
     *("truth", "rankings", "log", "train", "ratings", "predictions", "labels"),

@@ -14,13 +14,13 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from evalkit.credentials import storing
+from evalkit.config.credentials import storing
 from evalkit.engines._around import SHARED
-from evalkit.engines._layout import Kept
-from evalkit.engines._told import check_proof, open_errors, pack_errors
+from evalkit.engines._layout import LaidTable
+from evalkit.engines._proofs import check_proof, open_errors, pack_errors
 from evalkit.errors import DataError, EvalkitError, Faults, MachineError
-from evalkit.ids import IdPlan, drawn_shares
 from evalkit.sources import Piece
+from evalkit.sources.ids import IdPlan, drawn_shares
 
 ROWS_OF_CUT = 1_500_000  # that are in memory at a time
 ROWS_OF_CELL = 1 << 18
@@ -63,7 +63,7 @@ class Cutter:
         proof: what this process must have as the driver has it.
     """
 
-    kept: tuple[Kept, ...]
+    kept: tuple[LaidTable, ...]
     users: IdPlan
     n_shares: int
     storage: Mapping[str, Any]
@@ -171,13 +171,13 @@ class Cells:
         faults: what stands in place of cells.
     """
 
-    kept: tuple[Kept, ...]
+    kept: tuple[LaidTable, ...]
     n_rows: list[int]
     faults: Faults
     found: dict[int, list[tuple[int, bytes]]]
 
     @classmethod
-    def of(cls, kept: tuple[Kept, ...], batches: Iterable[pa.RecordBatch]) -> "Cells":
+    def of(cls, kept: tuple[LaidTable, ...], batches: Iterable[pa.RecordBatch]) -> "Cells":
         """All cells of a partition."""
         cells = cls(kept, [0] * len(kept), Faults(), {})
         for batch in batches:

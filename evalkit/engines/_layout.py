@@ -6,19 +6,19 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from evalkit.aggregate.segments import SegmentTable
 from evalkit.config import Config
-from evalkit.ids import IdPlan
-from evalkit.planning.ledger import input_of
+from evalkit.kinds.pointwise.open import RowTables, group_by
+from evalkit.kinds.rankings.kind import inputs_of
+from evalkit.planning.counters import input_of
 from evalkit.planning.tables import Given, Tables, plan_ids_of
 from evalkit.planning.work import Opened
-from evalkit.rankings.kind import inputs_of
 from evalkit.report import Input
-from evalkit.rows.open import RowTables, group_by
-from evalkit.segments import SegmentTable
 from evalkit.sources import Named, Table
+from evalkit.sources.ids import IdPlan
 
 
-class Place(NamedTuple):
+class GivenPlace(NamedTuple):
     """What of `Given` a table stands for: one of it, or those of these numbers or names."""
 
     section: str
@@ -31,7 +31,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TablePart:
     """One table that is read.
 
     Args:
@@ -40,7 +40,7 @@ class Part:
         is_whole: every share takes all of it, as a table of items.
     """
 
-    place: Place
+    place: GivenPlace
     table: Table
     used: Mapping[str, pl.DataType]
     is_whole: bool = False
@@ -59,7 +59,7 @@ class Read:
     """
 
     config: Config
-    parts: Sequence[Part]
+    parts: Sequence[TablePart]
     logs: Sequence[Table]
     users: IdPlan
     inputs: Sequence[Input]
@@ -77,35 +77,37 @@ def read_of(opened: Opened) -> Read:
     return Read(opened.config, _parts_of_rows(opened), opened.rows, users, inputs)
 
 
-def _parts_of_rankings(tables: Tables) -> list[Part]:
+def _parts_of_rankings(tables: Tables) -> list[TablePart]:
     beside = [each for each in (tables.weight, tables.cluster) if each is not None]
     sources = [*tables.segments, *beside]
     own = [each.table for each in sources if _is_own(each) and each.table is not None]
-    parts = [Part(Place("truth"), tables.truth, _together([tables.truth, *own]))]
+    parts = [TablePart(GivenPlace("truth"), tables.truth, _together([tables.truth, *own]))]
     if tables.config.is_truthless:
         parts = []
     if tables.config.log is not None:
         (_, shown), *_ = tables.rankings
-        parts = [Part(Place("truth"), tables.truth, _together([tables.truth, shown, *own]))]
+        parts = [
+            TablePart(GivenPlace("truth"), tables.truth, _together([tables.truth, shown, *own]))
+        ]
     else:
         parts += _listed([table for _, table in tables.rankings])
     for section in ("train", "users", "reference", "items"):
         table = getattr(tables, section)
         if table is not None:
-            parts.append(Part(Place(section), table, table.used, section == "items"))
+            parts.append(TablePart(GivenPlace(section), table, table.used, section == "items"))
     parts += [
-        Part(Place("earlier", ((place, number),)), table, table.used)
+        TablePart(GivenPlace("earlier", ((place, number),)), table, table.used)
         for place, before in enumerate(tables.earlier)
         for number, table in enumerate(before)
     ]
     parts += _parts_of_segments(tables.segments)
     for each in beside:
         if each.table is not None and not _is_own(each):
-            parts.append(Part(Place("weight"), each.table, each.table.used))
+            parts.append(TablePart(GivenPlace("weight"), each.table, each.table.used))
     return parts
 
 
-def _parts_of_rows(tables: RowTables) -> list[Part]:
+def _parts_of_rows(tables: RowTables) -> list[TablePart]:
     """Columns of theirs that make segments are read with them."""
     own = [each for each in tables.sources.tables if each not in tables.sources.inputs]
     parts = _listed(tables.rows)
@@ -115,18 +117,18 @@ def _parts_of_rows(tables: RowTables) -> list[Part]:
     return parts + _parts_of_segments(tables.sources.segments)
 
 
-def _listed(tables: Sequence[Table]) -> list[Part]:
+def _listed(tables: Sequence[Table]) -> list[TablePart]:
     """Those that are read; baselines are made where train is."""
     return [
-        Part(Place("rankings", (number,)), table, table.used)
+        TablePart(GivenPlace("rankings", (number,)), table, table.used)
         for number, table in enumerate(tables)
         if table.made is None
     ]
 
 
-def _parts_of_segments(sources: Sequence[SegmentTable]) -> list[Part]:
+def _parts_of_segments(sources: Sequence[SegmentTable]) -> list[TablePart]:
     return [
-        Part(Place("segments", each.names), each.table, each.table.used, each.of_items)
+        TablePart(GivenPlace("segments", each.names), each.table, each.table.used, each.of_items)
         for each in sources
         if each.table is not None and not _is_own(each)
     ]
@@ -141,7 +143,7 @@ def _together(tables: Sequence[Table]) -> dict[str, pl.DataType]:
     return {name: dtype for table in tables for name, dtype in table.used.items()}
 
 
-class Kept(NamedTuple):
+class LaidTable(NamedTuple):
     """One table among the rows of all.
 
     Args:
@@ -151,7 +153,7 @@ class Kept(NamedTuple):
         whole: its rows, where every share takes them all.
     """
 
-    place: Place
+    place: GivenPlace
     types: Mapping[str, pl.DataType]
     users: tuple[pl.Expr, ...]
     at: str
@@ -159,7 +161,7 @@ class Kept(NamedTuple):
 
 
 def given_of(
-    kept: Sequence[Kept], rows: Mapping[int, pl.DataFrame], counts: Mapping[int, pl.DataFrame]
+    kept: Sequence[LaidTable], rows: Mapping[int, pl.DataFrame], counts: Mapping[int, pl.DataFrame]
 ) -> Given:
     """The tables again, of one share of the users.
 
@@ -170,13 +172,13 @@ def given_of(
     numbers = [key for each in kept if each.place.section == "rankings" for key in each.place.keys]
     listed: list[object | None] = [None] * (1 + max(map(int, numbers), default=-1))  # type: ignore[arg-type]
     found: dict[str, Any] = {"rankings": listed, "segments": {}, "earlier": {}}
-    for number, each in enumerate(kept):
-        frame = each.whole if each.whole is not None else rows.get(number)
-        named = Named(pl.DataFrame(schema=each.types) if frame is None else frame, each.at)
-        if each.place.section == "rankings":
-            listed[int(each.place.keys[0])] = named  # type: ignore[arg-type]
-        elif each.place.section in ("segments", "earlier"):
-            found[each.place.section] |= dict.fromkeys(each.place.keys, named)
+    for number, table in enumerate(kept):
+        frame = table.whole if table.whole is not None else rows.get(number)
+        named = Named(pl.DataFrame(schema=table.types) if frame is None else frame, table.at)
+        if table.place.section == "rankings":
+            listed[int(table.place.keys[0])] = named  # type: ignore[arg-type]
+        elif table.place.section in ("segments", "earlier"):
+            found[table.place.section] |= dict.fromkeys(table.place.keys, named)
         else:
-            found[each.place.section] = named
+            found[table.place.section] = named
     return Given(**found, is_share=True, counts=counts)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from evalkit.planning.ledger import PROGRESS_SECONDS, Progress
+from evalkit.planning.counters import PROGRESS_SECONDS, Progress
 
 Tell = Callable[[Progress], None]
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
+from evalkit.aggregate.user_values.gather import rules_of
 from evalkit.config import Config
 from evalkit.engines._layout import Read
 from evalkit.errors import EvalkitError, RequestError, raise_all
 from evalkit.kinds import kind_named
+from evalkit.kinds.rankings.kind import RankingTask
 from evalkit.planning.tables import Tables
-from evalkit.planning.work import Known, Work
-from evalkit.rankings.kind import RankingTask
-from evalkit.values.gather import rules_of
+from evalkit.planning.work import GlobalStats, MeasureOptions
 
 MOST_WHOLE = 5_000_000  # items that every share takes
 INSTEAD = {
@@ -20,7 +20,7 @@ HERE = 'leave it out, or measure in this process: kind = "local" under [engine]'
 ORDERED = "name the column that says their order, columns.order of this table, or give files"
 
 
-def check_request(config: Config, work: Work) -> None:
+def check_request(config: Config, work: MeasureOptions) -> None:
     """Refuse what can be seen before a table is opened.
 
     Raises:
@@ -56,7 +56,7 @@ def refuse_large(n_rows: int, what: str, at: str) -> None:
         )
 
 
-def refuse_many(task: RankingTask, tables: Tables, known: Known, most: int) -> None:
+def refuse_many(task: RankingTask, tables: Tables, known: GlobalStats, most: int) -> None:
     """Refuse more numbers of single users than the driver takes.
 
     Raises:
@@ -81,7 +81,7 @@ def _refusal(what: str, at: str, hint: str = HERE) -> EvalkitError:
     return RequestError(f"{what}, which Spark cannot do", code="not-on-spark", at=at, hint=hint)
 
 
-def _of_request(config: Config, work: Work) -> Iterator[tuple[str, str]]:
+def _of_request(config: Config, work: MeasureOptions) -> Iterator[tuple[str, str]]:
     if config.engine.master and config.engine.remote:
         yield "master and remote are both named", config.at("engine", "remote")
     if work.memory_limit is not None:

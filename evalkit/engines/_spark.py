@@ -19,11 +19,12 @@ from evalkit.engines._around import ASKED_OF_CORE, check_around, is_here
 from evalkit.engines._catalog import CatalogTable, fill_from_catalog
 from evalkit.engines._columns import by_place, without_rows
 from evalkit.engines._cut import CELLS, ROWS_OF_CUT, Cutter, make_loads
-from evalkit.engines._known import find_known
-from evalkit.engines._layout import Kept, Part, Read, read_of
+from evalkit.engines._global_stats import find_stats
+from evalkit.engines._layout import LaidTable, Read, TablePart, read_of
 from evalkit.engines._progress import telling
+from evalkit.engines._proofs import open_errors, proof
 from evalkit.engines._refusals import MOST_WHOLE, check_request, check_tables, refuse_large
-from evalkit.engines._taken import Taken, refuse_unheld, take
+from evalkit.engines._results import PartitionResults, refuse_unheld, take
 from evalkit.engines._task import (
     ROW,
     Task,
@@ -32,7 +33,6 @@ from evalkit.engines._task import (
     measure_rows,
     merge_rows,
 )
-from evalkit.engines._told import open_errors, proof
 from evalkit.engines._values import values_of
 from evalkit.errors import (
     DataError,
@@ -42,10 +42,10 @@ from evalkit.errors import (
     install_hint,
 )
 from evalkit.kinds import kind_named
-from evalkit.partials import open_partials
 from evalkit.planning.leakage import check_splits
+from evalkit.planning.partials import open_partials
 from evalkit.planning.tables import Given, Tables
-from evalkit.planning.work import Left, Opened, Work
+from evalkit.planning.work import MeasureOptions, Opened, ShareResult
 from evalkit.report import Report
 from evalkit.sources import Named, Piece, Table, is_spark
 
@@ -62,7 +62,7 @@ OF_ENGINE = {"master", "remote", "options"}
 ON_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
-def run_on_spark(config: Config, work: Work) -> Report:
+def run_on_spark(config: Config, work: MeasureOptions) -> Report:
     """The report of a config, with the same bytes as in one process but for its inputs and times.
 
     Args:
@@ -111,8 +111,8 @@ def open_catalogs(config: Config) -> Opened:
 
 
 def _left(
-    session: Any, opened: Opened, read: Read, work: Work
-) -> tuple[Left, Sequence[str] | None]:
+    session: Any, opened: Opened, read: Read, work: MeasureOptions
+) -> tuple[ShareResult, Sequence[str] | None]:
     """What all users leave behind, and the files that their values went into, if they did."""
     frames = {
         number: by_place(frame, list(part.used))
@@ -124,7 +124,7 @@ def _left(
     cutting = partial(_cells, session, read, task, frames, n_partitions)
     with telling(session, work.progress, n_partitions), TemporaryDirectory() as folder:
         if isinstance(opened, Tables):
-            task = replace(task, known=find_known(session, opened, task, cutting))
+            task = replace(task, known=find_stats(session, opened, task, cutting))
         own = task.measure(n_partitions + 1, {})  # nobody's: what the others must agree with
         own.write(Path(folder, "driver"))
         measured = _measured(cutting(range(len(read.parts))), task, read, n_partitions)
@@ -133,7 +133,7 @@ def _left(
         files = None if task.folder is None else [name for row in measured for name in row.files]
         measured.clear()  # rows of ratings are much
         sums = _merged(Path(folder), kind_named(read.config.kind).sums)
-    return Left(read.config, own.header.ids, read.inputs, sums, work.keep_parts), files
+    return ShareResult(read.config, own.header.ids, read.inputs, sums, work.keep_parts), files
 
 
 def _stand_ins(given: Given, named: Mapping[int, CatalogTable]) -> Given:
@@ -275,10 +275,10 @@ def _failed(told: str) -> EvalkitError:
 # ---------------------------------------------------------------- the job
 
 
-def _task(read: Read, work: Work, frames: Mapping[int, Any], n_partitions: int) -> Task:
+def _task(read: Read, work: MeasureOptions, frames: Mapping[int, Any], n_partitions: int) -> Task:
     """What is done with each share, of which the driver has one more, without users."""
     kept = tuple(
-        Kept(
+        LaidTable(
             part.place,
             part.used,
             part.table.users,
@@ -293,7 +293,7 @@ def _task(read: Read, work: Work, frames: Mapping[int, Any], n_partitions: int) 
     return Task(settled, kept, n_partitions + 1, *asked, files=files)
 
 
-def _folder(session: Any, read: Read, work: Work) -> Path | None:
+def _folder(session: Any, read: Read, work: MeasureOptions) -> Path | None:
     """Where executors write values of users; None where they do not, or see no such folder.
 
     Raises:
@@ -340,7 +340,7 @@ def _cells(
     return rows.repartitionById(n_partitions, "share")
 
 
-def _whole(part: Part, frame: Any | None) -> pl.DataFrame:
+def _whole(part: TablePart, frame: Any | None) -> pl.DataFrame:
     """A table that every share takes whole."""
     if frame is not None:
         read = frame.limit(MOST_WHOLE + 1).toArrow().rename_columns(list(part.used))
@@ -353,7 +353,7 @@ def _whole(part: Part, frame: Any | None) -> pl.DataFrame:
     return rows.select([pl.col(name).cast(dtype) for name, dtype in part.used.items()])
 
 
-def _count_partitions(session: Any, parts: Sequence[Part], frames: Mapping[int, Any]) -> int:
+def _count_partitions(session: Any, parts: Sequence[TablePart], frames: Mapping[int, Any]) -> int:
     counted = [
         frames[number].count() if number in frames else _count_rows(part.table)
         for number, part in enumerate(parts)
@@ -377,7 +377,7 @@ def _cores(session: Any) -> int:
         return int(session.conf.get("spark.default.parallelism", "4"))
 
 
-def _measured(rows: Any, task: Task, read: Read, n_partitions: int) -> list[Taken]:
+def _measured(rows: Any, task: Task, read: Read, n_partitions: int) -> list[PartitionResults]:
     """What came of all shares; of very many, of several together.
 
     Raises:

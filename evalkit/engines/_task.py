@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from evalkit.config import Config
     from evalkit.engines._cut import Cells
-    from evalkit.engines._layout import Kept
-    from evalkit.partials import Partial
-    from evalkit.planning.work import Known, Work
+    from evalkit.engines._layout import LaidTable
+    from evalkit.planning.partials import Partial
+    from evalkit.planning.work import GlobalStats, MeasureOptions
 
 THREADS = (
     *("POLARS_MAX_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "ARROW_NUM_THREADS"),
@@ -47,12 +47,12 @@ class Task:
     """
 
     config: "Config"
-    kept: "tuple[Kept, ...]"
+    kept: "tuple[LaidTable, ...]"
     n_shares: int
     sample: float | None
     keep_users: bool | Sequence[str]
     keep_parts: bool
-    known: "Known | None" = None
+    known: "GlobalStats | None" = None
     folder: "Path | None" = None
     files: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -73,7 +73,7 @@ class Task:
                     file.write(content)
             yield replace(self, config=_with_files(self.config, paths))
 
-    def work(self, number: int, rows: "Mapping[int, pl.DataFrame]") -> "Work":
+    def work(self, number: int, rows: "Mapping[int, pl.DataFrame]") -> "MeasureOptions":
         """How a share is measured.
 
         Args:
@@ -81,9 +81,9 @@ class Task:
             rows: of the tables, by their numbers.
         """
         from evalkit.engines._layout import given_of
-        from evalkit.planning.work import Work
+        from evalkit.planning.work import MeasureOptions
 
-        return Work(
+        return MeasureOptions(
             given_of(self.kept, rows, {} if self.known is None else self.known.counts),
             threads=1,
             sample=self.sample,
@@ -96,12 +96,12 @@ class Task:
     def measure(self, number: int, rows: "Mapping[int, pl.DataFrame]") -> "Partial[Any]":
         """What a share leaves behind, as `work` takes it."""
         from evalkit.config import speaking
-        from evalkit.engines._told import proof
+        from evalkit.engines._proofs import proof
         from evalkit.kinds import kind_named
-        from evalkit.partials import Header, Partial
+        from evalkit.planning.partials import Header, Partial
 
         work = self.work(number, rows)
-        with speaking(self.config.door):
+        with speaking(self.config.entry_point):
             left = kind_named(self.config.kind).measure(self.config, work)
         header = replace(Header.of(left, work), versions=proof())
         return Partial(replace(header, config=_with_files(header.config, self.files)), left.sums)
@@ -160,7 +160,7 @@ def measure_rows(packed: bytes, batches: "Iterable[pa.RecordBatch]") -> "Iterato
         batches: the cells of a partition.
     """
     task, number, cells = _begin(packed, batches)
-    from evalkit.engines._told import pack_errors
+    from evalkit.engines._proofs import pack_errors
     from evalkit.errors import EvalkitError, Faults
 
     files: list[str] = []
@@ -219,10 +219,10 @@ def note_rows(
     task, number, cells = _begin(packed, batches)
     from evalkit.config import speaking
     from evalkit.errors import EvalkitError
-    from evalkit.rankings.kind import note_share, open_job
+    from evalkit.kinds.rankings.kind import note_share, open_job
 
     try:
-        with task.here() as own, speaking(own.config.door):
+        with task.here() as own, speaking(own.config.entry_point):
             noted = note_share(open_job(own.config, own.work(number + 1, cells.open())))
     except EvalkitError:  # the partition tells it when it is measured
         return
@@ -237,9 +237,9 @@ def merge_rows(kind: str, batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.R
     """
     from pathlib import Path
 
-    from evalkit.engines._told import open_errors, pack_errors
+    from evalkit.engines._proofs import open_errors, pack_errors
     from evalkit.kinds import kind_named
-    from evalkit.partials import Partial, open_partials
+    from evalkit.planning.partials import Partial, open_partials
 
     rows: list[dict[str, Any]] = [row for batch in batches for row in batch.to_pylist()]
     if not rows:

@@ -15,8 +15,8 @@ import polars as pl
 
 from evalkit.config import Config
 from evalkit.errors import MachineError
+from evalkit.kinds.rankings.kind import RankingSums
 from evalkit.planning.work import places_kept
-from evalkit.rankings.kind import RankingSums
 from evalkit.report import PerUser, UserWriter
 
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,1 +1,6 @@
-"""Jobs: the lock, the work, the run's directory; `evalkit check`; runs in trackers."""
+"""Jobs: the lock, the work, the run's directory; checks, trackers, selection and audit.
+
+In: a config and a folder of runs.
+Out: a published run, and its exit status.
+Open first: `job.py`.
+"""

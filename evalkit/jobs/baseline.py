@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from evalkit.baselines import make_rankings, named_columns, needs_time
-from evalkit.config import Builtin, Door, TrainColumns, TrainTable, build_builtin
+from evalkit.config import Builtin, EntryPoint, TrainColumns, TrainTable, build_builtin
 from evalkit.errors import DataError, MachineError
+from evalkit.item_lists.baselines import make_rankings, named_columns, needs_time
 from evalkit.runs import replacing
 from evalkit.sources import Guessing, Table, open_train, reading
 
@@ -67,20 +67,25 @@ def baseline(
         "by": by,
     }
     rule = build_builtin(asked, {name: name for name in asked})
-    table = open_baseline(rule, train, users, columns=columns, door="python")
+    table = open_baseline(rule, train, users, columns=columns, entry_point="python")
     with _reading(table):
         return _renamed(table).collect(engine="streaming")
 
 
 def open_baseline(
-    rule: "RankingsTable", train: object, users: object, *, columns: Columns | None, door: Door
+    rule: "RankingsTable",
+    train: object,
+    users: object,
+    *,
+    columns: Columns | None,
+    entry_point: EntryPoint,
 ) -> Table:
     """The rankings of a baseline, opened but not made."""
     own = {
         name: (each if isinstance(each, str) else tuple(each))
         for name, each in (columns or {}).items()
     }
-    guessing = Guessing(door, section="--train" if door == "options" else "")
+    guessing = Guessing(entry_point, section="--train" if entry_point == "options" else "")
     keys = ("user", "item", "time") if needs_time(rule) else ("user", "item")
     known = {name: each for name, each in own.items() if name != "time" or "time" in keys}
     table = TrainTable(path=("memory",), columns=TrainColumns.model_validate(known))
@@ -89,7 +94,7 @@ def open_baseline(
     return make_rankings(
         rule,
         open_train(table, train, guessing, keys=keys),
-        open_train(only_users, users, Guessing(door), keys=("user",), role="users"),
+        open_train(only_users, users, Guessing(entry_point), keys=("user",), role="users"),
         null_ids="error",
     )
 

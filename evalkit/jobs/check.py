@@ -6,16 +6,16 @@ from dataclasses import dataclass, replace
 import polars as pl
 import polars.selectors as cs
 
+from evalkit.aggregate.user_values.checks import check_item_segments, check_threshold, check_two_way
 from evalkit.config import Config, Policies, SplitConfig
 from evalkit.errors import DATA_WRONG, FINE, Errors, EvalkitError
 from evalkit.metrics import declared
+from evalkit.pipeline import run_config
 from evalkit.planning.leakage import find_leak, find_mixed, split_remarks
 from evalkit.planning.tables import Given, Tables, open_tables, plan_ids_of
 from evalkit.report import ModelCounts, Report
 from evalkit.sources import Guessing, Table, reading, spell_guesses, verifying
 from evalkit.splits.make import make_split
-from evalkit.street import run_config
-from evalkit.values.checks import check_item_segments, check_threshold, check_two_way
 
 LOOKED_AT = 1000  # rows, for some ids
 LISTED = 20  # rows of one fault that are shown
@@ -38,7 +38,7 @@ LENIENT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckFinding:
     """One thing that `evalkit check` found; an error where the config's policy is to refuse."""
 
     is_error: bool
@@ -55,7 +55,7 @@ class Finding:
         return "\n".join(lines)
 
 
-def check_config(config: Config, *, threads: int | None = None) -> list[Finding]:
+def check_config(config: Config, *, threads: int | None = None) -> list[CheckFinding]:
     """Every fault and oddity, errors first.
 
     The data is read once with policies that refuse nothing, so that one fault does not hide
@@ -65,7 +65,7 @@ def check_config(config: Config, *, threads: int | None = None) -> list[Finding]
     lenient = config.model_copy(update={"policies": policies})
     if config.kind != "rankings":
         return _check_rows(config, lenient, threads)
-    findings: list[Finding] = []
+    findings: list[CheckFinding] = []
     try:
         tables = open_tables(config, Given())
         check_item_segments(config.requests, config)  # under its own policies
@@ -91,7 +91,7 @@ def check_config(config: Config, *, threads: int | None = None) -> list[Finding]
     return sorted(_distinct(findings), key=lambda finding: not finding.is_error)
 
 
-def _with_ids(findings: Sequence[Finding], logs: Sequence[Table]) -> Iterator[Finding]:
+def _with_ids(findings: Sequence[CheckFinding], logs: Sequence[Table]) -> Iterator[CheckFinding]:
     """The same, with some ids of truth and rankings where they have none in common."""
     said = []
     for table in logs:
@@ -105,13 +105,13 @@ def _with_ids(findings: Sequence[Finding], logs: Sequence[Table]) -> Iterator[Fi
         yield replace(each, hint=hint) if each.code == "no-common-user" else each
 
 
-def check_split(config: SplitConfig) -> list[Finding]:
+def check_split(config: SplitConfig) -> list[CheckFinding]:
     """What is wrong with a split, and what it gives away; the log is read, nothing is written."""
     try:
         with verifying(config.verify_pages):
             made = make_split(
                 config.split,
-                guessing=Guessing(config.door, section="split"),
+                guessing=Guessing(config.entry_point, section="split"),
                 at="split",
                 storage=config.storage,
             )
@@ -123,13 +123,13 @@ def check_split(config: SplitConfig) -> list[Finding]:
     return [] if clean else [_finding(False, "leakage", f"{leaks['verdict']}: {counts}", "split")]
 
 
-def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Finding]:
+def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[CheckFinding]:
     """Of ratings and labels: rows that were left out, and what else may mislead."""
     kind = declared(config.kind)
     policies = lenient.policies.model_copy(update=dict(kind.lenient))
     opened: list[Table] = []
     lenient = lenient.model_copy(update={"policies": policies})
-    problems: list[Finding] = []
+    problems: list[CheckFinding] = []
     try:
         report = run_config(lenient, threads=threads, opened=opened.extend)
     except EvalkitError as error:
@@ -158,11 +158,11 @@ def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Fi
     return sorted(_distinct(findings), key=lambda finding: not finding.is_error)
 
 
-def _columns_found(tables: Sequence[Table]) -> Iterator[Finding]:
+def _columns_found(tables: Sequence[Table]) -> Iterator[CheckFinding]:
     """Columns that were guessed, those that look like what is not read, and footers that lie."""
     for table in tables:
         for error in table.wrong_statistics():
-            yield Finding(True, DATA_WRONG, error.code, error.message, error.at, error.hint)
+            yield CheckFinding(True, DATA_WRONG, error.code, error.message, error.at, error.hint)
     for line in spell_guesses(tables):
         yield _finding(False, "guessed-columns", line)
     for table in tables:
@@ -171,41 +171,41 @@ def _columns_found(tables: Sequence[Table]) -> Iterator[Finding]:
             for each in table.row_scores:
                 message += f"; column {each.name!r} {each.verdict.removesuffix('s')}s"
             hint = "name the column, if there is one: rank (or score) among its columns"
-            yield Finding(False, FINE, "row-order", message, table.at, hint)
+            yield CheckFinding(False, FINE, "row-order", message, table.at, hint)
         if table.left_out:
             names = ", ".join(table.left_out[:LISTED]) + ", ..." * (len(table.left_out) > LISTED)
             message = f"{len(table.left_out):,} files or folders beside the data are not read: "
-            yield Finding(False, FINE, "files-left-out", message + names, table.at)
+            yield CheckFinding(False, FINE, "files-left-out", message + names, table.at)
         for key, column in table.chosen.unread.items():
             message = f"column {column!r} looks like the {key}, and is not read"
             hint = f'{key} = "{column}" among its columns reads it'
             if key == "model" and table.model is not None:
                 message += f": all rows are those of {table.model!r}"
                 hint = f"write columns.model instead of model = {table.model!r}"
-            yield Finding(False, FINE, "unread-column", message, table.at, hint)
+            yield CheckFinding(False, FINE, "unread-column", message, table.at, hint)
 
 
-def _splits(tables: Sequence[Table], config: Config) -> Iterator[Finding]:
+def _splits(tables: Sequence[Table], config: Config) -> Iterator[CheckFinding]:
     """Tables that mix the parts of a split, and what else tells of one."""
     for error in find_mixed(tables, config):
         refused = config.policies.mixed_splits == "error"
         status = DATA_WRONG if refused else FINE
-        yield Finding(refused, status, error.code, error.message, error.at, error.hint)
+        yield CheckFinding(refused, status, error.code, error.message, error.at, error.hint)
     for each in split_remarks(tables, config):
-        yield Finding(False, FINE, each.code, each.message, each.at, each.hint)
+        yield CheckFinding(False, FINE, each.code, each.message, each.at, each.hint)
 
 
-def _distinct(findings: list[Finding]) -> list[Finding]:
+def _distinct(findings: list[CheckFinding]) -> list[CheckFinding]:
     return list(dict.fromkeys(findings))
 
 
-def _findings_of(error: EvalkitError) -> Iterator[Finding]:
+def _findings_of(error: EvalkitError) -> Iterator[CheckFinding]:
     for each in error.errors if isinstance(error, Errors) else (error,):
-        yield Finding(True, each.exit_status, each.code, each.message, each.at, each.hint)
+        yield CheckFinding(True, each.exit_status, each.code, each.message, each.at, each.hint)
 
 
-def _finding(refused: bool, code: str, message: str, at: str = "") -> Finding:
-    return Finding(refused, DATA_WRONG if refused else FINE, code, message, at)
+def _finding(refused: bool, code: str, message: str, at: str = "") -> CheckFinding:
+    return CheckFinding(refused, DATA_WRONG if refused else FINE, code, message, at)
 
 
 _TOLD_OTHERWISE = (
@@ -213,7 +213,7 @@ _TOLD_OTHERWISE = (
 )
 
 
-def _oddities(report: Report, policies: Policies) -> Iterator[Finding]:
+def _oddities(report: Report, policies: Policies) -> Iterator[CheckFinding]:
     truth = report.counts.truth
     dropped = truth.rows_dropped
     if dropped["null_id"]:
@@ -239,7 +239,7 @@ def _oddities(report: Report, policies: Policies) -> Iterator[Finding]:
             yield _finding(refused, warning.code, warning.message)
 
 
-def _model_oddities(name: str, counts: ModelCounts, policies: Policies) -> Iterator[Finding]:
+def _model_oddities(name: str, counts: ModelCounts, policies: Policies) -> Iterator[CheckFinding]:
     at = f"model {name}"
     dropped = counts.rows_dropped
     faults = [
@@ -277,7 +277,7 @@ def _model_oddities(name: str, counts: ModelCounts, policies: Policies) -> Itera
             yield _finding(refused, code, f"{number:,} {what}", at)
 
 
-def _all_relevant(tables: Tables) -> Iterator[Finding]:
+def _all_relevant(tables: Tables) -> Iterator[CheckFinding]:
     """Ratings without a threshold, of which the lowest is a relevant item too."""
     frame = tables.truth.frame
     if tables.threshold is not None or "relevance" not in frame.collect_schema():
@@ -289,10 +289,10 @@ def _all_relevant(tables: Tables) -> Iterator[Finding]:
     if low is not None and 0.0 < low < high:
         message = f"relevances are {low:g} to {high:g}: without a threshold every row is relevant"
         hint = f"threshold = {(low + high) / 2.0 + 0.5:.0f} under [truth] takes the upper ones"
-        yield Finding(False, FINE, "no-threshold", message, tables.truth.at, hint)
+        yield CheckFinding(False, FINE, "no-threshold", message, tables.truth.at, hint)
 
 
-def _leaks(report: Report, tables: Tables, config: Config) -> Iterator[Finding]:
+def _leaks(report: Report, tables: Tables, config: Config) -> Iterator[CheckFinding]:
     """Pairs of the truth that stand in train, the first of them by user."""
     leak = find_leak(report.counts.truth, config)
     if leak is None or tables.train is None:
@@ -316,10 +316,10 @@ def _leaks(report: Report, tables: Tables, config: Config) -> Iterator[Finding]:
         rows = shared.unique().sort(names).head(LISTED).collect(engine="streaming")
     message = f"{leak.message}: {_rows(rows, users, report.counts.truth.in_train)}"
     status = DATA_WRONG if leak.refused else FINE
-    yield Finding(leak.refused, status, leak.code, message, tables.truth.at, leak.hint)
+    yield CheckFinding(leak.refused, status, leak.code, message, tables.truth.at, leak.hint)
 
 
-def _listed_faults(table: Table, model: str | None, policies: Policies) -> Iterator[Finding]:
+def _listed_faults(table: Table, model: str | None, policies: Policies) -> Iterator[CheckFinding]:
     """Rows that list an item twice, repeated ranks and bad scores, the first of each by user."""
     at = table.at if model is None else f"{table.at} (model {model})"
     if table.is_list:

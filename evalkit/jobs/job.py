@@ -9,11 +9,15 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
-from evalkit import gates, history, runs, street
+from evalkit import pipeline, runs
 from evalkit.config import Config
+from evalkit.config.form_names import file_of
 from evalkit.errors import EvalkitError, MachineError, warn
-from evalkit.formats import file_of
-from evalkit.history.looks import (
+from evalkit.planning.counters import Progress
+from evalkit.planning.tables import Given
+from evalkit.report import PerUser, Report, Warning_
+from evalkit.runs import gates, history
+from evalkit.runs.history.holdout_uses import (
     NO_LOOK,
     Ahead,
     fetch_notes,
@@ -22,14 +26,11 @@ from evalkit.history.looks import (
     note_look,
     send_notes,
 )
-from evalkit.history.nights import compare_over_nights
-from evalkit.planning.ledger import Progress
-from evalkit.planning.tables import Given
-from evalkit.report import PerUser, Report, Warning_
+from evalkit.runs.history.nights import compare_over_nights
 from evalkit.sources import Table
 
 if TYPE_CHECKING:
-    from evalkit.partials import PartialFiles  # no run of one share needs them
+    from evalkit.planning.partials import PartialFiles  # no run of one share needs them
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,10 @@ class Job:
         wait_seconds: how long to wait for another writer of that name.
         if_new: do nothing where a run of the same key is there.
         per_user: a Parquet file that values of users are copied to.
-        sample, threads, memory_limit, progress: as `street.run_config` takes them.
+        sample, threads, memory_limit, progress: as `pipeline.run_config` takes them.
         tell: called with the id of the run when the work begins.
         fetch: called with the id of an earlier run before its files are read.
-        given, opened: as `street.run_config` takes them.
+        given, opened: as `pipeline.run_config` takes them.
         partials: what the shares of the users left behind, in place of logs.
         again: look at a test part however often that was done.
         ahead: the look that this is, where the caller knows.
@@ -82,7 +83,7 @@ class Job:
         """Measure, publish, and say what came of it.
 
         Raises:
-            RequestError, DataError, MachineError: as `street.run_config` and `runs.publish` do.
+            RequestError, DataError, MachineError: as `pipeline.run_config` and `runs.publish` do.
             BusyError: another process writes a run of that name [run-locked].
             LookedError: the truth is a test part that is used up [looks-used-up].
         """
@@ -143,13 +144,13 @@ class Job:
     def _measure(self, config: Config, values: Path | None) -> Report:
         """The report; values of users go into the folder, if there is one."""
         if self.partials is not None:
-            return street.conclude_partials(
+            return pipeline.conclude_partials(
                 self.partials.at_level(config),
                 threads=self.threads,
                 per_user_folder=values,
                 keep_parts=self.folder is not None,
             )
-        return street.run_config(
+        return pipeline.run_config(
             config,
             given=self.given,
             threads=self.threads,
@@ -238,7 +239,7 @@ class Job:
         return replace(kept, metrics=tuple(metrics), path=path, frames=None)
 
     @contextmanager
-    def _held(self) -> Iterator[runs.Job | None]:
+    def _held(self) -> Iterator[runs.RunLock | None]:
         """The lock, taken before the work where the folder of runs is there already.
 
         A run that is refused makes no folder; then the lock is taken when there is a report.
@@ -249,11 +250,11 @@ class Job:
         with self._hold(self.folder) as job:
             yield job
 
-    def _hold(self, folder: Path) -> AbstractContextManager[runs.Job]:
+    def _hold(self, folder: Path) -> AbstractContextManager[runs.RunLock]:
         return runs.hold(folder, self.config.name, wait_seconds=self.wait_seconds)
 
     @contextmanager
-    def _values_folder(self, job: runs.Job | None) -> Iterator[Path]:
+    def _values_folder(self, job: runs.RunLock | None) -> Iterator[Path]:
         """A folder for values of users, on the disk where they shall go."""
         with (
             job.scratch("values")
@@ -268,7 +269,7 @@ class Job:
         if self.partials is not None:
             key = self.partials.header.key
         else:
-            key = street.key_of_run(self.config, sample=self.sample)
+            key = pipeline.key_of_run(self.config, sample=self.sample)
         if key is None:
             warn(
                 "work-not-known",

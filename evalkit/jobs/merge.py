@@ -9,11 +9,11 @@ from shlex import quote
 from evalkit import runs
 from evalkit.config import Config, OutputSection, speaking
 from evalkit.errors import DataError, RequestError
-from evalkit.history.looks import look_by_files, measure_as_look
 from evalkit.jobs.job import Job, run_in_store
-from evalkit.partials import PartialFiles, definitions_of, fitting, open_partials
+from evalkit.pipeline import conclude_partials
+from evalkit.planning.partials import PartialFiles, definitions_of, fitting, open_partials
 from evalkit.report import Report
-from evalkit.street import conclude_partials
+from evalkit.runs.history.holdout_uses import look_by_files, measure_as_look
 
 
 def open_for_merge(

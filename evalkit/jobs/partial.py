@@ -5,11 +5,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from evalkit import street
+from evalkit import pipeline
 from evalkit.config import Config, load_config
 from evalkit.errors import RequestError, check_writable
-from evalkit.partials import MOST_SHARES, is_partial
-from evalkit.planning.ledger import Progress
+from evalkit.planning.counters import Progress
+from evalkit.planning.partials import MOST_SHARES, is_partial
 from evalkit.sources import Table
 
 _SHARE = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
@@ -82,11 +82,11 @@ def write_partial(
         share: which, from 1, and how many there are.
         path: a new file, or an earlier partial, which is replaced when the new one is whole.
         per_user: keep the values of users, also where the config does not ask for them.
-        sample, threads, memory_limit, progress, opened: as `street.run_config` takes them.
+        sample, threads, memory_limit, progress, opened: as `pipeline.run_config` takes them.
     Raises:
-        RequestError, DataError, MachineError: as `street.run_config`, of what one share can tell.
+        RequestError, DataError, MachineError: as `pipeline.run_config`, of what one share can tell.
     """
-    partial = street.measure_partial(
+    partial = pipeline.measure_partial(
         config,
         share,
         sample=sample,
@@ -102,7 +102,7 @@ def write_partial(
 def _gates_need_values(config: Config) -> bool:
     if not config.gates:
         return False
-    from evalkit.gates import needs_values  # with all that reads past runs
+    from evalkit.runs.gates import needs_values  # with all that reads past runs
 
     return bool(needs_values(config))
 

@@ -60,13 +60,13 @@ def name_numbers(report: Report) -> Iterator[tuple[str, float]]:
     Undefined values are left out. A segment follows its metric: `als/nDCG_at_10/activity/new`.
     """
     taken: set[str] = set()
-    for each in report.estimates:
-        value = finite(each.value)
+    for estimate in report.estimates:
+        value = finite(estimate.value)
         if value is None:
             continue
-        parts = [each.model, each.metric.replace("@", "_at_")]
-        if each.segment is not None:
-            parts += [each.segmentation or "", each.segment]
+        parts = [estimate.model, estimate.metric.replace("@", "_at_")]
+        if estimate.segment is not None:
+            parts += [estimate.segmentation or "", estimate.segment]
         # A slash parts folders there: none of a name's own, and none of dots.
         cleaned = [_OTHER.sub("_", part).replace("/", "_").strip(". ") or "_" for part in parts]
         name = wanted = "/".join(cleaned)[:MOST_LETTERS].rstrip("/. ")

@@ -1,5 +1,9 @@
 """Kernels: functions as machine code, compiled once and kept; loaded without numba.
 
+In: plain functions of arrays and numbers.
+Out: the same functions as machine code, kept on disk by content.
+Open first: `decorator.py`.
+
 - `decorator`: `@kernel`, what it covers by its digest, and when it compiles.
 - `compiler`: numba's passes down to object code; rests on numba's private names.
 - `cache`: object code on disk, and whom it is believed from (`private`).
@@ -9,4 +13,12 @@
 - `threads`: serial kernels side by side, in order.
 """
 
-from .decorator import Kernel, Table, cache_directory, intrinsic, kernel, loading, share_cache
+from .decorator import (
+    ConstantTable,
+    Kernel,
+    cache_directory,
+    intrinsic,
+    kernel,
+    loading,
+    share_cache,
+)

@@ -32,17 +32,17 @@ def flatten(arguments: Iterable[Any], types: list[Hashable], words: list[Word]) 
     Raises:
         TypeError: a kernel takes no such argument.
     """
-    for each in arguments:
-        kind: Any = type(each)
+    for argument in arguments:
+        kind: Any = type(argument)
         if kind is np.ndarray:
-            types += (each.dtype, each.ndim, each.flags.num & FLAGS)
-            words.append(id(each))
+            types += (argument.dtype, argument.ndim, argument.flags.num & FLAGS)
+            words.append(id(argument))
         elif kind in FORMATS:
             types.append(FORMATS[kind])
-            words.append(each)
-        elif isinstance(each, tuple):
-            types += (kind, len(each))
-            flatten(each, types, words)
+            words.append(argument)
+        elif isinstance(argument, tuple):
+            types += (kind, len(argument))
+            flatten(argument, types, words)
         else:
             raise TypeError(f"a kernel takes no {kind.__name__}")
 
@@ -58,10 +58,10 @@ def describe(types: Sequence[Hashable], arguments: Iterable[object]) -> str:
     Raises:
         TypeError: an array has gaps between its elements.
     """
-    for each in arguments:
-        if isinstance(each, tuple):
-            describe((), each)
-        elif isinstance(each, np.ndarray) and each.flags.num & IN_ONE_PIECE != IN_ONE_PIECE:
+    for argument in arguments:
+        if isinstance(argument, tuple):
+            describe((), argument)
+        elif isinstance(argument, np.ndarray) and argument.flags.num & IN_ONE_PIECE != IN_ONE_PIECE:
             raise TypeError("a kernel takes arrays in one piece")
     return repr([_name_of(each) if isinstance(each, type) else each for each in types])
 

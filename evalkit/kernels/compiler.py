@@ -180,9 +180,9 @@ class _Whole(_Part):
         module = self._final_module
         for library in _all_needed_by(self):
             module.link_in(library._get_module_for_linking(), preserve=True)
-        for each in (*module.functions, *module.global_variables):
-            if not each.is_declaration and each.name != self.name:
-                each.linkage = "internal"
+        for symbol in (*module.functions, *module.global_variables):
+            if not symbol.is_declaration and symbol.name != self.name:
+                symbol.linkage = "internal"
         self._verify_declare_only_symbols()
         module.data_layout = self._codegen._data_layout
         JITCodeLibrary._optimize_final_module(self)
@@ -202,10 +202,10 @@ def _all_needed_by(library: Any) -> list[Any]:
     found: dict[Any, None] = {}
     waiting = [library]
     while waiting:
-        for each in waiting.pop()._linking_libraries:
-            if each not in found:
-                found[each] = None
-                waiting.append(each)
+        for linking_library in waiting.pop()._linking_libraries:
+            if linking_library not in found:
+                found[linking_library] = None
+                waiting.append(linking_library)
     return sorted(found, key=lambda each: not isinstance(each, _Part))  # numba's come on request
 
 

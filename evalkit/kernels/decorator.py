@@ -222,7 +222,7 @@ def kernel(
     return Kernel(function, allocates=allocates)
 
 
-class Table(Sequence[float]):
+class ConstantTable(Sequence[float]):
     """Numbers that kernels read as a constant array: made at the first use, frozen into the code.
 
     Example:
@@ -278,7 +278,7 @@ def intrinsic(plain: Callable[..., Any]) -> Callable[[Callable[..., Any]], Intri
     return lambda function: Intrinsic(function, plain)
 
 
-Late = Kernel[..., Any] | Table | Intrinsic
+Late = Kernel[..., Any] | ConstantTable | Intrinsic
 
 
 def _is_jit_off() -> bool:
@@ -294,7 +294,7 @@ def _as_compiled(late: Late) -> object:
 def _with_globals(function: FunctionType, resolve: Callable[[Late], object]) -> FunctionType:
     values = dict(_read_globals(function))
     for name, value in values.items():
-        if isinstance(value, (Kernel, Table, Intrinsic)):
+        if isinstance(value, (Kernel, ConstantTable, Intrinsic)):
             values[name] = resolve(value)
     for name in ("__builtins__", "__name__", "__file__", "__package__"):
         if name in function.__globals__:
@@ -335,7 +335,7 @@ def _describe_code(code: CodeType) -> Iterator[bytes]:
 def _describe_global(value: object) -> str:
     if isinstance(value, Kernel):
         return value.digest
-    if isinstance(value, Table):
+    if isinstance(value, ConstantTable):
         return repr(value.plain)
     if isinstance(value, Intrinsic):
         return b"".join(_describe_code(value.py_func.__code__)).hex()

@@ -1,4 +1,8 @@
-"""Metrics: one file each, in a folder for each kind. Nothing else is edited to add one.
+"""Metrics: one file each, in a folder for each kind, and the profiles of libraries.
+
+In: the name of a metric with parameters and cutoff.
+Out: its declaration and kernel, as one `Request`.
+Open first: `rankings/ndcg.py`, then `_declare.py`.
 
 A metric file, whole (`evalkit metrics` lists it, `evalkit explain` explains it, reports carry it):
 
@@ -41,10 +45,19 @@ What a kernel is given:
 A kernel allocates nothing, knows no policy, reads `math.nan` rather than numpy, adds up in the same
 order whichever cutoffs are asked, and gives the same value with the JIT off. Two hits may share a
 rank, and a user may have more hits than relevant items: the policies allow both when asked to.
-Numbers used again and again stand in a `Table`. A name that begins with `_` is no metric's file.
+Numbers used again and again stand in a `ConstantTable`. A name that begins with `_` is no metric's
+file.
 """
 
-from evalkit.kernels import Kernel, Table, cache_directory, intrinsic, kernel, loading, share_cache
+from evalkit.kernels import (
+    ConstantTable,
+    Kernel,
+    cache_directory,
+    intrinsic,
+    kernel,
+    loading,
+    share_cache,
+)
 from evalkit.kernels.logarithm import log2, log2_of, log_loss_of, minus_ln, minus_ln_of_rest
 from evalkit.kernels.stack import ROOM, room
 
@@ -84,10 +97,10 @@ from ._lists import (
     ATTENTION,
     PATIENCE,
     WORTH,
-    Beside,
     Ends,
     Genres,
     Groups,
+    ItemContext,
     Items,
     ListRules,
     Lists,
@@ -144,9 +157,9 @@ __all__ = [
     "ROWS",
     "TIED",
     "WORTH",
-    "Beside",
     "Combination",
     "Complaints",
+    "ConstantTable",
     "Conventions",
     "CountWords",
     "Declaration",
@@ -155,6 +168,7 @@ __all__ = [
     "Genres",
     "Groups",
     "Hits",
+    "ItemContext",
     "Items",
     "Kernel",
     "ListRules",
@@ -168,7 +182,6 @@ __all__ = [
     "Section",
     "Shown",
     "Smooth",
-    "Table",
     "Term",
     "TiedHits",
     "Value",

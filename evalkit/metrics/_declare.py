@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from evalkit.kernels import Kernel
 
-from ._lists import Beside, Ends, Family, ListRules, Need, Needs, Weighing
+from ._lists import Ends, Family, ItemContext, ListRules, Need, Needs, Weighing
 from ._parameters import NO_CUTOFF, Parameter, Value, Values, write_value
 from ._sums import ROWS, OfSums, of_sums, ratio
 
@@ -472,10 +472,10 @@ def list_metric(
     *,
     family: Family = "users",
     needs: "Needs | tuple[Need, ...]" = (),
-    by: Callable[[Values, Beside, Any], Any] | None = None,
+    by: Callable[[Values, ItemContext, Any], Any] | None = None,
     weighing: "Callable[[Values], Weighing] | Weighing" = "lists",
-    n_sums: "Callable[[Values, Beside], int] | int" = 2,
-    tables: "Callable[[Values, Beside], tuple[Any, ...]] | None" = None,
+    n_sums: "Callable[[Values, ItemContext], int] | int" = 2,
+    tables: "Callable[[Values, ItemContext], tuple[Any, ...]] | None" = None,
     ends: "Callable[[Any, Any, Values], Ends] | None" = None,
     most: "Callable[[Values, float], float] | None" = None,
     **declared: Any,

@@ -10,12 +10,12 @@ from importlib import import_module
 from typing import Any, Protocol
 
 KINDS: dict[str, str] = {  # a kind's name, which its first section has too, and its folder
-    "rankings": "evalkit.rankings",
-    "ratings": "evalkit.ratings",
-    "labels": "evalkit.labels",
-    "judges": "evalkit.judges",
-    "logged": "evalkit.logged",
-    "experiment": "evalkit.experiments",
+    "rankings": "evalkit.kinds.rankings",
+    "ratings": "evalkit.kinds.ratings",
+    "labels": "evalkit.kinds.labels",
+    "judges": "evalkit.kinds.judges",
+    "logged": "evalkit.kinds.logged",
+    "experiment": "evalkit.kinds.experiments",
 }
 
 

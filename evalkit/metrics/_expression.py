@@ -234,14 +234,16 @@ def _meant(name: str, known: Mapping[str, _Spelling]) -> str | None:
     """
     written = fold(name)
     found = []
-    for spelling, each in known.items():
+    for spelling, declared in known.items():
         is_short = len(spelling) < LONG_NAME
         is_swapped = sorted(written) == sorted(spelling)
-        is_numbered = each.metric.suffix is not None and written.rstrip("0123456789") == spelling
+        is_numbered = (
+            declared.metric.suffix is not None and written.rstrip("0123456789") == spelling
+        )
         if is_numbered or (is_swapped and (len(written) > 3 or written[0] == spelling[0])):
-            found.append((0, each.metric.name))
+            found.append((0, declared.metric.name))
         elif not is_short and (off := edits(written, spelling)) <= len(spelling) // 3:
-            found.append((off, each.metric.name))
+            found.append((off, declared.metric.name))
     return min(found)[1] if found else None
 
 

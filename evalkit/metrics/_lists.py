@@ -6,7 +6,7 @@ A metric of lists is of one of three families, by what its number is made of:
   `f(lists, within, cutoffs, *tables, *parameters, out)`; it fills `out` float64[n_users, n_cutoffs]
   and gives NaN where a user has no value. `within` int64[n_users, n_cutoffs]: how many items of
   the user's list each cutoff lets in; `tables`: what the declaration's function of that name picks
-  from `Beside`. Users without a list are left out by whoever calls it.
+  from `ItemContext`. Users without a list are left out by whoever calls it.
 - `sums`: a smooth function of sums over users. Its kernel is the same, but `out` is
   float64[n_users, n_cutoffs, n_sums]; `by(values, beside, sums)` makes the number of the sums of
   one cutoff, which are floats, or complex where the derivative is taken. `n_sums(values, beside)`
@@ -122,7 +122,7 @@ class Items(NamedTuple):
     first_rows: "NDArray[int64] | None" = None
 
 
-class Beside(NamedTuple):
+class ItemContext(NamedTuple):
     """What stands beside the lists of a block of users, user by user; None where nothing needs it.
 
     `history`: items of their own train rows, and `history_in_order` by their first rows there,
@@ -256,8 +256,8 @@ class ListRules(NamedTuple):
 
     family: Family
     needs: Needs
-    by: Callable[[Values, Beside, Any], Any] | None
+    by: Callable[[Values, ItemContext, Any], Any] | None
     weighing: Callable[[Values], Weighing]
-    n_sums: Callable[[Values, Beside], int] | None = None
+    n_sums: Callable[[Values, ItemContext], int] | None = None
     ends: Callable[[Shown, Items, Values], Ends] | None = None
     most: Callable[[Values, float], float] | None = None

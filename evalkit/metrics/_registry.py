@@ -168,16 +168,16 @@ def _joined(known: Mapping[str, Metric], new: list[Metric], *, at: str) -> dict[
         )
     joined = dict(known)
     taken = {spelling: each.name for each in known.values() for spelling in spellings(each)}
-    for each in new:
-        for spelling in spellings(each):
-            if taken.setdefault(spelling, each.name) != each.name or each.name in joined:
+    for metric in new:
+        for spelling in spellings(metric):
+            if taken.setdefault(spelling, metric.name) != metric.name or metric.name in joined:
                 raise RequestError(
-                    f"the metric {each.name!r} is also a name of {taken[spelling]!r}",
+                    f"the metric {metric.name!r} is also a name of {taken[spelling]!r}",
                     code="metric-name-taken",
                     at=at,
                     hint="give it another name, or drop the alias",
                 )
-        joined[each.name] = each
+        joined[metric.name] = metric
     return joined
 
 

@@ -121,13 +121,13 @@ _TOLD = {
 
 
 def _missing(need: str, config: Config, columns: Sequence[str]) -> Lack:
-    """A table that is not given, and how it is given at this door."""
+    """A table that is not given, and how it is given at this entry point."""
     name = {"relevant": "truth"}.get(need, need)
     with_columns = f", with {', '.join(dict.fromkeys(columns))}" if need == "items" else ""
     hint = f'path = "{name}.parquet" under [{name}]'
-    if config.door == "options" and need != "earlier":
+    if config.entry_point == "options" and need != "earlier":
         hint = f"--{name} {'als' if need == 'reference' else f'{name}.parquet'}"
-    elif config.door == "python":
+    elif config.entry_point == "python":
         hint = f"pass {name}=table"
         if need == "earlier":
             hint = 'pass rankings={"als": {"path": table, "earlier": [table, table]}}'

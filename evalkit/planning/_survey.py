@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.ids import IdPlan, as_keys, mix
 from evalkit.sources import Table, reading
+from evalkit.sources.ids import IdPlan, as_keys, mix
 from evalkit.truth import BATCH_ROWS
 
 PLACES = 3  # of a table that are looked at

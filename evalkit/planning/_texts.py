@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from evalkit.ids import IdPlan
 from evalkit.planning._survey import text_bytes
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table
+from evalkit.sources.ids import IdPlan
 
 USUAL_TEXT = 250  # bytes of a user's and an item's id together, up to which nothing else is counted
 LARGE_GROUP = 128 << 20  # bytes: a row group of longer texts is not decoded to look at it

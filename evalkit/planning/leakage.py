@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from evalkit.config import Config, Key, spell
-from evalkit.credentials import storing
+from evalkit.config.credentials import storing
 from evalkit.errors import DataError, EvalkitError, raise_all
 from evalkit.metrics import KINDS, declared
 from evalkit.report import TruthCounts, Warning_
@@ -230,9 +230,9 @@ def _predicate_hint(
 ) -> str:
     """What to write so that the rows with the chosen values alone are read."""
     role, where = str(key[0]), splitter.predicate(chosen)
-    if config.door == "python":
+    if config.entry_point == "python":
         return f"pass {splitter.filters('frame' if table.paths else role, chosen)}"
-    if config.door != "file":
+    if config.entry_point != "file":
         setting = f"{spell(key)}.where={where}"
         is_plain = not set(setting) & set('"$`\\!')
         return f'add --set "{setting}"' if is_plain else f"add --set {shlex.quote(setting)}"

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from evalkit.config import Door
-from evalkit.ids import IdPlan, Keys, as_keys
+from evalkit.config import EntryPoint
 from evalkit.sources import MOST_BYTES, Table, reading
+from evalkit.sources.ids import IdPlan, Keys, as_keys
 
 MANY = 1000  # distinct ids of both sides, of which some should meet by chance alone
 LOOKED_AT = 50_000  # distinct ids of a side that are tried
@@ -56,7 +56,7 @@ class Meeting:
         many: both have a thousand or more.
         mine, theirs: the first thousand of them, as text.
         repair: what would make some meet, or more of them.
-        hint: how it is written, at the door where somebody asks.
+        hint: how it is written, at the entry point where somebody asks.
         sql: the same as an expression alone.
         before, after: the part of them that meets as they are, and repaired; of a sample.
     """
@@ -395,8 +395,10 @@ def look_again(mine: Sequence[str], theirs: Collection[str]) -> tuple[Meeting, R
 # ---------------------------------------------------------------- hints
 
 
-def spell_repair(repair: Repair, key: str, door: Door, sides: Sequence[tuple[str, Table]]) -> str:
-    """What to write so that ids meet, at the door where somebody asks.
+def spell_repair(
+    repair: Repair, key: str, entry_point: EntryPoint, sides: Sequence[tuple[str, Table]]
+) -> str:
+    """What to write so that ids meet, at the entry point where somebody asks.
 
     Args:
         key: user or item.
@@ -412,19 +414,19 @@ def spell_repair(repair: Repair, key: str, door: Door, sides: Sequence[tuple[str
         role, sql = section.partition("[")[0], sql.replace(COLUMN, name)
         written[role] = sql
         columns = {**table.columns, key: sql}
-        if door == "python":
+        if entry_point == "python":
             continue
-        if door == "file":
+        if entry_point == "file":
             settings.append(_in_file(section, columns if table.guessed else {key: sql}))
         else:
             setting = shlex.quote(f"{section}.columns.{key}={sql}")
             settings.append(f"--set {setting}")
-    if door == "python" and written:
+    if entry_point == "python" and written:
         tables = {role: {key: sql} for role, sql in written.items()}
         return f"pass columns={json.dumps(tables, ensure_ascii=False)}"
     if not settings:
         return repair.advice
-    return "write " + (" " if door != "file" else " and ").join(settings)
+    return "write " + (" " if entry_point != "file" else " and ").join(settings)
 
 
 def _in_file(section: str, columns: Mapping[str, object]) -> str:

@@ -17,28 +17,28 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit.aggregate.segments import MOST_GROUPS, SegmentTable
 from evalkit.config import Segmentation
 from evalkit.errors import EvalkitError
-from evalkit.ids import USER_KEY, PassShare
 from evalkit.kernels import cache_directory
 from evalkit.kernels.threads import kernels_are_compiled, usable_cores
 from evalkit.planning import machine
 from evalkit.planning._survey import CELLS, Survey, text_bytes
 from evalkit.planning._texts import DECODED, DECODED_IN_SHARES, USUAL_TEXT, Texts
-from evalkit.planning.item_room import AskedOfItems, room_of_items
-from evalkit.planning.list_room import (
+from evalkit.planning.item_memory import AskedOfItems, memory_of_items
+from evalkit.planning.list_memory import (
     RELEVANT,
     AskedOfLists,
-    MadeRoom,
+    MadeMemory,
     bytes_of_items,
     count_listed_items,
-    room_of_lists,
+    memory_of_lists,
 )
 from evalkit.planning.machine import default_limit, give_back_early, polars_gives_back
-from evalkit.planning.room import SUM, Room, Sizes, count_items, room_of_values
+from evalkit.planning.memory import SUM, MemoryNeeds, Sizes, count_items, room_of_values
 from evalkit.planning.tables import Tables, plan_ids_of
-from evalkit.segments import MOST_GROUPS, SegmentTable
 from evalkit.sources import Table, reading
+from evalkit.sources.ids import USER_KEY, PassShare
 
 MIB = 1 << 20
 
@@ -158,7 +158,7 @@ def count_shares(
     return _Needs.of(tables, asked, n_items, texts).n_shares(memory_limit)
 
 
-def room_of_rows(
+def memory_of_rows(
     tables: Tables, memory_limit: int | None, asked: Asked, texts: Texts | None
 ) -> int:
     """Bytes that a run in one pass leaves for rows, which are read twice where they do not fit."""
@@ -207,12 +207,12 @@ def _bound(
         seen,
         seen,
         text=text,
-        beside=bytes_of_items(tables.items),
+        extra=bytes_of_items(tables.items),
     )
-    room = room_of_lists(asked.lists, sizes, holds_all=asked.holds_all)
+    room = memory_of_lists(asked.lists, sizes, holds_all=asked.holds_all)
     if asked.items is not None:
-        room = room_of_items(asked.items, replace(sizes, n_items=rows), segments, rows, rows)
-    made = MadeRoom.of(tables, n_ranked, n_items, seen, text)
+        room = memory_of_items(asked.items, replace(sizes, n_items=rows), segments, rows, rows)
+    made = MadeMemory.of(tables, n_ranked, n_items, seen, text)
     if asked.holds_all:
         truth += (n_models - 1) * (RANK + RANKED_USER)
     known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
@@ -343,7 +343,7 @@ class _Needs:
         streamed: of rows on their way; `alone`: in a single pass, where more texts come together.
         cells: float64[CELLS], of the users of each cell of the hash that shares are cut by.
         lists: of all whole lists, when all have been read; `collected`: while they are read.
-        beside: of metrics of lists, or errors over users and items; its `share` is of all users.
+        extra: of metrics of lists, or errors over users and items; its `share` is of all users.
         made: of baselines.
         moved: of all rows of train, while users' rows are brought together.
         sorted_values: of users, while they are put in order.
@@ -357,8 +357,8 @@ class _Needs:
     cells: npt.NDArray[np.float64]
     lists: float
     collected: float
-    beside: Room
-    made: MadeRoom
+    extra: MemoryNeeds
+    made: MadeMemory
     moved: float
     sorted_values: float
     packed: int
@@ -398,14 +398,14 @@ class _Needs:
         segments = _by_name(_count_segments, tables)
         n_segments = sum(segments.values())
         sums = _sums(tables, n_models, n_segments, asked)
-        beside, made = Room(), MadeRoom()
+        extra, made = MemoryNeeds(), MadeMemory()
         ordered = _sorted(tables, text)
         n_pairs = _count_pairs(n_models, asked)
         sizes = Sizes(n_items, n_users, n_models, n_pairs, n_segments, asked.threads, text=text)
         if asked.items is not None:
             sizes = replace(sizes, n_items=count_items(tables, [tables.truth]))
             most = float(survey.rows.max())  # of users who share a cell
-            beside = room_of_items(asked.items, sizes, segments, asked.sample * n_truth, most)
+            extra = memory_of_items(asked.items, sizes, segments, asked.sample * n_truth, most)
         if n_items:
             own = [Survey.of(table, users) for table in _users_of_lists(tables)]
             sizes = replace(
@@ -414,7 +414,7 @@ class _Needs:
                 n_users=max(each.n_users for each in own),
                 text=text_bytes(tables.items or tables.train or tables.rankings[0][1], items),
             )
-            made = MadeRoom.of(tables, sizes.n_users, n_items, n_seen, text)
+            made = MadeMemory.of(tables, sizes.n_users, n_items, n_seen, text)
         if asked.lists is not None:
             if tables.train is not None:
                 seen = Survey.of(tables.train, users)
@@ -425,9 +425,9 @@ class _Needs:
                 _models_by_score(table, n_models) * (not each.in_order)
                 for (_, table), each in zip(tables.rankings, own, strict=True)
             ]
-            sizes = replace(sizes, n_apart=max(by_score), beside=bytes_of_items(tables.items))
-            beside = room_of_lists(asked.lists, sizes, holds_all=asked.holds_all)
-            beside = replace(beside, share=asked.sample * beside.share)
+            sizes = replace(sizes, n_apart=max(by_score), extra=bytes_of_items(tables.items))
+            extra = memory_of_lists(asked.lists, sizes, holds_all=asked.holds_all)
+            extra = replace(extra, share=asked.sample * extra.share)
             cells += asked.sample * (user * sizes.n_users + RELEVANT * n_truth) / CELLS
         streamed = partial(_streamed, n_truth, n_rows, text, texts.group)
         return cls(
@@ -438,7 +438,7 @@ class _Needs:
             cells,
             (LISTED_ROW + 2.0 * text) * n_listed,
             (COLLECTED_ROW + text) * n_listed,
-            beside,
+            extra,
             made,
             asked.sample * SEEN_MOVED * n_seen,
             asked.sample * room_of_values(n_models, n_users, survey.text, asked.n_kept),
@@ -473,16 +473,16 @@ class _Needs:
             held, share, streamed = SKEW * float(cells.max()), SKEW / n_shares, self.streamed
         held += max(
             share * self.moved,
-            self.beside.first + share * self.beside.paired,
+            self.extra.first + share * self.extra.paired,
             self.made.first,
             streamed + share * self.collected,
             share * self.lists,
-            share * self.beside.share + max(streamed, self.beside.measured),
+            share * self.extra.share + max(streamed, self.extra.measured),
         )
-        beside = self.beside.fixed + self.beside.counted * min(2, n_shares)
-        last = max(held, self.beside.last, self.sorted_values)
+        extra = self.extra.fixed + self.extra.counted * min(2, n_shares)
+        last = max(held, self.extra.last, self.sorted_values)
         before = self.packed * (n_shares > 1)
-        return self.fixed + before + beside + self.made.kept + last
+        return self.fixed + before + extra + self.made.kept + last
 
 
 def _count_rows(table: Table) -> int:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evalkit.conclusions.inference import Inference
 from evalkit.config import Config
+from evalkit.inference.conclude import Inference
 from evalkit.metrics import digest_of
-from evalkit.planning.ledger import Clock
+from evalkit.planning.counters import Clock
 from evalkit.report import (
     Counts,
     Curve,
@@ -20,12 +20,12 @@ from evalkit.report import (
     Report,
     Warning_,
 )
+from evalkit.report.version import VERSION
 from evalkit.runs import new_run_id, run_key
-from evalkit.version import VERSION
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RunResults:
     """What a run found, whatever its kind."""
 
     counts: Counts
@@ -40,7 +40,7 @@ class Found:
 
 def make_report(
     config: Config,
-    found: Found,
+    found: RunResults,
     inputs: Sequence[Input],
     meta: Meta,
     *,

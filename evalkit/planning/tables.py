@@ -7,6 +7,8 @@ from pathlib import Path
 
 import polars as pl
 
+from evalkit.aggregate.segments import SegmentTable, open_segments
+from evalkit.aggregate.user_values.checks import by_relevance_rules, order_of
 from evalkit.config import (
     Config,
     LogTable,
@@ -17,11 +19,9 @@ from evalkit.config import (
     read_split,
     refuse_layout,
 )
-from evalkit.credentials import storing
+from evalkit.config.credentials import storing
 from evalkit.errors import DataError, EvalkitError, RequestError, note, raise_all
-from evalkit.ids import IdPlan, plan_ids
 from evalkit.planning._needs import columns_needed, groups_needed, lacking, naming_metrics
-from evalkit.segments import SegmentTable, open_segments
 from evalkit.sources import (
     Guessing,
     Table,
@@ -34,7 +34,7 @@ from evalkit.sources import (
     settle,
     verifying,
 )
-from evalkit.values.checks import by_relevance_rules, order_of
+from evalkit.sources.ids import IdPlan, plan_ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Given:
         """How columns are found that nobody named."""
         order, because = order_of(config)
         own = config.profile.score_column
-        return Guessing(config.door, order, because, self.unnamed, own_score=own)
+        return Guessing(config.entry_point, order, because, self.unnamed, own_score=own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Tables:
         return [*truth, *(table for _, table in self.rankings), *rest]
 
     @property
-    def beside_lists(self) -> list[Table]:
+    def context_tables(self) -> list[Table]:
         """What metrics of lists are given: items, users, other lists."""
         alone = [each for each in (self.items, self.users, self.reference) if each is not None]
         return [*alone, *(table for tables in self.earlier for table in tables)]
@@ -120,7 +120,7 @@ class Tables:
     @property
     def all(self) -> list[Table]:
         """Every table with rows of its own."""
-        return [*self.logs, *self.beside_lists, *self.segment_tables]
+        return [*self.logs, *self.context_tables, *self.segment_tables]
 
 
 def open_tables(config: Config, given: Given) -> Tables:
@@ -287,12 +287,12 @@ def _open_logs(
     if config.train is not None:
         keys = None
         if any(each.builtin for each in config.rankings):
-            from evalkit.baselines import needs_time  # most runs need none
+            from evalkit.item_lists.baselines import needs_time  # most runs need none
 
             keys = ("user", "item", "time") if any(map(needs_time, config.rankings)) else None
         attempt("train", partial(open_train, config.train, given.train, keys=keys))
     if opened["truth"] and opened["train"] and any(each.builtin for each in config.rankings):
-        from evalkit.baselines import make_rankings
+        from evalkit.item_lists.baselines import make_rankings
 
         null_ids = config.policies.null_ids
         for place, table in enumerate(config.rankings):
@@ -388,7 +388,7 @@ def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
     sources = [*tables.segments, tables.weight, tables.cluster]
     values = [each.table for each in sources if each is not None and each.table is not None]
     truth = [tables.truth] if tables.config.is_truthless else []
-    with_ids = [*truth, *tables.logs, *tables.beside_lists, *values]
+    with_ids = [*truth, *tables.logs, *tables.context_tables, *values]
     described = [(table, table.frame.collect_schema()) for table in with_ids]
     users = [
         (

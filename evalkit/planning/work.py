@@ -10,13 +10,13 @@ import polars as pl
 
 from evalkit.config import Config
 from evalkit.errors import MachineError, RequestError
-from evalkit.ids import KeyCollisionError
 from evalkit.kernels.threads import usable_cores
 from evalkit.metrics import Request
-from evalkit.planning.ledger import Clock, Progress, ProgressLine
+from evalkit.planning.counters import Clock, Progress, ProgressLine
 from evalkit.planning.tables import Given
 from evalkit.report import Input, Report, Warning_
 from evalkit.sources import Table
+from evalkit.sources.ids import KeyCollisionError
 
 SEEDS = range(1, 17)  # of the hash of ids; a second one is needed once in 10^5 runs of 10^7 users
 
@@ -24,7 +24,7 @@ Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class GlobalStats:
     """What no share of the users knows by itself, found over all of them beforehand.
 
     Args:
@@ -47,8 +47,8 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """How a config is to be measured; `street.run_config` says what each of it means.
+class MeasureOptions:
+    """How a config is to be measured; `pipeline.run_config` says what each of it means.
 
     Args:
         threads: as many as are useful.
@@ -68,7 +68,7 @@ class Work:
     progress: Callable[[Progress], None] | None = None
     opened: Callable[[Sequence[Table]], None] | None = None
     share: tuple[int, int] = (1, 1)
-    known: Known | None = None
+    known: GlobalStats | None = None
 
     def __post_init__(self) -> None:
         """Raises RequestError where the limit of memory is no number of bytes [wrong-type]."""
@@ -117,7 +117,7 @@ def places_kept(requests: Sequence[Request], kept: bool | Sequence[str]) -> list
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class ShareResult:
     """What a share of the users leaves behind.
 
     Args:
@@ -164,22 +164,22 @@ class Kind:
 
     sums: type
     open: Callable[[Config, Given], Opened]
-    run: Callable[[Config, Work], Report]
-    measure: Callable[[Config, Work], Left]
-    conclude: Callable[[Left, Work, Sequence[Warning_], Clock | None], Report]
+    run: Callable[[Config, MeasureOptions], Report]
+    measure: Callable[[Config, MeasureOptions], ShareResult]
+    conclude: Callable[[ShareResult, MeasureOptions, Sequence[Warning_], Clock | None], Report]
     on_spark: bool = False
     leaves_rows: Callable[[Config, bool], bool] = lambda config, keeps_users: False
 
 
 def in_one_share(
-    measure: Callable[[Config, Work], Left],
-    conclude: Callable[[Left, Work, Sequence[Warning_], Clock | None], Report],
-) -> Callable[[Config, Work], Report]:
+    measure: Callable[[Config, MeasureOptions], ShareResult],
+    conclude: Callable[[ShareResult, MeasureOptions, Sequence[Warning_], Clock | None], Report],
+) -> Callable[[Config, MeasureOptions], Report]:
     """`run` of a kind that measures all users as it measures a share of them."""
 
-    def run(config: Config, work: Work) -> Report:
-        clock = work.started(None)
-        return conclude(measure(config, work), work, (), clock)
+    def run(config: Config, measure_options: MeasureOptions) -> Report:
+        clock = measure_options.started(None)
+        return conclude(measure(config, measure_options), measure_options, (), clock)
 
     return run
 
@@ -196,6 +196,10 @@ def try_seeds(measure: Callable[[int], Done]) -> Done:
     raise MachineError("ids share their keys under every seed", code="key-collision")
 
 
-def with_warnings(report: Report, told: Sequence[Warning_]) -> Report:
+def with_warnings(report: Report, earlier_warnings: Sequence[Warning_]) -> Report:
     """A report with warnings that come first."""
-    return replace(report, warnings=(*told, *report.warnings)) if told else report
+    return (
+        replace(report, warnings=(*earlier_warnings, *report.warnings))
+        if earlier_warnings
+        else report
+    )

@@ -1,5 +1,9 @@
 """The rank of every relevant item, found by streaming the rankings past the truth once.
 
+In: the truth, and rankings in batches.
+Out: `Ranks`: an array beside the truth's items, for each model.
+Open first: `_scan.py`, then `_probe.py`.
+
 Rankings are never grouped, sorted or joined. Each row looks up its user, asks a small filter
 whether its item may be relevant, and on a hit lowers one entry of `Ranks.ranks`, which lies
 beside the truth's items. All shared entries change by atomic minimum, maximum or sum, so neither

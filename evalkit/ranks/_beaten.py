@@ -4,15 +4,15 @@ import numpy as np
 
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import atomic_add, atomic_raise, prefetch
-from evalkit.ranks._apart import (
-    ask_entries,
-    find_apart,
-    found_entry,
-    look_up_apart,
-    name_known,
-)
 from evalkit.ranks._kernels import show_item
 from evalkit.ranks._records import DEFERRED, HITS, N_FIELDS, RUNS
+from evalkit.ranks._unsorted import (
+    ask_entries,
+    find_unsorted,
+    found_entry,
+    look_up_unsorted,
+    name_known,
+)
 from evalkit.truth import code_of, find_item, item_at, merge_sort
 
 FEW_SHOWN = 16  # of one user, up to which they are put in order, and compared, one by one
@@ -30,17 +30,17 @@ def find_best(portion, index, ranks, best, state, found):  # type: ignore[no-unt
             for row in range(begin, end, RUNS):
                 until, half = min(row + RUNS, end), (row - begin) & RUNS
                 ask_entries(rows, until, min(until + RUNS, end), index, RUNS - half, entries)
-                n = look_up_apart(rows, row, until, index, ranks, state.wide, half, n, found)
+                n = look_up_unsorted(rows, row, until, index, ranks, state.wide, half, n, found)
                 for number in range(until - row):
                     if found.candidates[number] >= 0:
                         state.small[found.candidates[number] * N_FIELDS] += np.int32(1)
                 if portion.is_named:
                     name_known(row, until, found)
                 if n >= RUNS:
-                    n_hits = find_apart(rows.items, n, index, found)
+                    n_hits = find_unsorted(rows.items, n, index, found)
                     note_best(rows, n_hits, ranks, best, found)
                     n = np.int64(0)
-    n_hits = find_apart(rows.items, n, index, found)
+    n_hits = find_unsorted(rows.items, n, index, found)
     note_best(rows, n_hits, ranks, best, found)
 
 
@@ -150,8 +150,8 @@ def beat_shown(rows, row, last, index, shown, found, only_ties):  # type: ignore
         chosen[n_chosen] = number
         is_chosen = (ends[number] > begins[number]) & (weakest <= rows.strengths[row + number])
         n_chosen += np.int64(is_chosen)
-    for each in range(n_chosen):
-        number = chosen[each]
+    for place in range(n_chosen):
+        number = chosen[place]
         begin, end = begins[number], ends[number]
         strength = rows.strengths[row + number]
         beaten = first_beaten(marks, begin, end, strength)

@@ -23,7 +23,7 @@ from evalkit.ranks._records import (
     UNKNOWN_ROWS,
     UNKNOWN_RUNS,
     Array,
-    Found,
+    BatchResults,
     ModelProbe,
     RankedRows,
 )
@@ -89,7 +89,7 @@ class Grouped(NamedTuple):
 
 
 @dataclass(slots=True)
-class HeldRows:
+class PackedRows:
     """Rows of all models, packed by threads side by side.
 
     Args:
@@ -151,14 +151,14 @@ def scan_held(scan: RankScan) -> None:
     """
     index, n_rows = scan.truth.pairs.index, scan.table.n_rows_hint() or 0
     bits = min(MOST_BITS, max(0, (n_rows // ROWS_A_PARTITION).bit_length()))
-    held = HeldRows(index, bits, _small_pages(min(scan.room // WORD, MOST_WORDS * n_rows)))
+    held = PackedRows(index, bits, _small_pages(min(scan.room // WORD, MOST_WORDS * n_rows)))
 
-    def hold(batch: Batch) -> tuple[Batch, Array, Found]:
+    def hold(batch: Batch) -> tuple[Batch, Array, BatchResults]:
         scan.note_ranks(batch)
-        batch, strengths, orders, tally = drop_rows(scan, batch)
+        batch, strengths, orders, row_counts = drop_rows(scan, batch)
         rows = rows_of(batch.frame)._replace(strengths=strengths, orders=orders)
         held.add(batch.probe.model, rows)
-        return batch, strengths, Found.counted(tally)
+        return batch, strengths, BatchResults.counted(row_counts)
 
     with reading(scan.table):
         for batch, strengths, found in ordered_map(hold, scan.batches(), threads=scan.threads):
@@ -189,7 +189,7 @@ def _count(scan: RankScan, probe: ModelProbe, held: Words) -> None:
     for _ in range(scan.threads):
         rooms.put(Grouped.room(largest, index, ordered=is_input))
 
-    def count(partition: int) -> list[Found]:
+    def count(partition: int) -> list[BatchResults]:
         room, found = rooms.get(), scan.take_room(int(n_rows[partition]))
         n_known = group_rows(held, partition, index, room, found)
         users, items = room.rows.users[:n_known], room.rows.items[:n_known]
@@ -210,7 +210,7 @@ def _count(scan: RankScan, probe: ModelProbe, held: Words) -> None:
             probe.take(found)
 
 
-def _rank(scan: RankScan, probe: ModelProbe, rows: RankedRows, found: Found) -> Found:
+def _rank(scan: RankScan, probe: ModelProbe, rows: RankedRows, found: BatchResults) -> BatchResults:
     """Rank the hits of rows that lie by user; with orders, of those that had none before."""
     ranks, is_second = probe.ranks, bool(rows.orders.size)
     count_strengths(rows, scan.truth.pairs.index, ranks.ranks, ranks.state, found, is_second)

@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from evalkit.ids import mix
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import atomic_add, atomic_lower, atomic_raise, prefetch
-from evalkit.ranks._apart import ask_entries, find_apart, look_up_apart, name_known, note_apart
 from evalkit.ranks._records import (
     BAD_RANKS,
     CANDIDATES,
@@ -20,6 +18,14 @@ from evalkit.ranks._records import (
     UNKNOWN_ROWS,
     UNKNOWN_RUNS,
 )
+from evalkit.ranks._unsorted import (
+    ask_entries,
+    find_unsorted,
+    look_up_unsorted,
+    name_known,
+    note_unsorted,
+)
+from evalkit.sources.ids import mix
 from evalkit.truth import (
     FEW_ITEMS,
     code_of,
@@ -213,7 +219,7 @@ def probe_ranks(rows, offset, index, ranks, strengths, state, checksums, found):
 
 
 @kernel(allocates=False)
-def probe_apart(portion, offset, index, ranks, strengths, state, found):  # type: ignore[no-untyped-def]
+def probe_unsorted(portion, offset, index, ranks, strengths, state, found):  # type: ignore[no-untyped-def]
     """The same of a portion of gathered rows with ranks."""
     rows, offsets, entries = portion.rows, portion.offsets, found.entries
     n = np.int64(0)  # rows that wait
@@ -224,15 +230,15 @@ def probe_apart(portion, offset, index, ranks, strengths, state, found):  # type
             for row in range(begin, end, RUNS):
                 until, half = min(row + RUNS, end), (row - begin) & RUNS
                 ask_entries(rows, until, min(until + RUNS, end), index, RUNS - half, entries)
-                n = look_up_apart(rows, row, until, index, ranks, state.wide, half, n, found)
-                note_apart(rows.ranks, row, until, offset, state, found)
+                n = look_up_unsorted(rows, row, until, index, ranks, state.wide, half, n, found)
+                note_unsorted(rows.ranks, row, until, offset, state, found)
                 if portion.is_named:
                     name_known(row, until, found)
                 if n >= RUNS:
-                    n_hits = find_apart(rows.items, n, index, found)
+                    n_hits = find_unsorted(rows.items, n, index, found)
                     show_hits(rows, 0, n_hits, offset, ranks, strengths, found)
                     n = np.int64(0)
-    n_hits = find_apart(rows.items, n, index, found)
+    n_hits = find_unsorted(rows.items, n, index, found)
     show_hits(rows, 0, n_hits, offset, ranks, strengths, found)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.ids import ITEM, IdPlan, Keys
+from evalkit.sources.ids import ITEM, IdPlan, Keys
 from evalkit.truth import Truth
 
 Orders = npt.NDArray[np.int64]

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.errors import EvalkitError
-from evalkit.ids import Keys
 from evalkit.kernels.threads import ordered_map, slices_of
 from evalkit.metrics import Lists
+from evalkit.sources.ids import Keys
 from evalkit.truth import UserItems
 
 Array = npt.NDArray[np.int64]
@@ -197,7 +197,7 @@ class RankedRows(NamedTuple):
     orders: Array = NO_INTS
 
 
-class Best(NamedTuple):
+class BestRows(NamedTuple):
     """What the first of two scans finds of the best row of each relevant item.
 
     Args:
@@ -208,13 +208,13 @@ class Best(NamedTuple):
     orders: Array
 
     @classmethod
-    def nothing(cls, n_places: int, *, ordered: bool) -> "Best":
+    def nothing(cls, n_places: int, *, ordered: bool) -> "BestRows":
         """Nothing is shown yet."""
         strengths = np.full(n_places, WORST, dtype=np.int64)
         return cls(strengths, np.zeros(n_places if ordered else 0, dtype=np.int64))
 
 
-class Shown(NamedTuple):
+class ShownItems(NamedTuple):
     """The relevant items that lists show, and what the second of two scans counts for each.
 
     Args:
@@ -238,7 +238,7 @@ class Shown(NamedTuple):
     flip: np.uint64
 
     @classmethod
-    def room(cls, firsts: Array, flip: np.uint64 | None) -> "Shown":
+    def room(cls, firsts: Array, flip: np.uint64 | None) -> "ShownItems":
         """Room for so many; nothing is counted."""
         n_shown = int(firsts[-1])
         return cls(
@@ -253,7 +253,7 @@ class Shown(NamedTuple):
         )
 
 
-class Found(NamedTuple):
+class BatchResults(NamedTuple):
     """What one batch of rows gave, beside what it wrote into `Ranks`.
 
     Args:
@@ -283,7 +283,7 @@ class Found(NamedTuple):
     candidates: npt.NDArray[np.int64]
 
     @classmethod
-    def room(cls, n_rows: int) -> "Found":
+    def room(cls, n_rows: int) -> "BatchResults":
         """Room for the most that `n_rows` rows can give."""
 
         def ints(n: int = n_rows) -> Array:
@@ -308,11 +308,11 @@ class Found(NamedTuple):
         )
 
     @classmethod
-    def counted(cls, counters: npt.NDArray[np.int64]) -> "Found":
+    def counted(cls, counters: npt.NDArray[np.int64]) -> "BatchResults":
         """What was counted, and nothing else."""
         return cls.room(0)._replace(counters=counters)
 
-    def kept(self, *, with_hits: bool = False) -> "Found":
+    def kept(self, *, with_hits: bool = False) -> "BatchResults":
         """Copies of what has been found, so that the room can be used again."""
         counters = self.counters.copy()
         n_hits = int(counters[HITS]) if with_hits else 0
@@ -382,7 +382,7 @@ class ModelProbe:
         if self.given is not None and other.given is not None:
             self.given.wide[:] = other.given.wide
 
-    def take(self, found: Found) -> None:
+    def take(self, found: BatchResults) -> None:
         """Add what a batch gave."""
         counters = found.counters
         if counters[TOO_DEEP]:

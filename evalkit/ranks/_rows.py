@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.ids import ITEM_KEY, USER_KEY, Keys, as_array, as_keys, mix
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._records import WORST, Array, ModelProbe, RankedRows
+from evalkit.sources.ids import ITEM_KEY, USER_KEY, Keys, as_array, as_keys, mix
 
 
 @dataclass(frozen=True, slots=True)

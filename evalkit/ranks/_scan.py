@@ -14,24 +14,8 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import DataError
-from evalkit.ids import (
-    ITEM,
-    ITEM_KEY,
-    USER_KEY,
-    KeyCollisionError,
-    Keys,
-    Sample,
-    Share,
-    as_array,
-    as_keys,
-    find_places,
-    first_places,
-    ids_follow_keys,
-    same_ids,
-)
 from evalkit.kernels.threads import ordered_map
 from evalkit.ranks import _kernels as kernels
-from evalkit.ranks._apart import Gatherer, Portion, lie_apart
 from evalkit.ranks._counting import count_strengths
 from evalkit.ranks._order import order_in_batch
 from evalkit.ranks._records import (
@@ -49,8 +33,8 @@ from evalkit.ranks._records import (
     UNKNOWN_ROWS,
     WORST,
     Array,
+    BatchResults,
     Dropped,
-    Found,
     ModelProbe,
     Ranks,
     UserState,
@@ -64,11 +48,27 @@ from evalkit.ranks._rows import (
     score_column,
     strengths_of_scores,
 )
+from evalkit.ranks._unsorted import Gatherer, Portion, are_unsorted
 from evalkit.sources import Table, reading
+from evalkit.sources.ids import (
+    ITEM,
+    ITEM_KEY,
+    USER_KEY,
+    KeyCollisionError,
+    Keys,
+    Sample,
+    Share,
+    as_array,
+    as_keys,
+    find_places,
+    first_places,
+    ids_follow_keys,
+    same_ids,
+)
 from evalkit.truth import BATCH_ROWS, Train, Truth, choose_rows, rows_together
 
 if TYPE_CHECKING:
-    from evalkit.lists import ListCollector
+    from evalkit.item_lists import ListCollector
 
 BATCH_LISTS = 1 << 12
 WHOLE_LIST_TIES = ("numba", "numba-reversed", "mean-rank", "last-rank")
@@ -120,7 +120,7 @@ class RankScan:
     item_firsts: Array = field(init=False)  # of the truth's hashed items
     probes: dict[str, ModelProbe] = field(default_factory=dict)
     checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))
-    rooms: SimpleQueue[Found] = field(default_factory=SimpleQueue)
+    rooms: SimpleQueue[BatchResults] = field(default_factory=SimpleQueue)
     dropped: dict[str, Dropped] = field(default_factory=dict)  # of the whole log, by model
     gatherer: Gatherer | None = None  # of rows whose users lie apart
     is_deep: bool = False  # ranks may be too large for two bytes
@@ -285,7 +285,9 @@ class RankScan:
             self.probes[name] = probe
         return self.probes[name]
 
-    def scan(self, work: Callable[[Batch], list[tuple[str, Found]]], *, whole_users: bool) -> None:
+    def scan(
+        self, work: Callable[[Batch], list[tuple[str, BatchResults]]], *, whole_users: bool
+    ) -> None:
         """Stream the log through `work`; `whole_users`: no batch cuts a user's run of rows."""
         batches = cut_by_user(self.batches()) if whole_users else self._gather_apart()
         with reading(self.table):
@@ -301,14 +303,14 @@ class RankScan:
     def _gather_apart(self) -> Iterator[Batch]:
         """All batches; from the first one on rows are gathered, if its users lie apart."""
         for number, batch in enumerate(self.batches()):
-            if number == 0 and lie_apart(as_keys(batch.frame[USER_KEY])):
+            if number == 0 and are_unsorted(as_keys(batch.frame[USER_KEY])):
                 self.gatherer = self.gather(self._look_up_apart, self.verified)
             yield batch
 
     def gather(
         self,
-        look_up: Callable[[str, Portion, Found], None],
-        settle: Callable[[Found, pl.DataFrame], Found],
+        look_up: Callable[[str, Portion, BatchResults], None],
+        settle: Callable[[BatchResults, pl.DataFrame], BatchResults],
         *,
         at_once: bool = False,
     ) -> Gatherer:
@@ -320,22 +322,22 @@ class RankScan:
         at_once |= is_hashed or self.share is not None
         return Gatherer(self.truth.pairs.index, look_up, self.take_room, settle, at_once)
 
-    def _look_up_apart(self, model: str, portion: Portion, found: Found) -> None:
+    def _look_up_apart(self, model: str, portion: Portion, found: BatchResults) -> None:
         probe, first = self.probes[model], self.policies.first_rank
         ranks, state = probe.ranks.ranks, probe.ranks.state
         index, strengths = self.truth.pairs.index, probe.strengths
-        kernels.probe_apart(portion, first - 1, index, ranks, strengths, state, found)
+        kernels.probe_unsorted(portion, first - 1, index, ranks, strengths, state, found)
 
     # -- the work on one batch ---------------------------------------------------------------
 
-    def probe_ranks(self, batch: Batch) -> list[tuple[str, Found]]:
+    def probe_ranks(self, batch: Batch) -> list[tuple[str, BatchResults]]:
         """Probe a batch whose ranks are given."""
         model = batch.probe.model
         has_reappeared = self.note_ranks(batch)
-        ranks, tally = as_array(batch.frame["rank"]), np.zeros(N_COUNTERS, dtype=np.int64)
+        ranks, row_counts = as_array(batch.frame["rank"]), np.zeros(N_COUNTERS, dtype=np.int64)
         if self.train is not None:
             seen = self.seen_ranked(batch.frame)
-            self._count_seen(batch.frame, seen, tally)
+            self._count_seen(batch.frame, seen, row_counts)
             if self.drop_seen:
                 batch, ranks = self._without(seen, batch)
         if self.collector is not None:
@@ -346,19 +348,24 @@ class RankScan:
             strengths, _ = strengths_of_scores(batch.frame["score"])
         if self.gatherer is not None:
             rows = rows_of(batch.frame)._replace(ranks=ranks, strengths=strengths)
-            return [(model, Found.counted(tally)), *self.gatherer.add(model, rows, batch.frame)]
+            return [
+                (model, BatchResults.counted(row_counts)),
+                *self.gatherer.add(model, rows, batch.frame),
+            ]
         found = self.lower(batch, ranks, strengths)
-        found.counters[:] += tally
+        found.counters[:] += row_counts
         found.counters[REAPPEARED] |= has_reappeared
         return [(model, found)]
 
-    def _count_seen(self, frame: pl.DataFrame, seen: npt.NDArray[np.bool_], tally: Array) -> None:
+    def _count_seen(
+        self, frame: pl.DataFrame, seen: npt.NDArray[np.bool_], row_counts: Array
+    ) -> None:
         """Count rows that the training log holds; those of users whom the truth lacks as theirs."""
-        tally[SEEN] = n_seen = int(seen.sum())
+        row_counts[SEEN] = n_seen = int(seen.sum())
         is_extra = self.truth.is_extra
         if n_seen and is_extra is not None and self.policies.unknown_users != "count":
-            tally[SEEN] -= int(is_extra[self.codes(as_keys(frame[USER_KEY])[seen])].sum())
-            tally[UNKNOWN_ROWS] = (n_seen - tally[SEEN]) * self.drop_seen
+            row_counts[SEEN] -= int(is_extra[self.codes(as_keys(frame[USER_KEY])[seen])].sum())
+            row_counts[UNKNOWN_ROWS] = (n_seen - row_counts[SEEN]) * self.drop_seen
 
     def _without(
         self, seen: npt.NDArray[np.bool_], batch: Batch
@@ -401,12 +408,12 @@ class RankScan:
         self.dropped = {model: Dropped.joined(parts) for model, parts in found.items()}
         self.probes.clear()
 
-    def probe_places(self, batch: Batch) -> list[tuple[str, Found]]:
+    def probe_places(self, batch: Batch) -> list[tuple[str, BatchResults]]:
         """Probe a batch in which a row's rank is its place in its user's rows."""
-        batch, strengths, tally = self.drop_rows(batch)
+        batch, strengths, row_counts = self.drop_rows(batch)
         self.collect(batch, strengths, has_all_rows=True)
         found = self.lower(batch, NO_RANKS, NO_INTS)
-        found.counters[:] += tally
+        found.counters[:] += row_counts
         return [(batch.probe.model, found)]
 
     def collect(self, batch: Batch, strengths: Array, *, has_all_rows: bool) -> None:
@@ -434,7 +441,7 @@ class RankScan:
         strengths: Array,
         *,
         with_hits: bool = False,
-    ) -> Found:
+    ) -> BatchResults:
         """Run the kernel that lowers ranks, and check what it matched by hashed ids."""
         rows = rows_of(batch.frame)._replace(ranks=ranks, strengths=strengths)
         found = self.take_room(rows.users.size)
@@ -450,23 +457,25 @@ class RankScan:
         )
         return self.verified(found, batch.frame, with_hits=with_hits)
 
-    def take_room(self, n_rows: int) -> Found:
+    def take_room(self, n_rows: int) -> BatchResults:
         """Room for what a batch gives, which another batch may have used before."""
         room = None
         with suppress(Empty):
             room = self.rooms.get_nowait()
         if room is None or room.unknown_users.size < n_rows:
-            room = Found.room(max(n_rows, BATCH_ROWS if n_rows > BATCH_ROWS // 64 else 0))
+            room = BatchResults.room(max(n_rows, BATCH_ROWS if n_rows > BATCH_ROWS // 64 else 0))
         room.counters[:] = 0
         return room
 
-    def give_room_back(self, room: Found, *, with_hits: bool = False) -> Found:
+    def give_room_back(self, room: BatchResults, *, with_hits: bool = False) -> BatchResults:
         """What was found, in arrays of its own."""
         found = room.kept(with_hits=with_hits)
         self.rooms.put(room)
         return found
 
-    def verified(self, room: Found, frame: pl.DataFrame, *, with_hits: bool = False) -> Found:
+    def verified(
+        self, room: BatchResults, frame: pl.DataFrame, *, with_hits: bool = False
+    ) -> BatchResults:
         """The same of rows of a frame, whose hashed ids are compared."""
         self.verify(frame, room)
         return self.give_room_back(room, with_hits=with_hits)
@@ -488,13 +497,13 @@ class RankScan:
             )
         )
 
-    def count_strengths(self, batch: Batch) -> list[tuple[str, Found]]:
+    def count_strengths(self, batch: Batch) -> list[tuple[str, BatchResults]]:
         """Probe a batch whose ranks are counted from strengths."""
         self.note_ranks(batch)
-        batch, strengths, tally = self.drop_rows(batch)
+        batch, strengths, row_counts = self.drop_rows(batch)
         self.collect(batch, strengths, has_all_rows=True)
         found = self._count(batch, strengths, NO_INTS, second_look=False)
-        found.counters[:] += tally
+        found.counters[:] += row_counts
         model = batch.probe.model
         if not found.counters[DEFERRED]:
             return [(model, found)]
@@ -511,7 +520,9 @@ class RankScan:
         second = self._count(again, strengths[rows], orders, second_look=True)
         return [(model, found), (model, second)]
 
-    def _count(self, batch: Batch, strengths: Array, orders: Array, *, second_look: bool) -> Found:
+    def _count(
+        self, batch: Batch, strengths: Array, orders: Array, *, second_look: bool
+    ) -> BatchResults:
         rows = rows_of(batch.frame)._replace(strengths=strengths, orders=orders)
         found = self.take_room(rows.users.size)
         count_strengths(
@@ -527,17 +538,17 @@ class RankScan:
     def drop_rows(self, batch: Batch) -> tuple[Batch, Array, Array]:
         """The batch without rows that never get a rank, strengths of the others, and counts."""
         frame = batch.frame
-        tally = np.zeros(N_COUNTERS, dtype=np.int64)
+        row_counts = np.zeros(N_COUNTERS, dtype=np.int64)
         strengths, bad = self._strengths_of(batch)
         if bad is not None:
-            tally[BAD_RANKS if self.has_rank else BAD_SCORES] = bad.sum()
+            row_counts[BAD_RANKS if self.has_rank else BAD_SCORES] = bad.sum()
             if self.has_rank or self.policies.bad_scores == "drop":
                 frame, strengths = frame.filter(pl.Series(~bad)), strengths[~bad]
         seen, _ = self.seen(frame)
-        self._count_seen(frame, seen, tally)
+        self._count_seen(frame, seen, row_counts)
         if self.drop_seen and seen.any():
             frame, strengths = frame.filter(pl.Series(~seen)), strengths[~seen]
-        return Batch(batch.probe, frame, batch.first_row), strengths, tally
+        return Batch(batch.probe, frame, batch.first_row), strengths, row_counts
 
     @property
     def lowest_rank(self) -> int:
@@ -580,7 +591,7 @@ class RankScan:
                 raise KeyCollisionError
         return seen, int(n_seen)
 
-    def verify(self, frame: pl.DataFrame, found: Found) -> None:
+    def verify(self, frame: pl.DataFrame, found: BatchResults) -> None:
         """Compare the real ids of what matched by hashed keys."""
         truth = self.truth
         if truth.user_plan.hashed:

@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from evalkit.ids import Keys, as_array
 from evalkit.kernels.threads import ordered_map
 from evalkit.ranks import _beaten as kernels
-from evalkit.ranks._apart import Portion
 from evalkit.ranks._order import flip_of_keys, order_by_catalogue
-from evalkit.ranks._records import NO_INTS, Array, Best, Found, Ranks, Shown
+from evalkit.ranks._records import NO_INTS, Array, BatchResults, BestRows, Ranks, ShownItems
 from evalkit.ranks._rows import Batch, rows_of
 from evalkit.ranks._scan import RankScan
+from evalkit.ranks._unsorted import Portion
 from evalkit.sources import reading
+from evalkit.sources.ids import Keys, as_array
 from evalkit.truth import UserItems, cut
 
 
@@ -25,28 +25,28 @@ def scan_twice(scan: RankScan) -> None:
     ties = scan.policies.ties
     is_input, flip = ties == "input", flip_of_keys(ties, scan.truth.item_plan)
     orders_of: Callable[[pl.DataFrame, Keys], Array] | None = None
-    best: dict[str, Best] = {}
+    best: dict[str, BestRows] = {}
 
     def prepare(batches: Iterator[Batch]) -> Iterator[Batch]:
         for batch in batches:
             name = batch.probe.model
             if name not in best:
-                best[name] = Best.nothing(pairs.n_places, ordered=is_input)
+                best[name] = BestRows.nothing(pairs.n_places, ordered=is_input)
             yield batch
 
-    def look_for_best(model: str, portion: Portion, found: Found) -> None:
+    def look_for_best(model: str, portion: Portion, found: BatchResults) -> None:
         ranks, state = scan.probes[model].ranks.ranks, scan.probes[model].ranks.state
         kernels.find_best(portion, pairs.index, ranks, best[model], state, found)
 
     by_catalogue = not is_input and flip is None
     gatherer = scan.gather(look_for_best, scan.verified, at_once=by_catalogue)
 
-    def find(batch: Batch) -> tuple[Batch, Array, list[tuple[str, Found]]]:
+    def find(batch: Batch) -> tuple[Batch, Array, list[tuple[str, BatchResults]]]:
         scan.note_ranks(batch)
-        batch, strengths, orders, tally = drop_rows(scan, batch)
+        batch, strengths, orders, row_counts = drop_rows(scan, batch)
         rows = rows_of(batch.frame)._replace(strengths=strengths, orders=orders)
         done = gatherer.add(batch.probe.model, rows, batch.frame)
-        return batch, strengths, [(batch.probe.model, Found.counted(tally)), *done]
+        return batch, strengths, [(batch.probe.model, BatchResults.counted(row_counts)), *done]
 
     with reading(scan.table):
         first = prepare(scan.batches())
@@ -64,7 +64,7 @@ def scan_twice(scan: RankScan) -> None:
         name: (each.rows, each.null_ids, each.not_sampled) for name, each in scan.probes.items()
     }
 
-    def beat(model: str, portion: Portion, found: Found) -> None:
+    def beat(model: str, portion: Portion, found: BatchResults) -> None:
         kernels.count_beaten(portion, pairs.index, shown[model], found)
 
     gatherer = replace(gatherer, look_up=beat, settle=lambda found, _: scan.give_room_back(found))
@@ -97,15 +97,15 @@ def scan_twice(scan: RankScan) -> None:
     for name, (n_rows, n_null, not_sampled) in counted.items():
         probe = scan.probes[name]
         probe.rows, probe.null_ids, probe.not_sampled = n_rows, n_null, not_sampled
-    for name, each in shown.items():
+    for name, shown_items in shown.items():
         probe = scan.probes[name]
-        kernels.rank_shown(each, probe.ranks.ranks)
-        probe.ties = int(each.is_tied.sum())
+        kernels.rank_shown(shown_items, probe.ranks.ranks)
+        probe.ties = int(shown_items.is_tied.sum())
 
 
 def _order_shown(
-    pairs: UserItems, ranks: Ranks, best: Best, flip: np.uint64 | None, threads: int
-) -> Shown:
+    pairs: UserItems, ranks: Ranks, best: BestRows, flip: np.uint64 | None, threads: int
+) -> ShownItems:
     """The relevant items that lists show, each user's from strongest to weakest."""
     pieces = cut(pairs.n_users, 4 * threads)
     lists = pairs.starts, pairs.counts
@@ -116,7 +116,7 @@ def _order_shown(
 
     for _ in ordered_map(count, pieces, threads=threads):
         pass
-    shown = Shown.room(np.cumsum(n_shown), flip)
+    shown = ShownItems.room(np.cumsum(n_shown), flip)
     items = pairs.index.lows, pairs.index.highs
 
     def order(piece: tuple[int, int]) -> None:
@@ -130,9 +130,9 @@ def _order_shown(
 def drop_rows(scan: RankScan, batch: Batch) -> tuple[Batch, Array, Array, Array]:
     """What `RankScan.drop_rows` leaves, and the places of rows where equals stand by them."""
     if scan.policies.ties != "input":
-        kept, strengths, tally = scan.drop_rows(batch)
-        return kept, strengths, NO_INTS, tally
+        kept, strengths, row_counts = scan.drop_rows(batch)
+        return kept, strengths, NO_INTS, row_counts
     rows = np.arange(batch.first_row, batch.first_row + batch.frame.height)
     numbered = batch.frame.with_columns(pl.Series("__row", rows))
-    kept, strengths, tally = scan.drop_rows(Batch(batch.probe, numbered, batch.first_row))
-    return kept, strengths, as_array(kept.frame["__row"]), tally
+    kept, strengths, row_counts = scan.drop_rows(Batch(batch.probe, numbered, batch.first_row))
+    return kept, strengths, as_array(kept.frame["__row"]), row_counts

@@ -6,16 +6,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.ids import (
-    ITEM,
-    ITEM_KEY,
-    USER_KEY,
-    KeyCollisionError,
-    Keys,
-    as_array,
-    as_keys,
-    same_ids,
-)
 from evalkit.kernels.threads import ordered_map
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._numba_order import numba_order
@@ -25,8 +15,8 @@ from evalkit.ranks._records import (
     NO_INTS,
     UNKNOWN_ROWS,
     Array,
+    BatchResults,
     Dropped,
-    Found,
     ListHits,
     ModelProbe,
     UserState,
@@ -34,6 +24,16 @@ from evalkit.ranks._records import (
 from evalkit.ranks._rows import Batch, shared_strengths, strengths_of_scores
 from evalkit.ranks._scan import RankScan
 from evalkit.sources import reading
+from evalkit.sources.ids import (
+    ITEM,
+    ITEM_KEY,
+    USER_KEY,
+    KeyCollisionError,
+    Keys,
+    as_array,
+    as_keys,
+    same_ids,
+)
 
 _COPIES = {"best": 1, "first": 2, "last": 3}
 _KEEP = 4
@@ -47,7 +47,7 @@ def scan_whole_lists(scans: Sequence[RankScan]) -> None:
     gone: dict[str, list[Dropped]] = {}
     closes_up = scan.drop_seen and scan.mode == "rank"
 
-    def collect(batch: Batch) -> tuple[ModelProbe, Found, pl.DataFrame, Dropped | None]:
+    def collect(batch: Batch) -> tuple[ModelProbe, BatchResults, pl.DataFrame, Dropped | None]:
         scan.note_ranks(batch)
         seen = scan.seen_ranked(batch.frame) if closes_up else None
         dropped = None if seen is None else scan.dropped_of(seen, batch.frame)
@@ -55,13 +55,13 @@ def scan_whole_lists(scans: Sequence[RankScan]) -> None:
         named = Batch(
             batch.probe, batch.frame.with_columns(pl.Series("__row", rows)), batch.first_row
         )
-        kept, strengths, tally = scan.drop_rows(named)
+        kept, strengths, row_counts = scan.drop_rows(named)
         frame = kept.frame.with_columns(pl.Series("__strength", strengths))
         users = as_keys(frame[USER_KEY])
         codes = scan.codes(users)
         unknown = codes < 0
-        found = Found.room(0)._replace(unknown_users=np.unique(users[unknown]))
-        found.counters[:] = tally
+        found = BatchResults.room(0)._replace(unknown_users=np.unique(users[unknown]))
+        found.counters[:] = row_counts
         found.counters[UNKNOWN_ROWS] += int(unknown.sum())
         known = frame.with_columns(pl.Series("__code", codes)).filter(pl.col("__code") >= 0)
         if scan.truth.user_plan.hashed:
@@ -201,7 +201,12 @@ def _tie_ranks(scan: RankScan, frame: pl.DataFrame, ranks: Array) -> tuple[Array
 
 
 def _list_hits(
-    scan: RankScan, frame: pl.DataFrame, found: Found, ranks: Array, firsts: Array, lasts: Array
+    scan: RankScan,
+    frame: pl.DataFrame,
+    found: BatchResults,
+    ranks: Array,
+    firsts: Array,
+    lasts: Array,
 ) -> ListHits:
     """The rows that show a relevant item, with what the other rows of their lists say of them."""
     codes = as_array(frame["__code"])

@@ -1,26 +1,19 @@
-"""One record of a run, and its renderings; nothing here computes a number or reads a log."""
+"""One record of a run, and its renderings; nothing here computes a number or reads a log.
 
-from evalkit.report.entries import (
-    Comparison,
-    Counts,
-    Curve,
-    Distribution,
-    Estimate,
-    Finding,
-    Gate,
-    Graph,
-    Input,
-    Macro,
-    Meta,
-    ModelCounts,
-    Night,
-    OverNights,
-    Standing,
-    StatisticsUsed,
-    TruthCounts,
-    Warning_,
-)
-from evalkit.report.formats import check_format, render, written_forms
-from evalkit.report.parquet import write_metrics_parquet
-from evalkit.report.per_user import UserWriter
-from evalkit.report.record import PerUser, Report
+In: estimates, comparisons, counts, warnings.
+Out: `Report`, and its text, page or table in each form.
+Open first: `record.py`, then `entries.py`.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evalkit.report._public import *  # noqa: F403  # for type checkers
+
+
+def __getattr__(name: str) -> object:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    from evalkit.report import _public
+
+    return getattr(_public, name)

@@ -13,7 +13,7 @@ Place: TypeAlias = tuple[str, str, str | None, str | None]  # model, metric, seg
 Asked: TypeAlias = tuple[str, frozenset[str]]  # a label without a profile, parameters written
 
 
-class Index:
+class ReportIndex:
     """Names in their order, and every number by its place."""
 
     __slots__ = ("asked", "estimates", "labels", "models", "segments")
@@ -21,9 +21,9 @@ class Index:
     def __init__(self, counted: Sequence[str], estimates: Sequence[Estimate]) -> None:
         self.asked: dict[Asked, str] | None = None  # read when it is first wanted
         self.estimates: dict[Place, Estimate] = {}
-        for each in estimates:
-            place = (each.model, each.metric, each.segmentation, each.segment)
-            self.estimates.setdefault(place, each)
+        for estimate in estimates:
+            place = (estimate.model, estimate.metric, estimate.segmentation, estimate.segment)
+            self.estimates.setdefault(place, estimate)
         places = self.estimates
         self.models = tuple(dict.fromkeys([*counted, *(model for model, *_ in places)]))
         self.labels = tuple(dict.fromkeys(label for _, label, *_ in places))

@@ -106,7 +106,7 @@ def _as_asked(request: Request) -> Asked:
 def _labels_by_profile(report: Report, metric: str, kind: str) -> list[str]:
     """The labels that the profile gives to a name, where the report has all of them."""
     from evalkit.metrics import known_metrics, parse_metrics
-    from evalkit.profiles import find_profile, profile_names
+    from evalkit.metrics.profiles import find_profile, profile_names
 
     if report.profile not in profile_names():
         return []

@@ -94,11 +94,11 @@ def _fields_of(kind: Any) -> tuple[tuple[str, Reader, object], ...]:
     """Name, reader, and what stands for an absent value: None, a default's mark, or MISSING."""
     hints = get_type_hints(kind)
     found = []
-    for each in fields(kind):
-        has_default = each.default is not MISSING or each.default_factory is not MISSING
-        may_be_none = type(None) in get_args(hints[each.name])
+    for field in fields(kind):
+        has_default = field.default is not MISSING or field.default_factory is not MISSING
+        may_be_none = type(None) in get_args(hints[field.name])
         absent = HAS_DEFAULT if has_default else None if may_be_none else MISSING
-        found.append((each.name, _reader_of(hints[each.name]), absent))
+        found.append((field.name, _reader_of(hints[field.name]), absent))
     return tuple(found)
 
 

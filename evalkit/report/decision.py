@@ -17,9 +17,9 @@ def decisions_of(report: Report) -> dict[str, tuple[str, str]]:
         why = "units did not come in the shares that were declared"
         return {name: (CANNOT, why) for name in report.models[1:] or report.models}
     by_candidate: dict[str, list[Comparison]] = {}
-    for each in report.comparisons:
-        if each.segment is None and each.verdict:
-            by_candidate.setdefault(each.candidate, []).append(each)
+    for comparison in report.comparisons:
+        if comparison.segment is None and comparison.verdict:
+            by_candidate.setdefault(comparison.candidate, []).append(comparison)
     return {name: _decision(rows, report.primary) for name, rows in by_candidate.items()}
 
 

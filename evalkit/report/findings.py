@@ -14,7 +14,7 @@ MOST_ON_PAPER = 10  # of one pair of models, in pages and papers
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PairFindings:
     """What was found of one pair of models, the largest losses first, then the gains.
 
     Args:
@@ -57,7 +57,7 @@ def _standing_out(report: Report) -> list[Finding]:
     return sorted(report.findings, key=apart)
 
 
-def found_by_pair(report: Report, *, most: int | None = None) -> list[Found]:
+def found_by_pair(report: Report, *, most: int | None = None) -> list[PairFindings]:
     """The findings of every pair of models; at most so many of each, those that stand out."""
     pairs: dict[tuple[str, str], list[Finding]] = {}
     for each in report.findings if most is None else standing_out(report):
@@ -66,7 +66,9 @@ def found_by_pair(report: Report, *, most: int | None = None) -> list[Found]:
     for (candidate, baseline), found in pairs.items():
         shown = found[:most]
         listed.append(
-            Found(f"{candidate} against {baseline}", [*map(_row, shown)], len(found) - len(shown))
+            PairFindings(
+                f"{candidate} against {baseline}", [*map(_row, shown)], len(found) - len(shown)
+            )
         )
     return listed
 

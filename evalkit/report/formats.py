@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from evalkit.config.form_names import FILES, ON_TERMINALS, TEXTS, file_of, form_of
 from evalkit.errors import RequestError, nearest
-from evalkit.formats import FILES, ON_TERMINALS, TEXTS, file_of, form_of
 from evalkit.report.parquet import write_metrics_parquet
 from evalkit.report.record import Report
 from evalkit.report.shown import as_shown

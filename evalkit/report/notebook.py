@@ -30,10 +30,10 @@ def render_notebook(report: Report) -> str:
         head = "".join(f"<th>{_text(label)}</th>" for label in ("model", *group.labels))
         rows = {model: f"<th>{_text(model)}</th>" for model in group.models}
         for label in group.labels:
-            for each in group.shown(label):
-                limits = _limits(group.cells.get((each.model, label)))
-                shown = f"<b>{each.text}</b>" if each.is_best else each.text
-                rows[each.model] += f"<td>{shown}{limits}</td>"
+            for estimate in group.shown(label):
+                limits = _limits(group.cells.get((estimate.model, label)))
+                shown = f"<b>{estimate.text}</b>" if estimate.is_best else estimate.text
+                rows[estimate.model] += f"<td>{shown}{limits}</td>"
         body = "".join(f"<tr>{row}</tr>" for row in rows.values())
         parts.append(_table(title, head, body))
     for found in found_by_pair(report, most=MOST_ON_PAPER):
@@ -56,9 +56,14 @@ def _comparison_table(report: Report) -> list[str]:
     names = ("candidate", "baseline", "metric", "difference", "p", "verdict")
     head = "".join(f"<th>{name}</th>" for name in names)
     rows = []
-    for each in found[:MOST_COMPARISONS]:
-        shown = (each.candidate, each.baseline, each.metric, f"{each.delta:+.4f}{limits(each)}")
-        cells = (*shown, show_p(each.p_adjusted), each.verdict)
+    for comparison in found[:MOST_COMPARISONS]:
+        shown = (
+            comparison.candidate,
+            comparison.baseline,
+            comparison.metric,
+            f"{comparison.delta:+.4f}{limits(comparison)}",
+        )
+        cells = (*shown, show_p(comparison.p_adjusted), comparison.verdict)
         rows.append(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in cells)}</tr>")
     more = len(found) - len(rows)
     title = "compared user by user" + (f"; {more} more in .comparisons" if more else "")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalkit.errors import DataError, RequestError, nearest
 from evalkit.metrics import other_kinds
-from evalkit.report._index import Index, it_has
+from evalkit.report._index import ReportIndex, it_has
 from evalkit.report.entries import (
     Check,
     Comparison,
@@ -202,7 +202,7 @@ class Report:
             object.__setattr__(self, name, Records.of(kind, getattr(self, name)))
 
     @property
-    def _index(self) -> Index:
+    def _index(self) -> ReportIndex:
         return once(self, _index_of)
 
     @property
@@ -466,8 +466,8 @@ def once(report: Report, make: Callable[[Report], Made]) -> Made:
     return made
 
 
-def _index_of(report: Report) -> Index:
-    return Index(tuple(report.counts.models), report.estimates)
+def _index_of(report: Report) -> ReportIndex:
+    return ReportIndex(tuple(report.counts.models), report.estimates)
 
 
 def _later(place: str, *given: object, **options: object) -> Any:

@@ -23,7 +23,7 @@ from evalkit.report.terminal import (
     warning_lines,
 )
 from evalkit.report.text import (
-    Group,
+    SegmentNumbers,
     count_noun,
     count_words,
     decimals_for,
@@ -54,7 +54,7 @@ TO_TEST = "--set statistics.pairs=all, or statistics.baseline=MODEL"
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class _ScreenColumn:
     """Head and cells; `rank` says which columns go first where a line is too narrow, 0 none."""
 
     head: str
@@ -104,28 +104,34 @@ def _gate_lines(report: Report, width: int) -> list[str]:
     return lines
 
 
-def _primary_lines(report: Report, overall: Group, answer: Answer, width: int) -> list[str]:
+def _primary_lines(
+    report: Report, overall: SegmentNumbers, answer: Answer, width: int
+) -> list[str]:
     """One metric: models from best to worst, each with its interval and its paired verdict."""
     known = [model for model in answer.models if (model, answer.metric) in overall.cells]
     models = known[:MOST_MODELS]
     cells = [overall.cells[model, answer.metric] for model in models]
     digits = decimals_for(half_widths(cells), [each.value for each in cells])
     columns = [
-        _Column("value", show_values([each.value for each in cells])),
-        _Column("interval", [_limits((each.low, each.high), digits) for each in cells], rank=2),
+        _ScreenColumn("value", show_values([each.value for each in cells])),
+        _ScreenColumn(
+            "interval", [_limits((each.low, each.high), digits) for each in cells], rank=2
+        ),
     ]
     pairs = [answer.pairs.get(model) for model in models]
     if answer.pairs:
         columns += _pair_columns(pairs, answer)
-        columns.append(_Column("p", [show_p(each.p_adjusted) if each else "" for each in pairs], 3))
+        columns.append(
+            _ScreenColumn("p", [show_p(each.p_adjusted) if each else "" for each in pairs], 3)
+        )
         verdicts = [each.verdict if each else "" for each in pairs]
         if answer.reference in models:
             verdicts[models.index(answer.reference)] = "reference"
-        columns.append(_Column("verdict", verdicts, is_text=True))
+        columns.append(_ScreenColumn("verdict", verdicts, is_text=True))
     elif len(cells) > 1:
         ahead = [each.value - cells[0].value for each in cells]
         shown = [f"{each:+.{digits}f}" if isfinite(each) else "-" for each in ahead[1:]]
-        columns.append(_Column("delta", ["", *shown]))
+        columns.append(_ScreenColumn("delta", ["", *shown]))
     users = {each.n_users for each in cells}
     level = report.statistics.level if report.statistics is not None else 0.95
     said = [count_noun(users.pop(), "user")] if len(users) == 1 else []
@@ -146,14 +152,14 @@ def _primary_lines(report: Report, overall: Group, answer: Answer, width: int) -
     return lines
 
 
-def _pair_columns(pairs: Sequence[Comparison | None], answer: Answer) -> list[_Column]:
+def _pair_columns(pairs: Sequence[Comparison | None], answer: Answer) -> list[_ScreenColumn]:
     """Differences and the limits that their verdicts go with, in the digits of those of all."""
     overall = answer.pairs.values()
     digits = decimals_for(half_widths(overall), [each.delta for each in overall])
     limits = [_limits(each.judged_limits, digits, sign="+") if each else "" for each in pairs]
     return [
-        _Column("delta", [f"{each.delta:+.{digits}f}" if each else "" for each in pairs]),
-        _Column("interval", limits, rank=1),
+        _ScreenColumn("delta", [f"{each.delta:+.{digits}f}" if each else "" for each in pairs]),
+        _ScreenColumn("interval", limits, rank=1),
     ]
 
 
@@ -164,11 +170,13 @@ def _limits(of: tuple[float | None, float | None], digits: int, *, sign: str = "
     return f"{low:{sign}.{digits}f} … {high:{sign}.{digits}f}"
 
 
-def _table(head: str, names: Sequence[str], columns: Sequence[_Column], width: int) -> list[str]:
+def _table(
+    head: str, names: Sequence[str], columns: Sequence[_ScreenColumn], width: int
+) -> list[str]:
     """Rows by name; names are cut, and columns left out, before a number would be cut."""
     kept = list(columns)
 
-    def size(column: _Column) -> int:
+    def size(column: _ScreenColumn) -> int:
         return len(GAP) + max(map(display_width, [column.head, *column.cells]), default=0)
 
     wanted = max(map(display_width, [head, *map(clean, names)]), default=0)
@@ -192,7 +200,7 @@ def _cut(names: Sequence[str], width: int) -> list[str]:
 
 
 def _other_lines(
-    overall: Group, answer: Answer, primary: Sequence[str], *, width: int, color: bool
+    overall: SegmentNumbers, answer: Answer, primary: Sequence[str], *, width: int, color: bool
 ) -> list[str]:
     """The other metrics' points."""
     others = [label for label in overall.labels if label not in primary]
@@ -219,11 +227,13 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
         whom = clean(found[0].baseline) if len(baselines) == 1 else "their baselines"
         title = f"segments that lose or gain most against {whom}, beside all users"
         columns = [
-            _Column("", [each.kind for each in shown], is_text=True),
-            _Column("model", _cut([each.candidate for each in shown], 16), is_text=True),
-            _Column("metric", [shorten(clean(each.metric), 16) for each in shown], 2, is_text=True),
-            _Column("delta", [f"{each.delta:+.4f}" for each in shown]),
-            _Column("users", [f"{each.n_users:,}" for each in shown], 1),
+            _ScreenColumn("", [each.kind for each in shown], is_text=True),
+            _ScreenColumn("model", _cut([each.candidate for each in shown], 16), is_text=True),
+            _ScreenColumn(
+                "metric", [shorten(clean(each.metric), 16) for each in shown], 2, is_text=True
+            ),
+            _ScreenColumn("delta", [f"{each.delta:+.4f}" for each in shown]),
+            _ScreenColumn("users", [f"{each.n_users:,}" for each in shown], 1),
         ]
         names, total = [f"{each.segmentation} = {each.segment}" for each in shown], len(found)
     else:
@@ -233,8 +243,8 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
         title, total = f"segments that look worst by {clean(answer.metric)}", len(worst)
         shown_ = worst[:MOST_SEGMENTS]
         columns = [
-            _Column("model", _cut([each.model for each in shown_], 16), is_text=True),
-            _Column("users", [f"{each.n_users:,}" for each in shown_], 1),
+            _ScreenColumn("model", _cut([each.model for each in shown_], 16), is_text=True),
+            _ScreenColumn("users", [f"{each.n_users:,}" for each in shown_], 1),
         ]
         pairs = [each.pair for each in shown_]
         if any(pairs):
@@ -242,14 +252,16 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
             how = how_corrected(report.statistics, of_worst)
             columns += _pair_columns(pairs, answer)
             columns.append(
-                _Column("verdict", [each.verdict if each else "" for each in pairs], is_text=True)
+                _ScreenColumn(
+                    "verdict", [each.verdict if each else "" for each in pairs], is_text=True
+                )
             )
         else:
             cells = [each.estimate for each in shown_]
             digits = decimals_for(half_widths(cells), [each.value for each in cells])
-            columns.append(_Column("value", show_values([each.value for each in cells])))
+            columns.append(_ScreenColumn("value", show_values([each.value for each in cells])))
             limits = [_limits((each.low, each.high), digits) for each in cells]
-            columns.append(_Column("interval", limits, 2))
+            columns.append(_ScreenColumn("interval", limits, 2))
         names = [f"{each.segmentation} = {each.segment}" for each in shown_]
     if total > len(names):
         title += f" ({len(names)} of {total:,}; {ALL})"

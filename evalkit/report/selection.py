@@ -135,14 +135,17 @@ def tell_selection(selection: Selection, most: int = 20) -> str:
     measured = [each for each in selection.trials if each.state == "measured"]
     head = ("trial", selection.metric, f"{show_level(selection.level)} interval", "from best", "")
     rows = [head]
-    for each in measured[:most]:
+    for trial in measured[:most]:
         value, low, high, delta = show_values(
-            [math.nan if x is None else x for x in (each.value, each.low, each.high, each.delta)]
+            [
+                math.nan if x is None else x
+                for x in (trial.value, trial.low, trial.high, trial.delta)
+            ]
         )
-        marks = ["chosen"] if each.model == selection.winner else []
-        marks += ["cannot be told from the best"] if each.is_alike and each.delta else []
-        marks += [f"does not reach {each}" for each in each.unmet]
-        rows.append((each.model, value, f"{low} to {high}", delta, "; ".join(marks)))
+        marks = ["chosen"] if trial.model == selection.winner else []
+        marks += ["cannot be told from the best"] if trial.is_alike and trial.delta else []
+        marks += [f"does not reach {each}" for each in trial.unmet]
+        rows.append((trial.model, value, f"{low} to {high}", delta, "; ".join(marks)))
     cells = [[clean(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [

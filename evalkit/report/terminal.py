@@ -10,7 +10,7 @@ from evalkit.report.nights import tell_nights
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
 from evalkit.report.text import (
-    Group,
+    SegmentNumbers,
     count_noun,
     count_words,
     display_width,
@@ -85,7 +85,7 @@ def warning_lines(report: Report, *, width: int, color: bool, most: int | None =
     return lines
 
 
-def group_lines(group: Group, *, width: int, color: bool) -> list[str]:
+def group_lines(group: SegmentNumbers, *, width: int, color: bool) -> list[str]:
     """The numbers of one segment below its name and its users."""
     title, common = group.title, group.common_n_users
     if common is not None:
@@ -94,7 +94,7 @@ def group_lines(group: Group, *, width: int, color: bool) -> list[str]:
     return lines + number_lines(group, width=width, color=color)
 
 
-def number_lines(group: Group, *, width: int, color: bool) -> list[str]:
+def number_lines(group: SegmentNumbers, *, width: int, color: bool) -> list[str]:
     """Models by metrics; where there are more columns than a line holds, in blocks."""
     names = shorten_all(group.models, min(NAME_WIDTH, width // 2))
     name_width = max(display_width(each) for each in [*names, "model"])

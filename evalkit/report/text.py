@@ -141,7 +141,7 @@ class ShownValue(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SegmentNumbers:
     """The numbers of one segment (or of all users): models by metrics."""
 
     segmentation: str | None
@@ -218,23 +218,23 @@ class Group:
         ]
 
 
-def groups(report: Report) -> list[Group]:
+def groups(report: Report) -> list[SegmentNumbers]:
     """All users first, then segments in the order of the report."""
     return once(report, _groups)
 
 
-def _groups(report: Report) -> list[Group]:
+def _groups(report: Report) -> list[SegmentNumbers]:
     cells: dict[tuple[str | None, str | None], dict[tuple[str, str], Estimate]] = {}
-    for each in report.estimates:
-        segment = cells.setdefault((each.segmentation, each.segment), {})
-        segment[each.model, each.metric] = each
+    for estimate in report.estimates:
+        segment = cells.setdefault((estimate.segmentation, estimate.segment), {})
+        segment[estimate.model, estimate.metric] = estimate
     found = []
     of_report = report.models
     for (segmentation, name), numbers in cells.items():
         shown = {model for model, _ in numbers}
         models = tuple(model for model in of_report if model in shown)
         labels = tuple(dict.fromkeys(label for _, label in numbers))
-        found.append(Group(segmentation, name, models, labels, numbers))
+        found.append(SegmentNumbers(segmentation, name, models, labels, numbers))
     return found
 
 

@@ -1,8 +1,13 @@
-"""Directories of finished runs: published whole or not at all, and verified when read."""
+"""Directories of finished runs: published, found, compared and judged by gates.
+
+In: a report; names of runs that were published before.
+Out: a directory, whole or not at all; past reports, verdicts of gates.
+Open first: `_publish.py`; to read `_manifest.py`.
+"""
 
 from evalkit.runs._files import machine_errors
 from evalkit.runs._keys import digest, new_run_id, run_key
-from evalkit.runs._lock import Job, hold
+from evalkit.runs._lock import RunLock, hold
 from evalkit.runs._manifest import (
     LATEST,
     TAGS,

@@ -21,7 +21,7 @@ POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RunLock:
     """The right to write runs of one name in one folder; `hold` gives it."""
 
     folder: Path
@@ -65,7 +65,7 @@ class Job:
 
 
 @contextmanager
-def hold(folder: str | Path, name: str, *, wait_seconds: float = 0.0) -> Iterator[Job]:
+def hold(folder: str | Path, name: str, *, wait_seconds: float = 0.0) -> Iterator[RunLock]:
     """The lock of the job `name` in `folder`, which is made if need be.
 
     Args:
@@ -77,7 +77,7 @@ def hold(folder: str | Path, name: str, *, wait_seconds: float = 0.0) -> Iterato
             write-failed].
     """
     check_text(str(folder))
-    job = Job(Path(folder), name)
+    job = RunLock(Path(folder), name)
     path = job.folder / f".lock-{job.key}"
     with machine_errors(job.folder):
         _make_folder(job.folder)

@@ -11,8 +11,8 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from evalkit.config.form_names import FILES, TEXTS, file_of
 from evalkit.errors import MachineError, RequestError
-from evalkit.formats import FILES, TEXTS, file_of
 from evalkit.report import PerUser, Report, check_format, render
 from evalkit.report.json_ import dump_line
 from evalkit.report.parquet import tables_of
@@ -28,7 +28,7 @@ from evalkit.runs._files import (
     write,
 )
 from evalkit.runs._keys import digest
-from evalkit.runs._lock import Job, hold
+from evalkit.runs._lock import RunLock, hold
 from evalkit.runs._manifest import (
     LATEST,
     MANIFEST,
@@ -54,7 +54,7 @@ def publish(
     segments_in_json: bool = False,
     config: Mapping[str, object] | None = None,
     per_user: PerUser | None = None,
-    job: Job | None = None,
+    job: RunLock | None = None,
 ) -> Path:
     """The new directory `folder/<run_id>`, which `folder/latest` then points to.
 
@@ -64,7 +64,7 @@ def publish(
     Args:
         report: what to write; `report.json` is written whatever `formats` says.
         folder: where runs are kept; made if need be.
-        formats: some of `evalkit.formats.FILES`.
+        formats: some of `evalkit.config.form_names.FILES`.
         segments_in_json: keep segments in `report.json`, also where Parquet holds them.
         config: written to the manifest; the report's own when None.
         per_user: values of users; the report's own when None. Finished files are taken in
@@ -97,7 +97,7 @@ def publish(
 def _publish(
     report: Report,
     in_json: Report,
-    job: Job,
+    job: RunLock,
     formats: Sequence[str],
     config: Mapping[str, object] | None,
     per_user: PerUser | None,

@@ -18,7 +18,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from evalkit.credentials import expand
+from evalkit.config.credentials import expand
 from evalkit.errors import (
     BusyError,
     DataError,

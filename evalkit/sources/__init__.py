@@ -1,4 +1,9 @@
-"""Logs of any format, local or in a store, as lazy frames with evalkit's column names."""
+"""Logs of any format, local or in a store, as lazy frames; their ids as 64-bit keys.
+
+In: paths, frames and the columns that a config names.
+Out: `Table`: a lazy frame with evalkit's column names; keys of ids.
+Open first: `table.py`, then `tables.py`.
+"""
 
 from evalkit.sources.checksums import verifying
 from evalkit.sources.extents import Extent

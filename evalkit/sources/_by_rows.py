@@ -23,7 +23,7 @@ def by_rows(opened: Table, table: RankingsTable | LogTable, guessing: Guessing) 
         found = opened.look_at_scores()
     opened = replace(opened, row_scores=found)
     wrong = [each for each in found if each.verdict == "contradicts"]
-    is_law = guessing.door == "file" and "columns" in table.model_fields_set
+    is_law = guessing.entry_point == "file" and "columns" in table.model_fields_set
     if not wrong or is_law:
         return opened
     names = ", ".join(repr(each.name) for each in wrong)
@@ -39,12 +39,12 @@ def by_rows(opened: Table, table: RankingsTable | LogTable, guessing: Guessing) 
 
 def _advice(opened: Table, sql: str, guessing: Guessing) -> str:
     section = guessing.section or opened.role
-    if guessing.door == "python":
+    if guessing.entry_point == "python":
         return (
             f'pass columns={{"score": {json.dumps(sql)}}}, or, where the order of rows ranks, '
             f'ranked_by={{"rankings": "rows"}}'
         )
-    if guessing.door != "file":
+    if guessing.entry_point != "file":
         score, rows = (
             shlex.quote(each)
             for each in (f"{section}.columns.score={sql}", f"{section}.ranked_by=rows")

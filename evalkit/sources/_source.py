@@ -121,11 +121,11 @@ def open_source(
 
 
 def _say_header(guessing: Guessing, role: str) -> str:
-    """How it is said at the door where somebody asks that a first line is a row."""
-    if guessing.door == "python":
+    """How it is said at the entry point where somebody asks that a first line is a row."""
+    if guessing.entry_point == "python":
         return "pass a frame, as pl.read_csv(path, has_header=False); its columns have names"
     section = guessing.section or role
-    if guessing.door == "file":
+    if guessing.entry_point == "file":
         return (
             f"write header = false under [{section}], and columns as column_1, column_2; "
             "header = true where it does name them"

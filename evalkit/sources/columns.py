@@ -42,7 +42,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ColumnPlan:
     """Expressions that make the wanted columns from those that a table has."""
 
     role: str
@@ -65,7 +65,7 @@ class Plan:
 
 def plan_columns(
     role: str, wanted: Sequence[Wanted], where: str | None, names: Sequence[str], *, at: str
-) -> Plan:
+) -> ColumnPlan:
     """What to read of a table with the columns `names`.
 
     A name that exists wins over SQL of the same text.
@@ -78,22 +78,22 @@ def plan_columns(
     missing: list[tuple[Wanted, str]] = []
     uses: dict[str, Use] = {}
     expressions = []
-    for each in wanted:
-        if each.text in names:
-            expressions.append(pl.col(each.text))
-            _note_use(uses, each.text, _use_of(each))
+    for column in wanted:
+        if column.text in names:
+            expressions.append(pl.col(column.text))
+            _note_use(uses, column.text, _use_of(column))
             continue
-        expression = _parse(each.text, names)
+        expression = _parse(column.text, names)
         roots = _roots(expression)
         absent = [root for root in roots if root not in names]
-        if _is_a_name(each.text, expression, names):
-            missing.append((each, each.text))
+        if _is_a_name(column.text, expression, names):
+            missing.append((column, column.text))
         elif isinstance(expression, Refused):
-            errors.append(_bad_sql(each.key, each.text, expression, role, at, names))
+            errors.append(_bad_sql(column.key, column.text, expression, role, at, names))
         elif absent:
-            missing += [(each, name) for name in absent]
-        elif not roots and each.key in ("user", "session", "item", "rank", ORDER):
-            errors.append(_bad_sql(each.key, each.text, "it names no column", role, at, names))
+            missing += [(column, name) for name in absent]
+        elif not roots and column.key in ("user", "session", "item", "rank", ORDER):
+            errors.append(_bad_sql(column.key, column.text, "it names no column", role, at, names))
         else:
             expressions.append(expression)
             for root in roots:
@@ -113,7 +113,7 @@ def plan_columns(
     if missing:
         errors.insert(0, _missing_error(role, missing, names, at))
     raise_all(errors)
-    return Plan(role, at, tuple(wanted), tuple(expressions), predicate, where, uses)
+    return ColumnPlan(role, at, tuple(wanted), tuple(expressions), predicate, where, uses)
 
 
 def _section_of(role: str) -> str:
@@ -146,7 +146,7 @@ def _parse(text: str, names: Collection[str]) -> pl.Expr | Refused:
         return Refused(first_line(error), hint="")
 
 
-def typed_plan(plan: Plan, schema: pl.Schema) -> Plan:
+def typed_plan(plan: ColumnPlan, schema: pl.Schema) -> ColumnPlan:
     """The plan, where no integer of these types goes around.
 
     Raises:
@@ -263,7 +263,7 @@ def _missing_error(
 # ---------------------------------------------------------------- types
 
 
-def check_columns(plan: Plan, schema: Schema) -> bool:
+def check_columns(plan: ColumnPlan, schema: Schema) -> bool:
     """Checks the types that the plan makes of `schema`; whether items are lists.
 
     Raises:
@@ -313,7 +313,7 @@ def _inner(dtype: pl.DataType) -> pl.DataType:
 
 
 def _type_fault(
-    wanted: Wanted, dtype: pl.DataType, plan: Plan, *, is_list: bool
+    wanted: Wanted, dtype: pl.DataType, plan: ColumnPlan, *, is_list: bool
 ) -> DataError | None:
     key, at = wanted.key, f"{plan.at}: {wanted.key} = {wanted.text!r}"
     of_items = any(each.key == "item" for each in plan.wanted)  # which may be in many segments

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import polars as pl
 
-from evalkit.credentials import reader_options
+from evalkit.config.credentials import reader_options
 from evalkit.errors import DataError
 from evalkit.sources.paths import File
 

@@ -131,15 +131,15 @@ def check_pairing(truth: object, rankings: Sequence[object], users: Ids, items: 
             ids of items [two-readings]; another number of lists, or a matrix of another shape
             [bad-matrix].
     """
-    for each in rankings:
-        _check_tuples(truth, each)
-        if users is None and are_lists(truth) and are_lists(each):
-            _check_number(len(cast("list[object]", truth)), len(cast("list[object]", each)))
-        shape, theirs = _shape_of(each), _shape_of(truth)
+    for ranking in rankings:
+        _check_tuples(truth, ranking)
+        if users is None and are_lists(truth) and are_lists(ranking):
+            _check_number(len(cast("list[object]", truth)), len(cast("list[object]", ranking)))
+        shape, theirs = _shape_of(ranking), _shape_of(truth)
         if shape is None:
             continue
         is_like_truth = theirs == shape
-        if isinstance(each, np.ndarray) and each.dtype.kind in "iu" and items is None:
+        if isinstance(ranking, np.ndarray) and ranking.dtype.kind in "iu" and items is None:
             if not is_like_truth:
                 raise DataError(
                     f"a matrix of whole numbers, {shape[0]:,} x {shape[1]:,}, may hold scores or "

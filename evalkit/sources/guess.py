@@ -1,4 +1,4 @@
-"""Which column of a table is its user, item, rank and so on: one guess for every door."""
+"""Which column of a table is its user, item, rank and so on: one guess for every entry point."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Literal
 import polars as pl
 from pydantic import BaseModel
 
-from evalkit.config import Door
+from evalkit.config import EntryPoint
 from evalkit.errors import DataError, EvalkitError, raise_all
 
 Order = Literal["rank", "score", "both"]
@@ -101,8 +101,8 @@ class Guessing:
     """How columns that nobody named are found.
 
     Args:
-        door: who asks. A config's `columns` are all that is read; what a command or Python names
-            replaces the guess of that name alone.
+        entry_point: who asks. A config's `columns` are all that is read; what a command or Python
+            names replaces the guess of that name alone.
         order: which of a rank and a score is read where both are guessed.
         because: why the score is read, where it is.
         unnamed: models whose names a column gives instead, where there is one.
@@ -111,7 +111,7 @@ class Guessing:
         blank: what stands for a column that no name suggests; empty: it is an error.
     """
 
-    door: Door = "file"
+    entry_point: EntryPoint = "file"
     order: Order = "rank"
     because: str = ""
     unnamed: frozenset[str] = frozenset()
@@ -173,7 +173,7 @@ def choose_columns(
     keys = ROLE_KEYS[role] if keys is None else keys
     named: dict[str, str | tuple[str, ...]] = {}
     if written is not None:
-        is_law = guessing.door == "file"
+        is_law = guessing.entry_point == "file"
         for key in type(written).model_fields:
             value = getattr(written, key)
             if value not in (None, ()) and (is_law or key in written.model_fields_set):
@@ -326,21 +326,21 @@ def _advice(
     role: str,
     guessing: Guessing | None,
 ) -> str:
-    """How `keys` are named at the door where somebody asks; a config names all columns."""
-    door = "options" if guessing is None else guessing.door
+    """How `keys` are named at the entry point where somebody asks; a config names all columns."""
+    entry_point = "options" if guessing is None else guessing.entry_point
     given = guessing.section if guessing is not None else ""
     section = given or role
-    if door == "file":
+    if entry_point == "file":
         pairs = [f'{key} = "{name}"' for key, name in {**guessed, **wanted}.items()]
         return f"write columns = {{ {', '.join(pairs)} }} under [{section}]"
-    if door == "python":
+    if entry_point == "python":
         pairs = [f'"{key}": "{wanted[key]}"' for key in keys]
         return f"pass columns={{{', '.join(pairs)}}}"
     options = []
     for key in keys:
         name = "COLUMN" if wanted[key] == "..." else wanted[key]
         is_option = role in ("truth", "rankings", "users") or given == "--train"
-        is_option &= door == "options" and key in _OPTIONS
+        is_option &= entry_point == "options" and key in _OPTIONS
         setting = f"{section}.columns.{key}={name}"
         setting = f"'{setting}'" if "[" in setting else setting
         options.append(f"--{key} {name}" if is_option else f"--set {setting}")

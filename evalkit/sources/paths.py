@@ -248,11 +248,11 @@ def _guess_from_content(path: str, guessing: Guessing) -> str:
 
 
 def _advice(format_: str | None, guessing: Guessing) -> str:
-    """How a format is told at the door where somebody asks."""
-    if guessing.door == "python":
+    """How a format is told at the entry point where somebody asks."""
+    if guessing.entry_point == "python":
         suffix = FORMATS[format_ or "parquet"][0]
         return f"end the name in {suffix}" + ("" if format_ else ", .csv, .trec or another")
-    if guessing.door == "file":
+    if guessing.entry_point == "file":
         return _EXPLICIT if format_ is None else f'write format = "{format_}"'
     setting = f"{guessing.section}.format={format_ or 'csv'}"
     return f"write --set '{setting}'"
@@ -296,9 +296,9 @@ def _refuse_part(path: str, found: _Found) -> bool:
 
 def _as_they_are(guessing: Guessing) -> str:
     section = guessing.section or "truth"
-    if guessing.door == "python":
+    if guessing.entry_point == "python":
         return f'files={{"{section.partition("[")[0]}": "as they are"}}'
-    if guessing.door == "file":
+    if guessing.entry_point == "file":
         return f'files = "as they are" under [{section}]'
     return f"--set '{section}.files=as they are'"
 
@@ -456,14 +456,14 @@ def refuse_absent(path: str) -> None:
 def _few_missing(errors: Sequence[EvalkitError], guessing: Guessing) -> Sequence[EvalkitError]:
     """One error for many paths that lead nowhere, as a list of ids that was meant as a table."""
     missing = [each for each in errors if each.code == "path-not-found"]
-    if guessing.door == "python" and missing and all("." not in each.at for each in missing):
+    if guessing.entry_point == "python" and missing and all("." not in each.at for each in missing):
         for each in missing:
             each.hint += "; text is a path: where it is an id of an item, the truth has no user "
             each.hint += "of that ranking, and {user: {item: score}} is never taken for paths"
     if len(missing) <= MOST_MISSING:
         return errors
     hint = missing[0].hint
-    if guessing.door == "python":
+    if guessing.entry_point == "python":
         hint = 'a list of text is one of paths; ids are a table, pl.DataFrame({"user": [...]})'
     first = ", ".join(each.at for each in missing[:MOST_MISSING])
     message = f"{len(missing):,} paths lead to no file or directory"

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from evalkit.credentials import reader_options
+from evalkit.config.credentials import reader_options
 from evalkit.errors import DataError, EvalkitError, note, raise_all
 from evalkit.sources.arrow import CONTINUES
 from evalkit.sources.checksums import FEW_FILES, check_pages, forget_order

@@ -20,7 +20,7 @@ from evalkit.sources.sql_parts import (
     GROWTH,
     MOST_CHARACTERS,
     MOST_NESTED,
-    Part,
+    SqlPart,
     as_text,
     check_growth,
     check_interval,
@@ -145,12 +145,12 @@ class _Parser:
 
     # ------------------------------------------------------------ integers that are computed with
 
-    def _widen(self, part: Part) -> None:
+    def _widen(self, part: SqlPart) -> None:
         if part.largest is not None and not part.is_wide:
             self._widened.append(part.span)
             self._needs_128 |= part.largest > LARGEST_64 + 1
 
-    def _grown_to(self, part: Part, largest: int | None) -> Part:
+    def _grown_to(self, part: SqlPart, largest: int | None) -> SqlPart:
         """What is computed of integers, which may be so large."""
         if largest is None:
             return part
@@ -159,7 +159,7 @@ class _Parser:
         self._needs_128 |= largest > LARGEST_64
         return replace(part, largest=largest, is_wide=True)
 
-    def _compute(self, sign: str, left: Part, right: Part) -> Part:
+    def _compute(self, sign: str, left: SqlPart, right: SqlPart) -> SqlPart:
         """What an operator of numbers makes of two."""
         if sign == "*" and (left.is_time or right.is_time):
             raise Refused("a span of time is multiplied", "cast(... as bigint) makes it a number")
@@ -189,7 +189,7 @@ class _Parser:
         self._widen(right)
         return both if sign == "/" else self._grown_to(both, largest)
 
-    def _raise(self, parts: Sequence[Part], call: Part) -> Part:
+    def _raise(self, parts: Sequence[SqlPart], call: SqlPart) -> SqlPart:
         """A power; that of an integer is a float unless it is known how large it gets."""
         base, exponent = parts[0], parts[1].literal if len(parts) == 2 else None
         if base.largest is None:
@@ -237,7 +237,7 @@ class _Parser:
 
     # ------------------------------------------------------------ operators
 
-    def _expression(self, least: int = _OR) -> Part:
+    def _expression(self, least: int = _OR) -> SqlPart:
         self._nested += 1
         if self._nested > MOST_NESTED:
             raise Refused(f"more than {MOST_NESTED} parts stand inside one another")
@@ -256,7 +256,7 @@ class _Parser:
         word = self._next.word
         return _COMPARED if word == "not" else _BINARY.get(word, 0)
 
-    def _operator(self, left: Part, power: int) -> Part:
+    def _operator(self, left: SqlPart, power: int) -> SqlPart:
         if self._take("is"):
             self._take("not")
             if self._take("distinct"):
@@ -288,14 +288,14 @@ class _Parser:
             return both
         return check_growth(grown(both, left.copies + right.copies, left.added + right.added))
 
-    def _in_list(self, left: Part) -> Part:
+    def _in_list(self, left: SqlPart) -> SqlPart:
         self._need("(")
         each = self._list_until(")")
         if all(part.is_constant for part in each):
             return joined((left,))
         return joined([left] * len(each) + each, n_in_a_row=len(each))
 
-    def _list_until(self, end: str) -> list[Part]:
+    def _list_until(self, end: str) -> list[SqlPart]:
         parts = [self._expression()]
         while self._take(","):
             parts.append(self._expression())
@@ -304,7 +304,7 @@ class _Parser:
 
     # ------------------------------------------------------------ operands
 
-    def _operand(self) -> Part:
+    def _operand(self) -> SqlPart:
         if self._is_keyword("-", "+"):
             self._take("-", "+")
             part = self._expression(_PRODUCT)
@@ -326,7 +326,7 @@ class _Parser:
             else:
                 return part
 
-    def _primary(self) -> Part:
+    def _primary(self) -> SqlPart:
         token = self._next
         if token.kind == "number":
             return self._literal(token.text)
@@ -342,7 +342,7 @@ class _Parser:
         if token.kind != "word":
             raise self._unexpected("a value")
         if self._take("null", "true", "false"):
-            return Part(is_constant=True, largest=int(token.word != "null"))
+            return SqlPart(is_constant=True, largest=int(token.word != "null"))
         if self._take("case"):
             return self._case()
         if self._after().kind == "text" and token.word in WITH_TEXT:
@@ -354,16 +354,16 @@ class _Parser:
             return replace(literal, is_time=True, is_nano=is_span)
         return self._call() if self._after().word == "(" else self._column()
 
-    def _literal(self, written: str) -> Part:
+    def _literal(self, written: str) -> SqlPart:
         token = self._next
         self._place += 1
         self._written.append(written)
         is_count = token.kind == "number" and token.text.isdecimal()
         literal = int(token.text[:20]) if is_count else token.text if token.kind == "text" else None
         largest = int(token.text) if is_count and len(token.text) < 39 else None
-        return Part(added=len(token.text), literal=literal, is_constant=True, largest=largest)
+        return SqlPart(added=len(token.text), literal=literal, is_constant=True, largest=largest)
 
-    def _column(self) -> Part:
+    def _column(self) -> SqlPart:
         name = self._next.text
         if self._next.word in CLOCKS and name not in self._columns:
             raise Refused(f"{name} changes from run to run", _A_DAY)
@@ -376,7 +376,7 @@ class _Parser:
             self._name()
         largest = self._largest.get(name) if is_whole else None
         is_list = largest is not None and largest < 0
-        return Part(
+        return SqlPart(
             copies=1,
             largest=None if is_list else largest,
             inside=-largest if is_list and largest is not None else None,
@@ -391,10 +391,10 @@ class _Parser:
         self._written.append(_quoted(name, '"'))
         self._place += 1
 
-    def _case(self) -> Part:
+    def _case(self) -> SqlPart:
         compared = [] if self._is_keyword("when") else [self._expression()]
-        parts: list[Part] = []
-        given: list[Part] = []
+        parts: list[SqlPart] = []
+        given: list[SqlPart] = []
         n_whens = 0
         while self._take("when"):
             n_whens += 1
@@ -413,7 +413,7 @@ class _Parser:
 
     # ------------------------------------------------------------ functions
 
-    def _call(self) -> Part:
+    def _call(self) -> SqlPart:
         name = self._next.word
         if name in CLOCKS:
             raise Refused(f"{name}() changes from run to run", _A_DAY)
@@ -430,14 +430,14 @@ class _Parser:
         if special is not None:
             return special(self)
         if self._take(")"):
-            return Part()
+            return SqlPart()
         parts = self._list_until(")")
         call = widest(joined(parts * (3 if name in _REPEATING else 1)), parts)
         call = self._with_largest(name, call, parts)
         growth = GROWTH.get(name)
         return call if growth is None else check_growth(grown(call, *growth(name, parts)))
 
-    def _with_largest(self, name: str, call: Part, parts: Sequence[Part]) -> Part:
+    def _with_largest(self, name: str, call: SqlPart, parts: Sequence[SqlPart]) -> SqlPart:
         """The call, with the largest integer that it may give."""
         first = parts[0]
         if name in LARGEST_OF_CALLS:
@@ -466,14 +466,14 @@ class _Parser:
             return replace(call, largest=largest_of(given), is_nano=is_nano)
         return call
 
-    def _cast(self) -> Part:
+    def _cast(self) -> SqlPart:
         part = self._expression()
         self._need("as")
         part = self._type_of(part)
         self._need(")")
         return part
 
-    def _type_of(self, part: Part) -> Part:
+    def _type_of(self, part: SqlPart) -> SqlPart:
         """A part as another type."""
         name = self._next.word
         self._type()
@@ -507,7 +507,7 @@ class _Parser:
             raise self._unexpected("a number")
         self._literal(self._next.text)
 
-    def _extract(self) -> Part:
+    def _extract(self) -> SqlPart:
         if self._next.word not in FIELDS:
             raise Refused(f"{self._next.text!r} is no part of a date", "such as year, month, day")
         is_whole = self._next.word in WHOLE_FIELDS
@@ -515,12 +515,12 @@ class _Parser:
         self._need("from")
         return replace(self._closed(), largest=1 << 32 if is_whole else None)
 
-    def _position(self) -> Part:
+    def _position(self) -> SqlPart:
         text = self._expression(_BITS)
         self._need("in")
         return replace(joined((text, self._closed())), largest=LARGEST_OF_CALLS["position"])
 
-    def _substring(self) -> Part:
+    def _substring(self) -> SqlPart:
         part = self._expression()
         parts = [part]
         while self._take(",", "from", "for"):
@@ -528,7 +528,7 @@ class _Parser:
         self._need(")")
         return widest(joined(parts * 3), parts)
 
-    def _trim(self) -> Part:
+    def _trim(self) -> SqlPart:
         if self._next.word in ("both", "leading", "trailing") and not self._is_column():
             self._word()
         part = self._expression()
@@ -538,7 +538,7 @@ class _Parser:
         self._need(")")
         return widest(joined(parts), parts)
 
-    def _normalize(self) -> Part:
+    def _normalize(self) -> SqlPart:
         part = self._expression()
         if self._take(","):
             if self._next.word not in FORMS:
@@ -547,13 +547,13 @@ class _Parser:
         self._need(")")
         return check_growth(grown(widest(joined((part,)), (part,)), part.copies * 18, part.added))
 
-    def _closed(self) -> Part:
+    def _closed(self) -> SqlPart:
         part = self._expression()
         self._need(")")
         return joined((part,))
 
 
-_SPECIAL: dict[str, Callable[[_Parser], Part]] = {
+_SPECIAL: dict[str, Callable[[_Parser], SqlPart]] = {
     "cast": _Parser._cast,
     "try_cast": _Parser._cast,
     "extract": _Parser._extract,

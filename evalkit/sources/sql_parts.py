@@ -19,7 +19,7 @@ IN_LISTS = "many values of one column stand in a list: item in (1, 2, 3)"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SqlPart:
     """What is known of a part of an expression.
 
     Args:
@@ -48,35 +48,35 @@ class Part:
     span: tuple[int, int] = (0, 0)
 
 
-def joined(parts: Sequence[Part], *, n_in_a_row: int = 1, is_constant: bool = False) -> Part:
+def joined(parts: Sequence[SqlPart], *, n_in_a_row: int = 1, is_constant: bool = False) -> SqlPart:
     """A number or a truth that is made of parts."""
     size = 1 + sum(part.size for part in parts)
     depth = n_in_a_row + max(part.depth for part in parts)
-    return Part(size, depth, 0, N_OF_NUMBER, is_constant=is_constant)
+    return SqlPart(size, depth, 0, N_OF_NUMBER, is_constant=is_constant)
 
 
-def grown(part: Part, copies: int, added: int) -> Part:
+def grown(part: SqlPart, copies: int, added: int) -> SqlPart:
     return replace(part, copies=copies, added=added)
 
 
-def widest(part: Part, parts: Sequence[Part]) -> Part:
+def widest(part: SqlPart, parts: Sequence[SqlPart]) -> SqlPart:
     """Text that is one of the parts, or less of it."""
     return grown(
         part, max(each.copies for each in parts), max(N_OF_NUMBER, *(each.added for each in parts))
     )
 
 
-def as_text(part: Part) -> Part:
+def as_text(part: SqlPart) -> SqlPart:
     return grown(joined((part,)), part.copies, part.added + N_OF_NUMBER)
 
 
-def largest_of(parts: Sequence[Part]) -> int | None:
+def largest_of(parts: Sequence[SqlPart]) -> int | None:
     """Of one of these integers; None where some are none."""
     known = [part.largest for part in parts if part.largest is not None]
     return max(known) if parts and len(known) == len(parts) else None
 
 
-def check_pattern(part: Part) -> None:
+def check_pattern(part: SqlPart) -> None:
     if not isinstance(part.literal, str):
         raise Refused("a pattern is no text in quotes", "regexp_like(item, '^a')")
     if len(part.literal) > MOST_OF_PATTERN:
@@ -92,7 +92,7 @@ def check_interval(text: str, days: float) -> float:
     return days
 
 
-def check_size(part: Part) -> Part:
+def check_size(part: SqlPart) -> SqlPart:
     if part.depth > MOST_IN_A_ROW:
         raise Refused(f"more than {MOST_IN_A_ROW} operators stand in a row", IN_LISTS)
     if part.size > MOST_PARTS:
@@ -100,7 +100,7 @@ def check_size(part: Part) -> Part:
     return part
 
 
-def check_growth(part: Part) -> Part:
+def check_growth(part: SqlPart) -> SqlPart:
     if part.copies > MOST_COPIES or part.added > MOST_ADDED:
         raise Refused(
             f"it makes text of more than {MOST_ADDED:,} characters, or of more than "
@@ -110,19 +110,19 @@ def check_growth(part: Part) -> Part:
     return part
 
 
-def _concat(name: str, parts: Sequence[Part]) -> tuple[int, int]:
+def _concat(name: str, parts: Sequence[SqlPart]) -> tuple[int, int]:
     several = [*parts, *([parts[0]] * len(parts) if name == "concat_ws" else [])]
     return sum(part.copies for part in several), sum(part.added for part in several)
 
 
-def _pad(name: str, parts: Sequence[Part]) -> tuple[int, int]:
+def _pad(name: str, parts: Sequence[SqlPart]) -> tuple[int, int]:
     width = parts[1].literal if len(parts) > 1 else 0
     if not isinstance(width, int):
         raise Refused(f"{name}() pads to a width that is no number", f"{name}(item, 8, '0')")
     return parts[0].copies, max(width, parts[0].added)
 
 
-def _replace(name: str, parts: Sequence[Part]) -> tuple[int, int]:
+def _replace(name: str, parts: Sequence[SqlPart]) -> tuple[int, int]:
     old, new = (parts[place].literal if len(parts) > place else "" for place in (1, 2))
     if not isinstance(new, str):
         raise Refused(f"{name}() puts in what is no text in quotes", f"{name}(item, 'a', 'b')")
@@ -131,7 +131,7 @@ def _replace(name: str, parts: Sequence[Part]) -> tuple[int, int]:
     return parts[0].copies * max(times, 1), parts[0].added * max(times, 1) + len(new)
 
 
-def _between(name: str, parts: Sequence[Part]) -> tuple[int, int]:
+def _between(name: str, parts: Sequence[SqlPart]) -> tuple[int, int]:
     """Elements of a list with text between them."""
     text = parts[1].literal if len(parts) > 1 else ""
     if not isinstance(text, str):
@@ -139,11 +139,11 @@ def _between(name: str, parts: Sequence[Part]) -> tuple[int, int]:
     return parts[0].copies * (1 + len(text)), parts[0].added * (1 + len(text))
 
 
-def _by_format(name: str, parts: Sequence[Part]) -> tuple[int, int]:
+def _by_format(name: str, parts: Sequence[SqlPart]) -> tuple[int, int]:
     return 16 * sum(part.copies for part in parts), 16 * sum(part.added for part in parts)
 
 
-GROWTH: dict[str, Callable[[str, Sequence[Part]], tuple[int, int]]] = {
+GROWTH: dict[str, Callable[[str, Sequence[SqlPart]], tuple[int, int]]] = {
     "concat": _concat,
     "concat_ws": _concat,
     "lpad": _pad,

@@ -27,7 +27,7 @@ from evalkit.sources._by_rows import by_rows
 from evalkit.sources._source import Bare, Located, Source, open_source, versioned
 from evalkit.sources.columns import (
     ORDER,
-    Plan,
+    ColumnPlan,
     Wanted,
     check_columns,
     plan_columns,
@@ -422,7 +422,7 @@ def _choose(
     guessing: Guessing,
     keys: Sequence[str] | None = None,
 ) -> Chosen:
-    is_written = guessing.door != "file" or "columns" in table.model_fields_set
+    is_written = guessing.entry_point != "file" or "columns" in table.model_fields_set
     model = getattr(table, "model", None)
     if getattr(table, "ranked_by", None) == "rows":
         keys = [key for key in keys or ROLE_KEYS[role] if key not in ("rank", "score")]
@@ -512,7 +512,7 @@ def _open(
 
 
 def _score_looker(
-    role: str, source: Source, plan: Plan, chosen: Chosen, *, is_list: bool
+    role: str, source: Source, plan: ColumnPlan, chosen: Chosen, *, is_list: bool
 ) -> Callable[[], tuple[RowScore, ...]] | None:
     """What looks at columns that may be scores, where none orders the rows."""
     if role not in ("rankings", "log") or {"rank", "score", ORDER} & set(chosen.columns):
@@ -524,7 +524,7 @@ def _score_looker(
     )
 
 
-def _opener(source: Source, plan: Plan) -> Callable[[str], pl.LazyFrame]:
+def _opener(source: Source, plan: ColumnPlan) -> Callable[[str], pl.LazyFrame]:
     """What opens another column, `value`, beside those of users and models."""
     lists = [
         (each, expression)
@@ -546,7 +546,7 @@ def _opener(source: Source, plan: Plan) -> Callable[[str], pl.LazyFrame]:
     return open_column
 
 
-def _splitters(source: Source, plan: Plan) -> tuple[Splitter, ...]:
+def _splitters(source: Source, plan: ColumnPlan) -> tuple[Splitter, ...]:
     """Columns that may say which rows are train, valid and test; no row is read."""
     opened = _opener(source, plan)
 
@@ -557,7 +557,7 @@ def _splitters(source: Source, plan: Plan) -> tuple[Splitter, ...]:
     return find_splitters(source.schema(), used, plan.where_text, open_column)
 
 
-def _settle(plan: Plan, frame: pl.LazyFrame) -> pl.LazyFrame:
+def _settle(plan: ColumnPlan, frame: pl.LazyFrame) -> pl.LazyFrame:
     """Model names as text, lists as lists, rows in their order."""
     schema = frame.collect_schema()
     casts = []

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from evalkit.credentials import current_options, reader_options
+from evalkit.config.credentials import current_options, reader_options
 from evalkit.errors import DataError, EvalkitError, RequestError, install_hint
 from evalkit.sources.failures import describe, is_outage
 

@@ -11,14 +11,14 @@ from evalkit.splits._filters import (
     NONE,
     TEST,
     VALIDATION,
-    Known,
     Letters,
+    LogRows,
     Mask,
-    Rows,
+    TrainPairs,
     drop_repeats,
     seen_in_train,
 )
-from evalkit.splits._room import Room
+from evalkit.splits._memory import SplitBudget
 
 _POLICIES = ("cold_users", "cold_items", "seen")
 
@@ -28,7 +28,7 @@ def leaves_after(rule: SplitSection) -> bool:
     return any(getattr(rule, name) != "keep" for name in (*_POLICIES, "part_duplicates"))
 
 
-def leave_low(rows: Rows, letters: Letters, rule: SplitSection, dropped: dict[str, int]) -> None:
+def leave_low(rows: LogRows, letters: Letters, rule: SplitSection, dropped: dict[str, int]) -> None:
     """Take held-out rows of little relevance out of their parts, and count them."""
     if rule.threshold is not None and rule.threshold_in == "test":
         low = _is_held(letters) & ~(rows.relevance >= rule.threshold)
@@ -39,7 +39,7 @@ def leave_after(
     feed: Feed,
     rule: SplitSection,
     folds: Sequence[tuple[Letters, dict[str, int]]],
-    room: Room,
+    budget: SplitBudget,
     at: str,
 ) -> None:
     """Take rows out of their parts, and count them: those of some users at a time.
@@ -49,11 +49,11 @@ def leave_after(
     Raises:
         DataError: cold or seen rows that are an error [cold-rows].
     """
-    known = [Known.none(feed.n_users, feed.n_items) for _ in folds]
+    known = [TrainPairs.none(feed.n_users, feed.n_items) for _ in folds]
     for rows in feed.batches():
         for (letters, _), each in zip(folds, known, strict=True):
             each.add(rows, rows.own(letters))
-    for low, high in room.shares(feed, rule):
+    for low, high in budget.shares(feed, rule):
         rows = feed.gather(low, high)
         for (letters, dropped), each in zip(folds, known, strict=True):
             mine = rows.own(letters).copy()
@@ -72,7 +72,7 @@ def leave_after(
 
 
 def _leave(
-    rows: Rows, letters: Letters, rule: SplitSection, known: Known, dropped: dict[str, int]
+    rows: LogRows, letters: Letters, rule: SplitSection, known: TrainPairs, dropped: dict[str, int]
 ) -> None:
     """The same for all rows of some users."""
     masks = {"cold_users": ~known.users[rows.users], "cold_items": ~known.items[rows.items]}
@@ -91,7 +91,7 @@ def _leave(
             dropped["part_duplicates"] = dropped.get("part_duplicates", 0) + n
 
 
-def _places(rows: Rows) -> slice | np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _places(rows: LogRows) -> slice | np.ndarray[tuple[int], np.dtype[np.int64]]:
     return rows.places if rows.n < rows.height else slice(None)
 
 

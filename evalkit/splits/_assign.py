@@ -19,47 +19,47 @@ from evalkit.splits._filters import (
     TRAIN,
     VALIDATION,
     Letters,
-    Rows,
+    LogRows,
 )
 from evalkit.splits._groups import cut_places, of_groups
 from evalkit.splits._kernels import first_times
+from evalkit.splits._memory import SplitBudget
 from evalkit.splits._nth import nth_times, quantile
-from evalkit.splits._room import Room
 from evalkit.splits._rule import PER_SECOND, read_moment, read_span
 
 Times = npt.NDArray[np.int64]
 
 
-FREE = Room()
+FREE = SplitBudget()
 COUNTING = ("user", "item", "users", "round-robin")  # rules that begin by counting all rows
 
 
-def assign(feed: Feed, rule: SplitSection, unit: str, room: Room = FREE) -> Assigned:
+def assign(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget = FREE) -> Assigned:
     """How a rule finds the part of each row, in each fold.
 
     Args:
-        room: for rows of users that lie in no order.
+        budget: for rows of users that lie in no order.
     Raises:
         DataError: the rule does not fit the log [empty-part], as a moment outside of it.
     """
     if rule.by in ("user", "item"):
-        return of_groups(feed, rule, room).assigned()
+        return of_groups(feed, rule, budget).assigned()
     if rule.by == "users":
-        return by_users(feed, rule, room)
-    return _RULES[rule.by](feed, rule, unit, room)
+        return by_users(feed, rule, budget)
+    return _RULES[rule.by](feed, rule, unit, budget)
 
 
-def _letters(rows: Rows, letter: int = TRAIN) -> Letters:
+def _letters(rows: LogRows, letter: int = TRAIN) -> Letters:
     return np.full(rows.n, letter, dtype=np.uint8)
 
 
-def _by_span(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
+def _by_span(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
     """by = user-span: what is less than a span before the user's last row."""
     last = _first_of_users(feed, -1)
     test = _width(rule.test, unit)
     both = test if rule.validation is None else test + _width(rule.validation, unit)
 
-    def decide(rows: Rows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Letters]:
         back = -last[rows.users] - rows.times
         letters = _letters(rows)
         letters[back < both] = VALIDATION
@@ -148,7 +148,7 @@ def _end_of_unit(last: int, seconds: int, unit: str, zone: str) -> int:
     return ((last + shift) // size + 1) * size - shift
 
 
-def _by_moment(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
+def _by_moment(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
     moments = find_moments(feed, rule, unit)
     return _of_moments(moments, after=rule.boundary == "after")
 
@@ -159,7 +159,7 @@ def _of_moments(moments: list[dict[str, int]], *, after: bool = False) -> Assign
     )
 
 
-def _by_share_of_time(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
+def _by_share_of_time(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
     """by = time-ratio: a share of all rows, the latest."""
     feed.survey()
     n = feed.n_kept
@@ -172,7 +172,7 @@ def _by_share_of_time(feed: Feed, rule: SplitSection, unit: str, room: Room) -> 
     seen = dict.fromkeys(found, 0)
     crossing: dict[int, set[int]] = {at: set() for at in found}
 
-    def decide(rows: Rows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Letters]:
         letters = _letters(rows)
         for name, letter in (("validation", VALIDATION), ("test", TEST)):
             at, n_rows = cuts[name]
@@ -196,7 +196,7 @@ def _by_share_of_time(feed: Feed, rule: SplitSection, unit: str, room: Room) -> 
     return Assigned(decide, [moments], crossed)
 
 
-def _by_quantile(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
+def _by_quantile(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
     """by = time-quantile: from an interpolated quantile of all times on."""
     feed.survey()
     assert isinstance(rule.test, float)
@@ -209,7 +209,7 @@ def _by_quantile(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assig
     return _of_moments([moments])
 
 
-def _by_percentile(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
+def _by_percentile(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
     """by = percentile-user: test after a percentile, the rest of each user cut in two."""
     feed.survey()
     total = sum(rule.ratios)
@@ -218,12 +218,12 @@ def _by_percentile(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Ass
     if len(shares) == 2:
         return Assigned(lambda rows: [np.where(rows.times > limit, TEST, TRAIN).astype(np.uint8)])
     by_user = {"by": "user", "order": "time", "ties": "input"}
-    groups = of_groups(Earlier(feed, limit), rule.model_copy(update=by_user), room)  # type: ignore[arg-type]
+    groups = of_groups(Earlier(feed, limit), rule.model_copy(update=by_user), budget)  # type: ignore[arg-type]
     kept = np.floor(groups.counts * shares[0] / (shares[0] + shares[1])).astype(np.int32)
     bounds = np.zeros((kept.size, 4), dtype=np.int32)
     bounds[:, 0], bounds[:, 3] = groups.counts, groups.counts - kept
 
-    def decide(rows: Rows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Letters]:
         letters = _letters(rows, TEST)
         is_early = rows.times <= limit
         rest = replace(rows)
@@ -259,7 +259,7 @@ class Earlier:
         """Rows at most."""
         return self.feed.n_kept
 
-    def batches(self) -> Iterator[Rows]:
+    def batches(self) -> Iterator[LogRows]:
         """All of them."""
         for rows in self.feed.batches():
             earlier = replace(rows)
@@ -267,7 +267,7 @@ class Earlier:
             yield earlier
 
 
-def _by_new_users(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
+def _by_new_users(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
     """by = new-users: all rows of users who begin late, and the others' rows before that."""
     assert isinstance(rule.test, float)
     first = _first_of_users(feed, 1)
@@ -275,7 +275,7 @@ def _by_new_users(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assi
     n_new = max(1, math.ceil(begins.size * Fraction(repr(rule.test))))
     moment = int(begins[begins.size - n_new])
 
-    def decide(rows: Rows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Letters]:
         others = np.where(rows.times < moment, TRAIN, NONE)
         return [np.where((first >= moment)[rows.users], TEST, others).astype(np.uint8)]
 
@@ -285,20 +285,20 @@ def _by_new_users(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assi
 # ---------------------------------------------------------------- in turns
 
 
-def _in_turns(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
+def _in_turns(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
     """by = round-robin: the i-th row of a user, as they stand, is test of fold i mod folds."""
     assert rule.folds is not None
     n_folds = rule.folds
     groups = of_groups(feed, rule.model_copy(update={"by": "user", "order": "input"}), FREE)
 
-    def decide(rows: Rows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Letters]:
         turn = groups.place(rows)[0] % n_folds
         return [np.where(turn == f, TEST, TRAIN).astype(np.uint8) for f in range(n_folds)]
 
     return Assigned(decide, crossed=lambda: (0, int(np.count_nonzero(groups.counts > 1))))
 
 
-def _in_blocks(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
+def _in_blocks(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
     """by = blocks: neighbouring rows of the log."""
     assert rule.folds is not None
     feed.survey()
@@ -307,7 +307,7 @@ def _in_blocks(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigne
     at = 0
     users = np.zeros(0, dtype=np.bool_)
 
-    def decide(rows: Rows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Letters]:
         nonlocal at, users
         users = fitted(users, rows.n_users, 0)
         users[rows.users] = True
@@ -318,7 +318,7 @@ def _in_blocks(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigne
     return Assigned(decide, crossed=lambda: (0, int(np.count_nonzero(users))))
 
 
-_RULES: Mapping[str, Callable[[Feed, SplitSection, str, Room], Assigned]] = {
+_RULES: Mapping[str, Callable[[Feed, SplitSection, str, SplitBudget], Assigned]] = {
     "user-span": _by_span,
     "time": _by_moment,
     "window": _by_moment,

@@ -8,13 +8,13 @@ import numpy.typing as npt
 from evalkit.config import Core, SplitSection
 from evalkit.kernels import kernel
 from evalkit.splits._feed import Feed
-from evalkit.splits._filters import Mask, Rows, one_of_each_pair
-from evalkit.splits._room import OF_CODES, Room
+from evalkit.splits._filters import LogRows, Mask, one_of_each_pair
+from evalkit.splits._memory import OF_CODES, SplitBudget
 
 Codes = npt.NDArray[np.int32]
 
 
-def leave_before(feed: Feed, rule: SplitSection, room: Room) -> tuple[int, int]:
+def leave_before(feed: Feed, rule: SplitSection, budget: SplitBudget) -> tuple[int, int]:
     """Drop what repeats, a threshold and small users and items leave out.
 
     Where the rows do not fit into the room, repeats are looked for among some users at a time,
@@ -25,17 +25,17 @@ def leave_before(feed: Feed, rule: SplitSection, room: Room) -> tuple[int, int]:
     """
     n_hanging = 0
     if rule.dedupe != "none":
-        kept, n_hanging = _without_repeats(feed, rule, rule.dedupe, room)
+        kept, n_hanging = _without_repeats(feed, rule, rule.dedupe, budget)
         feed.leave(kept, "dedupe")
     if rule.threshold is not None and rule.threshold_in == "all":
-        if isinstance(feed, Rows) or least_as_read(rule) is None:
+        if isinstance(feed, LogRows) or least_as_read(rule) is None:
             feed.leave(_of_relevance(feed, rule.threshold), "threshold")
     if rule.core is None:
         return 0, n_hanging
     counted = None
     if rule.core.count == "pairs" and rule.dedupe == "none":
-        counted, _ = _without_repeats(feed, rule, "any", room)
-    return _keep_core(feed, rule, rule.core, counted, room), n_hanging
+        counted, _ = _without_repeats(feed, rule, "any", budget)
+    return _keep_core(feed, rule, rule.core, counted, budget), n_hanging
 
 
 def least_as_read(rule: SplitSection) -> float | None:
@@ -49,10 +49,12 @@ def _of_relevance(feed: Feed, least: float) -> Mask:
     return np.concatenate([np.zeros(0, dtype=np.bool_), *found])
 
 
-def _without_repeats(feed: Feed, rule: SplitSection, which: str, room: Room) -> tuple[Mask, int]:
+def _without_repeats(
+    feed: Feed, rule: SplitSection, which: str, budget: SplitBudget
+) -> tuple[Mask, int]:
     """Which rows of the log stay where a user has each item once; and as `one_of_each_pair`."""
     kept, n_hanging = np.zeros(0, dtype=np.bool_), 0
-    for low, high in room.shares(feed, rule):
+    for low, high in budget.shares(feed, rule):
         rows = feed.gather(low, high)
         if not kept.size:
             kept = np.zeros(feed.n_rows, dtype=np.bool_)
@@ -62,7 +64,9 @@ def _without_repeats(feed: Feed, rule: SplitSection, which: str, room: Room) -> 
     return kept, n_hanging
 
 
-def _keep_core(feed: Feed, rule: SplitSection, core: Core, counted: Mask | None, room: Room) -> int:
+def _keep_core(
+    feed: Feed, rule: SplitSection, core: Core, counted: Mask | None, budget: SplitBudget
+) -> int:
     """Drop rows of small users and items, once or to the end; the rounds that it took.
 
     Args:
@@ -70,7 +74,7 @@ def _keep_core(feed: Feed, rule: SplitSection, core: Core, counted: Mask | None,
     """
 
     in_memory = None
-    if room.holds(feed, rule, OF_CODES):
+    if budget.holds(feed, rule, OF_CODES):
         in_memory = [rows.bare() for rows in feed.batches()]
     gone = [np.zeros(n, dtype=np.bool_) for n in (feed.n_users, feed.n_items)]
 
@@ -96,7 +100,7 @@ def _keep_core(feed: Feed, rule: SplitSection, core: Core, counted: Mask | None,
                 is_changed = True
                 gone = [one | other for one, other in zip(gone, small, strict=True)]
                 counts = count()
-    if in_memory is not None and room.limit is None:
+    if in_memory is not None and budget.limit is None:
         feed.remember(in_memory)
     if not any(map(np.any, gone)):
         return n_rounds

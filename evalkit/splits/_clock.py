@@ -43,7 +43,7 @@ class Days:
 
 
 @dataclass(slots=True)
-class Clock:
+class TimeTies:
     """Rows that share their time with another, over held-out rows and then train.
 
     Train in the order of time is only walked over; else it is read once more, into a table with
@@ -67,7 +67,7 @@ class Clock:
     shared: int | None = None
 
     @classmethod
-    def of(cls, held: Sequence[tuple[Ticks, Ticks]]) -> "Clock":
+    def of(cls, held: Sequence[tuple[Ticks, Ticks]]) -> "TimeTies":
         """With the times of held-out parts."""
         moments, n_at = held[0] if held else (_NO_TIMES, _NO_TIMES)
         if len(held) > 1:

@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.ids import IdPlan, Keys, as_keys
-from evalkit.splits._filters import Rows
+from evalkit.sources.ids import IdPlan, Keys, as_keys
+from evalkit.splits._filters import LogRows
 from evalkit.splits._kernels import find_codes, look_codes, refill
 
 Codes = npt.NDArray[np.int32]
@@ -95,7 +95,7 @@ def _grown(values: Keys, size: int) -> Keys:
     return grown
 
 
-def codes_between(coded: list[Rows], begin: int, n_rows: int) -> tuple[Codes, Codes]:
+def codes_between(coded: list[LogRows], begin: int, n_rows: int) -> tuple[Codes, Codes]:
     """Codes of users and items of neighbouring rows, of neighbouring batches of all rows."""
     at = bisect_right(coded, begin, key=lambda rows: rows.begin) - 1
     users, items = [], []

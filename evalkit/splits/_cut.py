@@ -10,7 +10,6 @@ from evalkit.config import SplitSection
 from evalkit.errors import DataError
 from evalkit.splits._after import leave_after, leave_low, leaves_after
 from evalkit.splits._assign import COUNTING, FREE, assign, refuse_empty
-from evalkit.splits._back import Back
 from evalkit.splits._before import leave_before
 from evalkit.splits._feed import Assigned, Feed, fitted
 from evalkit.splits._filters import (
@@ -19,12 +18,13 @@ from evalkit.splits._filters import (
     VALIDATION,
     VALIDATION_FOLD_IN,
     Letters,
-    Rows,
+    LogRows,
     Twins,
 )
 from evalkit.splits._kernels import mark_cold, note_parts
 from evalkit.splits._latest import HeldOut, Latest
-from evalkit.splits._room import Room
+from evalkit.splits._memory import SplitBudget
+from evalkit.splits._reverse_scan import Back
 from evalkit.splits.leakage import Leaks
 
 _HELD = {"validation": VALIDATION, "test": TEST}
@@ -65,7 +65,7 @@ class Fold:
             if self.n_rows[letter]
         }
 
-    def add(self, rows: Rows, letters: Letters) -> None:
+    def add(self, rows: LogRows, letters: Letters) -> None:
         """The next rows of the log, whose letters are known."""
         self.of_users = fitted(self.of_users, rows.n_users, 0)
         self.of_items = fitted(self.of_items, rows.n_items, 0)
@@ -92,7 +92,7 @@ class Fold:
         """All rows of the log are here."""
         self.leaks.lay()
 
-    def look(self, rows: Rows) -> npt.NDArray[np.uint8]:
+    def look(self, rows: LogRows) -> npt.NDArray[np.uint8]:
         """The same rows once more, as train for the leaks; marks of cold held-out rows."""
         letters = rows.own(self.letters)
         self.leaks.add_train(rows, letters)
@@ -137,20 +137,22 @@ class Cut:
         return by_time, max(by_order, *twins, 0)
 
 
-def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Room = FREE) -> Cut:
+def cut_rows(
+    feed: Feed, rule: SplitSection, unit: str | None, at: str, budget: SplitBudget = FREE
+) -> Cut:
     """Every row of the log with its part, in each fold.
 
     Args:
         feed: all that is left out before the cut leaves it.
         rule: as `settle_rule` leaves it.
         unit: of times; None: as the log says.
-        room: bytes that all of it may take.
+        budget: bytes that all of it may take.
     Raises:
         DataError: a part is empty [empty-part], cold or seen rows that are an error [cold-rows].
         MachineError: it does not fit into the room [memory-limit].
     """
-    room.refuse(feed, rule, at)
-    rounds, n_hanging = leave_before(feed, rule, room)
+    budget.refuse(feed, rule, at)
+    rounds, n_hanging = leave_before(feed, rule, budget)
     if rule.by not in COUNTING:  # which read the log themselves
         unit = unit or feed.unit
         _refuse_none(feed, at)
@@ -167,9 +169,9 @@ def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Ro
         folds = [Fold(Leaks(unit or feed.unit, feed.has_times))]
         folds[0].take(held)
     else:
-        assigned = assign(feed, rule, unit or "s", room)
+        assigned = assign(feed, rule, unit or "s", budget)
         _refuse_none(feed, at)
-        folds = _decided(feed, rule, assigned, unit or feed.unit, at, room)
+        folds = _decided(feed, rule, assigned, unit or feed.unit, at, budget)
     if rule.empty == "error":
         span = f"; times go from {feed.first} to {feed.last}" if feed.has_times else ""
         refuse_empty({n: fold.n_rows for n, fold in enumerate(folds)}, rule, span, at)
@@ -179,11 +181,11 @@ def cut_rows(feed: Feed, rule: SplitSection, unit: str | None, at: str, room: Ro
 
 
 def _decided(
-    feed: Feed, rule: SplitSection, assigned: Assigned, unit: str, at: str, room: Room
+    feed: Feed, rule: SplitSection, assigned: Assigned, unit: str, at: str, budget: SplitBudget
 ) -> list[Fold]:
     """The folds of rows whose letters are told batch by batch."""
     leaves = leaves_after(rule)
-    read = feed.gather() if leaves and room.limit is None else feed
+    read = feed.gather() if leaves and budget.limit is None else feed
     is_early = rule.by in ("time", "window") and not leaves
     n_early = read.count_before(assigned.first_held()) if is_early else 0
     folds: list[Fold] = []
@@ -198,7 +200,7 @@ def _decided(
             if not leaves:
                 fold.add(rows, mine)
     if leaves:
-        leave_after(read, rule, [(fold.letters, fold.dropped) for fold in folds], room, at)
+        leave_after(read, rule, [(fold.letters, fold.dropped) for fold in folds], budget, at)
         for rows in read.batches():
             for fold in folds:
                 fold.add(rows, rows.own(fold.letters))

@@ -12,13 +12,13 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import warn
-from evalkit.ids import as_array, mix
 from evalkit.kernels import kernel
+from evalkit.sources.content import Content, row_hashes
+from evalkit.sources.ids import as_array, mix
 from evalkit.splits._cut import Cut
 from evalkit.splits._filters import PARTS, TEST, TRAIN
 from evalkit.splits._rule import PER_SECOND
 from evalkit.splits._source import Log
-from evalkit.splits.content import Content, row_hashes
 
 _FAR = np.iinfo(np.int64)
 

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.config import SplitSection
-from evalkit.ids import mix
 from evalkit.kernels import kernel
+from evalkit.sources.ids import mix
 from evalkit.splits._feed import Assigned, Feed, fitted
 from evalkit.splits._filters import (
     FOLD_IN,
@@ -15,32 +15,32 @@ from evalkit.splits._filters import (
     VALIDATION,
     VALIDATION_FOLD_IN,
     Letters,
-    Rows,
+    LogRows,
 )
 from evalkit.splits._groups import of_groups
+from evalkit.splits._memory import OF_ROW, SplitBudget
 from evalkit.splits._nth import nth_of
-from evalkit.splits._room import OF_ROW, Room
 
 Ticks = npt.NDArray[np.int64]
 
 
-def by_users(feed: Feed, rule: SplitSection, room: Room) -> Assigned:
+def by_users(feed: Feed, rule: SplitSection, budget: SplitBudget) -> Assigned:
     """by = users: whole users; the earlier rows of those held out are their fold-in."""
     share = rule.model_copy(
         update={"test": round(1 - rule.fold_in, 12), "validation": None, "rounding": "floor"}
     ).model_copy(update={"by": "user", "folds": None, "min_rows": 0, "ratios": ()})
     hashes = np.zeros(0, dtype=np.uint64)
 
-    def note(rows: Rows) -> None:
+    def note(rows: LogRows) -> None:
         nonlocal hashes
         hashes = fitted(hashes, rows.n_users, 0)
         hashes[rows.users] = rows.user_hashes
 
-    groups = of_groups(feed, share, room, note)
+    groups = of_groups(feed, share, budget, note)
     latest = groups.assigned()
     drawn = _draw(hashes, groups.counts > 0, rule)
 
-    def decide(rows: Rows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Letters]:
         is_late = latest.decide(rows)[0] == TEST
         folds = []
         for parts in drawn:
@@ -54,9 +54,9 @@ def by_users(feed: Feed, rule: SplitSection, room: Room) -> Assigned:
     return Assigned(decide, crossed=latest.crossed)
 
 
-def by_rows(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
+def by_rows(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
     """by = rows: each row by the hash of its user, item, time and how many such were before."""
-    feed.tell_copies(room.at_a_time(feed, rule, feed.n_kept, OF_ROW))
+    feed.tell_copies(budget.at_a_time(feed, rule, feed.n_kept, OF_ROW))
     if _is_by_share(rule):
         present = np.ones(feed.n_kept, dtype=np.bool_)
         return Assigned(lambda rows: _draw(rows.hashes, present[: rows.n], rule))
@@ -70,7 +70,7 @@ def by_rows(feed: Feed, rule: SplitSection, unit: str, room: Room) -> Assigned:
     )
     seen = dict.fromkeys(found, 0)
 
-    def decide(rows: Rows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Letters]:
         letters = np.full(rows.n, TRAIN, dtype=np.uint8)
         drawn = _mixed(rows.hashes, rule)
         for at, letter in ((n_both, VALIDATION), (n_test, TEST)):

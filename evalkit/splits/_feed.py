@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from evalkit.splits._filters import Letters, Mask, Rows, Twins
+from evalkit.splits._filters import Letters, LogRows, Mask, Twins
 
 ALL = np.iinfo(np.int32).max  # more codes of users than there are
 
@@ -35,12 +35,12 @@ class Feed(Protocol):
     twins: Twins | None
 
     def survey(self, *, is_coded: bool = False) -> None: ...
-    def batches(self, *, skip: int = 0) -> Iterator[Rows]: ...
+    def batches(self, *, skip: int = 0) -> Iterator[LogRows]: ...
     def count_before(self, moment: int) -> int: ...
-    def gather(self, low: int = ..., high: int = ...) -> Rows: ...
+    def gather(self, low: int = ..., high: int = ...) -> LogRows: ...
     def leave(self, kept: Mask, reason: str) -> None: ...
     def tell_copies(self, most: int) -> None: ...
-    def remember(self, coded: list[Rows]) -> None: ...
+    def remember(self, coded: list[LogRows]) -> None: ...
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class Assigned:
         fewer: users who give fewer test rows than asked for.
     """
 
-    decide: Callable[[Rows], list[Letters]]
+    decide: Callable[[LogRows], list[Letters]]
     moments: list[dict[str, int]] = field(default_factory=list)
     crossed: Callable[[], tuple[int, int]] = lambda: (0, 0)
     fewer: int = 0

@@ -38,7 +38,7 @@ class Twins:
 
 
 @dataclass(slots=True)
-class Rows:
+class LogRows:
     """The rows that a rule looks at, in input order.
 
     Args:
@@ -75,7 +75,7 @@ class Rows:
             self.height = int(self.places.max(initial=-1)) + 1 if self.places.size else self.n
 
     @classmethod
-    def empty(cls) -> "Rows":
+    def empty(cls) -> "LogRows":
         """No rows."""
         codes, ticks = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
         hashes = ticks.view(np.uint64)
@@ -109,7 +109,7 @@ class Rows:
     def survey(self, *, is_coded: bool = False) -> None:
         """Nothing is to be read."""
 
-    def batches(self, *, skip: int = 0) -> "Iterator[Rows]":
+    def batches(self, *, skip: int = 0) -> "Iterator[LogRows]":
         """All rows, as one batch."""
         yield self
 
@@ -117,7 +117,7 @@ class Rows:
         """All rows are here."""
         return 0
 
-    def gather(self, low: int = 0, high: int = 0) -> "Rows":
+    def gather(self, low: int = 0, high: int = 0) -> "LogRows":
         """All rows, as they are in memory."""
         return self
 
@@ -127,7 +127,7 @@ class Rows:
         copies, self.twins = find_copies(self.hashes, self.users, places)
         self.hashes = self.hashes + copies.astype(np.uint64) * OF_COPIES
 
-    def remember(self, coded: list["Rows"]) -> None:
+    def remember(self, coded: list["LogRows"]) -> None:
         """All rows are here."""
 
     @property
@@ -144,9 +144,9 @@ class Rows:
         here = values[self.begin : self.begin + self.height]
         return here[self.places] if self.n < self.height else here
 
-    def bare(self) -> "Rows":
+    def bare(self) -> "LogRows":
         """Users and items alone."""
-        none = Rows.empty()
+        none = LogRows.empty()
         rest = {name: getattr(none, name) for name in COLUMNS if name not in ("users", "items")}
         return replace(self, **rest)
 
@@ -194,12 +194,12 @@ def lay_rows(
     return starts, laid
 
 
-def pairs_of(rows: Rows) -> npt.NDArray[np.int64]:
+def pairs_of(rows: LogRows) -> npt.NDArray[np.int64]:
     """One number for each user and item."""
     return rows.users.astype(np.int64) * max(rows.n_items, 1) + rows.items
 
 
-def one_of_each_pair(rows: Rows, which: str) -> tuple[Mask, int]:
+def one_of_each_pair(rows: LogRows, which: str) -> tuple[Mask, int]:
     """One of a user's rows of an item: the first or last by time, the best (its last), or any.
 
     Returns:
@@ -231,25 +231,25 @@ def count_users(users: npt.NDArray[np.int32]) -> int:
 
 
 @dataclass(slots=True)
-class Known:
+class TrainPairs:
     """What train holds: users, items, and whether test rows' pairs are in it."""
 
     users: Mask
     items: Mask
 
     @classmethod
-    def none(cls, n_users: int, n_items: int) -> "Known":
+    def none(cls, n_users: int, n_items: int) -> "TrainPairs":
         """Nothing yet."""
         return cls(np.zeros(n_users, np.bool_), np.zeros(n_items, np.bool_))
 
-    def add(self, rows: Rows, letters: Letters) -> None:
+    def add(self, rows: LogRows, letters: Letters) -> None:
         """What the rows with the letter of train hold, or that of fold-in."""
         is_train = letters == TRAIN
         self.items[rows.items[is_train]] = True
         self.users[rows.users[is_train | (letters >= FOLD_IN)]] = True
 
 
-def seen_in_train(rows: Rows, letters: Letters) -> Mask:
+def seen_in_train(rows: LogRows, letters: Letters) -> Mask:
     """Which rows of validation and test have user and item of a train row."""
     held = np.flatnonzero((letters == TEST) | (letters == VALIDATION))
     found = np.zeros(rows.n, dtype=np.bool_)
@@ -264,7 +264,7 @@ def seen_in_train(rows: Rows, letters: Letters) -> Mask:
     return found
 
 
-def drop_repeats(rows: Rows, letters: Letters, which: str) -> int:
+def drop_repeats(rows: LogRows, letters: Letters, which: str) -> int:
     """Within a part a user's item stands once, the first; how many rows leave."""
     pairs = pairs_of(rows)
     keys = [rows.times, pairs] if which == "first by time" and rows.times.size else [pairs]

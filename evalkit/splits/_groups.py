@@ -12,16 +12,16 @@ from evalkit.config import SplitSection
 from evalkit.kernels import kernel
 from evalkit.splits._counts import bounds_of, tell_of_one
 from evalkit.splits._feed import Assigned, Feed, fitted
-from evalkit.splits._filters import NONE, TRAIN, Letters, Rows, lay_rows
+from evalkit.splits._filters import NONE, TRAIN, Letters, LogRows, lay_rows
 from evalkit.splits._kernels import sort_groups
-from evalkit.splits._room import OF_ROW, Room
+from evalkit.splits._memory import OF_ROW, SplitBudget
 
 Ticks = npt.NDArray[np.int64]
 _NONE = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(slots=True)
-class Groups:
+class RowGroups:
     """Rows of each group, counted, and the place of each row among them.
 
     Where rows of each group come in their order, as in a log in the order of time, a row's place
@@ -38,11 +38,11 @@ class Groups:
     _tied: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
     _at: int = 0
 
-    def codes(self, rows: Rows) -> npt.NDArray[np.int32]:
+    def codes(self, rows: LogRows) -> npt.NDArray[np.int32]:
         """The group of each row."""
         return rows.items if self.rule.by == "item" else rows.users
 
-    def keys(self, rows: Rows) -> tuple[Ticks, Ticks]:
+    def keys(self, rows: LogRows) -> tuple[Ticks, Ticks]:
         """What orders rows of a group, and what settles where that is equal; empty: row order."""
         if self.rule.order in ("input", "reversed"):
             return _NONE, _NONE
@@ -50,7 +50,7 @@ class Groups:
             return (rows.hashes >> np.uint64(1)).view(np.int64), _NONE
         return rows.times, rows.ranks if self.rule.ties == "item" else _NONE
 
-    def count(self, rows: Rows) -> None:
+    def count(self, rows: LogRows) -> None:
         """The first look."""
         n_groups = rows.n_items if self.rule.by == "item" else rows.n_users
         self.counts = fitted(self.counts, n_groups, 0)
@@ -62,12 +62,12 @@ class Groups:
         is_in_order, _ = count_in_order(codes, checked, seconds, is_strict, self.counts, self._last)
         self.is_in_order &= is_in_order
 
-    def lay(self, feed: Feed, room: Room) -> None:
+    def lay(self, feed: Feed, budget: SplitBudget) -> None:
         """The place of each row, where rows of groups do not come in their order."""
         n_rows = int(self.counts.sum())
         self._places = np.empty(n_rows, dtype=np.int32)
         self._tied = np.empty(n_rows, dtype=np.uint8)
-        most = room.at_a_time(feed, self.rule, n_rows)
+        most = budget.at_a_time(feed, self.rule, n_rows)
         ends = np.cumsum(self.counts, dtype=np.int64)
         low = 0
         while low < self.counts.size:
@@ -103,7 +103,7 @@ class Groups:
         self._reached = np.zeros(self.counts.size, dtype=np.int32)
         self._at = 0
 
-    def place(self, rows: Rows) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    def place(self, rows: LogRows) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
         """Each row's place in its group, from 0, and whether it is tied with the one before.
 
         Bit 0: by time; bit 1: by all that orders rows.
@@ -126,7 +126,7 @@ class Groups:
         left = TRAIN if rule.left_out == "train" else NONE
         crossed = [np.zeros(self.counts.size, dtype=np.uint8) for _ in bounds]
 
-        def decide(rows: Rows) -> list[Letters]:
+        def decide(rows: LogRows) -> list[Letters]:
             places, tied = self.place(rows)
             folds = [np.empty(rows.n, dtype=np.uint8) for _ in bounds]
             for bound, letters, groups in zip(bounds, folds, crossed, strict=True):
@@ -143,26 +143,26 @@ class Groups:
 def of_groups(
     feed: Feed,
     rule: SplitSection,
-    room: Room,
-    note: Callable[[Rows], None] | None = None,
-) -> Groups:
+    budget: SplitBudget,
+    note: Callable[[LogRows], None] | None = None,
+) -> RowGroups:
     """The rows of each group counted, and laid where they have to be.
 
     Args:
-        room: for rows that do not come in their order.
+        budget: for rows that do not come in their order.
         note: sees each batch of the first look, too.
     """
-    groups = Groups(rule, is_in_order=rule.order != "hash")
+    groups = RowGroups(rule, is_in_order=rule.order != "hash")
     if rule.order == "hash":
         feed.survey()
-        feed.tell_copies(room.at_a_time(feed, rule, feed.n_kept, OF_ROW))
+        feed.tell_copies(budget.at_a_time(feed, rule, feed.n_kept, OF_ROW))
     for rows in feed.batches():
         groups.count(rows)
         if note is not None:
             note(rows)
     tell_of_one(groups.counts)
     if not groups.is_in_order:
-        groups.lay(feed, room)
+        groups.lay(feed, budget)
     groups.begin()
     return groups
 

@@ -178,11 +178,11 @@ def lay_near(parts: Iterable[Held]) -> tuple[Ticks, npt.NDArray[np.uint8]]:
     parts = list(parts)
     near = np.zeros((max((each.words.size for each in parts), default=0), 2), dtype=np.int64)
     near[:, 0] = FAR
-    for each in parts:
-        mine = near[: each.words.size]
-        np.minimum(mine[:, 0], each.own_first, out=mine[:, 0])
-        mine[:, 1] |= each.words
-        each.words = _NO_TIMES
+    for part in parts:
+        mine = near[: part.words.size]
+        np.minimum(mine[:, 0], part.own_first, out=mine[:, 0])
+        mine[:, 1] |= part.words
+        part.words = _NO_TIMES
     few = np.bitwise_or.reduce(near[:, 1:].copy().view(np.uint8), axis=1)
     return near, few
 

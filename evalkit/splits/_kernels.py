@@ -4,8 +4,8 @@
 
 import numpy as np
 
-from evalkit.ids import mix
 from evalkit.kernels import kernel
+from evalkit.sources.ids import mix
 
 
 @kernel(allocates=False)

@@ -11,7 +11,7 @@ from evalkit.config import SplitSection
 from evalkit.kernels import kernel
 from evalkit.splits._counts import bounds_of, tell_of_one
 from evalkit.splits._feed import Assigned, Feed, fitted
-from evalkit.splits._filters import NONE, TEST, TRAIN, VALIDATION, Letters, Rows
+from evalkit.splits._filters import NONE, TEST, TRAIN, VALIDATION, Letters, LogRows
 
 MOST = 8  # rows of a user that are remembered; more are found by counting first
 OF_SLOT = 16  # bytes
@@ -71,7 +71,7 @@ class Latest:
         tell_of_one(latest.of_users)
         return latest
 
-    def _add(self, rows: Rows) -> None:
+    def _add(self, rows: LogRows) -> None:
         self.of_users = fitted(self.of_users, rows.n_users, 0)
         self.of_items = fitted(self.of_items, rows.n_items, 0)
         self.rows = fitted(self.rows, rows.n_users, np.iinfo(np.int64).min)

@@ -11,15 +11,15 @@ import polars as pl
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError
-from evalkit.ids import as_array, plan_ids
 from evalkit.sources import Extent, reading
+from evalkit.sources.content import row_hashes
+from evalkit.sources.ids import as_array, plan_ids
 from evalkit.splits._before import least_as_read
 from evalkit.splits._codes import Coder, FootersDifferError, codes_between
 from evalkit.splits._feed import ALL
-from evalkit.splits._filters import COLUMNS, OF_COPIES, Mask, Rows, Twins, find_copies
+from evalkit.splits._filters import COLUMNS, OF_COPIES, LogRows, Mask, Twins, find_copies
 from evalkit.splits._source import BATCH, Log, batches_of, refuse_changed
 from evalkit.splits._units import as_ticks, find_unit, unit_of
-from evalkit.splits.content import row_hashes
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class LogFeed:
     _moment: int = 0
     twins: Twins | None = None
     _copies: npt.NDArray[np.int32] | None = None  # of each row, how many alike are before it
-    _coded: list[Rows] = field(default_factory=list)  # codes of all rows, where they are kept
+    _coded: list[LogRows] = field(default_factory=list)  # codes of all rows, where they are kept
 
     @classmethod
     def of(cls, log: Log, rule: SplitSection, seed: int) -> "LogFeed":
@@ -147,7 +147,7 @@ class LogFeed:
     def _draws(self) -> bool:
         return self.rule.by == "rows" or self.rule.order == "hash"
 
-    def batches(self, *, is_coded: bool = True, skip: int = 0) -> Iterator[Rows]:
+    def batches(self, *, is_coded: bool = True, skip: int = 0) -> Iterator[LogRows]:
         """The rows, in the order of the log; without codes those of users and items are 0.
 
         Args:
@@ -170,7 +170,7 @@ class LogFeed:
                 if self.n_rows < 0 or self._is_cut:
                     self._note_times(rows)
                 if self._told and rows.dropped:
-                    self.distrust()
+                    self.restart_without_footers()
                 if self._told and rows.n:
                     low, high = min(low, rows.first), max(high, rows.last)
                 yield rows
@@ -179,9 +179,9 @@ class LogFeed:
         self.n_rows = self.log.n_rows = begin
         self._is_cut = False
         if self._told and ((low < self.first if skip else low != self.first) or high != self.last):
-            self.distrust()
+            self.restart_without_footers()
 
-    def distrust(self) -> NoReturn:
+    def restart_without_footers(self) -> NoReturn:
         """Footers told what the rows do not hold, or what does not follow from it.
 
         Raises:
@@ -204,7 +204,7 @@ class LogFeed:
         with reading(self.log.table):
             for batch in self.log.table.stream(self.of_users.expressions("user"), most=BATCH):
                 if batch["user_key"].has_nulls():
-                    self.distrust()
+                    self.restart_without_footers()
                 yield self.of_users.encode(batch, "user")
                 n_read += batch.height
         if n_read != self.n_rows:
@@ -212,7 +212,7 @@ class LogFeed:
 
     def backwards(
         self, slices: list[tuple[int, int]], *, is_whole: bool
-    ) -> Iterator[tuple[Rows, pl.DataFrame]]:
+    ) -> Iterator[tuple[LogRows, pl.DataFrame]]:
         """The rows from the last batch to the first, and the columns that they were read of.
 
         Args:
@@ -229,14 +229,14 @@ class LogFeed:
                 wanted = own.select(self.columns()) if is_whole else own
                 rows = self.number(wanted, begin + at)
                 if rows.dropped.keys() & {"null_users", "null_items", "null_times"}:
-                    self.distrust()
+                    self.restart_without_footers()
                 if rows.n:
                     low, high = min(low, int(rows.times[0])), max(high, int(rows.times[-1]))
                 yield rows, own
         if (low, high) != (self.first, self.last):
-            self.distrust()
+            self.restart_without_footers()
 
-    def whole(self, names: Sequence[str]) -> Iterator[tuple[Rows, pl.DataFrame, pl.DataFrame]]:
+    def whole(self, names: Sequence[str]) -> Iterator[tuple[LogRows, pl.DataFrame, pl.DataFrame]]:
         """The rows, all columns of the log, and those of them that are ours.
 
         Args:
@@ -254,7 +254,7 @@ class LogFeed:
         if begin != self.n_rows:
             refuse_changed(self.log)
 
-    def with_relevance(self) -> Iterator[tuple[Rows, pl.DataFrame, pl.DataFrame]]:
+    def with_relevance(self) -> Iterator[tuple[LogRows, pl.DataFrame, pl.DataFrame]]:
         """The rows, and our columns of the log."""
         begin = 0
         with reading(self.log.table):
@@ -266,17 +266,17 @@ class LogFeed:
         if begin != self.n_rows:
             refuse_changed(self.log)
 
-    def _again(self, own: pl.DataFrame, begin: int) -> Rows:
+    def _again(self, own: pl.DataFrame, begin: int) -> LogRows:
         """Rows of the last reading, which may be the first one of early ones."""
         rows = self.number(own.select(self.columns()), begin)
         if begin < self._early:
             early = rows.times[: self._early - begin]
             is_odd = early.size and (early.min() < self.first or early.max() >= self._moment)
             if rows.dropped or is_odd:
-                self.distrust()
+                self.restart_without_footers()
         return rows
 
-    def _note(self, rows: Rows) -> None:
+    def _note(self, rows: LogRows) -> None:
         """What the first reading leaves: counts, and times to tell their unit."""
         for reason, n in rows.dropped.items():
             self.dropped[reason] = self.dropped.get(reason, 0) + n
@@ -286,12 +286,12 @@ class LogFeed:
                 self._step = max(1, (self.log.table.n_rows_hint() or 0) // 100_000)
             self._sample.append(rows.times[:: self._step].copy())
 
-    def _note_times(self, rows: Rows) -> None:
+    def _note_times(self, rows: LogRows) -> None:
         if rows.times.size:
             self.first = min(self.first, int(rows.times.min()))
             self.last = max(self.last, int(rows.times.max()))
 
-    def number(self, batch: pl.DataFrame, begin: int, *, is_coded: bool = True) -> Rows:
+    def number(self, batch: pl.DataFrame, begin: int, *, is_coded: bool = True) -> LogRows:
         """Codes of users and items, times, and what else the rule asks for."""
         kept, places, dropped = _without_nulls(batch, self, begin)
         none = np.zeros(0, dtype=np.int64)
@@ -314,7 +314,7 @@ class LogFeed:
         elif is_coded:
             users_of = self.of_users.encode(kept, "user")
             items_of = self.of_items.encode(kept, "item")
-        rows = Rows(
+        rows = LogRows(
             users=users_of,
             items=items_of,
             times=times,
@@ -337,7 +337,7 @@ class LogFeed:
             rows.hashes = rows.hashes + rows.own(self._copies).astype(np.uint64) * OF_COPIES
         return rows
 
-    def gather(self, low: int = 0, high: int = ALL) -> Rows:
+    def gather(self, low: int = 0, high: int = ALL) -> LogRows:
         """All rows at once, in memory; or those of users of some codes."""
         whole: dict[str, list[npt.NDArray[Any]]] = {}
         for rows in self.batches():
@@ -347,12 +347,12 @@ class LogFeed:
             whole.setdefault("places", []).append(places + rows.begin)
             for name in COLUMNS:
                 whole.setdefault(name, []).append(getattr(rows, name))
-        empty = Rows.empty()
+        empty = LogRows.empty()
         columns: dict[str, Any] = {
             name: np.concatenate([getattr(empty, name), *whole.get(name, [])])
             for name in (*COLUMNS, "places")
         }
-        return Rows(**columns, n_users=self.n_users, n_items=self.n_items, height=self.n_rows)
+        return LogRows(**columns, n_users=self.n_users, n_items=self.n_items, height=self.n_rows)
 
     def tell_copies(self, most: int) -> None:
         """Rows of one user, item and time get hashes of their own; `most` rows at a time."""
@@ -382,7 +382,7 @@ class LogFeed:
         self.first, self.last = np.iinfo(np.int64).max, np.iinfo(np.int64).min
         self._is_cut = True  # times are looked at again
 
-    def remember(self, coded: list[Rows]) -> None:
+    def remember(self, coded: list[LogRows]) -> None:
         """Keep codes of all rows, so that ids are not read again; none is kept where rows left."""
         if self.kept is None and not self.dropped and "time" in self.log.schema:
             self._coded = coded

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from evalkit.kernels import kernel
 from evalkit.splits._feed import Feed
-from evalkit.splits._filters import Rows
+from evalkit.splits._filters import LogRows
 
 Times = npt.NDArray[np.int64]
 
@@ -19,7 +19,7 @@ def nth_times(feed: Feed, wanted: list[int]) -> dict[int, tuple[int, int]]:
 
 
 def nth_of(
-    feed: Feed, wanted: list[int], ticks_of: Callable[[Rows], Times], first: int, last: int
+    feed: Feed, wanted: list[int], ticks_of: Callable[[LogRows], Times], first: int, last: int
 ) -> dict[int, tuple[int, int]]:
     """For each place in the order of some whole numbers the number, and how many are less.
 

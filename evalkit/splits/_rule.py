@@ -198,9 +198,9 @@ def _check(rule: SplitSection, at: str) -> None:
     if negative and rule.by != "time":
         refuse(f"{negative[0]} rows are no part", "test = 1")
     moments = [rule.validation, rule.test] if rule.by == "time" else []
-    for each in moments:
-        if each is not None and read_moment(each, "s", rule.zone) is None:
-            refuse(f"{each!r} is no moment", 'test = "2026-11-01", "2026-11-01 06:00", or "7d"')
+    for moment in moments:
+        if moment is not None and read_moment(moment, "s", rule.zone) is None:
+            refuse(f"{moment!r} is no moment", 'test = "2026-11-01", "2026-11-01 06:00", or "7d"')
     if rule.dedupe == "max" and rule.columns.relevance is None and rule.path is not None:
         refuse('dedupe = "max" needs columns.relevance', 'columns = { ..., relevance = "rating" }')
     if rule.write == "where" and rule.by not in ("time", "window", "time-ratio", "time-quantile"):

@@ -6,8 +6,8 @@ import polars as pl
 
 from evalkit.config import SplitSection
 from evalkit.errors import warn
-from evalkit.ids import as_array
 from evalkit.sources import reading
+from evalkit.sources.ids import as_array
 from evalkit.splits._source import BATCH, Log
 
 _UNITS = {"ms": "ms", "us": "us", "ns": "ns"}

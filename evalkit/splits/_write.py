@@ -125,7 +125,7 @@ def _is_packed(column: "pa.ChunkedArray") -> bool:
 
 
 @dataclass(slots=True)
-class Part:
+class FoldPart:
     """What stands in one part of one fold."""
 
     fold: int
@@ -152,7 +152,7 @@ class Writing:
     rule: SplitSection
     folder: Path
     stack: ExitStack
-    _sinks: dict[tuple[int, int], tuple[_Sink, Part]] = field(default_factory=dict)
+    _sinks: dict[tuple[int, int], tuple[_Sink, FoldPart]] = field(default_factory=dict)
     _begin: int = 0
 
     def __post_init__(self) -> None:
@@ -171,7 +171,7 @@ class Writing:
                 if wanted or (letter == VALIDATION and self.rule.validation is not None):
                     path = f"{fold_folder(number, n_folds)}{name}/part-0.parquet"
                     inner = self.stack.enter_context(ExitStack())
-                    part = Part(number, name, path)
+                    part = FoldPart(number, name, path)
                     self._sinks[number, letter] = (_Sink(self.folder / path, inner), part)
 
     def add(self, batch: pl.DataFrame, marks: list[Letters]) -> None:
@@ -187,7 +187,7 @@ class Writing:
             sink.add(self._marked(chosen, marks[fold][mask], letter))
             part.n_rows += n_rows
 
-    def end(self) -> list[Part]:
+    def end(self) -> list[FoldPart]:
         """All rows are here; the files are whole."""
         for (_, letter), (sink, _) in self._sinks.items():
             if sink.n_rows == 0:

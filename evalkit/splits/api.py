@@ -1,4 +1,4 @@
-"""The Python door: `evalkit.split`."""
+"""The Python entry point: `evalkit.split`."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ def split(
         section["path"] = [os.fspath(cast(str, each)) for each in listed]
     if columns is not None:
         section["columns"] = {key: _plain(each) for key, each in columns.items()}
-    config = build_split({"split": section}, name=name, door="python")
+    config = build_split({"split": section}, name=name, entry_point="python")
     with speaking("python"):
         return make_split(
             config.split,

@@ -10,8 +10,8 @@ import polars as pl
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError, EvalkitError, note, raise_all, warn
-from evalkit.ids import as_array, plan_ids
 from evalkit.sources import Guessing, Table, open_split, reading
+from evalkit.sources.ids import as_array, plan_ids
 from evalkit.splits._codes import Coder, ReadAgainError
 from evalkit.splits._source import BATCH, Log
 from evalkit.splits._units import as_ticks, find_unit, sample_times

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.kernels import kernel
-from evalkit.splits._clock import Clock, Days
+from evalkit.splits._clock import Days, TimeTies
 from evalkit.splits._feed import fitted
 from evalkit.splits._held import FAR, Codes, Held, Ticks, find_near, lay_near
 from evalkit.splits._rule import PER_SECOND
@@ -24,7 +24,7 @@ Flags = npt.NDArray[np.uint8]
 Known = tuple[Flags, Ticks]
 
 
-class Looked(Protocol):
+class LeaksFound(Protocol):
     """Rows of train: codes of users and items, and times, if there are any."""
 
     users: Codes
@@ -76,7 +76,7 @@ class Leaks:
     _known_users: Flags = field(default_factory=lambda: np.zeros(0, np.uint8))
     _known_items: Flags = field(default_factory=lambda: np.zeros(0, np.uint8))
     _item_first: Ticks = field(default_factory=lambda: np.zeros(0, np.int64))
-    _clock: Clock | None = None
+    _clock: TimeTies | None = None
     _near: tuple[Ticks, Flags] = field(
         default_factory=lambda: (np.zeros((0, 2), np.int64), np.zeros(0, np.uint8))
     )
@@ -105,9 +105,9 @@ class Leaks:
         self._near = lay_near(self._held.values())
         self._least = int(self._near[0][:, 0].min(initial=FAR))
         if self.has_times and self._held:
-            self._clock = Clock.of([(each.moments, each.n_at) for each in self._held.values()])
+            self._clock = TimeTies.of([(each.moments, each.n_at) for each in self._held.values()])
 
-    def take(self, parts: Mapping[str, Told], n_train: int, known: Known, clock: Clock) -> None:
+    def take(self, parts: Mapping[str, Told], n_train: int, known: Known, clock: TimeTies) -> None:
         """All rows at once, of which somebody else found out what they have in common.
 
         Args:
@@ -117,7 +117,7 @@ class Leaks:
         self._known_users, self._item_first = known
         self._known_items = (self._item_first != FAR).astype(np.uint8)
 
-    def add_train(self, rows: Looked, letters: Flags) -> None:
+    def add_train(self, rows: LeaksFound, letters: Flags) -> None:
         """The next rows of the log; those without a letter of train are passed over."""
         self._known_users = fitted(self._known_users, rows.n_users, 0)
         self._known_items = fitted(self._known_items, rows.n_items, 0)
@@ -127,7 +127,7 @@ class Leaks:
         if self.has_times:
             self.days_of("train").add(rows.times, letters)
             if self._clock is None:
-                self._clock = Clock.of([])
+                self._clock = TimeTies.of([])
             self._clock.add(rows.times, letters)
         if self._found.size < rows.users.size:
             self._found = np.empty(rows.users.size, dtype=np.int32)

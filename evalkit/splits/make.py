@@ -1,4 +1,4 @@
-"""One door for every split: the config, the command line and Python call `make_split`."""
+"""One entry point for every split: the config, the command line and Python call `make_split`."""
 
 import hashlib
 import json
@@ -13,23 +13,23 @@ import numpy as np
 import polars as pl
 
 from evalkit.config import SPLIT_FILE, SPLIT_VERSION, SplitSection, read_split
-from evalkit.credentials import storing
+from evalkit.config.credentials import storing
 from evalkit.errors import DataError, RequestError
+from evalkit.report.version import VERSION
 from evalkit.runs import digest, machine_errors, private_folder
 from evalkit.sources import Guessing, open_split
 from evalkit.splits import manifest
-from evalkit.splits._back import Back
 from evalkit.splits._codes import ReadAgainError
 from evalkit.splits._cut import Cut, cut_rows, tell_leaks
 from evalkit.splits._describe import Counting, OddTimes
 from evalkit.splits._filters import PARTS, TRAIN, Letters
 from evalkit.splits._log import LogFeed
-from evalkit.splits._room import Room
+from evalkit.splits._memory import SplitBudget
+from evalkit.splits._reverse_scan import Back
 from evalkit.splits._rule import settle_rule
 from evalkit.splits._source import Log, batches_of, refuse_changed
-from evalkit.splits._write import Part, Writing, write_assignment
+from evalkit.splits._write import FoldPart, Writing, write_assignment
 from evalkit.splits.leakage import join_folds
-from evalkit.version import VERSION
 
 LEAKAGE = "leakage.json"
 REPEATS = "users_whose_repeats_hang_on_row_order"
@@ -108,7 +108,7 @@ def make_split(
         for seed in range(1, 100):
             feed = LogFeed.of(log, rule, seed)
             try:
-                cut = cut_rows(feed, rule, None, table.at, Room(rule.memory_limit))
+                cut = cut_rows(feed, rule, None, table.at, SplitBudget(rule.memory_limit))
                 return _finish(log, feed, cut, rule, identity, out)
             except ReadAgainError:
                 continue
@@ -325,7 +325,7 @@ def _add_files(
     cut: Cut,
     rule: SplitSection,
     told: dict[str, Any],
-    parts: list[Part],
+    parts: list[FoldPart],
     folder: Path | None,
 ) -> None:
     """The files of every part, the assignment, or predicates."""

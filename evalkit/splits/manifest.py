@@ -11,7 +11,7 @@ from evalkit.errors import DataError
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SplitPart:
     """One part of a split, as its manifest tells of it.
 
     Args:
@@ -27,7 +27,7 @@ class Part:
     rows: int
 
 
-def find_part(folder: Path, name: str, fold: int | None = None, *, at: str = "") -> Part:
+def find_part(folder: Path, name: str, fold: int | None = None, *, at: str = "") -> SplitPart:
     """A part of a split, whose files are as they were written.
 
     Raises:
@@ -39,7 +39,7 @@ def find_part(folder: Path, name: str, fold: int | None = None, *, at: str = "")
     files = tuple(folder / str(file["path"]) for file in part["files"])
     for path, file in zip(files, part["files"], strict=True):
         _check_file(folder, path, file)
-    return Part(name, files, found["columns"], part["content"], part["pairs"], part["rows"])
+    return SplitPart(name, files, found["columns"], part["content"], part["pairs"], part["rows"])
 
 
 def _check_file(folder: Path, path: Path, file: Mapping[str, Any]) -> None:

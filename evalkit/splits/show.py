@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evalkit.config import GateRule, SplitConfig, speaking
-from evalkit.credentials import storing
+from evalkit.config.credentials import storing
 from evalkit.errors import FINE, GATE_FAILED, RequestError
 from evalkit.runs import machine_errors, private_folder
 from evalkit.sources import Guessing, verifying
@@ -32,10 +32,10 @@ def run_split(
         EvalkitError: as `make_split`.
     """
     folder = out or Path(config.split.out or f"splits/{config.name}")
-    with speaking(config.door), verifying(config.verify_pages):
+    with speaking(config.entry_point), verifying(config.verify_pages):
         made = make_split(
             config.split,
-            guessing=Guessing(config.door, section="split"),
+            guessing=Guessing(config.entry_point, section="split"),
             out=folder,
             storage=config.storage,
             at=config.at("split"),
@@ -77,8 +77,8 @@ def run_check(
         raise RequestError(
             "the folder is there", code="file-exists", at=str(out), hint="--out another folder"
         )
-    with speaking(config.door), storing(config.storage), verifying(config.verify_pages):
-        leaks = check_parts(parts, config.split, Guessing(config.door, section="split"))
+    with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
+        leaks = check_parts(parts, config.split, Guessing(config.entry_point, section="split"))
     gates = judge_leaks(config.gates, leaks["counts"])
     if out is not None:
         with machine_errors(out), private_folder(out) as folder:

@@ -1,4 +1,8 @@
-"""Statistics: pure functions of sums and of paired values; no config, truth or report.
+"""Statistics: pure functions of exact sums and of paired values; no config, truth or report.
+
+In: sums, counts and values of users.
+Out: intervals, p-values, powers; exact sums that merge.
+Open first: `means.py`; of exact sums `exact/_sums.py`.
 
 - `distributions`, `studentised_range`: tails and quantiles, by hand because of start-up.
 - `intervals`: confidence limits of means, shares, differences and relative differences.

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.kernels import Table, kernel
+from evalkit.kernels import ConstantTable, kernel
 
 Whole = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
@@ -38,7 +38,7 @@ POISSON, SIGNS = 0, 1
 
 N_THRESHOLDS = 13
 # floor(2^32 P(X <= k)) - 2^31: the draws are read as signed numbers
-THRESHOLDS = Table(
+THRESHOLDS = ConstantTable(
     lambda: [
         -567453480.0,
         1012576689.0,

@@ -419,7 +419,7 @@ def _share(part: Values, whole: Values) -> Values:
 
 
 @dataclass(frozen=True, slots=True)
-class Draws:
+class AgreementDraws:
     """Resampled coefficients.
 
     Args:
@@ -438,7 +438,7 @@ def resample(
     n_draws: int,
     seed: int,
     judges: bool = False,
-) -> Draws:
+) -> AgreementDraws:
     """Coefficients over units drawn with replacement, and over judges drawn too.
 
     Units have to come in an order that the log does not decide, since draws go by place.
@@ -461,16 +461,16 @@ def resample(
     even = np.full(n_units, 1 / n_units)
     if not judges:
         picked = generator.multinomial(n_units, even, size=n_draws)
-        return Draws(coefficient.read(picked @ features), without)
+        return AgreementDraws(coefficient.read(picked @ features), without)
     values = np.empty(n_draws)
     for draw in range(n_draws):
         columns = generator.integers(0, n_judges, n_judges)
         weights = generator.multinomial(n_units, even)
         values[draw] = coefficient.read(weights @ coefficient.features(ratings[:, columns]))
-    return Draws(values, without)
+    return AgreementDraws(values, without)
 
 
-def bca_interval(estimate: float, draws: Draws, *, level: float) -> Interval:
+def bca_interval(estimate: float, draws: AgreementDraws, *, level: float) -> Interval:
     """Bias-corrected and accelerated limits; none where most draws are undefined or all equal.
 
     Source:

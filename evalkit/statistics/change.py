@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from evalkit.exact import SCALE_BITS, ExactSum
+from evalkit.statistics.exact import SCALE_BITS, ExactSum
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -117,10 +117,12 @@ class _Run:
         self.by_cell = {cell: each for cell, each in sums.items() if each.count}
         self.by_pair: dict[tuple[str, str], int] = {}
         self.by_segment: dict[str, int] = {}
-        for cell, each in self.by_cell.items():
+        for cell, sums_of_cell in self.by_cell.items():
             pair = (cell.segment, cell.relevant)
-            self.by_pair[pair] = self.by_pair.get(pair, 0) + each.count
-            self.by_segment[cell.segment] = self.by_segment.get(cell.segment, 0) + each.count
+            self.by_pair[pair] = self.by_pair.get(pair, 0) + sums_of_cell.count
+            self.by_segment[cell.segment] = (
+                self.by_segment.get(cell.segment, 0) + sums_of_cell.count
+            )
         self.n = sum(self.by_segment.values())
         scaled = sum(each.scaled for each in self.by_cell.values())
         self.mean = Fraction(scaled, self.n << SCALE_BITS) if self.n else Fraction(0)

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact import ExactSum
+from evalkit.statistics.exact import ExactSum
 
 from .change import WEIGHTS, Cell, Parts
 
@@ -65,7 +65,7 @@ def change_errors(
         sums); Bhatia and Davis 2000, American Mathematical Monthly 107(4), 353-357 (the largest
         variance within bounds).
     Example:
-        >>> from evalkit.exact import SCALE_BITS
+        >>> from evalkit.statistics.exact import SCALE_BITS
         >>> users, half = Cell("all", "1", True), Spread({None: 1.0})
         >>> two_of_four = {users: ExactSum(4, 2 << SCALE_BITS)}  # values 0, 0, 1 and 1
         >>> errors = change_errors((two_of_four, two_of_four), (half, half))

@@ -1,6 +1,6 @@
 """Confidence limits of a mean of users, from its exact sum."""
 
-from evalkit.exact import SCALE_BITS, ExactSum
+from evalkit.statistics.exact import SCALE_BITS, ExactSum
 
 from .intervals import Interval, mean_interval, wilson_interval
 

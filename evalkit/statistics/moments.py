@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact import SCALE_BITS, ExactSum
+from evalkit.statistics.exact import SCALE_BITS, ExactSum
 
 Floats = npt.NDArray[np.float64]
 

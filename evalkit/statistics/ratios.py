@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact import SCALE_BITS, ExactSum, ExactSums
+from evalkit.statistics.exact import SCALE_BITS, ExactSum, ExactSums
 
 Values = npt.NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.exact import SCALE_BITS, ExactSum
+from evalkit.statistics.exact import SCALE_BITS, ExactSum
 
 Values = npt.NDArray[np.float64]
 

@@ -1,4 +1,8 @@
-"""The truth: read from the interactions, items by user in one array, a hash table to find users.
+"""The truth: interactions by user in one array, and a hash table to find users.
+
+In: tables of interactions.
+Out: `Truth`: users, their items, what finds both.
+Open first: `_read.py`, then `_build.py`.
 
 `_read` reads interactions and drops repeats by policy; `_rows` gathers what was read; `_build`
 groups it: items by user in one compressed array, filters to pass items over; `_ids` keeps the real

@@ -7,10 +7,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.ids import Keys
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import prefetch
 from evalkit.kernels.threads import ordered_map
+from evalkit.sources.ids import Keys
 from evalkit.truth._index import (
     COUNT_BITS,
     FEW_ITEMS,
@@ -31,8 +31,8 @@ from evalkit.truth._sorting import (
     KEPT,
     NEGATIVE,
     RELEVANT,
-    Groups,
-    Rules,
+    ItemRules,
+    RowsByUser,
     count_kept,
     count_rows,
     group_partition,
@@ -45,7 +45,7 @@ from evalkit.truth._sorting import (
 )
 from evalkit.truth._table import (
     MIXED,
-    Table,
+    UserTable,
     are_even,
     count_places,
     cut,
@@ -238,7 +238,7 @@ def build_user_items(
     is_grouped = n_runs <= n_rows * GROUPED_RUNS and runs[0].borders.size > 0
     nothing, lows, highs = np.empty(0, np.int64), rows.lows[: n_rows + FEW_ITEMS], rows.highs
     given = nothing.view(np.uint64), nothing, nothing.astype(np.int32), lows, highs[:n_rows]
-    groups = Groups(*given, rows.grades(), nothing)
+    groups = RowsByUser(*given, rows.grades(), nothing)
     if is_grouped:
         table = tabulate(runs[0].users, threads)
     if table is None:
@@ -271,7 +271,7 @@ def _count_rows(runs: Runs, threads: int) -> npt.NDArray[np.int32]:
     return counts
 
 
-def _move_rows(runs: list[Runs], rows: Groups, *, with_rows: bool, threads: int) -> Groups:
+def _move_rows(runs: list[Runs], rows: RowsByUser, *, with_rows: bool, threads: int) -> RowsByUser:
     """Bring rows together by user, partition by partition; `runs` are used up."""
     n_rows, grades = runs[0].n_rows, rows.grades
     bits = partition_bits(n_rows, ROWS_A_PARTITION)
@@ -285,7 +285,7 @@ def _move_rows(runs: list[Runs], rows: Groups, *, with_rows: bool, threads: int)
     if not are_even(offsets):
         hash = MIXED
         offsets, first_places = count_places(count, pieces, bits, threads)
-    moved = Groups(
+    moved = RowsByUser(
         np.empty(n_rows, dtype=np.uint64),
         rows.starts,
         rows.counts,
@@ -335,7 +335,7 @@ def count_filter_words(counts: npt.NDArray[np.int32]) -> int:
 
 
 def _settle(
-    groups: Groups, table: Table, policy: int, keep: tuple[float, bool], threads: int
+    groups: RowsByUser, table: UserTable, policy: int, keep: tuple[float, bool], threads: int
 ) -> tuple[UserItems, BuildCounts]:
     """Settle every user's items and complete the table."""
     pieces = cut(groups.users.size, 4 * threads)
@@ -355,7 +355,7 @@ def _settle(
     order = np.argsort(np.argsort(-values, kind="stable")).astype(np.uint8)
     n_words_of_room = max(2 * int(groups.counts.max(initial=0)), MAX_GRADES + 2 * SCANNED_ITEMS)
     marks = (RELEVANT * reaches + KEPT * kept + NEGATIVE * below).astype(np.uint8)
-    rules = Rules(marks, policy, keep)
+    rules = ItemRules(marks, policy, keep)
 
     is_error = policy == DUPLICATES.index("error")
     copied = np.zeros(groups.users.size if is_error else 0, dtype=np.bool_)

@@ -5,7 +5,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
-from evalkit.ids import (
+from evalkit.kernels import kernel
+from evalkit.kernels.intrinsics import prefetch
+from evalkit.kernels.threads import ordered_map
+from evalkit.sources.ids import (
     ITEM,
     ITEM_KEY,
     USER_KEY,
@@ -18,9 +21,6 @@ from evalkit.ids import (
     same_ids,
     views_of,
 )
-from evalkit.kernels import kernel
-from evalkit.kernels.intrinsics import prefetch
-from evalkit.kernels.threads import ordered_map
 from evalkit.truth._build import UserItems
 
 NO_VIEWS: Keys = np.empty(0, dtype=np.uint64)

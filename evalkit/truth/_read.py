@@ -13,7 +13,9 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import NAMED_USERS, CountedError, RequestError
-from evalkit.ids import (
+from evalkit.kernels.threads import ordered_map
+from evalkit.sources import Table, reading
+from evalkit.sources.ids import (
     ITEM_KEY,
     USER_KEY,
     IdPlan,
@@ -28,8 +30,6 @@ from evalkit.ids import (
     same_ids,
     stable_hashes,
 )
-from evalkit.kernels.threads import ordered_map
-from evalkit.sources import Table, reading
 from evalkit.truth._build import (
     BuildCounts,
     UserItems,
@@ -37,7 +37,7 @@ from evalkit.truth._build import (
 )
 from evalkit.truth._ids import ItemIds, UserIds
 from evalkit.truth._index import count_unknown
-from evalkit.truth._rows import ManyGradesError, PairRows, Place
+from evalkit.truth._rows import ManyGradesError, PairRows, RowPlaces
 from evalkit.truth._shared import count_shared
 
 BATCH_ROWS = 1 << 18  # arrays of so many rows stay in a core's cache
@@ -274,7 +274,7 @@ def _select_extra(extra: pl.LazyFrame | None, users: IdPlan, items: IdPlan) -> p
 
 
 @dataclass(slots=True)
-class _Rows:
+class _InteractionRows:
     """The interactions that were read.
 
     Args:
@@ -292,7 +292,7 @@ class _Rows:
     extra_keys: list[Keys] = field(default_factory=list)
 
 
-def _read(how: _Reading) -> _Rows:
+def _read(how: _Reading) -> _InteractionRows:
     """The interactions in arrays of our own, filled batch by batch while they are decoded."""
     for coded in (True, False) if how.coded else (False,):
         with suppress(ManyGradesError):
@@ -300,17 +300,17 @@ def _read(how: _Reading) -> _Rows:
     raise AssertionError("relevances without codes are never too many")
 
 
-def _read_once(how: _Reading, *, coded: bool) -> _Rows:
+def _read_once(how: _Reading, *, coded: bool) -> _InteractionRows:
     has_grades = "relevance" in how.table.frame.select(how.columns).collect_schema()
     graded = has_grades or how.extra is not None
     # untouched room costs nothing, so what the metadata says may be too much
     room = how.table.n_rows_hint() if how.extra is None else None
-    rows = _Rows(PairRows(room, graded=graded, coded=coded))
+    rows = _InteractionRows(PairRows(room, graded=graded, coded=coded))
     rows.user_ids = UserIds(how.user_columns) if how.user_columns else None
     rows.item_ids = ItemIds() if how.keeps_items else None
     has_texts = bool(how.user_columns) or how.keeps_items
 
-    def placed() -> Iterator[tuple[pl.DataFrame, Place]]:
+    def placed() -> Iterator[tuple[pl.DataFrame, RowPlaces]]:
         most = rows_together(BATCH_ROWS, how.share, has_texts=has_texts)
         for batch in how.table.stream(how.columns, most=most, side_by_side=True):
             part, null_ids, not_sampled = choose_rows(batch, how.share, how.sample)
@@ -331,12 +331,12 @@ def _read_once(how: _Reading, *, coded: bool) -> _Rows:
                 rows.extra_keys.append(as_keys(part[USER_KEY]))
                 yield place(part)
 
-    def place(part: pl.DataFrame) -> tuple[pl.DataFrame, Place]:
+    def place(part: pl.DataFrame) -> tuple[pl.DataFrame, RowPlaces]:
         if rows.item_ids is not None:
             rows.item_ids.take(part)
         return part, rows.pairs.place(as_keys(part[USER_KEY]))
 
-    def write(placed: tuple[pl.DataFrame, Place]) -> None:
+    def write(placed: tuple[pl.DataFrame, RowPlaces]) -> None:
         part, place = placed
         if rows.user_ids is not None:
             rows.user_ids.take(part, place.begin)
@@ -401,7 +401,7 @@ def null_id_error(role: str, n_rows: int, at: str) -> CountedError:
     )
 
 
-def _check_relevance(rows: _Rows, table: Table) -> None:
+def _check_relevance(rows: _InteractionRows, table: Table) -> None:
     n_bad = rows.null_relevance + rows.pairs.count_not_finite()
     if n_bad:
         raise CountedError(
@@ -419,7 +419,7 @@ def _nobody(plan: IdPlan) -> pl.DataFrame:
 
 
 def _real_ids(
-    rows: _Rows, pairs: UserItems, user_plan: IdPlan, item_plan: IdPlan, threads: int
+    rows: _InteractionRows, pairs: UserItems, user_plan: IdPlan, item_plan: IdPlan, threads: int
 ) -> tuple[pl.DataFrame, pl.DataFrame, Keys]:
     user_ids = item_ids = _NO_IDS
     item_keys = _NO_KEYS
@@ -494,7 +494,7 @@ def build_train(
     items = ItemIds()
     n_null = n_rows = 0
 
-    def placed() -> Iterator[tuple[pl.DataFrame, Place]]:
+    def placed() -> Iterator[tuple[pl.DataFrame, RowPlaces]]:
         nonlocal n_null, n_rows
         for rows in table.stream(columns, most=BATCH_ROWS):
             kept, dropped = drop_null_ids(rows)
@@ -508,7 +508,7 @@ def build_train(
                 items.take(known)
             yield known, pairs.place(as_keys(known[USER_KEY]))
 
-    def write(placed: tuple[pl.DataFrame, Place]) -> None:
+    def write(placed: tuple[pl.DataFrame, RowPlaces]) -> None:
         known, place = placed
         users, items = as_keys(known[USER_KEY]), as_keys(known[ITEM_KEY])
         pairs.write(place, users, items, None)

@@ -7,8 +7,8 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.ids import Keys, mix
 from evalkit.kernels import kernel
+from evalkit.sources.ids import Keys, mix
 from evalkit.truth._index import FEW_ITEMS, Grades
 
 Number = TypeVar("Number", bound=np.generic)
@@ -51,7 +51,7 @@ class Runs(NamedTuple):
             yield Runs(self.users[begin:end], self.borders[begin : end + 1], self.first + begin)
 
 
-class Place(NamedTuple):
+class RowPlaces(NamedTuple):
     """Where some rows stand, and the runs that begin with them.
 
     Args:
@@ -82,13 +82,13 @@ class RunRoom:
         self._last: np.uint64 | None = None  # the user of the row before
         self._by_row = False  # every row is held for a run: half the memory of users who lie apart
 
-    def place(self, begin: int, users: Keys) -> Place:
+    def place(self, begin: int, users: Keys) -> RowPlaces:
         """The place of rows from `begin` on, behind all others."""
         n = int(count_runs(users))
         goes_on = bool(n > 0 and users[0] == self._last)
         n_new = n - goes_on
         if not users.size or (n_new == 0 and not self._by_row):
-            return Place(begin, goes_on, np.empty(0, np.uint64), np.empty(0, np.int64))
+            return RowPlaces(begin, goes_on, np.empty(0, np.uint64), np.empty(0, np.int64))
         self.n_runs += n_new
         if not self._parts:
             self._by_row = n_new >= max(LEAST_ROWS, LONE_RUNS * users.size)
@@ -103,7 +103,7 @@ class RunRoom:
         part, own = self._parts[-1], slice(self._n_filled, self._n_filled + n_new)
         self._n_filled += n_new
         self._last = users[-1]
-        return Place(begin, goes_on, part.users[own], part.borders[own])
+        return RowPlaces(begin, goes_on, part.users[own], part.borders[own])
 
     def _cut(self) -> None:
         """Leave out what was foreseen and did not come."""
@@ -276,7 +276,7 @@ class PairRows:
             return rows
         raise AssertionError("values of their own need no codes")
 
-    def place(self, users: Keys) -> Place:
+    def place(self, users: Keys) -> RowPlaces:
         """The place of the next rows, for which there is room from now on."""
         begin, self.size = self.size, self.size + users.size
         if self.grows and self.size > self.lows.size - FEW_ITEMS:
@@ -288,7 +288,7 @@ class PairRows:
         return self._runs.place(begin, users)
 
     def write(
-        self, place: Place, users: Keys, items: Keys, relevance: npt.NDArray[np.float64] | None
+        self, place: RowPlaces, users: Keys, items: Keys, relevance: npt.NDArray[np.float64] | None
     ) -> None:
         """Take over rows; threads may do so side by side unless the room grows.
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.ids import Keys, mix
 from evalkit.kernels import kernel
+from evalkit.sources.ids import Keys, mix
 from evalkit.truth._index import FEW_ITEMS, SCANNED_ITEMS, SPREAD, Grades, relevance_at
 from evalkit.truth._rows import MAX_GRADES
 from evalkit.truth._table import partition_of
@@ -16,7 +16,7 @@ RELEVANT, KEPT, NEGATIVE = 1, 2, 4  # marks of a code
 DUPLICATES = ("max", "error", "sum", "last")
 
 
-class Groups(NamedTuple):
+class RowsByUser(NamedTuple):
     """Rows by user, or on their way there.
 
     Args:
@@ -36,7 +36,7 @@ class Groups(NamedTuple):
     first_rows: npt.NDArray[np.int64]
 
 
-class Rules(NamedTuple):
+class ItemRules(NamedTuple):
     """What becomes of items.
 
     Args:

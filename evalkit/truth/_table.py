@@ -15,9 +15,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.ids import Keys, mix
 from evalkit.kernels import kernel
 from evalkit.kernels.threads import ordered_map
+from evalkit.sources.ids import Keys, mix
 
 ENTRY = 4  # words of a table entry: user key, filter, start and count packed, code + 1 (0: free)
 USERS_A_PARTITION = 1 << 13
@@ -61,7 +61,7 @@ class Layout(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class UserTable:
     """Entries of users with their codes; filters, starts and counts are 0.
 
     Args:
@@ -228,7 +228,7 @@ def are_even(offsets: npt.NDArray[np.int64]) -> bool:
     return int(np.diff(offsets).max()) * n_partitions <= EVEN * int(offsets[-1])
 
 
-def tabulate(users: Keys, threads: int) -> Table | None:
+def tabulate(users: Keys, threads: int) -> UserTable | None:
     """The table of the users' keys and codes; None where a user comes twice.
 
     Args:
@@ -243,7 +243,7 @@ def tabulate(users: Keys, threads: int) -> Table | None:
 
 def _fill(
     users: Keys, hash: Hash, longest: int, spare: int, threads: int
-) -> tuple[int, Table | None]:
+) -> tuple[int, UserTable | None]:
     """The table by one hash, and OK; or why there is none.
 
     Args:
@@ -264,7 +264,7 @@ def _fill(
         n_keys = (1 << 64 - bits) // int(hash.factor) + 1  # that a partition has room for
         slots = min(slots, math.ceil(n_keys / DENSE_LOAD))
     layout = Layout(hash, 63 - bits, slots, slots + spare)
-    table = Table(_aligned(layout.stride * ENTRY << bits), layout)
+    table = UserTable(_aligned(layout.stride * ENTRY << bits), layout)
 
     is_in_order = hash is not MIXED and are_ascending(users)
     scattered = np.empty(0 if is_in_order else 2 * users.size, dtype=np.uint64)

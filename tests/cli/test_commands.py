@@ -675,10 +675,12 @@ for kernel in kernels:
         print("compiled for another kernel:", kernel)
     if not all(each.is_kept for each in kernel.entries.values()):
         print("compiled:", kernel)
-    of_columns = kernel.py_func.__module__ in ("evalkit.rows.kernels", "evalkit.labels._kernels")
+    of_columns = kernel.py_func.__module__ in (
+        "evalkit.kinds.pointwise.kernels", "evalkit.kinds.labels._kernels"
+    )
     most = 3 if of_columns else 1  # columns of rows are uint8, uint32 or uint64
     if kernel.py_func.__name__ in (
-        "probe_ranks", "probe_apart", "count_strengths", "count_disagreements", "gather_hits"
+        "probe_ranks", "probe_unsorted", "count_strengths", "count_disagreements", "gather_hits"
     ):
         most = 2  # ranks are int16, or int32 in deep lists
     if len(kernel.entries) > most:

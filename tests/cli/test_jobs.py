@@ -34,7 +34,7 @@ def test_many_passes_are_told(python, logs, n_passes, is_told):
     code = f"""
 import sys
 from evalkit import cli
-from evalkit.rankings import measure
+from evalkit.kinds.rankings import measure
 
 measure.count_shares = lambda *given: {n_passes}
 sys.argv = ["evalkit", "run", "job.toml"]

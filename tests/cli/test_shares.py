@@ -357,7 +357,7 @@ def test_a_full_disk_is_told(evalkit, logs):
 def test_a_killed_process_leaves_no_file(logs):
     code = (
         "import os, sys\n"
-        "from evalkit.partials import _container\n"
+        "from evalkit.planning.partials import _container\n"
         "_container._packed = lambda piece: os.kill(os.getpid(), 9)\n"
         "from evalkit.cli.app import run_command\n"
         "run_command(sys.argv[1:])\n"

@@ -1,4 +1,6 @@
-"""Errors over users and items by every door: commands as processes, passes, shares, configs."""
+"""Errors over users and items by every entry point: commands as processes, passes, shares,
+configs.
+"""
 
 import json
 from pathlib import Path
@@ -127,7 +129,7 @@ def test_threads_passes_and_shares_give_the_same(evalkit, logs, as_text):
     assert said(two.document) == said(whole.document)
     assert said(merged.document) == said(whole.document)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evalkit.rankings.measure.count_shares", lambda *asked: 5)
+        patch.setattr("evalkit.kinds.rankings.measure.count_shares", lambda *asked: 5)
         assert in_python(logs, threads=2) == said(whole.document)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evalkit.config import build_config
+from evalkit.pipeline import run_config
 from evalkit.report import Report
-from evalkit.street import run_config
 
 Order = Literal["rank", "score", "rows"]
 IDS = {"user": "user_id", "item": "item_id"}

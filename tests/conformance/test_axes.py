@@ -8,7 +8,7 @@ import pytest
 from axes import Logs, axes_of, measure
 
 import evalkit
-from evalkit.profiles import find_profile, profile_names
+from evalkit.metrics.profiles import find_profile, profile_names
 from peers import NAMES
 
 LIBRARIES = [name for name in profile_names() if name != "evalkit"]

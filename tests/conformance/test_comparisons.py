@@ -9,8 +9,8 @@ import pytest
 from split_logs import IDS, models_of
 
 from evalkit.config import build_config
+from evalkit.pipeline import run_config
 from evalkit.report import Report
-from evalkit.street import run_config
 
 stats = pytest.importorskip("scipy.stats")
 
@@ -49,29 +49,31 @@ def check_pairs(report: Report, groups: dict[tuple[str, str], pl.DataFrame]) -> 
         for metric in METRICS
     }
     n_checked = 0
-    for each in report.comparisons:
-        one, other = (values[name, each.metric] for name in (each.baseline, each.candidate))
-        if each.segment is not None:
-            if (each.segmentation, each.segment) not in groups:
+    for comparison in report.comparisons:
+        one, other = (
+            values[name, comparison.metric] for name in (comparison.baseline, comparison.candidate)
+        )
+        if comparison.segment is not None:
+            if (comparison.segmentation, comparison.segment) not in groups:
                 continue
-            chosen = groups[each.segmentation, each.segment]
+            chosen = groups[comparison.segmentation, comparison.segment]
             one, other = (frame.join(chosen, on="user_id", how="semi") for frame in (one, other))
         old, new = one["value"].to_numpy(), other["value"].to_numpy()
         known = ~np.isnan(old)
         old, new = old[known], new[known]
         expected = stats.ttest_rel(new, old)
-        assert each.n_users == old.size
-        assert each.delta == pytest.approx((new - old).mean(), rel=1e-10, abs=1e-15)
-        assert (each.wins, each.losses) == ((new > old).sum(), (new < old).sum())
-        if each.test == "mcnemar":  # values are 0 or 1
-            fewer, more = sorted((each.wins, each.losses))
+        assert comparison.n_users == old.size
+        assert comparison.delta == pytest.approx((new - old).mean(), rel=1e-10, abs=1e-15)
+        assert (comparison.wins, comparison.losses) == ((new > old).sum(), (new < old).sum())
+        if comparison.test == "mcnemar":  # values are 0 or 1
+            fewer, more = sorted((comparison.wins, comparison.losses))
             coins = stats.binom(fewer + more, 0.5)
             mid_p = 2 * coins.cdf(fewer - 1) + coins.pmf(fewer) if fewer < more else 1.0
-            assert each.p_value == pytest.approx(mid_p, rel=1e-8, abs=1e-300)
-        elif each.test == "t" and each.std_error:
-            assert each.p_value == pytest.approx(expected.pvalue, rel=1e-8, abs=1e-300)
-        elif each.std_error:
-            assert each.p_value >= expected.pvalue * (1.0 - 1e-8)
+            assert comparison.p_value == pytest.approx(mid_p, rel=1e-8, abs=1e-300)
+        elif comparison.test == "t" and comparison.std_error:
+            assert comparison.p_value == pytest.approx(expected.pvalue, rel=1e-8, abs=1e-300)
+        elif comparison.std_error:
+            assert comparison.p_value >= expected.pvalue * (1.0 - 1e-8)
         n_checked += 1
     return n_checked
 

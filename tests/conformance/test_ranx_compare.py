@@ -1,17 +1,15 @@
 """p-values of the demo's models, all pairs: those that `ranx.compare` printed on the same rows."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy import stats
 
-import evalkit.demo
+from evalkit.cli import demo_files
 from evalkit.config import build_config
+from evalkit.pipeline import run_config
 from evalkit.report import Report
-from evalkit.street import run_config
 
-DEMO = Path(evalkit.demo.__file__).parent
+DEMO = demo_files.FOLDER
 MODELS = ("popularity", "item-knn", "als", "ease")
 OURS = {"ndcg@10": "nDCG@10", "mrr": "RR", "recall@10": "recall@10"}
 

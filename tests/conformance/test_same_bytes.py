@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from evalkit.config import build_config
-from evalkit.street import run_config
+from evalkit.pipeline import run_config
 
 OWN = ("meta", "run_id", "run_key", "inputs")  # of each run; everything else is the log's
 METRICS = ["nDCG@{1,10,20}", "nDCG(gain='exp2')", "recall@{5,20}", "precision@10", "hit@10"]

@@ -11,8 +11,8 @@ import pytest
 from trec_measures import lacked_measures, shared_measures
 
 from evalkit.config import build_config
+from evalkit.pipeline import run_config
 from evalkit.report import Report
-from evalkit.street import run_config
 
 ALL = "all"
 IDS = {"user": "user", "item": "item"}

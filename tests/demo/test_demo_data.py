@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evalkit.demo import demo_config
+from evalkit.cli.demo_files import demo_config
 
 DEMO = demo_config().parent
 MODELS = ["popularity", "item-knn", "als", "ease"]

@@ -13,7 +13,7 @@ from spark_logs import PLAIN, make_logs
 from evalkit.config import parse_config
 from evalkit.engines import _around, _spark, _values
 from evalkit.errors import MachineError, RequestError
-from evalkit.street import run_config
+from evalkit.pipeline import run_config
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
@@ -83,8 +83,8 @@ def test_executors_write_values_where_they_see_the_folder(
 
 
 def test_what_no_partial_names_is_not_taken(tmp_path):
-    from evalkit.rankings.kind import RankingSums
-    from evalkit.rankings.merge import Origin
+    from evalkit.kinds.rankings.kind import RankingSums
+    from evalkit.kinds.rankings.merge import Origin
 
     config = parse_config(PLAIN, source="x.toml", base=tmp_path)
 
@@ -125,7 +125,7 @@ def test_numbers_of_users_that_the_driver_cannot_take_are_refused(
 ):
     make_logs(tmp_path)
     text = PLAIN.replace('"AP"', '"DCG@5"') + TOO_MANY[what]
-    monkeypatch.setattr("evalkit.engines._known.most_numbers", lambda session: 100)
+    monkeypatch.setattr("evalkit.engines._global_stats.most_numbers", lambda session: 100)
     monkeypatch.setattr(_spark, "_measured", lambda *_: pytest.fail("a job began"))
 
     with pytest.raises(RequestError, match=what) as caught:
@@ -140,7 +140,7 @@ def test_numbers_of_users_that_the_driver_cannot_take_are_refused(
     ("said", "most"), [("1g", 1 << 27), ("512MB", 1 << 26), ("8", 1), ("0", 1 << 62)]
 )
 def test_the_driver_takes_what_spark_lets_it(said, most):
-    from evalkit.engines._known import most_numbers
+    from evalkit.engines._global_stats import most_numbers
 
     class Session:
         conf = {"spark.driver.maxResultSize": said}  # noqa: RUF012

@@ -23,7 +23,7 @@ from spark_logs import (
 from evalkit.config import parse_config
 from evalkit.engines._catalog import _at_version
 from evalkit.errors import EvalkitError
-from evalkit.street import key_of_run, run_config
+from evalkit.pipeline import key_of_run, run_config
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from evalkit.engines._cut import FAULT, Cells, Cutter, failing_as_cells, make_loads
-from evalkit.engines._layout import Kept, Place
-from evalkit.engines._told import check_proof, proof
+from evalkit.engines._layout import GivenPlace, LaidTable
+from evalkit.engines._proofs import check_proof, proof
 from evalkit.errors import DataError, EvalkitError, MachineError
-from evalkit.ids import DrawnShare, drawn_shares, plan_ids
+from evalkit.sources.ids import DrawnShare, drawn_shares, plan_ids
 from evalkit.sources.paths import File
 from evalkit.sources.pieces import Piece, cut_into_pieces
 
@@ -36,7 +36,7 @@ def test_cells_hold_all_rows_once_and_in_order(tmp_path, kind, n_shares):
     files = [File(str(path), "parquet") for path in paths]
     pieces = cut_into_pieces(files, "qrels", 1_000)
     plan = plan_ids("user", [("truth", "", {"user_0": rows.schema["user"]})], seed=1)
-    kept = (Kept(Place("truth"), rows.schema, (pl.col("user"),), "truth"),)
+    kept = (LaidTable(GivenPlace("truth"), rows.schema, (pl.col("user"),), "truth"),)
     cutter = Cutter(kept, plan, n_shares, {}, proof())
     loads = make_loads((0, piece) for piece in pieces)
 

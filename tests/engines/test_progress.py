@@ -10,8 +10,8 @@ from spark_logs import ALL, make_logs
 
 from evalkit.config import parse_config
 from evalkit.engines._progress import telling
-from evalkit.planning.ledger import Progress
-from evalkit.street import run_config
+from evalkit.pipeline import run_config
+from evalkit.planning.counters import Progress
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 

@@ -94,11 +94,11 @@ def test_two_servers_are_one_too_many(tmp_path):
 
 def test_nanoseconds_of_data_frames_are_refused(monkeypatch):
     """Spark itself makes none: they can come of a catalog that has them."""
-    from evalkit.engines._layout import Part, Place, Read
+    from evalkit.engines._layout import GivenPlace, Read, TablePart
     from evalkit.sources import Table
 
     table = Table("truth", pl.LazyFrame(), ("user",), "a frame")
-    part = Part(Place("truth"), table, {"at": pl.Datetime("ns")})
+    part = TablePart(GivenPlace("truth"), table, {"at": pl.Datetime("ns")})
 
     found = list(_refusals._of_parts(Read(None, [part], [], None, [])))
 

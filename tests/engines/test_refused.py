@@ -30,7 +30,7 @@ ASKED = {
 
 @pytest.mark.parametrize("what", ASKED)
 def test_what_looks_beyond_its_row_is_refused_before_a_job(session, tmp_path, monkeypatch, what):
-    for each in ("_measured", "find_known", "check_around"):
+    for each in ("_measured", "find_stats", "check_around"):
         monkeypatch.setattr(_spark, each, lambda *_, **__: pytest.fail("a job began"))
     make_logs(tmp_path)
     truth, shown = (

@@ -10,7 +10,7 @@ pytest.importorskip("pyspark", reason="Spark is not installed: pip install evalk
 from on_spark import TYPES, both, check, jobs_of
 from spark_logs import LABELS, USERS, make_rows
 
-from evalkit.engines import _taken
+from evalkit.engines import _results
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
@@ -65,7 +65,7 @@ OVER_USERS = re.sub(
 def test_means_over_users_are_merged_as_sums(session, tmp_path, monkeypatch):
     make_rows(tmp_path)
     by_table = USERS.replace(", quantiles = 3", "")
-    monkeypatch.setattr(_taken, "default_limit", lambda: 1)  # no rows go to the driver
+    monkeypatch.setattr(_results, "default_limit", lambda: 1)  # no rows go to the driver
 
     found = check(OVER_USERS + by_table, tmp_path, partitions=30)
 
@@ -111,7 +111,7 @@ def test_a_column_names_the_models(session, tmp_path, text):
 @pytest.mark.parametrize("where", ["", 'where = "item > 1"\n'])
 def test_more_rows_than_the_driver_holds_are_refused(session, tmp_path, monkeypatch, where):
     """Where all rows of files are read, before there is a job."""
-    monkeypatch.setattr(_taken, "default_limit", lambda: 1 << 10)
+    monkeypatch.setattr(_results, "default_limit", lambda: 1 << 10)
     make_rows(tmp_path)
     text = TOGETHER.replace('path = "', f'{where}path = "')
 

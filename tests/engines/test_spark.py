@@ -12,7 +12,7 @@ from spark_logs import ALL, PLAIN, make_logs
 
 from evalkit.config import parse_config
 from evalkit.errors import EvalkitError
-from evalkit.street import run_config
+from evalkit.pipeline import run_config
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 

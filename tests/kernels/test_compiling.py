@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evalkit.kernels import Table, intrinsic, kernel, loading
+from evalkit.kernels import ConstantTable, intrinsic, kernel, loading
 
 ROOT = Path(__file__).parents[2]
 is_jit_on = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 needs_jit = pytest.mark.skipif(not is_jit_on, reason="nothing is compiled")
 
-SQUARES = Table(lambda: [float(number * number) for number in range(10)])
+SQUARES = ConstantTable(lambda: [float(number * number) for number in range(10)])
 OFFSET = 5.0
 
 

@@ -20,13 +20,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from logs import body, logs, run_log
 
-from evalkit import street, truth
+from evalkit import pipeline, truth
+from evalkit.aggregate.user_values import blocks as aggregate
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
 from evalkit.planning import tables as plan
 from evalkit.ranks import _records, _scan
 from evalkit.truth import _build
-from evalkit.values import blocks as aggregate
 
 laws = settings(
     deadline=None,
@@ -84,18 +84,18 @@ def check_report(report, expected):
     assert document["counts"]["truth"] == expected.truth
     assert document["counts"]["models"]["als"] == expected.model
     assert document["meta"]["ties"]["als"] == expected.ties
-    for each in report.estimates:
-        label = each.metric
+    for estimate in report.estimates:
+        label = estimate.metric
         kept = report.per_user(label, model="als")
         values = kept["value"].to_list()
         assert kept["user"].to_list() == expected.users
         np.testing.assert_allclose(
             values, expected.values[label], rtol=1e-12, atol=1e-15, err_msg=label
         )
-        assert each.n_undefined == expected.n_undefined(label), label
-        assert each.n_users == len(values) - each.n_undefined, label
+        assert estimate.n_undefined == expected.n_undefined(label), label
+        assert estimate.n_users == len(values) - estimate.n_undefined, label
         mean = oracle.exact_mean(values)
-        assert each.value == mean or (math.isnan(each.value) and math.isnan(mean)), label
+        assert estimate.value == mean or (math.isnan(estimate.value) and math.isnan(mean)), label
 
 
 # ---------------------------------------------------------------- (a) against plain Python
@@ -452,7 +452,7 @@ def test_several_passes_give_the_same_bytes(log, mode, duplicates, n_shares, dro
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_scan, "BATCH_ROWS", batch)
         patch.setattr(truth, "BATCH_ROWS", batch)
-        patch.setattr("evalkit.rankings.measure.count_shares", lambda *given: n_shares)
+        patch.setattr("evalkit.kinds.rankings.measure.count_shares", lambda *given: n_shares)
 
         same(reference, run_log(log, **options))
 
@@ -513,7 +513,7 @@ def test_a_joined_log_gives_the_numbers_of_separate_tables(log, mode, batch):
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_scan, "BATCH_ROWS", batch)
-        report = street.run_config(
+        report = pipeline.run_config(
             build_config(tree, name="law"), given=plan.Given(rows), per_user=True
         )
         separate = made.run(rows, rows, mode=mode)

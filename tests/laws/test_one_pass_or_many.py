@@ -9,9 +9,9 @@ from campaigns import examples
 from passes import first_difference, in_passes
 
 from evalkit.config import build_config
+from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
 from evalkit.report import Report
-from evalkit.street import run_config
 
 N_USERS, N_ITEMS = 60, 25
 METRICS = ["nDCG@5", "recall@10", "RR", "AP", "hits"]

@@ -9,11 +9,11 @@ from campaigns import examples
 from passes import Outcome, first_difference, outcome_of
 
 import evalkit
-from evalkit.labels import _parts
+from evalkit.kinds.labels import _parts
+from evalkit.kinds.pointwise import memory as _room
+from evalkit.kinds.pointwise import passes as _passes
+from evalkit.kinds.pointwise import read as _reading
 from evalkit.report import Report
-from evalkit.rows import passes as _passes
-from evalkit.rows import reading as _reading
-from evalkit.rows import room as _room
 from evalkit.sources import Table
 
 N_ROWS = 1200

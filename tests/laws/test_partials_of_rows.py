@@ -10,8 +10,8 @@ import pytest
 
 from evalkit.config import load_config
 from evalkit.errors import EvalkitError
-from evalkit.partials import open_partials
-from evalkit.street import conclude_partials, measure_partial, run_config
+from evalkit.pipeline import conclude_partials, measure_partial, run_config
+from evalkit.planning.partials import open_partials
 
 OWN = ("meta", "run_id")
 N_USERS, N_ROWS = 30, 500

@@ -98,9 +98,11 @@ def draw_metric(rng: random.Random, log: Log, run: dict[str, str | int]) -> Aske
     name = rng.choice(NAMES)
     metric = registry()[name]
     parameters = {}
-    for each in metric.parameters:
-        if rng.random() < 0.4 and each.name not in ("mean", "others", "idcg_negative"):
-            parameters[each.name] = rng.choice(each.choices) if each.choices else NUMBERS[each.name]
+    for parameter in metric.parameters:
+        if rng.random() < 0.4 and parameter.name not in ("mean", "others", "idcg_negative"):
+            parameters[parameter.name] = (
+                rng.choice(parameter.choices) if parameter.choices else NUMBERS[parameter.name]
+            )
     own = {}
     if rng.random() < 0.3:
         known = {**POLICIES, **(OF_SCORES if log.mode == "score" else {})}

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalkit.rows import store as _store
+from evalkit.kinds.pointwise import store as _store
 
 
 @given(st.integers(0, 64), st.integers(0, 60), st.integers(0, 2**32))

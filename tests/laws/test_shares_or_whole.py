@@ -11,9 +11,9 @@ from passes import first_difference, outcome_of
 
 from evalkit.config import Config, build_config
 from evalkit.errors import EvalkitError
-from evalkit.partials import Partial, open_partials
+from evalkit.pipeline import conclude_partials, measure_partial, run_config
+from evalkit.planning.partials import Partial, open_partials
 from evalkit.planning.tables import Given
-from evalkit.street import conclude_partials, measure_partial, run_config
 
 METRICS = ["nDCG@5", "recall@10", "RR", "AP"]
 UNBOUNDED = ["hits@3", "DCG@5(gain='exp2')"]

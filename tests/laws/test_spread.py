@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalkit.kinds.pointwise.spread import TermSums
 from evalkit.metrics import Smooth
-from evalkit.rows.spread import TermSums
 
 RATIO = Smooth((("a",), ("b",)), lambda a, b: a / b)
 SPREAD = Smooth(

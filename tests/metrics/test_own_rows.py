@@ -9,7 +9,7 @@ import pytest
 
 from evalkit.config import load_config
 from evalkit.errors import EvalkitError
-from evalkit.street import run_config
+from evalkit.pipeline import run_config
 
 HOWTO = Path(__file__).parents[2] / "docs" / "adding-a-metric.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", HOWTO.read_text(encoding="utf-8"), re.DOTALL)

@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
-from evalkit.conclusions.inference import Inference
 from evalkit.errors import DataError
-from evalkit.planning.ledger import Clock, versions
-from evalkit.planning.record import Found, make_report
-from evalkit.planning.work import Left, Work
+from evalkit.inference.conclude import Inference
+from evalkit.planning.counters import Clock, versions
+from evalkit.planning.record import RunResults, make_report
+from evalkit.planning.work import MeasureOptions, ShareResult
 from evalkit.report import Counts, ModelCounts, Report, TruthCounts, Warning_
 from outcomes.merge import GroupCounts
 
 
 def conclude_outcomes(
-    left: Left, work: Work, told: Sequence[Warning_], clock: Clock | None
+    left: ShareResult, work: MeasureOptions, told: Sequence[Warning_], clock: Clock | None
 ) -> Report:
     """The report of all shares: each group is a model."""
     clock = work.started(clock)
@@ -29,7 +29,7 @@ def conclude_outcomes(
     n_users = sum(each.users for each in groups.values())
     truth = TruthCounts(n_rows, n_used, {"null_id": 0}, n_users, 0, n_used, None)
     counts = Counts(truth, {name: _counts_of(groups[name]) for name in names})
-    found = Found(counts, inference, (*told, *inference.warnings))
+    found = RunResults(counts, inference, (*told, *inference.warnings))
     meta = clock.meta(n_rows, work.useful_threads, versions())
     return make_report(config, found, left.inputs, meta, clock=clock, sample=work.sample)
 

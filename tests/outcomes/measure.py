@@ -3,20 +3,20 @@
 import numpy as np
 import polars as pl
 
+from evalkit.aggregate.segments import ALL
+from evalkit.aggregate.sums import add_to
 from evalkit.config import Config
 from evalkit.errors import DataError, RequestError
-from evalkit.exact import ExactSums
-from evalkit.ids import USER_KEY, DrawnShare, Sample, plan_ids
-from evalkit.planning.ledger import input_of
-from evalkit.planning.work import Left, Work, try_seeds
-from evalkit.segments import ALL
+from evalkit.planning.counters import input_of
+from evalkit.planning.work import MeasureOptions, ShareResult, try_seeds
 from evalkit.sources import Table, reading
-from evalkit.sums import add_to
+from evalkit.sources.ids import USER_KEY, DrawnShare, Sample, plan_ids
+from evalkit.statistics.exact import ExactSums
 from outcomes.merge import GroupCounts, OutcomeSums
 from outcomes.open import open_outcomes
 
 
-def measure_outcomes(config: Config, work: Work) -> Left:
+def measure_outcomes(config: Config, work: MeasureOptions) -> ShareResult:
     """The sums of one share of the users."""
     if work.keep_users:
         raise RequestError("values of users are not kept of outcomes", code="per-user-off")
@@ -47,7 +47,7 @@ def measure_outcomes(config: Config, work: Work) -> Left:
 
     sums, n_rows = try_seeds(measure)
     ids = {"user": tuple(map(str, types.values()))}
-    return Left(opened.config, ids, [input_of(table, n_rows, "outcomes")], sums)
+    return ShareResult(opened.config, ids, [input_of(table, n_rows, "outcomes")], sums)
 
 
 def _sums_of(config: Config, rows: pl.DataFrame, n_null: int, table: Table) -> OutcomeSums:

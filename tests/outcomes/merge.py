@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from evalkit.sums import GrandTotals
+from evalkit.aggregate.sums import GrandTotals
 
 
 @dataclass(slots=True)

@@ -6,8 +6,8 @@ import pytest
 import evalkit
 from evalkit.config import build_config
 from evalkit.errors import RequestError
-from evalkit.partials import open_partials
-from evalkit.street import conclude_partials, measure_partial, run_config
+from evalkit.pipeline import conclude_partials, measure_partial, run_config
+from evalkit.planning.partials import open_partials
 from tests.cli.program import run_program
 
 TRUTH = pl.DataFrame({"user": [1, 1, 2], "item": [10, 11, 20], "relevance": [-0.5, 1.0, 2.0]})

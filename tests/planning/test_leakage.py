@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import evalkit
-from evalkit import street
+from evalkit import pipeline
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
 from evalkit.jobs.check import check_config
@@ -127,7 +127,7 @@ IDS = {
 @pytest.mark.parametrize("kind", list(IDS))
 @pytest.mark.parametrize("n_shares", [1, 3])
 def test_the_count_is_the_same_for_every_type_of_id_and_any_passes(monkeypatch, kind, n_shares):
-    monkeypatch.setattr("evalkit.rankings.measure.count_shares", lambda *given: n_shares)
+    monkeypatch.setattr("evalkit.kinds.rankings.measure.count_shares", lambda *given: n_shares)
     truth = truth_of()
     for threads in (1, 2):
         report = evalkit.evaluate(
@@ -142,7 +142,7 @@ def test_the_count_is_the_same_for_every_type_of_id_and_any_passes(monkeypatch, 
 
 
 def test_what_is_refused_in_passes_is_refused_over_the_whole(monkeypatch):
-    monkeypatch.setattr("evalkit.rankings.measure.count_shares", lambda *given: 4)
+    monkeypatch.setattr("evalkit.kinds.rankings.measure.count_shares", lambda *given: 4)
     with pytest.raises(EvalkitError) as caught:
         run(195)
 
@@ -179,7 +179,7 @@ def test_a_joined_log_counts_its_relevant_pairs(tmp_path):
         "train": {"path": [str(tmp_path / "train.parquet")]},
         "metrics": {"names": ["hits@3"]},
     }
-    report = street.run_config(build_config(tree, name="log"))
+    report = pipeline.run_config(build_config(tree, name="log"))
 
     assert report.counts.truth.pairs == 100
     assert report.counts.truth.in_train == 50

@@ -9,9 +9,9 @@ import pytest
 import evalkit
 from evalkit.config import build_config
 from evalkit.errors import DataError
-from evalkit.partials import open_partials
+from evalkit.pipeline import conclude_partials, measure_partial
 from evalkit.planning.meeting import find_repair
-from evalkit.street import conclude_partials, measure_partial
+from evalkit.planning.partials import open_partials
 from tests.passes import in_passes, outcome_of
 
 N = 60

@@ -1,4 +1,6 @@
-"""What metrics of lists are given beside them: the same at every door, told where missing."""
+"""What metrics of lists are given beside them: the same at every entry point, told where
+missing.
+"""
 
 import polars as pl
 import pytest
@@ -7,7 +9,7 @@ from program import run_program
 from evalkit import evaluate
 from evalkit.config import parse_config
 from evalkit.errors import EvalkitError, RequestError
-from evalkit.street import run_config
+from evalkit.pipeline import run_config
 
 RANKED = pl.DataFrame({"user": [1, 1, 2, 4], "item": [3, 4, 1, 9], "rank": [1, 2, 1, 1]})
 TRUTH = pl.DataFrame({"user": [1, 2], "item": [3, 2]})

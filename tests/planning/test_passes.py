@@ -7,13 +7,13 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from evalkit.baselines import make_rankings
 from evalkit.config import RankingsTable, TrainTable, build_config
 from evalkit.errors import MachineError
+from evalkit.item_lists.baselines import make_rankings
 from evalkit.planning import passes as memory
 from evalkit.planning import tables as plan
-from evalkit.planning.item_room import AskedOfItems
-from evalkit.planning.list_room import AskedOfLists
+from evalkit.planning.item_memory import AskedOfItems
+from evalkit.planning.list_memory import AskedOfLists
 from evalkit.sources import open_train
 
 ASKED = memory.Asked(1, False, False, False, frozenset(), 1.0)

@@ -95,7 +95,7 @@ def test_rows_without_room_are_read_twice(monkeypatch, read_twice, n_bytes):
     monkeypatch.setattr(_held, "ROWS_A_PARTITION", 100)
     logs = make_logs("whole", seed=2, n_scores=3)
     held = report_of(logs, {})
-    monkeypatch.setattr("evalkit.rankings.measure.room_of_rows", lambda *given: n_bytes)
+    monkeypatch.setattr("evalkit.kinds.rankings.measure.memory_of_rows", lambda *given: n_bytes)
 
     twice = report_of(logs, {})
 

@@ -14,12 +14,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from logs import JIT_OFF, Log, body, run_log
 
-from evalkit import ids as keys
+from evalkit.aggregate.user_values._hits import sort_by_rank, sort_descending
 from evalkit.errors import MachineError
-from evalkit.rankings import _job
+from evalkit.kinds.rankings import _job
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks import _scan
 from evalkit.ranks._numba_order import numba_order
+from evalkit.sources import ids as keys
 from evalkit.truth import (
     FEW_ITEMS,
     Index,
@@ -35,7 +36,6 @@ from evalkit.truth._build import (
 )
 from evalkit.truth._index import filter_log, find_codes
 from evalkit.truth._table import LONGEST_RUN, MIXED, tabulate
-from evalkit.values._hits import sort_by_rank, sort_descending
 
 laws = settings(
     deadline=None,

@@ -121,15 +121,15 @@ class Browser:
     def complaints(self) -> list[str]:
         """What stands on the console: errors, warnings, broken policies."""
         found = []
-        for each in self.events:
-            parameters = each.get("params", {})
-            if each.get("method") == "Log.entryAdded":
+        for event in self.events:
+            parameters = event.get("params", {})
+            if event.get("method") == "Log.entryAdded":
                 found.append(parameters["entry"]["text"])
-            elif each.get("method") == "Runtime.exceptionThrown":
+            elif event.get("method") == "Runtime.exceptionThrown":
                 found.append(str(parameters["exceptionDetails"]))
-            elif each.get("method") == "Runtime.consoleAPICalled":
+            elif event.get("method") == "Runtime.consoleAPICalled":
                 found.append(str(parameters["args"]))
-            elif each.get("method") == "Page.javascriptDialogOpening":
+            elif event.get("method") == "Page.javascriptDialogOpening":
                 found.append(parameters["message"])
         return found
 

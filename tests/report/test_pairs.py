@@ -8,8 +8,8 @@ import pytest
 from pages import page_report
 
 import evalkit
+from evalkit.config.form_names import TEXTS
 from evalkit.errors import DataError
-from evalkit.formats import TEXTS
 from evalkit.report import Comparison, Finding, Report, render
 from evalkit.report.turning import against, turned
 

@@ -12,8 +12,8 @@ import pytest
 from evalkit.cli.options import Format
 from evalkit.cli.report import report as report_command
 from evalkit.config import OutputSection
+from evalkit.config.form_names import FILES, FORMATS, TEXTS
 from evalkit.errors import RequestError
-from evalkit.formats import FILES, FORMATS, TEXTS
 from evalkit.report import (
     Comparison,
     Finding,

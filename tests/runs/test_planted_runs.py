@@ -10,16 +10,16 @@ import polars as pl
 import pytest
 from example_runs import report, with_users
 
-from evalkit import history, runs
+from evalkit import runs
 from evalkit.cli import console
 from evalkit.cli.app import run_command
 from evalkit.cli.outcome import exit_status_of
 from evalkit.config import GateRule
 from evalkit.errors import DataError, EvalkitError
-from evalkit.gates import find_baselines, judge
 from evalkit.report import by_hints
-from evalkit.runs import load_run, publish, verify
+from evalkit.runs import history, load_run, publish, verify
 from evalkit.runs._keys import digest
+from evalkit.runs.gates import find_baselines, judge
 from tests.peaks import run_evalkit, run_measured
 from tests.sources.hostile import Column, element, same, same_text, write
 

@@ -14,8 +14,8 @@ import pytest
 from example_runs import CALLS, TEXT, failing, left_over, report, with_users
 
 from evalkit import runs
+from evalkit.config.form_names import FILES
 from evalkit.errors import BusyError, DataError, MachineError, RequestError
-from evalkit.formats import FILES
 from evalkit.report import PerUser, Report
 from evalkit.runs import hold, load_run, new_run_id, publish, run_key, verify
 from evalkit.runs._keys import digest
@@ -320,7 +320,7 @@ def test_disk_that_fills_inside_polars_is_told_as_such(tmp_path, monkeypatch):
 
     assert (caught.value.code, caught.value.exit_status) == ("disk-full", 4)
     assert [each.name for each in tmp_path.iterdir()] == [
-        f".lock-{runs.Job(tmp_path, 'nightly').key}"
+        f".lock-{runs.RunLock(tmp_path, 'nightly').key}"
     ]
 
 

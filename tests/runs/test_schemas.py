@@ -16,8 +16,8 @@ import evalkit
 from evalkit.cli import console
 from evalkit.cli.app import run_command
 from evalkit.cli.outcome import exit_status_of
+from evalkit.config.form_names import FILES
 from evalkit.errors import DataError
-from evalkit.formats import FILES
 from evalkit.report import Report
 from evalkit.runs import load_run, publish, verify
 from evalkit.runs._files import file_record

@@ -200,7 +200,7 @@ def test_what_a_killed_job_put_is_swept_by_the_next_of_its_name(tmp_path):
     folder = StoreFolder("memory", objects, "runs")
     run_id = time.strftime("%Y%m%d-000000-000-abcdef", time.gmtime())
     for name in ("nightly", "weekly"):
-        objects.put(f"runs/.tmp-{runs.Job(Path(), name).key}/{run_id}-{name}", b"")
+        objects.put(f"runs/.tmp-{runs.RunLock(Path(), name).key}/{run_id}-{name}", b"")
         objects.put(f"runs/{run_id}-{name}/report.json", b"{}")
 
     night(folder, local(tmp_path, "first"))
@@ -285,7 +285,7 @@ def test_second_writer_is_told_to_come_again():
 def test_lock_of_a_killed_job_ends_by_itself(monkeypatch):
     objects = Faulty()
     folder = StoreFolder("memory", objects, "runs")
-    path = f"runs/.lock-{runs.Job(Path(), 'nightly').key}"
+    path = f"runs/.lock-{runs.RunLock(Path(), 'nightly').key}"
     objects.put(path, json.dumps({"owner": "killed", "ends": time.time() - 1}).encode())
 
     with folder.hold("nightly"):
@@ -299,7 +299,7 @@ def test_lock_that_was_taken_over_is_noticed(monkeypatch):
     monkeypatch.setattr(store_module, "LEASE_SECONDS", 0.2)
     objects = Faulty()
     folder = StoreFolder("memory", objects, "runs")
-    path = f"runs/.lock-{runs.Job(Path(), 'nightly').key}"
+    path = f"runs/.lock-{runs.RunLock(Path(), 'nightly').key}"
 
     def lose() -> None:
         with folder.hold("nightly"):

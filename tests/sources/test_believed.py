@@ -13,11 +13,11 @@ from evalkit import evaluate
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
 from evalkit.jobs.check import check_config
+from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
 from evalkit.report import Report
 from evalkit.sources import checksums
 from evalkit.sources.parquet import read_pages
-from evalkit.street import run_config
 
 ROWS = pa.table(
     {

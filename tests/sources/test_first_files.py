@@ -18,7 +18,7 @@ import evalkit
 from evalkit import evaluate
 from evalkit.config import load_config
 from evalkit.errors import EvalkitError
-from evalkit.street import run_config
+from evalkit.pipeline import run_config
 
 TRUTH = pl.DataFrame({"user": [1, 2, 3], "item": [10, 11, 12]})
 RANKINGS = TRUTH.with_columns(rank=1)

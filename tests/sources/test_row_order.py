@@ -6,7 +6,7 @@ import pytest
 import evalkit
 from evalkit.config import build_config
 from evalkit.errors import DataError
-from evalkit.street import run_config
+from evalkit.pipeline import run_config
 
 TRUTH = pl.DataFrame({"user": [1, 2], "item": [10, 20]})
 NAMES = ["rating", "est", "preds", "y_pred", "sim", "confidence", "value", "weight", "myScore"]

@@ -7,7 +7,7 @@ import pytest
 from program import run_program
 
 import evalkit
-from evalkit import street
+from evalkit import pipeline
 from evalkit.config import build_config, load_config
 from evalkit.errors import EvalkitError
 from evalkit.jobs.check import check_config
@@ -175,7 +175,7 @@ def write_job(folder, truth="truth.parquet", **sections):
 
 
 def run(tree):
-    return street.run_config(build_config(tree, name="job"))
+    return pipeline.run_config(build_config(tree, name="job"))
 
 
 def test_where_leaves_one_part(tmp_path):
@@ -202,12 +202,12 @@ def test_the_where_of_the_hint_can_be_pasted(tmp_path, where, name, texts):
     ranked = f"[[rankings]]\nmodel = 'als'\npath = '{tmp_path}/als.parquet'\ncolumns.rank = 'rank'"
     rest = [ranked, "[metrics]\nnames = ['hits@2']"]
     path.write_text("\n".join(["[truth]", *lines, *rest]), encoding="utf-8")
-    hint = refused(street.run_config, load_config(path)).hint
+    hint = refused(pipeline.run_config, load_config(path)).hint
     pasted = re.search(r'write (where = ".*") under \[truth\]', hint)[1]
     kept = [line for line in lines if not line.startswith("where")]
     path.write_text("\n".join(["[truth]", *kept, pasted, *rest]), encoding="utf-8")
 
-    assert street.run_config(load_config(path)).counts.truth.pairs == 1 + (texts[1] == "test")
+    assert pipeline.run_config(load_config(path)).counts.truth.pairs == 1 + (texts[1] == "test")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "ndjson", "arrow", "parquet"])
@@ -376,7 +376,7 @@ def test_init_writes_where_and_says_so(tmp_path):
         "where = \"split = 'train'\"",
     ]
     assert "truth: split has train, valid, test" in said
-    assert street.run_config(load_config(tmp_path / "job.toml")).counts.truth.pairs == 2
+    assert pipeline.run_config(load_config(tmp_path / "job.toml")).counts.truth.pairs == 2
 
 
 def test_options_are_told_what_to_add(tmp_path):

@@ -4,10 +4,10 @@ import polars as pl
 import pytest
 
 from evalkit.config import build_config
-from evalkit.credentials import storing
+from evalkit.config.credentials import storing
 from evalkit.errors import DataError
+from evalkit.pipeline import key_of_run, run_config
 from evalkit.sources import versions
-from evalkit.street import key_of_run, run_config
 
 TRUTH = {"user": [1, 2], "item": [10, 20]}
 RANKINGS = {"user": [1, 1, 2], "item": [10, 11, 21], "rank": [1, 2, 1]}

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from evalkit.splits.content import content_of
+from evalkit.sources.content import content_of
 
 ROWS = pl.DataFrame(
     {"user": [1, 2, 2, 3], "item": ["a", "b", None, "a"], "time": [10, 20, 20, -5]},

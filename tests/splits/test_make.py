@@ -1,4 +1,4 @@
-"""Splits through every door: parts as they were, a manifest, nothing half done."""
+"""Splits through every entry point: parts as they were, a manifest, nothing half done."""
 
 import json
 from itertools import pairwise
@@ -12,9 +12,9 @@ from evalkit.cli.app import run_command
 from evalkit.config import load_config
 from evalkit.errors import DataError, MachineError, RequestError
 from evalkit.sources import Table
-from evalkit.splits._back import Back
-from evalkit.splits._groups import Groups
+from evalkit.splits._groups import RowGroups
 from evalkit.splits._log import LogFeed
+from evalkit.splits._reverse_scan import Back
 from evalkit.splits._source import Log
 
 N = 3_000
@@ -299,12 +299,12 @@ def test_a_limit_of_memory_is_held_by_passes_or_refused_by_name(log, tmp_path, m
     monkeypatch.chdir(tmp_path)
     log.drop("note").sample(fraction=1, shuffle=True, seed=1).write_parquet("log.parquet")
     free = evalkit.split("log.parquet", by="user", test=0.2, out="free").manifest
-    monkeypatch.setattr("evalkit.splits._room.LEAST", 1 << 12)
-    monkeypatch.setattr("evalkit.splits._room.FIXED", 1 << 20)
+    monkeypatch.setattr("evalkit.splits._memory.LEAST", 1 << 12)
+    monkeypatch.setattr("evalkit.splits._memory.FIXED", 1 << 20)
     shares = []
-    lay = Groups._lay_share
+    lay = RowGroups._lay_share
     monkeypatch.setattr(
-        "evalkit.splits._groups.Groups._lay_share",
+        "evalkit.splits._groups.RowGroups._lay_share",
         lambda self, feed, low, high: shares.append(low) or lay(self, feed, low, high),
     )
 
@@ -343,8 +343,8 @@ def test_a_limit_of_memory_is_held_by_passes_or_refused_by_name(log, tmp_path, m
 def test_what_all_rows_tell_is_the_same_by_passes(log, tmp_path, monkeypatch, rule):
     mixed = log.drop("note").sample(fraction=1, shuffle=True, seed=1)
     pl.concat([mixed, mixed.head(50)]).write_parquet(tmp_path / "log.parquet")
-    monkeypatch.setattr("evalkit.splits._room.LEAST", 1 << 12)
-    monkeypatch.setattr("evalkit.splits._room.FIXED", 1 << 20)
+    monkeypatch.setattr("evalkit.splits._memory.LEAST", 1 << 12)
+    monkeypatch.setattr("evalkit.splits._memory.FIXED", 1 << 20)
     gathered = []
     gather = LogFeed.gather
     monkeypatch.setattr(LogFeed, "gather", lambda *a, **k: gathered.append(a) or gather(*a, **k))

@@ -11,7 +11,7 @@ import pytest
 
 from evalkit.config import SplitSection
 from evalkit.splits._cut import cut_rows
-from evalkit.splits._filters import Rows
+from evalkit.splits._filters import LogRows
 from evalkit.splits._rule import settle_rule
 
 FOLDER = Path(os.environ.get("EVALKIT_TEST_DATA", "absent")) / "conformance" / "splits"
@@ -32,7 +32,7 @@ def as_rows(table):
 
     users, items = codes([row[1] for row in table]), codes([row[2] for row in table])
     none = np.zeros(0, dtype=np.uint64)
-    return Rows(
+    return LogRows(
         users=users,
         items=items,
         times=np.array([row[4] for row in table], dtype=np.int64),

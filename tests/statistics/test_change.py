@@ -9,8 +9,8 @@ from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalkit.exact import SCALE_BITS, ExactSum
 from evalkit.statistics.change import Cell, explain_change
+from evalkit.statistics.exact import SCALE_BITS, ExactSum
 
 laws = settings(deadline=None, max_examples=examples(100))
 

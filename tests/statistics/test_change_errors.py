@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from evalkit.exact import SCALE_BITS, ExactSum
 from evalkit.statistics.change import Cell, explain_change
 from evalkit.statistics.change_errors import Spread, change_errors
+from evalkit.statistics.exact import SCALE_BITS, ExactSum
 
 WEIGHT, MORE = 10**6, 100  # of a user, and what one of them gets beyond
 

@@ -1,4 +1,6 @@
-"""Comparisons at the edges, from the front door: all users differ alike, one has all weight."""
+"""Comparisons at the edges, from the front entry point: all users differ alike, one has all
+weight.
+"""
 
 import math
 
@@ -198,10 +200,10 @@ def test_tukeys_power_is_that_of_the_pairs_of_one_metric():
     tukey = {"pairs": "all", "correction": "tukey", "test": "t"}
     report = measured(VARIED, tukey, metrics=["RR", "DCG@3"])
 
-    for each in report.comparisons:
-        deviation = each.std_error * math.sqrt(8)
+    for comparison in report.comparisons:
+        deviation = comparison.std_error * math.sqrt(8)
         expected = smallest_difference(deviation, 8, level=1 - 0.05 / 3)
-        assert each.smallest_difference == pytest.approx(expected)
+        assert comparison.smallest_difference == pytest.approx(expected)
 
 
 def test_a_difference_that_cannot_be_is_not_what_users_would_show():
@@ -280,9 +282,9 @@ def test_no_limit_of_a_difference_lies_beyond_what_it_can_be(statistics, metric)
     ranks = {"old": [2, 2, 2], "new": [1, 1, 2], "other": [3, 1, 1]}
     report = measured(ranks, {"pairs": "all", **statistics}, metrics=[metric])
 
-    for each in report.comparisons:
-        assert -1.0 <= each.low <= each.delta <= each.high <= 1.0
-        assert -1.0 <= each.low_adjusted <= each.high_adjusted <= 1.0
+    for comparison in report.comparisons:
+        assert -1.0 <= comparison.low <= comparison.delta <= comparison.high <= 1.0
+        assert -1.0 <= comparison.low_adjusted <= comparison.high_adjusted <= 1.0
 
 
 @pytest.mark.parametrize("correction", ["holm", "none"])

@@ -5,10 +5,10 @@ import polars as pl
 import pytest
 
 import evalkit
-from evalkit.conclusions.cautions import too_narrow
-from evalkit.exact import ExactSums
+from evalkit.inference.caveats import too_narrow
 from evalkit.report.json_ import parse_report
 from evalkit.report.parquet import tables_of
+from evalkit.statistics.exact import ExactSums
 
 
 def reason(values, bounds=(0.0, 1.0)):

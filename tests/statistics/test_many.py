@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from evalkit.exact import ExactSums, summarize
-from evalkit.looks.parts import UNIT_BITS, _spell_words, spell_sum
+from evalkit.aggregate.accumulators.parts import UNIT_BITS, _spell_words, spell_sum
 from evalkit.statistics.distributions import find_t_quantiles, normal_quantile, t_quantile
+from evalkit.statistics.exact import ExactSums, summarize
 from evalkit.statistics.intervals import Interval, mean_interval, relative_interval, wilson_interval
 from evalkit.statistics.many import mean_limits, relative_limits, t_quantiles, wilson_limits, within
 

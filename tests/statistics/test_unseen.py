@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 import evalkit
-from evalkit.conclusions.drafts import Draft, limits_of
-from evalkit.conclusions.spread import Spread
+from evalkit.inference.drafts import Draft, limits_of
+from evalkit.inference.spread import DifferenceSpread
 from evalkit.statistics.unseen import p_at_least, p_unseen, reach_at_least, reach_unseen
 
 
@@ -55,7 +55,7 @@ def test_models_worse_by_more_than_the_margin_do_not_pass(n, n_lost):
         lost = int(np.count_nonzero(rng.random(n) < n_lost / n))
         delta = -0.5 * lost / n
         error = np.std([-0.5] * lost + [0.0] * (n - lost), ddof=1) / math.sqrt(n)
-        spread = Spread(n, n - 1.0, math.nan, widest=1.0, n_below=lost, n_above=0)
+        spread = DifferenceSpread(n, n - 1.0, math.nan, widest=1.0, n_below=lost, n_above=0)
         low = spread.limits(delta, float(error), level=0.9, of_margin=True).low
         passed += low > -margin
 
@@ -86,7 +86,7 @@ def drawn_spreads(rng, n_drafts):
         delta = (gained - lost) / n if is_share else float(rng.normal()) * 2 * error
         error = 0.0 if rng.random() < 0.1 else error
         more = {"n_below": below, "n_above": above, "is_plain": rng.random() < 0.3}
-        yield Spread(n, n - 1.0, skewness, widest, table, **more), delta, error
+        yield DifferenceSpread(n, n - 1.0, skewness, widest, table, **more), delta, error
 
 
 def test_limits_of_many_differences_are_those_of_each():

@@ -57,7 +57,7 @@ def of_bins(asked: Request) -> OfSums:
 def ece(scores, labels, weights, bins, binning):
     """Distances of the bins' sums of scores and of labels, over all weights."""
     wrong = rows = 0.0
-    for each in range(len(weights)):
-        wrong += abs(scores[each] - labels[each])
-        rows += weights[each]
+    for place in range(len(weights)):
+        wrong += abs(scores[place] - labels[place])
+        rows += weights[place]
     return wrong / rows if rows > 0.0 else math.nan

@@ -33,11 +33,11 @@ class Aspects(NamedTuple):
     is_known: Any
 
 
-def tables(values, beside):
+def tables(values, context):
     """What the kernel is given beside the lists."""
     is_history = values.get("aspects") == "history"
-    wanted = beside.history if is_history else beside.relevant
-    items = beside.items
+    wanted = context.history if is_history else context.relevant
+    items = context.items
     own = sets(only(values, "by"), items)
     return (Aspects(own, wanted, items.text_order, items.is_listed),)
 
@@ -86,7 +86,7 @@ def lose(sets, which, alpha, worth):
         worth[sets.members[begin + each]] *= 1.0 - alpha
 
 
-class Left(NamedTuple):
+class RemainingItems(NamedTuple):
     """Relevant items of a user that no ideal list has yet; room for those of the largest one.
 
     `kinds` int32: the set of categories of each; `orders`: places of the ids as text; `hopes`: the
@@ -143,7 +143,7 @@ def measure(
     lists,
     within,
     cutoffs,
-    beside,
+    context,
     alpha,
     discount,
     aspects,
@@ -154,7 +154,7 @@ def measure(
 ):
     """Fill `out` with discounted gains over those of the ideal, or over the genres wanted."""
     # Wide: what a metric of its kind is given, and its own parameters.
-    sets, relevant = beside.sets, beside.relevant
+    sets, relevant = context.sets, context.relevant
     n_categories, of_items = sets.n_categories, sets.of_items
     # Long: one walk down the list beside one along its ideal, which share their state.
     worth, best_worth = np.zeros(n_categories + 1), np.zeros(n_categories + 1)
@@ -165,7 +165,9 @@ def measure(
     gains, ordered = np.empty(longest), np.empty(longest)
     found = np.empty(longest + 1, dtype=np.int64)
     looks_at_all = aspects == HISTORY or penalty == SHOWN or unknown == REMOVED
-    left = Left(np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int64), np.empty(most))
+    left = RemainingItems(
+        np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int64), np.empty(most)
+    )
     discounts = np.empty(max(longest, most) + 1)
     for rank in range(1, discounts.size):
         discounts[rank] = discounted(rank, discount)
@@ -180,11 +182,11 @@ def measure(
             marks |= mark_of(item)
             more_marks |= mark_of(item >> 6)
             which = of_items[item]
-            left.kinds[place], left.orders[place] = which, beside.text_order[item]
+            left.kinds[place], left.orders[place] = which, context.text_order[item]
             left.hopes[place] = sets.sizes[which]
-            for each in range(sets.begins[which], sets.begins[which] + sets.sizes[which]):
-                n_wanted += worth[sets.members[each]] == 0.0
-                worth[sets.members[each]] = 1.0  # what nobody wants is worth nothing
+            for position in range(sets.begins[which], sets.begins[which] + sets.sizes[which]):
+                n_wanted += worth[sets.members[position]] == 0.0
+                worth[sets.members[position]] = 1.0  # what nobody wants is worth nothing
         begin, place, n_removed, n_best = lists.starts[user], 0, 0, 0
         total, best = 0.0, 0.0
         if looks_at_all:
@@ -197,14 +199,14 @@ def measure(
             n_found = select_rows(
                 lists.items[begin + place : begin + within[user, column]], filters, found
             )
-            for each in range(n_found):
-                item = lists.items[begin + place + found[each]]
-                if unknown == REMOVED and not beside.is_known[item]:
+            for index in range(n_found):
+                item = lists.items[begin + place + found[index]]
+                if unknown == REMOVED and not context.is_known[item]:
                     n_removed += 1
                     continue
                 is_hit = aspects == HISTORY or stands_in(relevant, user, item)
                 if is_hit:
-                    rank = place + found[each] - n_removed
+                    rank = place + found[index] - n_removed
                     gains[rank] = gain_of(sets, of_items[item], worth)
                     total += gains[rank] * discounts[rank + 1]
                 if is_hit or penalty == SHOWN:

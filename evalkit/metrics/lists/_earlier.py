@@ -24,9 +24,9 @@ def joined(several):
     return lists, np.concatenate(ranks)[order] + 1
 
 
-def tables(values, beside, several):
+def tables(values, context, several):
     """Earlier items of each user, their ranks, and how many items there are."""
-    return *joined(several), beside.items.popularity.size
+    return *joined(several), context.items.popularity.size
 
 
 @kernel

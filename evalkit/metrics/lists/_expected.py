@@ -33,11 +33,11 @@ def by_popularity(values, items):
     return places
 
 
-def tables(values, beside):
+def tables(values, context):
     """Lists of the reference, train rows, and the place of each item by popularity."""
     if values["reference"] == "model":
-        return beside.reference, NOBODY, np.zeros(beside.items.order.size, dtype=np.int64)
-    return NOBODY, beside.history, by_popularity({}, beside.items)
+        return context.reference, NOBODY, np.zeros(context.items.order.size, dtype=np.int64)
+    return NOBODY, context.history, by_popularity({}, context.items)
 
 
 @kernel(allocates=False)

@@ -48,10 +48,10 @@ def needs(values):
     return ("relevant", "earlier") if values["samples"] == "earlier" else ("relevant",)
 
 
-def tables(values, beside):
+def tables(values, context):
     """What the kernel is given beside the lists."""
-    several = beside.earlier if values["samples"] == "earlier" else ()
-    n_users = beside.relevant.lengths.size
+    several = context.earlier if values["samples"] == "earlier" else ()
+    n_users = context.relevant.lengths.size
     none = Lists(np.zeros(n_users, np.int64), np.zeros(n_users, np.int64), np.zeros(0, np.int32))
     lists = several or (none,)
     begins = np.cumsum([0, *(each.items.size for each in lists[:-1])])
@@ -60,8 +60,8 @@ def tables(values, beside):
         np.array([each.lengths for each in lists]),
         np.concatenate([each.items for each in lists]),
     )
-    n_items = beside.items.popularity.size
-    return (Aside(stacked, len(several), beside.relevant, n_items),)
+    n_items = context.items.popularity.size
+    return (Aside(stacked, len(several), context.relevant, n_items),)
 
 
 DECLARED: dict[str, Any] = {
@@ -127,8 +127,8 @@ def measure(lists, cutoffs, aside, attention, patience, stop, what, out):
                 else:
                     of_others += weight / n_others
             total = unseen = 0.0
-            for each in range(n):
-                item = noted[each]
+            for position in range(n):
+                item = noted[position]
                 is_hit = stands_in(relevant, user, item)
                 goal = of_wanted if is_hit else of_others
                 mean = got[item] / n_lists

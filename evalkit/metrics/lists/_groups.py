@@ -8,9 +8,9 @@ from evalkit.metrics import text
 BY = text("by", "provider", doc="The column of the items' table that has the groups.")
 
 
-def group_of(values, beside):
+def group_of(values, context):
     """int32[n_items]: the group of each item, -1 for none; and how many groups there are."""
-    group = beside.items.groups[str(values["by"])]
+    group = context.items.groups[str(values["by"])]
     return group.codes, len(group.names)
 
 

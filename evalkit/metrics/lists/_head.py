@@ -48,6 +48,6 @@ def is_tail(values, items):
     return tail
 
 
-def tables(values, beside):
+def tables(values, context):
     """1 for each item of the tail."""
-    return (is_tail(values, beside.items),)
+    return (is_tail(values, context.items),)

@@ -19,33 +19,33 @@ ITEMS = choice(
 )
 
 
-def tables(values, beside):
+def tables(values, context):
     """Groups of items, items of the table in each, train rows and right answers."""
     if "by" in values:
-        codes, sizes = group_of(values, beside)[0], sizes_of(values, beside.items)
+        codes, sizes = group_of(values, context)[0], sizes_of(values, context.items)
     else:
         head = {"head": values["head"], "ratio": values["ratio"]}
-        codes = is_tail(head, beside.items).astype(np.int32)
-        has = beside.items.is_listed
+        codes = is_tail(head, context.items).astype(np.int32)
+        has = context.items.is_listed
         if values["items"] == "train":
-            has = beside.items.popularity > 0
+            has = context.items.popularity > 0
         codes = np.where(has, codes, -1).astype(np.int32)
         sizes = np.bincount(codes[has], minlength=2)
-    return codes, sizes.astype(np.int64), beside.history, beside.relevant or NOBODY
+    return codes, sizes.astype(np.int64), context.history, context.relevant or NOBODY
 
 
-def n_sums(values, beside):
+def n_sums(values, context):
     """Rows that are shown and rows that could be, of each group."""
-    return 2 * group_of(values, beside)[1] if "by" in values else 4
+    return 2 * group_of(values, context)[1] if "by" in values else 4
 
 
-def spread(values, beside, sums):
+def spread(values, context, sums):
     """Standard deviation of the groups' odds over their mean, or the odds of one group."""
     n = len(sums) // 2
     shown, possible = sums[:n], sums[n:]
     group = str(values.get("group", ""))
     if group:
-        names = beside.items.groups[str(values["by"])].names
+        names = context.items.groups[str(values["by"])].names
         at = names.index(group) if group in names else -1
         return shown[at] / possible[at] if at >= 0 and possible[at] != 0 else np.nan
     if any(each == 0 for each in possible):
@@ -88,17 +88,17 @@ def count(lists, within, cutoffs, codes, sizes, history, relevant, of_relevant, 
                 place += 1
                 if codes[item] >= 0 and (not of_relevant or stands_in(relevant, user, item)):
                     out[user, column, codes[item]] += 1.0
-            for each in range(n_groups):
-                possible = 0 if of_relevant else sizes[each]
-                out[user, column, n_groups + each] = possible
+            for position in range(n_groups):
+                possible = 0 if of_relevant else sizes[position]
+                out[user, column, n_groups + position] = possible
             if of_relevant:
                 first = relevant.starts[user]
-                for each in range(first, first + relevant.lengths[user]):
-                    item = relevant.items[each]
+                for number in range(first, first + relevant.lengths[user]):
+                    item = relevant.items[number]
                     if codes[item] >= 0 and not stands_in(history, user, item):
                         out[user, column, n_groups + codes[item]] += 1.0
             else:
                 first = history.starts[user]
-                for each in range(first, first + history.lengths[user]):
-                    if codes[history.items[each]] >= 0:
-                        out[user, column, n_groups + codes[history.items[each]]] -= 1.0
+                for index in range(first, first + history.lengths[user]):
+                    if codes[history.items[index]] >= 0:
+                        out[user, column, n_groups + codes[history.items[index]]] -= 1.0

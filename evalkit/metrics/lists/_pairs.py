@@ -132,9 +132,9 @@ def distances_of_sets(of_genres):
     return of_genres.of_items.astype(np.uint32), apart
 
 
-def tables(values, beside):
+def tables(values, context):
     """The features of items."""
-    return (features({"distance": values["distance"]}, beside.items),)
+    return (features({"distance": values["distance"]}, context.items),)
 
 
 M1, M2, M4 = 0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F
@@ -200,9 +200,9 @@ def add_four(apart, known, first, sums):
     sums[first + 2] = sums[first + 2] + one[known[first + 2]] + two[known[first + 2]]
     last = known[first + 3]
     sums[first + 3] = sums[first + 3] + one[last] + two[last] + three[last]
-    for each in range(first + 4, sums.size):
-        other = known[each]
-        sums[each] = sums[each] + one[other] + two[other] + three[other] + four[other]
+    for place in range(first + 4, sums.size):
+        other = known[place]
+        sums[place] = sums[place] + one[other] + two[other] + three[other] + four[other]
 
 
 @kernel(allocates=False)
@@ -305,6 +305,6 @@ def mean_distance(
                 is_zero = is_zero or (single == SHORT and place < 2)
                 out[user, column] = 0.0 if is_zero else math.nan
         if not is_cosine and distance != JACCARD:
-            for each in range(n):
+            for position in range(n):
                 for column in range(some.codes.shape[1]):
-                    counts[some.codes[held[each], column]] = 0
+                    counts[some.codes[held[position], column]] = 0

@@ -5,9 +5,9 @@ from evalkit.metrics import kernel
 from evalkit.metrics.lists._find import stands_in
 
 
-def tables(values, beside):
+def tables(values, context):
     """The items of each user's train rows."""
-    return (beside.history,)
+    return (context.history,)
 
 
 @kernel(allocates=False)

@@ -7,9 +7,9 @@ from evalkit.metrics import kernel, list_metric
 from evalkit.metrics.lists._means import mean_over_list
 
 
-def tables(values, beside):
+def tables(values, context):
     """Days since each item was published."""
-    return (beside.items.ages,)
+    return (context.items.ages,)
 
 
 @list_metric(

@@ -43,6 +43,6 @@ from evalkit.metrics.lists._categories import BY
     **DECLARED,
 )
 @kernel
-def alpha_ndcg(lists, within, cutoffs, beside, alpha, aspects, ideal, penalty, unknown, out):
+def alpha_ndcg(lists, within, cutoffs, context, alpha, aspects, ideal, penalty, unknown, out):
     """Gain of the list over that of the ideal."""
-    measure(lists, within, cutoffs, beside, alpha, LOG2, aspects, ideal, penalty, unknown, out)
+    measure(lists, within, cutoffs, context, alpha, LOG2, aspects, ideal, penalty, unknown, out)

@@ -25,9 +25,9 @@ def popularity(values, items):
     return found
 
 
-def tables(values, beside):
+def tables(values, context):
     """The popularity of each item."""
-    return (popularity(values, beside.items),)
+    return (popularity(values, context.items),)
 
 
 @list_metric(

@@ -18,11 +18,11 @@ def needs(values):
     return ("by", "relevant") if values["target"] == "relevant" else ("by",)
 
 
-def tables(values, beside):
+def tables(values, context):
     """Groups of items, items of the table in each, and right answers."""
-    sizes = sizes_of(values, beside.items).astype(np.float64)
-    relevant = NOBODY if beside.relevant is None else beside.relevant
-    return group_of(values, beside)[0], sizes, relevant
+    sizes = sizes_of(values, context.items).astype(np.float64)
+    relevant = NOBODY if context.relevant is None else context.relevant
+    return group_of(values, context)[0], sizes, relevant
 
 
 @list_metric(
@@ -59,13 +59,13 @@ def awrf(
     for user in range(out.shape[0]):
         shown[:] = 0.0
         of_goal = 0.0
-        for each in range(sizes.size):
-            goal[each] = sizes[each] if target == CATALOGUE else 0.0
-            of_goal += goal[each]
+        for position in range(sizes.size):
+            goal[position] = sizes[position] if target == CATALOGUE else 0.0
+            of_goal += goal[position]
         if target != CATALOGUE:
             first = relevant.starts[user]
-            for each in range(first, first + relevant.lengths[user]):
-                group = codes[relevant.items[each]]
+            for number in range(first, first + relevant.lengths[user]):
+                group = codes[relevant.items[number]]
                 if group >= 0:
                     goal[group] += 1.0
                     of_goal += 1.0
@@ -82,8 +82,8 @@ def awrf(
                 out[user, column] = math.nan
                 continue
             far = 0.0
-            for each in range(sizes.size):
-                one, other = shown[each] / total, goal[each] / of_goal
+            for index in range(sizes.size):
+                one, other = shown[index] / total, goal[index] / of_goal
                 mean = (one + other) / 2.0
                 if one > 0.0:
                     far += one * log2(one / mean) / 2.0

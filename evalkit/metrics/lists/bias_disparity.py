@@ -11,18 +11,18 @@ from evalkit.metrics.lists._groups import BY, group_of, sizes_of
 ALL = 1
 
 
-def tables(values, beside):
+def tables(values, context):
     """1 for the items of the category, -1 for those of none; the items of users' train rows."""
-    codes, _ = group_of(values, beside)
-    names = beside.items.groups[str(values["by"])].names
+    codes, _ = group_of(values, context)
+    names = context.items.groups[str(values["by"])].names
     wanted = names.index(str(values["group"])) if values["group"] in names else -2
-    return np.where(codes < 0, -1, codes == wanted).astype(np.int64), beside.history
+    return np.where(codes < 0, -1, codes == wanted).astype(np.int64), context.history
 
 
-def disparity(values, beside, sums):
+def disparity(values, context, sums):
     """How the bias of lists is above that of train; or one of these."""
-    names = beside.items.groups[str(values["by"])].names
-    sizes = sizes_of(values, beside.items)
+    names = context.items.groups[str(values["by"])].names
+    sizes = sizes_of(values, context.items)
     if values["group"] not in names:
         return np.nan
     share = sizes[names.index(str(values["group"]))] / sizes.sum()
@@ -75,9 +75,9 @@ def bias_disparity(lists, within, cutoffs, is_wanted, history, part, of_train, o
     for user in range(out.shape[0]):
         first, n = history.starts[user], history.lengths[user]
         had, n_had, begin, place, shown, n_shown = 0, 0, lists.starts[user], 0, 0, 0
-        for each in range(first, first + n):
-            had += is_wanted[history.items[each]] > 0
-            n_had += is_wanted[history.items[each]] >= 0
+        for position in range(first, first + n):
+            had += is_wanted[history.items[position]] > 0
+            n_had += is_wanted[history.items[position]] >= 0
         for column in range(out.shape[1]):
             while place < within[user, column]:
                 shown += is_wanted[lists.items[begin + place]] > 0

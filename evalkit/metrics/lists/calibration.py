@@ -29,11 +29,11 @@ def needs(values):
     return (*needs_of(values), "history")
 
 
-def tables(values, beside):
+def tables(values, context):
     """Categories of items, and the items of each user's train rows."""
     is_ordered = values["history"] == "weighted"
-    history = beside.history_in_order if is_ordered else beside.history
-    return sets(only(values, "by"), beside.items), history
+    history = context.history_in_order if is_ordered else context.history
+    return sets(only(values, "by"), context.items), history
 
 
 def most(values, cutoff):
@@ -115,12 +115,12 @@ def divergence_of_rounded(p, of_p, q, of_q, kind, a, smoothed, terms):
     if max(abs(of_p - 1.0), abs(of_q - 1.0)) > FURTHEST:
         return math.nan
     sum_p = sum_q = 0.0
-    for each in range(p.size):
-        one, other = p[each], q[each]
-        p[each] = (1.0 - a) * one + a * other if smoothed == BOTH else one
-        q[each] = (1.0 - a) * other + a * one if smoothed == BOTH or kind == KL else other
-        sum_p += p[each]
-        sum_q += q[each]
+    for place in range(p.size):
+        one, other = p[place], q[place]
+        p[place] = (1.0 - a) * one + a * other if smoothed == BOTH else one
+        q[place] = (1.0 - a) * other + a * one if smoothed == BOTH or kind == KL else other
+        sum_p += p[place]
+        sum_q += q[place]
     return divergence_of(p, sum_p, q, sum_q, kind, a, NEITHER, terms)
 
 
@@ -137,8 +137,8 @@ def divergence_of(p, of_p, q, of_q, kind, a, smoothed, terms):
         for each in range(p.size):
             total += terms[each]
         return max(total, 0.0)
-    for each in range(p.size):
-        one, other = p[each] / of_p, q[each] / of_q
+    for place in range(p.size):
+        one, other = p[place] / of_p, q[place] / of_q
         if smoothed == BOTH:
             one, other = (1.0 - a) * one + a * other, (1.0 - a) * other + a * one
         mean = (one + other) / 2.0
@@ -152,13 +152,13 @@ def divergence_of(p, of_p, q, of_q, kind, a, smoothed, terms):
 @kernel(allocates=False)
 def fill_terms(p, of_p, q, of_q, a, smoothed, terms):
     """What each category adds to the Kullback-Leibler divergence, many at a time."""
-    for each in range(p.size):
-        one, other = p[each] / of_p, q[each] / of_q
+    for place in range(p.size):
+        one, other = p[place] / of_p, q[place] / of_q
         mixed = (1.0 - a) * other + a * one
         if smoothed == BOTH:
             one = (1.0 - a) * one + a * other
         ratio = one / (other if smoothed == NEITHER else mixed)
-        terms[each] = one * log2(ratio if one > 0.0 else 1.0)
+        terms[place] = one * log2(ratio if one > 0.0 else 1.0)
 
 
 @list_metric(

@@ -11,9 +11,9 @@ from evalkit.metrics.lists._categories import BY, categories, needs_of
 COUNT, OWN = 0, 1
 
 
-def tables(values, beside):
+def tables(values, context):
     """Categories of items."""
-    return categories({"by": values["by"]}, beside.items)
+    return categories({"by": values["by"]}, context.items)
 
 
 @list_metric(
@@ -51,9 +51,9 @@ def category_count(lists, within, cutoffs, starts, codes, n_categories, scale, u
                 if unknown == OWN and starts[item] == starts[item + 1]:
                     n += not found[n_categories]
                     found[n_categories] = True
-                for each in range(starts[item], starts[item + 1]):
-                    n += not found[codes[each]]
-                    found[codes[each]] = True
+                for position in range(starts[item], starts[item + 1]):
+                    n += not found[codes[position]]
+                    found[codes[position]] = True
             below = 1 if scale == COUNT else min(cutoffs[column], NO_CUTOFF - 1)
             if scale != COUNT and cutoffs[column] == NO_CUTOFF:
                 below = place

@@ -20,9 +20,9 @@ def information(values, items):
     return -log2_of(np.maximum(counts, least) / counts.sum())
 
 
-def tables(values, beside):
+def tables(values, context):
     """Right answers, and the worth of each item."""
-    return beside.relevant, information({"cold": values["cold"]}, beside.items)
+    return context.relevant, information({"cold": values["cold"]}, context.items)
 
 
 @list_metric(

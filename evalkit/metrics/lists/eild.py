@@ -18,9 +18,9 @@ def needs(values):
     return ("vector" if values["distance"] == "cosine" else "genres", "relevant")
 
 
-def tables(values, beside):
+def tables(values, context):
     """The features of items, and right answers."""
-    return features({"distance": values["distance"]}, beside.items), beside.relevant
+    return features({"distance": values["distance"]}, context.items), context.relevant
 
 
 @list_metric(
@@ -67,24 +67,24 @@ def eild(lists, within, cutoffs, some, relevant, distance, attention, patience, 
                     known += 1
                     if stands_in(relevant, user, item):
                         above[n] = below[n] = 0.0
-                        for each in range(n):
-                            other = lists.items[begin + hits[each]]
+                        for number in range(n):
+                            other = lists.items[begin + hits[number]]
                             if distance == COSINE:
                                 far = 1.0 - cosine(some.rows, some.norms, other, item)
                             else:
                                 far = jaccard_distance(some.bits, some.sizes, other, item)
-                            weight = attention_of(place - hits[each], attention, patience)
-                            above[each] += weight * far
-                            below[each] += weight
+                            weight = attention_of(place - hits[number], attention, patience)
+                            above[number] += weight * far
+                            below[number] += weight
                             above[n] += next_one * far
                             below[n] += next_one
                         hits[n] = place
                         n += 1
                 place += 1
             total = 0.0
-            for each in range(n):
-                if below[each] > 0.0:
-                    weight = attention_of(hits[each] + 1, attention, patience)
-                    total += weight * above[each] / below[each]
+            for position in range(n):
+                if below[position] > 0.0:
+                    weight = attention_of(hits[position] + 1, attention, patience)
+                    total += weight * above[position] / below[position]
             is_there = known > 1 and relevant.lengths[user] > 0
             out[user, column] = total / weights if is_there else math.nan

@@ -26,7 +26,7 @@ from evalkit.metrics.lists._categories import BY
     **OF_ERR,
 )
 @kernel
-def err_ia(lists, within, cutoffs, beside, alpha, norm, out):
+def err_ia(lists, within, cutoffs, context, alpha, norm, out):
     """Gain of the list over its ranks."""
     ideal = EVERY if norm == 1 else NONE
-    measure(lists, within, cutoffs, beside, alpha, RECIPROCAL, 0, ideal, 0, 0, out)
+    measure(lists, within, cutoffs, context, alpha, RECIPROCAL, 0, ideal, 0, 0, out)

@@ -15,9 +15,9 @@ def complements(values, items):
     return 1.0 - items.popularity / (items.n_train_users or math.nan)
 
 
-def tables(values, beside):
+def tables(values, context):
     """Right answers, and the worth of each item."""
-    return beside.relevant, complements({}, beside.items)
+    return context.relevant, complements({}, context.items)
 
 
 @list_metric(

@@ -10,17 +10,17 @@ from evalkit.metrics.lists._attention import attention_of
 from evalkit.metrics.lists._groups import BY, group_of, least_of_most
 
 
-def tables(values, beside):
+def tables(values, context):
     """Groups of items, and right answers."""
-    return *group_of(values, beside), beside.relevant
+    return *group_of(values, context), context.relevant
 
 
-def n_sums(values, beside):
+def n_sums(values, context):
     """Attention and merit of each group."""
-    return 2 * group_of(values, beside)[1]
+    return 2 * group_of(values, context)[1]
 
 
-def ratio(values, beside, sums):
+def ratio(values, context, sums):
     """Attention over merit, of the group with least over that with most."""
     n = len(sums) // 2
     if n < 2 or any(merit == 0 for merit in sums[n:]):
@@ -55,16 +55,16 @@ def exposure_equity(lists, within, cutoffs, codes, n_groups, relevant, attention
             out[user, :, :] = math.nan
             continue
         for column in range(out.shape[1]):
-            for each in range(n_groups):
-                out[user, column, each] = out[user, column - 1, each] if column > 0 else 0.0
-                out[user, column, n_groups + each] = 0.0
+            for position in range(n_groups):
+                out[user, column, position] = out[user, column - 1, position] if column > 0 else 0.0
+                out[user, column, n_groups + position] = 0.0
             while place < within[user, column]:
                 group = codes[lists.items[begin + place]]
                 place += 1
                 if group >= 0:
                     out[user, column, group] += attention_of(place, attention, patience)
             first = relevant.starts[user]
-            for each in range(first, first + relevant.lengths[user]):
-                group = codes[relevant.items[each]]
+            for number in range(first, first + relevant.lengths[user]):
+                group = codes[relevant.items[number]]
                 if group >= 0:
                     out[user, column, n_groups + group] += 1.0

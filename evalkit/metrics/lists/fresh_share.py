@@ -13,9 +13,9 @@ def is_fresh(values, items):
     return np.where(np.isnan(items.ages), np.nan, items.ages <= float(values["days"]))
 
 
-def tables(values, beside):
+def tables(values, context):
     """1 for each fresh item."""
-    return (is_fresh(values, beside.items),)
+    return (is_fresh(values, context.items),)
 
 
 @list_metric(

@@ -12,9 +12,9 @@ FLAT, LOG2 = 0, 1
 NATS = 1
 
 
-def tables(values, beside):
+def tables(values, context):
     """Categories of items, and which items the table has."""
-    return sets(only(values, "by"), beside.items), beside.items.is_listed
+    return sets(only(values, "by"), context.items), context.items.is_listed
 
 
 @kernel(allocates=False)
@@ -29,13 +29,13 @@ def weight_of(rank, weighting, patience):
 def fill_terms(masses, smoothing, total, log_base, terms):
     """p log p of each category, many at a time; 0 where p is 0."""
     if log_base == NATS:
-        for each in range(masses.size):
-            p = (masses[each] + smoothing) / total
-            terms[each] = p * (0.0 - minus_ln(p)) if p > 0.0 else 0.0
+        for place in range(masses.size):
+            p = (masses[place] + smoothing) / total
+            terms[place] = p * (0.0 - minus_ln(p)) if p > 0.0 else 0.0
     else:
-        for each in range(masses.size):
-            p = (masses[each] + smoothing) / total
-            terms[each] = p * log2(p)
+        for position in range(masses.size):
+            p = (masses[position] + smoothing) / total
+            terms[position] = p * log2(p)
 
 
 @list_metric(

@@ -9,9 +9,9 @@ from evalkit.metrics import kernel, list_metric
 from evalkit.metrics.lists._two_lists import count_common
 
 
-def tables(values, beside):
+def tables(values, context):
     """The other lists, and how many items there are."""
-    return beside.reference, beside.items.popularity.size
+    return context.reference, context.items.popularity.size
 
 
 @list_metric(

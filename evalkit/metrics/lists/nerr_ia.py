@@ -15,6 +15,6 @@ from evalkit.metrics.lists._categories import BY
     **OF_ERR,
 )
 @kernel
-def nerr_ia(lists, within, cutoffs, beside, alpha, out):
+def nerr_ia(lists, within, cutoffs, context, alpha, out):
     """Gain of the list over its ranks."""
-    measure(lists, within, cutoffs, beside, alpha, RECIPROCAL, 0, GREEDY, 0, 0, out)
+    measure(lists, within, cutoffs, context, alpha, RECIPROCAL, 0, GREEDY, 0, 0, out)

@@ -70,9 +70,9 @@ def self_information(values, items):
     return found
 
 
-def tables(values, beside):
+def tables(values, context):
     """The information of each item."""
-    return (self_information(values, beside.items),)
+    return (self_information(values, context.items),)
 
 
 @list_metric(

@@ -7,7 +7,7 @@ from evalkit.metrics import kernel, list_metric
 from evalkit.metrics.lists.novelty import COLD, POP_OF, tables
 
 
-def ratio(values, beside, sums):
+def ratio(values, context, sums):
     """Information of all rows over their number."""
     return sums[0] / sums[1] if sums[1] != 0 else math.nan
 

@@ -11,9 +11,9 @@ from evalkit.metrics.lists._two_lists import count_common
 OVER_K, ZERO = 0, 1
 
 
-def tables(values, beside):
+def tables(values, context):
     """The other lists, and how many items there are."""
-    return beside.reference, beside.items.popularity.size
+    return context.reference, context.items.popularity.size
 
 
 @list_metric(

@@ -8,14 +8,14 @@ import numpy as np
 from evalkit.metrics import kernel, list_metric
 
 
-def lift(values, beside, sums):
+def lift(values, context, sums):
     """The one mean over the other, less 1."""
     return sums[0] / sums[1] - 1.0 if sums[1] != 0 else np.nan
 
 
-def tables(values, beside):
+def tables(values, context):
     """Users of each item, and the items of each user's train rows."""
-    return beside.items.popularity.astype(np.float64), beside.history
+    return context.items.popularity.astype(np.float64), context.history
 
 
 @list_metric(

@@ -17,9 +17,9 @@ def quantiles(values, items):
     return np.where(counts > 0, (before + until + 1) / 2.0 / max(seen.size, 1), 0.0)
 
 
-def tables(values, beside):
+def tables(values, context):
     """The quantile of each item."""
-    return (quantiles(values, beside.items),)
+    return (quantiles(values, context.items),)
 
 
 @list_metric(

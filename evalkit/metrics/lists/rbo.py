@@ -10,9 +10,9 @@ from evalkit.metrics import NO_CUTOFF, choice, kernel, list_metric, number
 EXTRAPOLATED, PREFIX, NORMALIZED, AVERAGE = 0, 1, 2, 3
 
 
-def tables(values, beside):
+def tables(values, context):
     """The other lists, and how many items there are."""
-    return beside.reference, beside.items.popularity.size
+    return context.reference, context.items.popularity.size
 
 
 @list_metric(

@@ -27,22 +27,22 @@ def needs(values):
     return ("relevant", *more)
 
 
-def tables(values, beside):
+def tables(values, context):
     """Right answers, then what is expected, or train rows in order of ids, and vectors."""
     nothing = (np.zeros((0, 0)), np.zeros(0))
     if values["of"] == "list":
-        return beside.relevant, *tables_of(values, beside), *nothing
-    history = beside.history
+        return context.relevant, *tables_of(values, context), *nothing
+    history = context.history
     user = np.repeat(np.arange(history.lengths.size), history.lengths)
     begins = np.cumsum(history.lengths) - history.lengths
     rows = np.repeat(history.starts - begins, history.lengths) + np.arange(user.size)
     items = history.items[rows]
-    ordered = Lists(begins, history.lengths, items[np.lexsort((beside.items.order[items], user))])
+    ordered = Lists(begins, history.lengths, items[np.lexsort((context.items.order[items], user))])
     is_genres = values["features"] == "genres"
-    some = features({"distance": "cosine_genres" if is_genres else "cosine"}, beside.items)
-    places = np.zeros(beside.items.order.size, dtype=np.int64)
+    some = features({"distance": "cosine_genres" if is_genres else "cosine"}, context.items)
+    places = np.zeros(context.items.order.size, dtype=np.int64)
     norms = np.where(some.state < 0, -1.0, some.norms)
-    return beside.relevant, NOBODY, ordered, places, some.rows, norms
+    return context.relevant, NOBODY, ordered, places, some.rows, norms
 
 
 @kernel(allocates=False)

@@ -18,12 +18,12 @@ def needs(values):
     return (*needs_of(values), *more[str(values["aspects"])])
 
 
-def tables(values, beside):
+def tables(values, context):
     """Categories of items, right answers, and how many categories train has."""
-    starts, codes, n = categories(only(values, "by"), beside.items)
-    is_asked = beside.items.popularity > 0
+    starts, codes, n = categories(only(values, "by"), context.items)
+    is_asked = context.items.popularity > 0
     of_train = np.unique(codes[np.repeat(is_asked, np.diff(starts))]).size
-    return starts, codes, n, of_train, beside.relevant if beside.relevant is not None else NOBODY
+    return starts, codes, n, of_train, context.relevant if context.relevant is not None else NOBODY
 
 
 @list_metric(
@@ -67,9 +67,9 @@ def subtopic_recall(
             found[:] = False
             for place in range(first, last):
                 item = relevant.items[place]
-                for each in range(starts[item], starts[item + 1]):
-                    below += not found[codes[each]]
-                    found[codes[each]] = True
+                for position in range(starts[item], starts[item + 1]):
+                    below += not found[codes[position]]
+                    found[codes[position]] = True
         found[:] = False
         begin, place, n = lists.starts[user], 0, 0
         for column in range(out.shape[1]):
@@ -78,7 +78,7 @@ def subtopic_recall(
                 place += 1
                 if aspects != ANY and not stands_in(relevant, user, item):
                     continue
-                for each in range(starts[item], starts[item + 1]):
-                    n += not found[codes[each]]
-                    found[codes[each]] = True
+                for number in range(starts[item], starts[item + 1]):
+                    n += not found[codes[number]]
+                    found[codes[number]] = True
             out[user, column] = n / below if below > 0 and is_there else math.nan

@@ -6,9 +6,9 @@ from evalkit.metrics.lists._earlier import share_of_new
 from evalkit.metrics.lists._earlier import tables as tables_of
 
 
-def tables(values, beside):
+def tables(values, context):
     """The list before."""
-    return tables_of(values, beside, beside.earlier[:1])
+    return tables_of(values, context, context.earlier[:1])
 
 
 @list_metric(

@@ -6,9 +6,9 @@ from evalkit.metrics.lists._earlier import share_of_new
 from evalkit.metrics.lists._earlier import tables as tables_of
 
 
-def tables(values, beside):
+def tables(values, context):
     """All earlier lists."""
-    return tables_of(values, beside, beside.earlier)
+    return tables_of(values, context, context.earlier)
 
 
 @list_metric(

@@ -8,9 +8,9 @@ import numpy as np
 from evalkit.metrics import kernel, list_metric
 
 
-def tables(values, beside):
+def tables(values, context):
     """How many items there are."""
-    return (beside.items.popularity.size,)
+    return (context.items.popularity.size,)
 
 
 @list_metric(

@@ -7,7 +7,7 @@ from evalkit.metrics import kernel, list_metric
 from evalkit.metrics.lists.user_coverage import FULL, is_covered
 
 
-def total(values, beside, sums):
+def total(values, context, sums):
     """The sum itself."""
     return sums[0]
 

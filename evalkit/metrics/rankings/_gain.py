@@ -3,7 +3,7 @@
 
 import math
 
-from evalkit.metrics import Table, Values, View, choice, kernel, number
+from evalkit.metrics import ConstantTable, Values, View, choice, kernel, number
 
 LINEAR, EXP2, BINARY, EXP2_SHIFTED = 0, 1, 2, 3
 LOG, JARVELIN = 0, 1
@@ -40,7 +40,9 @@ LOG_BASE = number(
     "log_base", 2.0, above=1.0, tried=math.e, doc="The base b of the logarithm in the discount."
 )
 
-DISCOUNTS = Table(lambda: [1.0, *(1.0 / math.log2(1.0 + rank) for rank in range(1, N_TABLED + 1))])
+DISCOUNTS = ConstantTable(
+    lambda: [1.0, *(1.0 / math.log2(1.0 + rank) for rank in range(1, N_TABLED + 1))]
+)
 
 
 def _sum_up() -> list[float]:
@@ -51,7 +53,7 @@ def _sum_up() -> list[float]:
 
 
 # the gain of that many hits of gain 1 in front, added up in the order in which a list is
-DISCOUNT_SUMS = Table(_sum_up)
+DISCOUNT_SUMS = ConstantTable(_sum_up)
 
 
 def view_of_gain(values: Values) -> View:

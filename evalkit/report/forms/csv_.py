@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from io import StringIO
 
-from evalkit.formats import Form
+from evalkit.config.form_names import Form
 from evalkit.report.parquet import COLUMNS, TEXT, tidy_columns
 from evalkit.report.record import Report, readable
 

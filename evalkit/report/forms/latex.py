@@ -4,13 +4,13 @@ import math
 import re
 from functools import lru_cache
 
+from evalkit.config.form_names import Form
 from evalkit.errors import clean
-from evalkit.formats import Form
 from evalkit.report.comparisons import how_corrected
-from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, Found, found_by_pair
+from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, PairFindings, found_by_pair
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
-from evalkit.report.text import Group, groups
+from evalkit.report.text import SegmentNumbers, groups
 from evalkit.report.turning import against
 
 _SPECIAL = {
@@ -53,14 +53,14 @@ def _marked(report: Report) -> dict[tuple[str | None, str | None], set[tuple[str
     """By segment, the models and metrics that a comparison calls better or worse."""
     used, pairs = report.statistics, report.comparisons
     found: dict[tuple[str | None, str | None], set[tuple[str, str]]] = {}
-    for each in pairs if used is None else against(pairs, used.baseline):
-        if each.verdict in ("better", "worse"):
-            segment = found.setdefault((each.segmentation, each.segment), set())
-            segment.add((each.candidate, each.metric))
+    for pair in pairs if used is None else against(pairs, used.baseline):
+        if pair.verdict in ("better", "worse"):
+            segment = found.setdefault((pair.segmentation, pair.segment), set())
+            segment.add((pair.candidate, pair.metric))
     return found
 
 
-def _table(report: Report, group: Group, marked: set[tuple[str, str]]) -> str:
+def _table(report: Report, group: SegmentNumbers, marked: set[tuple[str, str]]) -> str:
     columns = {label: _column(group, label, marked) for label in group.labels}
     lines = [
         f"% {f'{clean(report.name)} {clean(group.title)}'.strip()}, run {clean(report.run_id)}",
@@ -92,7 +92,7 @@ def _table(report: Report, group: Group, marked: set[tuple[str, str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _finding_table(found: Found) -> str:
+def _finding_table(found: PairFindings) -> str:
     rows = [" & ".join(map(escape, row)) + r" \\" for row in (HEAD, *found.rows)]
     lines = [
         f"% {clean(found.title)}: {TITLE} ({NOTE})",
@@ -104,12 +104,12 @@ def _finding_table(found: Found) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _column(group: Group, label: str, marked: set[tuple[str, str]]) -> list[str]:
+def _column(group: SegmentNumbers, label: str, marked: set[tuple[str, str]]) -> list[str]:
     cells = []
-    for each in group.shown(label):
-        text = each.text if math.isfinite(each.value) else "--"
-        text = rf"\textbf{{{text}}}" if each.is_best else text
-        cells.append(text + (r"$^{\dagger}$" if (each.model, label) in marked else ""))
+    for estimate in group.shown(label):
+        text = estimate.text if math.isfinite(estimate.value) else "--"
+        text = rf"\textbf{{{text}}}" if estimate.is_best else text
+        cells.append(text + (r"$^{\dagger}$" if (estimate.model, label) in marked else ""))
     return cells
 
 

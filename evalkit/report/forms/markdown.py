@@ -3,8 +3,8 @@
 import re
 from functools import lru_cache
 
+from evalkit.config.form_names import Form
 from evalkit.errors import clean
-from evalkit.formats import Form
 from evalkit.report.comparisons import further_columns, how_corrected, show_p
 from evalkit.report.findings import (
     HEAD,
@@ -19,7 +19,7 @@ from evalkit.report.nights import tell_nights
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
 from evalkit.report.text import (
-    Group,
+    SegmentNumbers,
     count_noun,
     count_words,
     groups,
@@ -94,14 +94,14 @@ def _comparison_lines(report: Report) -> list[str]:
     said = [f"Limits stand by themselves; p, verdicts and corrected limits: {escape(how)}.", ""]
     lines = [*("## Comparisons", ""), *said, _row(["candidate", "baseline", "metric", *heads])]
     lines.append(_row([*[":--"] * 3, *["--:"] * (len(heads) - 1), ":--"]))
-    for place, each in enumerate(overall):
-        p_value = each.p_value if each.p_adjusted is None else each.p_adjusted
+    for place, estimate in enumerate(overall):
+        p_value = estimate.p_value if estimate.p_adjusted is None else estimate.p_adjusted
         limits = "-"
-        if each.low is not None and each.high is not None:
-            limits = f"{each.low:+.4f} … {each.high:+.4f}"
-        shown = [show_p(p_value), *(column.cells[place] for column in further), each.verdict]
-        names = (each.candidate, each.baseline, each.metric)
-        cells = [*map(escape, names), f"{each.delta:+.4f}", limits, *map(escape, shown)]
+        if estimate.low is not None and estimate.high is not None:
+            limits = f"{estimate.low:+.4f} … {estimate.high:+.4f}"
+        shown = [show_p(p_value), *(column.cells[place] for column in further), estimate.verdict]
+        names = (estimate.candidate, estimate.baseline, estimate.metric)
+        cells = [*map(escape, names), f"{estimate.delta:+.4f}", limits, *map(escape, shown)]
         lines.append(_row(cells))
     return [*lines, ""]
 
@@ -117,7 +117,7 @@ def _finding_lines(report: Report) -> list[str]:
     return lines
 
 
-def _group_lines(group: Group) -> list[str]:
+def _group_lines(group: SegmentNumbers) -> list[str]:
     common = group.common_n_users
     lines = [f"## {escape(group.title)}", ""] if group.title else []
     if common is not None:

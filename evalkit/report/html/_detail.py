@@ -27,7 +27,7 @@ from evalkit.report.html._tables import (
     table,
 )
 from evalkit.report.record import Report
-from evalkit.report.text import Group, count_noun, decimals_for, groups, half_widths
+from evalkit.report.text import SegmentNumbers, count_noun, decimals_for, groups, half_widths
 from evalkit.report.turning import against, turned
 
 MOST_CELLS = 1_000  # of segment tables: about 100 kB
@@ -105,10 +105,12 @@ def _line(curve: Curve, series: int) -> Line:
 
 def _curves_of_estimates(report: Report) -> Iterator[Curve]:
     found: dict[tuple[str, str], list[tuple[int, float, float | None, float | None]]] = {}
-    for each in report.estimates:
-        if each.cutoff is not None and each.segment is None:
-            key = (each.metric.rpartition("@")[0], each.model)
-            found.setdefault(key, []).append((each.cutoff, each.value, each.low, each.high))
+    for estimate in report.estimates:
+        if estimate.cutoff is not None and estimate.segment is None:
+            key = (estimate.metric.rpartition("@")[0], estimate.model)
+            found.setdefault(key, []).append(
+                (estimate.cutoff, estimate.value, estimate.low, estimate.high)
+            )
     for (metric, model), points in found.items():
         cutoffs, values, low, high = zip(*sorted(points, key=lambda point: point[0]), strict=True)
         yield Curve(model, metric, cutoffs, values, low, high)
@@ -317,7 +319,7 @@ def _pairs_by_segment(report: Report, label: str) -> _Pairs:
 
 
 def _difference_figure(
-    report: Report, label: str, rule: str, of: Sequence[Group], pairs: _Pairs
+    report: Report, label: str, rule: str, of: Sequence[SegmentNumbers], pairs: _Pairs
 ) -> Html:
     """Paired differences of every segment of a rule on one scale, all users on top."""
     series = {model: place for place, model in enumerate(report.models)}
@@ -355,7 +357,7 @@ def _difference_figure(
     return join(shown_behind, el("p", note, class_="soft") if note else None)
 
 
-def _largest(of: Sequence[Group], most_cells: int) -> list[Group]:
+def _largest(of: Sequence[SegmentNumbers], most_cells: int) -> list[SegmentNumbers]:
     """The segments with the most users, in their order, as far as the page has room for them."""
     if sum(len(group.models) for group in of) <= most_cells:
         return list(of)
@@ -371,7 +373,11 @@ def _largest(of: Sequence[Group], most_cells: int) -> list[Group]:
 
 
 def _segment_figure(
-    report: Report, label: str, rule: str, of: Sequence[Group], overall: Group | None
+    report: Report,
+    label: str,
+    rule: str,
+    of: Sequence[SegmentNumbers],
+    overall: SegmentNumbers | None,
 ) -> Html:
     series = {model: place for place, model in enumerate(report.models)}
     together = ([overall] if overall is not None else []) + list(of)
@@ -418,23 +424,29 @@ def distributions_section(report: Report) -> Html | None:
     tallest: dict[str, int] = {}
     for each in found:
         tallest[each.metric] = max(tallest.get(each.metric, 0), *each.counts)
-    for each in found[:MOST_DISTRIBUTIONS]:
-        title = f"{each.metric} of {each.model}: users by value"
-        color, most = series.get(each.model, 0), tallest[each.metric]
-        plot = histogram(each.edges, each.counts, title, series=color, most=most)
-        total = max(sum(each.counts), 1)
-        digits = decimals_for([], each.edges)
+    for distribution in found[:MOST_DISTRIBUTIONS]:
+        title = f"{distribution.metric} of {distribution.model}: users by value"
+        color, most = series.get(distribution.model, 0), tallest[distribution.metric]
+        plot = histogram(distribution.edges, distribution.counts, title, series=color, most=most)
+        total = max(sum(distribution.counts), 1)
+        digits = decimals_for([], distribution.edges)
         rows = [
             [
                 el("td", f"{show(low, digits)}–{show(high, digits)}"),
                 number_cell(f"{count:,}"),
                 number_cell(f"{100 * count / total:.1f} %"),
             ]
-            for low, high, count in zip(each.edges, each.edges[1:], each.counts, strict=False)
+            for low, high, count in zip(
+                distribution.edges, distribution.edges[1:], distribution.counts, strict=False
+            )
             if count
         ]
         figures.append(
-            behind(plot, table(["value", "users", "share"], rows), f"{each.metric}, {each.model}")
+            behind(
+                plot,
+                table(["value", "users", "share"], rows),
+                f"{distribution.metric}, {distribution.model}",
+            )
         )
     return join(
         el("h2", "Single users", id="users"),

@@ -33,7 +33,14 @@ from evalkit.report.html._tables import (
 from evalkit.report.nights import tell_nights
 from evalkit.report.record import Report, finite
 from evalkit.report.shown import definitions
-from evalkit.report.text import Group, count_noun, decimals_for, groups, half_widths, show_level
+from evalkit.report.text import (
+    SegmentNumbers,
+    count_noun,
+    decimals_for,
+    groups,
+    half_widths,
+    show_level,
+)
 from evalkit.report.turning import against
 from evalkit.report.verdict import verdict_of
 
@@ -277,30 +284,41 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
         *("wins", "ties", "losses", "users", "verdict"),
     ]
     rows = []
-    for place, each in enumerate(comparisons):
-        digits = by_metric[each.metric]
+    for place, comparison in enumerate(comparisons):
+        digits = by_metric[comparison.metric]
         limits = None
-        if finite(each.low) is not None and finite(each.high) is not None:
+        if finite(comparison.low) is not None and finite(comparison.high) is not None:
             limits = el(
                 "i",
-                f"{show(each.low, digits, signed=True)} … {show(each.high, digits, signed=True)}",
+                f"{show(comparison.low, digits, signed=True)} … "
+                f"{show(comparison.high, digits, signed=True)}",
             )
         relative = (
-            "–" if each.relative is None else show(100 * each.relative, 1, signed=True) + " %"
+            "–"
+            if comparison.relative is None
+            else show(100 * comparison.relative, 1, signed=True) + " %"
         )
-        p_value = each.p_value if each.p_adjusted is None else each.p_adjusted
-        kind = each.verdict if each.verdict in ("better", "worse") else None
+        p_value = comparison.p_value if comparison.p_adjusted is None else comparison.p_adjusted
+        kind = comparison.verdict if comparison.verdict in ("better", "worse") else None
         rows.append(
             [
-                name_cell(each.candidate),
-                text_cell(each.baseline),
-                text_cell(each.metric),
-                el("td", show(each.delta, digits, signed=True), caveat_mark(each.caveats), limits),
+                name_cell(comparison.candidate),
+                text_cell(comparison.baseline),
+                text_cell(comparison.metric),
+                el(
+                    "td",
+                    show(comparison.delta, digits, signed=True),
+                    caveat_mark(comparison.caveats),
+                    limits,
+                ),
                 number_cell(relative),
                 number_cell(show_p(p_value)),
                 *(number_cell(column.cells[place]) for column in further),
-                *map(_count_cell, (each.wins, each.ties, each.losses, each.n_users)),
-                el("td", el("b", each.verdict, class_=kind), class_="text"),
+                *map(
+                    _count_cell,
+                    (comparison.wins, comparison.ties, comparison.losses, comparison.n_users),
+                ),
+                el("td", el("b", comparison.verdict, class_=kind), class_="text"),
             ]
         )
     return table(head, rows, pin=True)
@@ -347,7 +365,7 @@ def _blocks(labels: Sequence[str]) -> list[list[str]]:
     return blocks
 
 
-def model_table(group: Group, shown: Sequence[str], answer: Answer | None = None) -> Html:
+def model_table(group: SegmentNumbers, shown: Sequence[str], answer: Answer | None = None) -> Html:
     """Models by metrics; the cutoffs of one metric stand under its name.
 
     With an answer, each model's difference to the reference follows the metric that decides.
@@ -398,11 +416,11 @@ def _name_of(label: str) -> str:
     return label.rpartition("@")[0] or label
 
 
-def _column(group: Group, label: str) -> list[Estimate]:
+def _column(group: SegmentNumbers, label: str) -> list[Estimate]:
     return [group.cells[model, label] for model in group.models if (model, label) in group.cells]
 
 
-def _leading_plots(report: Report, group: Group) -> Html | None:
+def _leading_plots(report: Report, group: SegmentNumbers) -> Html | None:
     """The first metrics, models from best to worst."""
     if len(group.models) < 2:
         return None

@@ -105,7 +105,7 @@ def test_plain_python_gives_the_same(name, values):
     np.testing.assert_allclose(compiled, plain, rtol=1e-14, atol=1e-15, equal_nan=True)
 
 
-ONE_LIST_LESS = {  # no derivative: held to users left out, in tests/lists/test_shown.py
+ONE_LIST_LESS = {  # no derivative: held to users left out, in tests/item_lists/test_shown.py
     "gini", "evenness", "gini_exposure", "entropy", "list_surprisal", "item_mad",
 }  # fmt: skip
 COUNTED = sorted(name for name, metric in METRICS.items() if metric.lists.family == "counts")
@@ -116,7 +116,7 @@ def test_slopes_are_those_of_the_number(name):
     metric = METRICS[name]
     request = metric.request()
     values = dict(request.parameters)
-    items = world().beside.items
+    items = world().context.items
     shown = shown_at(world(), request, 4)
     number, slopes = metric.function(shown, items, values)
     if name.endswith("coverage"):

@@ -16,8 +16,8 @@ import pytest
 
 from evalkit.config import build_config
 from evalkit.metrics import known_metrics, parse_metrics
-from evalkit.profiles import find_profile
-from evalkit.street import run_config
+from evalkit.metrics.profiles import find_profile
+from evalkit.pipeline import run_config
 
 LIBRARIES = (
     "elliot", "evidently", "fair_trec", "informfully", "ir_measures", "jurity", "lenskit",

@@ -1,0 +1,324 @@
+"""Users with as many hits up to a cutoff, of as many relevant items, have the same values.
+
+They are measured once, and added together; or, where a sum needs users apart, looked up.
+"""
+
+import math
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.aggregate.accumulators.parts import WordSums
+from evalkit.aggregate.sums import Totals
+from evalkit.aggregate.user_values.blocks import Measuring, PlainHits, UserValues, Values
+from evalkit.aggregate.user_values.buffer_pool import BufferPool
+from evalkit.aggregate.user_values.outcomes import apply_user_policies
+from evalkit.kernels import kernel
+from evalkit.kernels.threads import slices_of
+from evalkit.metrics import NO_CUTOFF, Hits, Relevant
+from evalkit.statistics.exact import ExactSums, add_weighted
+
+MOST_KINDS = 1 << 20  # of relevant items, rows, cases and groups
+MOST_COUNTS = 1 << 21
+NEAR_COUNTS = 1 << 18  # which stay close to the core
+MANY_VALUES = 64  # of a user, for which counts that do not are worth it
+USERS_A_ROW = 8  # at least, for which counting takes less time than measuring them
+
+Counts = npt.NDArray[np.int64]
+
+
+@kernel(allocates=False)
+def count_hits(first_rows, starts, ranks, columns, counts):  # type: ignore[no-untyped-def]
+    """Note in int64[n_rows, n_cutoffs] where users come to a number of hits, and leave it.
+
+    A user's numbers of hits, from 0 on, are the rows from `first_rows` on. `columns`, by rank, is
+    the place of the first cutoff that reaches it; the last one is that of all deeper ranks.
+    """
+    for user in range(first_rows.size):
+        row = first_rows[user]
+        counts[row, 0] += 1
+        for hit in range(starts[user], starts[user + 1]):
+            column = columns[min(ranks[hit], columns.size - 1)]
+            if column == counts.shape[1]:
+                break
+            counts[row, column] -= 1
+            row += 1
+            counts[row, column] += 1
+
+
+@kernel(allocates=False)
+def look_up(first_rows, starts, ranks, columns, values, places, rows, out):  # type: ignore[no-untyped-def]
+    """Fill float64[n_users, n_columns] from `values`, float64[n_rows, n_columns].
+
+    A user's rows and `columns` are those of `count_hits`; `places` is the cutoff of each column,
+    `rows` int64[n_cutoffs].
+    """
+    for user in range(first_rows.size):
+        row, n_known = first_rows[user], 0
+        for hit in range(starts[user], starts[user + 1]):
+            column = columns[min(ranks[hit], columns.size - 1)]
+            while n_known < column:
+                rows[n_known] = row
+                n_known += 1
+            if column == rows.size:
+                break
+            row += 1
+        while n_known < rows.size:
+            rows[n_known] = row
+            n_known += 1
+        for column in range(places.size):
+            out[user, column] = values[rows[places[column]], column]
+
+
+@dataclass(frozen=True, slots=True)
+class HitCounts:
+    """Kinds of users of one model, by the ranks that one set of rules gives.
+
+    Args:
+        places: the groups of requests whose values hang on the counts alone.
+        first_rows: int32[n_users], where the rows of each user's kind begin.
+        n_hits, n_relevant, lengths, cases, apart: of each row.
+        cutoffs: int64[n_cutoffs], of all groups.
+        columns: int64[depth + 2], by rank the first of the cutoffs that reaches it; none does where
+            it is their number.
+    """
+
+    measuring: Measuring
+    places: Sequence[int]
+    first_rows: npt.NDArray[np.int32]
+    n_hits: npt.NDArray[np.int64]
+    n_relevant: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+    cases: npt.NDArray[np.uint8]
+    apart: npt.NDArray[np.int32]
+    cutoffs: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        measuring: Measuring,
+        places: Sequence[int],
+        apart: npt.NDArray[np.int32] | None = None,
+    ) -> "HitCounts | None":
+        """None where users are of too many kinds.
+
+        Args:
+            places: of groups that count hits, which look at the same ranks.
+            apart: int32[n_users], groups of users that do not come together.
+        """
+        probe = measuring.probes[places[0]]
+        n_relevant, present = measuring.truth.pairs.n_relevant, measuring.present[probe]
+        others: list[npt.NDArray[Any]] = [measuring.lengths[probe], measuring.cases[probe]]
+        others += [] if apart is None else [apart]
+        sizes = [int(part.max(initial=0)) + 1 for part in (n_relevant, *others)]
+        if math.prod(sizes) > MOST_KINDS:
+            return None
+        codes = np.empty_like(n_relevant)
+        is_used = np.zeros(math.prod(sizes), dtype=np.bool_)
+        for users in slices_of(codes.size):
+            own = n_relevant[users] * present[users]
+            for part, size in zip(others, sizes[1:], strict=True):
+                own = own * np.int32(size) + part[users].astype(np.int32)
+            codes[users] = own
+            is_used[own] = True
+        kinds = np.unravel_index(np.flatnonzero(is_used), sizes)
+        n_rows = np.minimum(kinds[0], kinds[1]) + 1  # no list shows more hits than it has rows
+        begins = np.cumsum(n_rows) - n_rows
+        asked = {cutoff for p in places for cutoff in measuring.groups[p].cutoffs.tolist()}
+        cutoffs = np.array(sorted(asked), dtype=np.int64)
+        depth = int(max(cutoffs[cutoffs < NO_CUTOFF], default=0))
+        if max(int(n_rows.sum()) * cutoffs.size, depth) > MOST_COUNTS:
+            return None
+        first_rows = np.empty(is_used.size, dtype=np.int32)
+        first_rows[is_used] = begins
+        for users in slices_of(codes.size):
+            codes[users] = first_rows[codes[users]]
+        rows = np.repeat(np.arange(begins.size), n_rows)
+        of_rows, lengths, cases, *rest = (part[rows] for part in kinds)
+        return cls(
+            measuring,
+            places,
+            codes,
+            np.arange(rows.size) - begins[rows],
+            of_rows,
+            lengths,
+            cases.astype(np.uint8),
+            (rest[0] if rest else np.zeros(rows.size)).astype(np.int32),
+            cutoffs,
+            np.searchsorted(cutoffs, np.arange(depth + 2)),
+        )
+
+    @property
+    def probe(self) -> int:
+        """The place of the ranks that are looked at."""
+        return self.measuring.probes[self.places[0]]
+
+    @property
+    def is_cheap(self) -> bool:
+        """Whether users are many more than their kinds, so that counting saves time."""
+        n_rows = self.n_hits.size
+        n_values = sum(self.measuring.groups[place].cutoffs.size for place in self.places)
+        is_near = n_rows * self.cutoffs.size <= NEAR_COUNTS
+        return (is_near or n_values >= MANY_VALUES) and n_rows * USERS_A_ROW <= self.first_rows.size
+
+    def empty(self) -> Counts:
+        """Nothing counted yet."""
+        return np.zeros((self.n_hits.size, self.cutoffs.size), dtype=np.int64)
+
+    def count(
+        self, users: npt.NDArray[np.int64], hits: Hits, relevant: Relevant, counts: Counts
+    ) -> None:
+        """Count a block of users."""
+        given = hits.starts, hits.ranks, self.columns
+        count_hits(self.rows_of(users, hits, relevant), *given, counts)
+
+    def rows_of(
+        self, users: npt.NDArray[np.int64], hits: Hits, relevant: Relevant
+    ) -> npt.NDArray[np.int32]:
+        """Where the rows of each user's kind begin."""
+        rows = self.first_rows[users]
+        n_relevant, lengths = self.n_relevant[rows], self.lengths[rows]
+        if not np.array_equal(np.diff(relevant.starts), n_relevant):
+            raise AssertionError("users have as many relevant items as their kind")
+        if (np.diff(hits.starts) > np.minimum(n_relevant, lengths)).any():
+            raise AssertionError("no list shows more relevant items than it has rows")
+        return rows
+
+    def add_to(
+        self,
+        sums: ExactSums,
+        counts: Counts,
+        firsts: Sequence[int],
+        parts: WordSums | None = None,
+    ) -> None:
+        """Add the values of all who were counted.
+
+        Args:
+            firsts: the first column of each group.
+            parts: they are added to as well, by the groups that users are told apart by.
+        """
+        weights = np.cumsum(counts, axis=1)
+        rows = np.flatnonzero(weights.any(axis=1))
+        weights = weights[rows]
+        for place, values in zip(self.places, self.values_of(rows), strict=True):
+            cutoffs = self.measuring.groups[place].cutoffs
+            own = np.ascontiguousarray(weights[:, np.searchsorted(self.cutoffs, cutoffs)])
+            add_weighted(sums, values, own, first_column=firsts[place])
+            if parts is not None:
+                parts.add_values(values, self.apart[rows], firsts[place], own, parts.words)
+
+    def values_of(self, rows: npt.NDArray[np.int64]) -> Iterator[Values]:
+        """For each group float64[n_rows, n_cutoffs] of users who are of these rows."""
+        n_hits, n_relevant = self.n_hits[rows], self.n_relevant[rows]
+        ones = np.ones(int(n_hits.sum()))
+        hits = Hits(_starts(n_hits), ones.astype(np.int32), ones, ones)
+        relevant = Relevant(_starts(n_relevant), np.ones(int(n_relevant.sum())))
+        for group in (self.measuring.groups[place] for place in self.places):
+            request, cutoffs = group.request, group.cutoffs
+            values = np.empty((rows.size, cutoffs.size))
+            threshold = self.measuring.truth.threshold
+            request.measure(
+                hits, relevant, self.lengths[rows], cutoffs, values, threshold=threshold
+            )
+            higher = bool(request.metric.higher_is_better)
+            apply_user_policies(values, self.cases[rows], group.policies, higher_is_better=higher)
+            yield values
+
+
+@dataclass(frozen=True, slots=True)
+class HitValues:
+    """What users of each row have, of all groups side by side.
+
+    Args:
+        values: float64[n_rows, n_columns].
+        places: int64[n_columns], the cutoff of each column.
+    """
+
+    counts: HitCounts
+    values: Values
+    places: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, counts: HitCounts) -> "HitValues":
+        """Measured once for all users."""
+        groups = [counts.measuring.groups[place] for place in counts.places]
+        cutoffs = np.concatenate([each.cutoffs for each in groups])
+        rows = np.arange(counts.n_hits.size)
+        values = np.concatenate([*counts.values_of(rows)], axis=1)
+        return cls(counts, values, np.searchsorted(counts.cutoffs, cutoffs))
+
+    def of_users(
+        self, users: npt.NDArray[np.int64], hits: Hits, relevant: Relevant, pool: BufferPool | None
+    ) -> Values:
+        """float64[n_users, n_columns] of a block of users."""
+        counts = self.counts
+        take = np.empty if pool is None else pool.take
+        found: Values = take((users.size, self.places.size), np.float64)
+        rows = np.empty(counts.cutoffs.size, dtype=np.int64)
+        first_rows = counts.rows_of(users, hits, relevant)
+        given = first_rows, hits.starts, hits.ranks, counts.columns
+        look_up(*given, self.values, self.places, rows, found)
+        return found
+
+
+class CountedValues:
+    """Values of users, of whom those of as many hits are measured once where these say it all.
+
+    The groups of requests that count hits are the last ones; they stand side by side as one, or
+    where users are counted have no value of a user.
+
+    Args:
+        counted: of every model, of the same groups.
+        are_apart: users are looked up, not counted.
+    """
+
+    def __init__(
+        self, users: UserValues, counted: Mapping[str, HitCounts], *, are_apart: bool
+    ) -> None:
+        self.columns = users.columns
+        self._users, self._counted, self.are_apart = users, counted, are_apart
+        self._n_measured = min(next(iter(counted.values())).places)
+        n_groups = self._n_measured + are_apart
+        self.higher_is_better = users.higher_is_better[:n_groups]
+        of_each = counted.items() if are_apart else ()
+        self._values = {name: HitValues.of(each) for name, each in of_each}
+        self._counts: dict[tuple[str, int], Counts] = {}  # of each model and thread
+
+    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+        """User codes, a few thousand at a time."""
+        return self._users.blocks(order)
+
+    def measure(
+        self, users: npt.NDArray[np.int64], pool: BufferPool | None = None
+    ) -> dict[str, list[Values]]:
+        """For each model, for each group float64[n_users, n_cutoffs]."""
+        found = {}
+        for name, measuring in self._users.measuring.items():
+            counted, plain = self._counted[name], PlainHits()
+            found[name] = list(measuring.each(users, range(self._n_measured), plain, pool))
+            hits, relevant = measuring.gather(users, counted.probe, plain, pool)
+            if name in self._values:
+                found[name].append(self._values[name].of_users(users, hits, relevant, pool))
+            else:
+                key = name, threading.get_ident()
+                if key not in self._counts:
+                    self._counts[key] = counted.empty()
+                counted.count(users, hits, relevant, self._counts[key])
+        return found
+
+    def add_to(self, totals: Totals, parts: Mapping[str, WordSums]) -> None:
+        """Add the values of all who were counted, to the sums of one cell."""
+        for name, counted in self._counted.items():
+            counts = counted.empty()
+            for (model, _), own in self._counts.items():
+                counts += own if model == name else 0
+            counted.add_to(totals.models[name], counts, self._users.firsts, parts.get(name))
+
+
+def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(counts)])

@@ -1,0 +1,483 @@
+"""From ranks to sums: blocks of users are measured and folded into exact sums at once."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, islice
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.aggregate.segments import CellSet
+from evalkit.aggregate.sums import Pair, Totals
+from evalkit.aggregate.user_values._hits import RelevantItems, ShownRanks, gather_hits
+from evalkit.aggregate.user_values.buffer_pool import BufferPool
+from evalkit.aggregate.user_values.gather import BlockView, RankSets, View, look
+from evalkit.aggregate.user_values.outcomes import (
+    Cases,
+    apply_user_policies,
+    cases_of,
+    round_users,
+    with_relevant,
+)
+from evalkit.config import Policies, policies_of
+from evalkit.kernels.threads import ordered_map
+from evalkit.metrics import Hits, Relevant, Request
+from evalkit.ranks import Ranks
+from evalkit.statistics.exact import CellRows
+from evalkit.truth import Truth
+
+if TYPE_CHECKING:
+    from evalkit.item_lists import Measure
+
+USERS_A_BLOCK = 8192  # at least, where there are so many
+BLOCKS_TOGETHER = 8  # whose users are put in the order of their cells
+MOST_KEPT = 8  # values of a user for which that is done, as they wait for each other
+MOST_SUMS_A_THREAD = 1 << 13  # of about 2 kB each
+MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
+
+Values = npt.NDArray[np.float64]
+PlainHits: TypeAlias = dict[tuple[int, bool], tuple[Hits, Relevant]]  # by probe and `judged`
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """What keeps values of users.
+
+    Args:
+        take: called with a model, each block's user codes, float64[n_users, n_places].
+        places: int64[n_places], the requests whose values are kept.
+        order: int64[n_users], the order in which users come by.
+    """
+
+    take: Callable[[str, npt.NDArray[np.int64], Values], None]
+    places: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCall:
+    """The cutoffs of one metric with one set of parameters: one call of its kernel."""
+
+    request: Request  # of any of the cutoffs
+    cutoffs: npt.NDArray[np.int64]
+    columns: tuple[int, ...]  # the place of each cutoff among the requests
+    policies: Policies
+
+
+def group_requests(requests: Sequence[Request], policies: Policies) -> list[KernelCall]:
+    """Requests that differ in their cutoff alone share one call.
+
+    Args:
+        policies: of the run; a request may have some of its own.
+    """
+    members: dict[object, list[int]] = {}
+    for place, request in enumerate(requests):
+        alike = (request.metric.name, request.parameters, request.policies)
+        members.setdefault(alike, []).append(place)
+    groups = []
+    for places in members.values():
+        by_cutoff = sorted((requests[place].kernel_cutoff, place) for place in places)
+        cutoffs = np.array([cutoff for cutoff, _ in by_cutoff], dtype=np.int64)
+        columns = tuple(place for _, place in by_cutoff)
+        first = requests[places[0]]
+        groups.append(KernelCall(first, cutoffs, columns, policies_of(first, policies)))
+    return groups
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """What it takes to measure one model's ranks, block by block."""
+
+    truth: Truth
+    ranks: Sequence[Ranks]
+    groups: Sequence[KernelCall]
+    probes: Sequence[int]  # for each group, the place of the ranks that it looks at
+    present: Sequence[npt.NDArray[np.bool_]]
+    lengths: Sequence[npt.NDArray[np.int32]]
+    cases: Sequence[Cases]  # of every user, whose policies settle what counts
+    lists: "Measure | None"  # what measures metrics of lists
+
+    @classmethod
+    def of(
+        cls,
+        truth: Truth,
+        ranks: RankSets,
+        groups: Sequence[KernelCall],
+        policies: Policies,
+        lists: "Measure | None" = None,
+    ) -> "Measuring":
+        """One model, of which each group looks at the ranks by its own rules."""
+        rules = list(ranks.sets)
+        found = list(ranks.sets.values())
+        present, lengths = [each.present for each in found], [each.lengths for each in found]
+        n_relevant, is_extra = truth.pairs.n_relevant, truth.is_extra
+        counts_extra = policies.unknown_users == "count"
+        return cls(
+            truth,
+            found,
+            groups,
+            [rules.index(ranks.rules_of(group.request, policies)) for group in groups],
+            present,
+            lengths,
+            [
+                cases_of(*each, n_relevant, is_extra, counts_extra=counts_extra)
+                for each in zip(present, lengths, strict=True)
+            ],
+            lists,
+        )
+
+    def measure(self, users: npt.NDArray[np.int64], pool: BufferPool | None = None) -> list[Values]:
+        """For each group float64[n_users, n_cutoffs] of a block of users; NaN where left out."""
+        return list(self.each(users, range(len(self.groups)), {}, pool))
+
+    def each(
+        self,
+        users: npt.NDArray[np.int64],
+        places: Iterable[int],
+        plain: PlainHits,
+        pool: BufferPool | None = None,
+    ) -> Iterator[Values]:
+        """The same of some groups, one after the other.
+
+        Args:
+            places: of the groups.
+            plain: of these users; what is gathered here goes into it.
+            pool: what values stand in until it is cleared.
+        """
+        looks: dict[tuple[int, View, int], BlockView] = {}
+        about: dict[int, tuple[npt.NDArray[np.int64], Cases]] = {}
+        take = np.empty if pool is None else pool.take
+        for group, probe in ((self.groups[place], self.probes[place]) for place in places):
+            request, policies = group.request, group.policies
+            if request.metric.combined is not None:
+                yield np.full((users.size, group.cutoffs.size), np.nan)
+                continue
+            if request.metric.lists is not None:
+                yield self._measure_lists(users, group, probe)
+                continue
+            if probe not in about:
+                lengths = self.lengths[probe][users].astype(np.int64)
+                about[probe] = lengths, self.cases[probe][users]
+            lengths, cases = about[probe]
+            view = self._view(group)
+            values = take((users.size, group.cutoffs.size), np.float64)
+            if view.is_plain:
+                hits, relevant = self.gather(users, probe, plain, pool, judged=view.judged)
+                threshold = self.truth.threshold
+                request.measure(hits, relevant, lengths, group.cutoffs, values, threshold=threshold)
+            else:
+                n_relevant = self._look(users, group, probe, view, lengths, values, looks)
+                cases = with_relevant(cases, n_relevant)
+            higher_is_better = bool(request.metric.higher_is_better)
+            apply_user_policies(values, cases, policies, higher_is_better=higher_is_better)
+            yield values
+
+    def counts_hits(self, place: int) -> bool:
+        """Whether users of as many hits, relevant items and rows have the same value of a group."""
+        group, view = self.groups[place], self._view(self.groups[place])
+        n_copies = self.ranks[self.probes[place]].copy_places.size
+        is_plain = view.is_plain and not view.judged and n_copies == 0
+        return group.request.metric.counts_hits and is_plain
+
+    def _view(self, group: KernelCall) -> View:
+        two_views = self.truth.has_threshold or self.truth.counts.negative > 0
+        judged = two_views and group.request.view == "judged"
+        return View.of(group.request, group.policies, judged=judged)
+
+    def _measure_lists(self, users: npt.NDArray[np.int64], group: KernelCall, probe: int) -> Values:
+        assert self.lists is not None
+        counted = self.lists.who_counts(group.request, group.policies, self.present[probe])
+        given = group.cutoffs, self.ranks[probe].lists, counted, users
+        return round_users(self.lists.values(group.request, *given), group.policies)
+
+    def _look(
+        self,
+        users: npt.NDArray[np.int64],
+        group: KernelCall,
+        probe: int,
+        view: View,
+        lengths: npt.NDArray[np.int64],
+        values: Values,
+        looks: dict[tuple[int, View, int], BlockView],
+    ) -> npt.NDArray[np.integer]:
+        """Fill `values` through a view; how many relevant items each user has in it."""
+        cuts = [int(cutoff) for cutoff in group.cutoffs] if view.duplicates == "multiply" else [0]
+        seen: BlockView | None = None
+        for column, cutoff in enumerate(cuts):
+            seen = looks.get((probe, view, cutoff))
+            if seen is None:
+                ranks = self.ranks[probe]
+                seen = look(self.truth, ranks, users, view, cutoff=cutoff)
+                looks[probe, view, cutoff] = seen
+            one = slice(column, column + 1) if len(cuts) > 1 else slice(None)
+            out = np.empty((users.size, group.cutoffs[one].size))
+            group.request.measure(
+                seen.hits,
+                seen.relevant,
+                lengths,
+                group.cutoffs[one],
+                out,
+                threshold=self.truth.threshold,
+            )
+            values[:, one] = out
+        if seen is None:
+            raise AssertionError("a group has a cutoff at least")
+        return seen.n_relevant
+
+    def gather(
+        self,
+        users: npt.NDArray[np.int64],
+        probe: int,
+        plain: PlainHits,
+        pool: BufferPool | None = None,
+        *,
+        judged: bool = False,
+    ) -> tuple[Hits, Relevant]:
+        """The hits of a block of users and what is relevant to them; kept in `plain`."""
+        if (probe, judged) in plain:
+            return plain[probe, judged]
+        pairs, ranks = self.truth.pairs, self.ranks[probe]
+        n_places = int(pairs.counts[users].sum())
+        n_hits = n_places + ranks.copy_places.size + 1  # one is written before it counts
+        take = np.empty if pool is None else pool.take
+        hits = Hits(
+            take((users.size + 1,), np.int64),
+            take((n_hits,), np.int32),
+            take((n_hits,), np.float64),
+            take((n_hits,), np.float64),
+        )
+        relevant = Relevant(take((users.size + 1,), np.int64), take((n_places,), np.float64))
+        gather_hits(
+            users,
+            RelevantItems(pairs.starts, pairs.counts, pairs.grades),
+            self.truth.relevant_from,
+            judged,
+            self.present[probe],
+            ShownRanks(ranks.ranks, ranks.copy_places, ranks.copy_ranks),
+            hits,
+            relevant,
+        )
+        plain[probe, judged] = hits, relevant
+        return hits, relevant
+
+
+class BlockValues(Protocol):
+    """Values of users under several models, a block of users at a time.
+
+    Args:
+        columns: int64[n_requests], the column of each request where groups stand side by side.
+        higher_is_better: of each group.
+    """
+
+    columns: npt.NDArray[np.int64]
+    higher_is_better: list[bool]
+
+    def measure(
+        self, users: npt.NDArray[np.int64], pool: BufferPool | None = None
+    ) -> dict[str, list[Values]]:
+        """For each model, for each group of requests float64[n_users, n_cutoffs].
+
+        Args:
+            pool: what they may stand in until it is cleared.
+        """
+
+    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+        """User codes, a few thousand at a time; at least one block, be it empty."""
+
+
+def stack_columns(
+    values: BlockValues,
+    measured: Sequence[Values],
+    places: npt.NDArray[np.int64] | slice = slice(None),
+) -> Values:
+    """float64[n_users, n_places] of one model, of some requests, from its groups."""
+    columns = [column for each in measured for column in each.T]
+    wanted = [columns[place] for place in values.columns[places]]
+    return np.stack(wanted, axis=1) if wanted else np.empty((measured[0].shape[0], 0))
+
+
+def _blocks_of(
+    n_users: int, order: npt.NDArray[np.int64] | None
+) -> Iterator[npt.NDArray[np.int64]]:
+    n = n_users if order is None else order.size
+    size = max(USERS_A_BLOCK, min(n // MOST_BLOCKS, 4 * USERS_A_BLOCK))
+    for begin in range(0, max(n, 1), size):
+        yield np.arange(begin, min(begin + size, n)) if order is None else order[begin:][:size]
+
+
+class GivenValues:
+    """Values that are there already, such as those of a finished run.
+
+    Args:
+        values: for each model float64[n_users, n_requests].
+        higher_is_better: of each request.
+    """
+
+    def __init__(self, values: Mapping[str, Values], higher_is_better: Sequence[bool]) -> None:
+        self.columns = np.arange(len(higher_is_better))
+        self.higher_is_better = list(higher_is_better)
+        self._values = values
+
+    def measure(
+        self, users: npt.NDArray[np.int64], _: BufferPool | None = None
+    ) -> dict[str, list[Values]]:
+        """For each model, for each request float64[n_users, 1]."""
+        return {
+            name: [np.ascontiguousarray(each[users, place, None]) for place in self.columns]
+            for name, each in self._values.items()
+        }
+
+    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+        """User codes, a few thousand at a time."""
+        return _blocks_of(next(iter(self._values.values())).shape[0], order)
+
+
+class UserValues:
+    """The values of users under several models, measured a block of users at a time.
+
+    Args:
+        ranks: of each model.
+        requests: what is measured; those that differ in their cutoff alone are measured together.
+        policies: of the run; a request may have some of its own.
+        lists: what measures metrics of lists.
+    """
+
+    def __init__(
+        self,
+        truth: Truth,
+        ranks: Mapping[str, RankSets],
+        requests: Sequence[Request],
+        policies: Policies,
+        lists: "Measure | None" = None,
+    ) -> None:
+        groups = group_requests(requests, policies)
+        groups.sort(key=lambda group: group.request.metric.counts_hits)  # these may be counted
+        self.n_users = truth.pairs.n_users
+        self.widths = tuple(len(group.columns) for group in groups)
+        self.firsts = tuple(accumulate(self.widths, initial=0))[:-1]
+        # the column that each request stands in, where the groups stand side by side
+        self.columns = np.argsort([column for group in groups for column in group.columns])
+        self.higher_is_better = [bool(group.request.metric.higher_is_better) for group in groups]
+        self.measuring = {
+            name: Measuring.of(truth, by_rules, groups, policies, lists and lists.of_model(name))
+            for name, by_rules in ranks.items()
+        }
+
+    def measure(
+        self, users: npt.NDArray[np.int64], pool: BufferPool | None = None
+    ) -> dict[str, list[Values]]:
+        """For each model, for each group of requests float64[n_users, n_cutoffs]."""
+        return {name: each.measure(users, pool) for name, each in self.measuring.items()}
+
+    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+        """User codes, a few thousand at a time; at least one block, be it empty."""
+        return _blocks_of(self.n_users, order)
+
+
+class Watcher(Protocol):
+    """Looks at the values of every block of users."""
+
+    def add(
+        self,
+        users: npt.NDArray[np.int64],
+        values: Mapping[str, Sequence[Values]],
+        columns: npt.NDArray[np.int64],
+    ) -> None:
+        """A block of users; the column that each request stands in."""
+
+
+def measure_models(
+    users: BlockValues,
+    models: Iterable[str],
+    *,
+    cell_sets: Sequence[CellSet],
+    pairs: Sequence[Pair] = (),
+    threads: int,
+    keep: Keep | None = None,
+    watch: Watcher | None = None,
+) -> list[Totals]:
+    """Exact sums of every request over the users, for each set of cells.
+
+    Args:
+        models: of the values.
+        cell_sets: cells of the users, one set at least.
+        pairs: models to compare, user by user.
+        keep: what takes values, block after block.
+        watch: told of each block's user codes and values, from any thread.
+    """
+    models = tuple(models)
+
+    def begin() -> list[Totals]:
+        n = users.columns.size
+        return [Totals(models, pairs, n, each.n_cells, by_steps=True) for each in cell_sets]
+
+    totals = begin()
+    n_cells, n_sums = sum(each.n_cells for each in cell_sets), len(models) + len(pairs)
+    are_few = n_cells * n_sums * users.columns.size <= MOST_SUMS_A_THREAD
+    own: dict[int, list[Totals]] = {}  # of each thread where they are few, so that none waits
+    pools: dict[int, BufferPool] = {}  # of each thread
+
+    def work(piece: _Piece) -> tuple[_Piece, dict[str, Values]]:
+        thread = threading.get_ident()
+        pool = pools.setdefault(thread, BufferPool())
+        pool.clear()
+        if are_few and thread not in own:
+            own[thread] = begin()
+        block = piece.codes
+        values = users.measure(block, pool)
+        for each, cells in zip(own.get(thread, totals), cell_sets, strict=True):
+            each.add(values, users.higher_is_better, cells.codes[block])
+        if watch is not None:
+            watch.add(block, values, users.columns)
+        kept = {} if keep is None else values
+        places = slice(None) if keep is None else keep.places
+        return piece, {name: stack_columns(users, each, places) for name, each in kept.items()}
+
+    n_kept = 0 if keep is None else keep.places.size * len(models)
+    n_together = BLOCKS_TOGETHER if cell_sets[0].n_cells > 1 and n_kept <= MOST_KEPT else 1
+    blocks = users.blocks(None if keep is None else keep.order)
+    whole: dict[str, Values] = {}
+    pieces = _pieces(blocks, cell_sets[0], n_together)
+    for piece, kept in ordered_map(work, pieces, threads=threads):
+        for name, values in kept.items():
+            assert keep is not None
+            if name not in whole:
+                whole[name] = np.empty((piece.whole.size, keep.places.size))
+            whole[name][piece.order] = values
+            if piece.is_last:
+                keep.take(name, piece.whole, whole.pop(name))
+    for number, each in enumerate(totals):
+        each.finish([sums[number] for sums in own.values()])
+    return totals
+
+
+class _Piece(NamedTuple):
+    """Users of a few blocks whose cells lie together, so that sums stay close to the core.
+
+    Args:
+        codes: of the users of this piece.
+        order: their places in `whole`.
+        whole: the users of these blocks as they came by.
+    """
+
+    codes: npt.NDArray[np.int64]
+    order: npt.NDArray[np.int64] | slice
+    whole: npt.NDArray[np.int64]
+    is_last: bool
+
+
+def _pieces(
+    blocks: Iterator[npt.NDArray[np.int64]], cells: CellSet, n_together: int
+) -> Iterator[_Piece]:
+    """The users of every few blocks, cell by cell, in pieces as large as blocks."""
+    if cells.n_cells == 1:
+        yield from (_Piece(each, slice(None), each, is_last=True) for each in blocks)
+    while some := list(islice(blocks, n_together)):  # none are left where there is one cell
+        whole = some[0] if len(some) == 1 else np.concatenate(some)
+        order = CellRows.of(cells.codes[whole], cells.n_cells).order
+        end = 0
+        for each in some:
+            begin, end = end, end + each.size
+            yield _Piece(whole[order[begin:end]], order[begin:end], whole, end == whole.size)

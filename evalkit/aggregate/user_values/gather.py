@@ -1,0 +1,407 @@
+"""Lists and truth as the conventions of one metric see them, for a block of users.
+
+What the defaults and most policies need is gathered by kernels in `aggregate`. What stands here
+is the slower way for the others: by arrays, a block at a time, and only where somebody asks.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.aggregate.user_values.outcomes import EXACT, may_be_undefined
+from evalkit.config import Policies, policies_of
+from evalkit.metrics import (
+    BOUNDS,
+    TIED,
+    Hits,
+    Relevant,
+    Request,
+    TiedHits,
+    is_of_means,
+    most_likely,
+    registry,
+)
+from evalkit.ranks import Ranks
+from evalkit.truth import Truth
+
+Codes = npt.NDArray[np.int64]
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ListOrder:
+    """What the ranks of a list depend on: requests of the same rules share one scan."""
+
+    ties: str
+    score_type: str
+    duplicates: str
+    detailed: bool
+
+    def applied_to(self, policies: Policies) -> Policies:
+        """The policies of a scan by these rules."""
+        own = {"ties": self.ties, "score_type": self.score_type, "duplicates": self.duplicates}
+        if all(getattr(policies, name) == value for name, value in own.items()):
+            return policies
+        return policies.model_copy(update=own)
+
+
+def rules_of(request: Request, policies: Policies, *, has_score: bool, has_rank: bool) -> ListOrder:
+    """The rules by which the lists of one rankings log are put in order for a request."""
+    followed = policies_of(request, policies)
+    has_equals = has_score and not has_rank
+    detailed = (
+        request.needs_rows
+        or followed.duplicates == "multiply"
+        or (followed.rel_size == "rows" and followed.duplicates not in ("count", "multiply"))
+        or (has_score and (followed.ties in TIED or followed.nonpositive_scores == "miss"))
+    )
+    ties = followed.ties
+    if ties in TIED:  # three ways to look at the same lists
+        ties = "expected"
+    return ListOrder(
+        ties if has_equals or ties == "input" or ties.startswith("item") else "item",
+        followed.score_type if has_equals else "float64",
+        followed.duplicates,
+        detailed,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RankSets:
+    """The ranks of one model, by each set of rules that its lists were put in order by."""
+
+    sets: Mapping[ListOrder, Ranks]
+    has_score: bool
+    has_rank: bool
+
+    def over(self, part: Callable[[Ranks], Ranks]) -> "RankSets":
+        """The ranks of a part of the truth's items."""
+        sets = {rules: part(ranks) for rules, ranks in self.sets.items()}
+        return RankSets(sets, self.has_score, self.has_rank)
+
+    def rules_of(self, request: Request, policies: Policies) -> ListOrder:
+        """The rules that a request asks for."""
+        return rules_of(request, policies, has_score=self.has_score, has_rank=self.has_rank)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Which items and rows a metric is given."""
+
+    judged: bool  # items with a gain below the threshold too
+    seen: str
+    rel_size: str
+    nonpositive_scores: str
+    duplicates: str
+    ties: str
+    with_rows: bool  # as `TiedHits`
+    whole_ideal: bool  # what has no gain or a negative one is sought too
+
+    @classmethod
+    def of(cls, request: Request, policies: Policies, *, judged: bool) -> "View":
+        """The view of a request under its policies, of which `judged` is settled before."""
+        ties = policies.ties if policies.ties in BOUNDS else ""
+        return cls(
+            judged,
+            policies.seen,
+            policies.rel_size,
+            policies.nonpositive_scores,
+            policies.duplicates if policies.duplicates in ("once", "multiply") else "",
+            ties,
+            policies.ties == "expected" or request.needs_rows,
+            judged and dict(request.parameters).get("idcg_negative", "left_out") != "left_out",
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the kernels of `aggregate` give it."""
+        return (
+            self.seen == "all"
+            and self.rel_size == "items"
+            and self.nonpositive_scores == "hit"
+            and not self.duplicates
+            and not self.ties
+            and not self.with_rows
+            and not self.whole_ideal
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """What a view shows of a block of users.
+
+    Args:
+        n_relevant: int64[n_users], relevant items that exist in this view.
+    """
+
+    hits: Hits | TiedHits
+    relevant: Relevant
+    n_relevant: npt.NDArray[np.integer]
+
+
+@dataclass(slots=True)
+class _ShownRows:
+    """Rows that show an item of the truth: arrays of one length, of which some may be dropped."""
+
+    owners: Codes  # row of the block
+    places: Codes
+    ranks: Codes
+    firsts: Codes
+    lasts: Codes
+    untils: Codes
+    positive: npt.NDArray[np.bool_]
+    gains: Values
+
+    def take(self, chosen: npt.NDArray[np.bool_] | Codes) -> "_ShownRows":
+        return _ShownRows(
+            self.owners[chosen],
+            self.places[chosen],
+            self.ranks[chosen],
+            self.firsts[chosen],
+            self.lasts[chosen],
+            self.untils[chosen],
+            self.positive[chosen],
+            self.gains[chosen],
+        )
+
+
+def look(truth: Truth, ranks: Ranks, users: Codes, view: View, *, cutoff: int) -> BlockView:
+    """What a view shows of a block of users; `cutoff` matters where copies multiply."""
+    present = ranks.has_list(users)
+    begins, counts = truth.pairs.starts[users], truth.pairs.counts[users].astype(np.int64)
+    owners = np.repeat(np.arange(users.size), counts)
+    places = ranges(begins, counts)
+    gains = _relevance(truth, places)
+    is_relevant = gains >= truth.relevant_from
+    rows = _rows_of(truth, ranks, users, places, owners)
+    shown = np.zeros(places.size, dtype=np.int64)  # how often each item is shown
+    at = _find(places, rows.places)
+    np.add.at(shown, at, 1)
+    eligible = is_relevant | view.judged
+    sought = is_relevant | (view.judged & (gains > 0.0))
+    if view.whole_ideal:
+        sought |= gains != 0.0
+    exists = (shown > 0) if view.seen == "shown" else np.ones(places.size, dtype=np.bool_)
+    n_relevant = np.bincount(owners[is_relevant & exists], minlength=users.size)
+    sought &= exists & present[owners]
+    keep = eligible[at]
+    if view.nonpositive_scores == "miss":
+        keep &= rows.positive
+    rows, at = rows.take(keep), at[keep]
+    copies = np.ones(places.size, dtype=np.int64)
+    if view.duplicates == "once":
+        rows = rows.take(_first_of_each(rows.places, rows.ranks))
+    elif view.duplicates == "multiply":
+        inside = np.zeros(places.size, dtype=np.int64)
+        np.add.at(inside, at[rows.ranks <= cutoff], 1)
+        copies = np.maximum(1, inside * shown)
+        rows = rows.take(np.repeat(np.arange(at.size), shown[at]))
+    if view.rel_size == "rows" and view.duplicates != "multiply":
+        copies = np.maximum(1, shown)
+    if view.ties:
+        rows.ranks = _bound_ranks(rows, best=view.ties == "best")
+    seekers = np.repeat(owners[sought], copies[sought])
+    wanted = np.repeat(gains[sought], copies[sought])
+    if view.whole_ideal and view.seen == "shown":
+        seekers, wanted = _with_misses(seekers, wanted, ranks.lengths[users])
+    order = np.lexsort((-wanted, seekers))
+    relevant = Relevant(_starts(seekers, users.size), wanted[order])
+    return BlockView(_hits(rows, users.size, with_rows=view.with_rows), relevant, n_relevant)
+
+
+def single_hits(
+    truth: Truth, ranks: Ranks, users: Codes, *, judged: bool
+) -> tuple[Hits, Codes, Codes]:
+    """The hits of a block of users as lists of one hit each, by user and rank.
+
+    Gives beside them the row of each hit's user in the block, and the place of its item.
+    """
+    counts = truth.pairs.counts[users].astype(np.int64)
+    places = ranges(truth.pairs.starts[users], counts)
+    rows = _rows_of(truth, ranks, users, places, np.repeat(np.arange(users.size), counts))
+    eligible = ranks.has_list(users)[rows.owners]
+    rows = rows.take(eligible & (judged | (rows.gains >= truth.relevant_from)))
+    rows = rows.take(np.lexsort((-rows.gains, rows.ranks, rows.owners)))
+    starts = np.arange(rows.places.size + 1)
+    hits = Hits(starts, rows.ranks.astype(np.int32), rows.gains, rows.gains)
+    return hits, rows.owners, rows.places
+
+
+def _hits(rows: _ShownRows, n_users: int, *, with_rows: bool) -> Hits | TiedHits:
+    order = np.lexsort((-rows.gains, rows.ranks, rows.owners))
+    rows = rows.take(order)
+    ideal = rows.gains[np.lexsort((-rows.gains, rows.owners))]
+    starts, ranks = _starts(rows.owners, n_users), rows.ranks.astype(np.int32)
+    if not with_rows:
+        return Hits(starts, ranks, rows.gains, ideal)
+    firsts, lasts = rows.firsts.astype(np.int32), rows.lasts.astype(np.int32)
+    return TiedHits(starts, ranks, rows.gains, ideal, firsts, lasts, rows.untils.astype(np.int32))
+
+
+def _rows_of(truth: Truth, ranks: Ranks, users: Codes, places: Codes, owners: Codes) -> _ShownRows:
+    """Every row of the block's users that shows an item of theirs, by user and rank."""
+    if ranks.rows is not None:
+        held = ranks.rows
+        begins, counts = held.starts[users], held.starts[users + 1] - held.starts[users]
+        picked = ranges(begins, counts)
+        own = np.repeat(np.arange(users.size), counts)
+        at = held.places[picked]
+        return _ShownRows(
+            own,
+            at,
+            held.ranks[picked].astype(np.int64),
+            held.firsts[picked].astype(np.int64),
+            held.lasts[picked].astype(np.int64),
+            held.untils[picked].astype(np.int64),
+            held.positive[picked],
+            _relevance(truth, at),
+        )
+    best = ranks.ranks[places]
+    is_shown = best != np.iinfo(best.dtype).max
+    at, own, rank = places[is_shown], owners[is_shown], best[is_shown].astype(np.int64)
+    if ranks.copy_places.size:
+        order = np.argsort(places, kind="stable")
+        found = np.searchsorted(places[order], ranks.copy_places)
+        known = found < places.size
+        known[known] = places[order][found[known]] == ranks.copy_places[known]
+        at = np.concatenate([at, ranks.copy_places[known]])
+        own = np.concatenate([own, owners[order][found[known]]])
+        rank = np.concatenate([rank, ranks.copy_ranks[known].astype(np.int64)])
+    order = np.lexsort((rank, own))
+    at, own, rank = at[order], own[order], rank[order]
+    return _ShownRows(
+        own, at, rank, rank, rank, rank + 1, np.ones(at.size, dtype=np.bool_), _relevance(truth, at)
+    )
+
+
+def _relevance(truth: Truth, places: Codes) -> Values:
+    grades = truth.pairs.grades
+    if grades.codes.size:
+        values: Values = grades.values[grades.codes[places]]
+        return values
+    return grades.own[places] if grades.own.size else np.ones(places.size)
+
+
+def ranges(begins: npt.NDArray[np.integer], counts: npt.NDArray[np.integer]) -> Codes:
+    """begin, begin + 1, ... of each range, one after the other."""
+    total = int(counts.sum())
+    before = np.cumsum(counts) - counts
+    ranges: Codes = np.arange(total) + np.repeat(begins.astype(np.int64) - before, counts)
+    return ranges
+
+
+def _find(places: Codes, wanted: Codes) -> Codes:
+    """Where each wanted place stands among the places, which hold it."""
+    order = np.argsort(places, kind="stable")
+    found: Codes = order[np.searchsorted(places[order], wanted)]
+    return found
+
+
+def _first_of_each(places: Codes, ranks: Codes) -> Codes:
+    order = np.lexsort((ranks, places))
+    first = np.ones(order.size, dtype=np.bool_)
+    first[1:] = places[order][1:] != places[order][:-1]
+    return np.sort(order[first])
+
+
+def _bound_ranks(rows: _ShownRows, *, best: bool) -> Codes:
+    """Ranks in the best or the worst order of each tie: misses stand behind or before the hits.
+
+    Gains below 0 stand the other way round.
+    """
+    sign = -1.0 if best else 1.0
+    order = np.lexsort((sign * rows.gains, rows.firsts, rows.owners))
+    owners, firsts, gains = rows.owners[order], rows.firsts[order], rows.gains[order]
+    begins = np.ones(order.size, dtype=np.bool_)
+    begins[1:] = (owners[1:] != owners[:-1]) | (firsts[1:] != firsts[:-1])
+    starts = np.flatnonzero(begins)
+    sizes = np.diff([*starts, order.size])
+    place = np.arange(order.size) - np.repeat(starts, sizes)
+    from_end = np.repeat(sizes, sizes) - 1 - place
+    at_front = (gains >= 0.0) if best else (gains < 0.0)
+    ranks = np.empty(order.size, dtype=np.int64)
+    ranks[order] = np.where(at_front, firsts + place, rows.lasts[order] - from_end)
+    return ranks
+
+
+def _with_misses(
+    seekers: Codes, wanted: Values, lengths: npt.NDArray[np.int32]
+) -> tuple[Codes, Values]:
+    """The gains of whole lists: 0 for every row that shows nothing of the truth."""
+    n_misses = np.maximum(0, lengths - np.bincount(seekers, minlength=lengths.size))
+    others = np.repeat(np.arange(lengths.size), n_misses)
+    return np.concatenate([seekers, others]), np.concatenate([wanted, np.zeros(others.size)])
+
+
+def _starts(owners: Codes, n_users: int) -> Codes:
+    counts = np.bincount(owners, minlength=n_users)
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+# ---------------------------------------------------------------- numbers that are no mean of users
+
+
+def parts_of(request: Request) -> tuple[Request, ...] | None:
+    """The means that a number is made of; None for what is a mean itself.
+
+    Precision and recall of an F that is one of their means. Of metrics on samples, the shares of
+    users whose item is at each rank in the sample or above it.
+    """
+    if not is_of_means(request):
+        return None
+    values = dict(request.parameters)
+    if request.metric.name == "F":
+        return tuple(
+            _follow(request, name, request.cutoff, {"over": values[over]})
+            for name, over in (("precision", "precision_over"), ("recall", "recall_over"))
+        )
+    ranks = range(1, int(float(values["sample"])) + 1)
+    return tuple(_follow(request, "sampled", rank, {"sample": values["sample"]}) for rank in ranks)
+
+
+def _follow(
+    request: Request, name: str, cutoff: int | None, values: Mapping[str, str | float]
+) -> Request:
+    return registry()[name].follow(cutoff, values, dict(request.policies), ())
+
+
+def is_mean_of_users(request: Request, policies: Policies) -> bool:
+    """Whether the number is the mean of the users' values, which may be resampled and paired."""
+    if is_of_means(request) or request.metric.combined is not None:
+        return False
+    return not may_be_undefined(policies_of(request, policies))
+
+
+def number_of_means(request: Request, means: Sequence[float]) -> float:
+    """The number that is made of the means of its parts; NaN where it does not exist."""
+    if request.metric.name == "F":
+        return _f_of_means(request, *means)
+    if any(map(math.isnan, means)):
+        return math.nan
+    values = dict(request.parameters)
+    shares = [last - first for first, last in pairwise([0.0, *means, 1.0])]
+    of, *_ = request.encoded
+    catalogue, steps = (int(float(values[name])) for name in ("catalogue", "steps"))
+    return most_likely(shares, int(of), catalogue, steps, request.kernel_cutoff)
+
+
+def _f_of_means(request: Request, precision: float, recall: float) -> float:
+    """F of two means; NaN where both are 0."""
+    beta = float(dict(request.parameters)["beta"])
+    weight = beta * beta
+    below = weight * precision + recall
+    return (1.0 + weight) * precision * recall / below if below > 0.0 else math.nan
+
+
+def distinct(requests: Sequence[Request]) -> list[Request]:
+    """Each request once, in order."""
+    return list({(r.metric.name, r.parameters, r.cutoff, r.policies): r for r in requests}.values())
+
+
+def rounded(value: float, decimals: int) -> float:
+    """A mean with that many decimals, as NumPy rounds."""
+    return value if decimals == EXACT else float(np.round(value, decimals))

@@ -1,0 +1,505 @@
+"""The Python surface: `evalkit.evaluate`."""
+
+# Long: every argument stands in a signature, and is told.
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+from evalkit.api.in_memory import (
+    MEMORY,
+    OTHERS,
+    Columns,
+    GivenFrames,
+    Listed,
+    TableColumns,
+    add_table,
+    columns_of,
+    depth_of,
+    earlier_of,
+    is_path,
+    keys_of,
+    listed_of,
+    metrics_section,
+    named_of,
+    named_segments,
+    paths_of,
+    say_of_tables,
+    taken_over,
+    unnamed_of,
+)
+from evalkit.config import SELECTED, Config, build_config
+from evalkit.errors import RequestError
+from evalkit.pipeline import run_config
+from evalkit.planning.tables import Given
+from evalkit.report import Report
+from evalkit.sources import Ids
+
+
+def evaluate(
+    truth: object,
+    rankings: object,
+    *,
+    metrics: Sequence[str],
+    primary: str | Sequence[str] = (),
+    combined: Mapping[str, str] | None = None,
+    profile: str = "evalkit",
+    policies: Mapping[str, str | int] | None = None,
+    threshold: float | None = None,
+    train: object | None = None,
+    items: object | None = None,
+    users: object | None = None,
+    reference: object | None = None,
+    drop_seen: bool = False,
+    columns: TableColumns = None,
+    where: Mapping[str, str] | None = None,
+    ranked_by: Mapping[str, str] | None = None,
+    format: Mapping[str, str] | None = None,
+    files: Mapping[str, str] | None = None,
+    user_ids: Ids = None,
+    item_ids: Ids = None,
+    segments: Mapping[str, object] | None = None,
+    statistics: Mapping[str, object] | None = None,
+    per_user: bool = False,
+    sample: float | None = None,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    engine: Mapping[str, object] | None = None,
+    again: bool = False,
+    name: str = "evaluate",
+) -> Report:
+    """Metrics of rankings over held-out interactions.
+
+    Every table is a path (file, glob, folder, URL, or a list of them) or data in memory: Polars
+    lazy or eager, pandas, Arrow, DuckDB relations, anything with `__arrow_c_stream__`;
+    `{user: {item: number}}`, `{user: [item, ...]}`, a list of items for each user; a matrix of
+    users by items (NumPy; of SciPy what is stored), whose `-inf` is not ranked; ranx' Qrels, Run.
+
+    Args:
+        truth: held-out interactions: user, item and, if given, relevance; None for metrics of
+            lists that need no right answers.
+        rankings: model name -> table of user, item and rank or score (or row order, or lists of
+            items); one table alone holds one model, or several where it has a model column.
+            `{"als": {"path": table, "earlier": [table, ...]}}`: and its lists before, oldest first.
+        metrics: such as `["nDCG@10", "recall@{5,20}"]`.
+        primary: those of them that decide, and stand first; the first one by default.
+        combined: numbers made of several of them, such as `{"trade": "hmean(nDCG@10, hit@10)"}`.
+        profile: whose conventions to follow: a library's, such as `ranx`, or those of a TOML file
+            of your own.
+        policies: what to do at edges, as under `[policies]` of a config; they win over the
+            profile.
+        threshold: items are relevant from this relevance on; above 0 by default.
+        train: what the models had seen: user, item.
+        items: all items, for metrics of lists: item and, as they need it, genres, vector,
+            published and columns that they name; a table, or a mapping as under `[items]` of a
+            config whose `path` is one, such as `{"path": table, "separator": "|"}`.
+        users: who should have got a list: user.
+        reference: lists that others are held against: a model's name, or a table.
+        drop_seen: drop ranked items that `train` holds; otherwise they are counted.
+        columns: our names (user, item, rank, score, relevance, model; genres, vector, published)
+            to the tables' columns; those that are left out are guessed, `report.inputs` tells them.
+            User may be several; order, of one table, puts its rows in order.
+        where, format: of a table, `{"truth": "split = 'test'"}`, as under `[truth]` of a config.
+        ranked_by: `{"rankings": "rows"}`: their order ranks, whatever columns look like scores.
+        files: `{"truth": "as they are"}`: read files of Delta, Iceberg and Hudi tables as such.
+        user_ids, item_ids: of the rows and columns of matrices; their numbers by default.
+        segments: users, or relevant items, in groups, as under `[segments]` of a config.
+        statistics: intervals and comparisons, as under `[statistics]`.
+        per_user: keep the values of every user, for `report.per_user`.
+        sample: share of the users to look at, drawn by a hash of their ids.
+        threads: usable cores by default.
+        memory_limit: bytes that the run may take; above it users are split into passes.
+        engine: where it is measured, as under `[engine]` of a config.
+        again: look at a test part however often that was done, as the folder `runs` knows.
+        name: of the job, in reports and run folders.
+    Raises:
+        RequestError: the request is wrong [unknown-metric, bad-value, ...].
+        DataError: the data is wrong [missing-column, duplicate-item, no-common-user, ...].
+        EvalkitError: the truth is a test part that is used up [looks-used-up].
+    Example:
+        >>> import polars as pl
+        >>> truth = pl.DataFrame({"user": [1, 1, 2], "item": [10, 11, 12]})
+        >>> als = pl.DataFrame({"user": [1, 1, 2], "item": [10, 99, 12], "rank": [1, 2, 1]})
+        >>> report = evaluate(truth, {"als": als}, metrics=["recall@2", "RR"])
+        >>> report.value("recall@2"), report.value("RR")
+        (0.75, 1.0)
+        >>> liked = {"ann": ["a", "b"], "bob": ["c"]}
+        >>> ranked = {"ann": {"a": 0.9, "x": 0.8, "b": 0.1}, "bob": {"c": 0.7}}
+        >>> evaluate(liked, {"als": ranked}, metrics=["recall@2"]).value("recall@2")
+        0.75
+    """
+    if drop_seen and train is None:
+        raise RequestError(
+            "drop_seen drops what train holds, and there is no train",
+            code="missing-key",
+            hint="pass train=table of user and item, or leave drop_seen out",
+        )
+    taken = GivenFrames(user_ids, item_ids, depth_of(metrics, profile, policies))
+    listed = taken.listed(rankings, truth, columns_of(columns, "rankings"))
+    truth, train = taken.table(truth, "truth"), taken.table(train, "train")
+    tree: dict[str, object] = {
+        "metrics": metrics_section(metrics, primary, profile, combined),
+        "policies": dict(policies or {}),
+        "rankings": [each.section() for each in listed],
+        "engine": dict(engine or {}),
+    }
+    segment_tables: dict[str, object] = {}
+    if segments is not None:
+        tree["segments"] = {
+            name: named_segments(name, rule, segment_tables) for name, rule in segments.items()
+        }
+    weights: dict[str, object] = {}
+    if statistics is not None:
+        tree["statistics"] = _statistics_tree(statistics, weights)
+    beside: dict[str, Any] = {}
+    for section, table in zip(OTHERS, (truth, train, items, users), strict=True):
+        add_table(section, table, columns_of(columns, section), tree, beside)
+    say_of_tables(tree, {"where": where, "format": format, "ranked_by": ranked_by, "files": files})
+    if threshold is not None:
+        tree["truth"] = {**cast("dict[str, object]", tree.get("truth", {})), "threshold": threshold}
+    if drop_seen:
+        tree["train"] = {**cast("dict[str, object]", tree["train"]), "drop_seen": True}
+    if reference is not None:
+        beside["reference"] = taken_over(reference, "reference")
+        text = paths_of(reference)[0] if is_path(reference) else f"{MEMORY}/"
+        tree["metrics"] = {**cast("dict[str, object]", tree["metrics"]), "reference": text}
+    given = Given(
+        rankings=[taken_over(each.table, "rankings") for each in listed],
+        segments=segment_tables,
+        weight=weights.get("weight"),
+        unnamed=unnamed_of(listed),
+        earlier=earlier_of(listed),
+        **beside,
+    )
+    config = _named(build_config(tree, name=name, unnamed=given.unnamed, entry_point="python"))
+    how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
+    return _looked(config, given, [given.truth], again, how)
+
+
+def _looked(
+    config: Config, given: Given, truths: Sequence[object | None], again: bool, how: dict[str, Any]
+) -> Report:
+    """The report; a look, where the folder `runs` or a split knows the truth as a test part.
+
+    Args:
+        truths: tables in memory that say what is right, in the order of the config.
+        how: as `pipeline.run_config` takes it.
+    """
+    from evalkit.runs.history.holdout_uses import look_ahead, measure_as_look
+
+    folder = Path(config.output.path)
+    ahead = look_ahead(config, folder, again=again, given=truths)
+    return measure_as_look(config, folder, ahead, partial(run_config, given=given, **how))
+
+
+def _statistics_tree(
+    statistics: Mapping[str, object], weights: dict[str, object]
+) -> dict[str, object]:
+    """The statistics as a config has them; a table of weights in memory goes into `weights`."""
+    chosen = dict(statistics)
+    if "weight" in chosen:
+        chosen["weight"] = named_segments("weight", chosen["weight"], weights)
+    return chosen
+
+
+def _named(config: Config) -> Config:
+    """The config with the name of the winner where its baseline is `selected`.
+
+    Raises:
+        RequestError: it asks for earlier nights, and nothing here has a folder of runs [bad-value].
+    """
+    if config.statistics.over_nights is not None:
+        raise RequestError(
+            "over_nights compares with earlier runs, and no run is written here",
+            code="bad-value",
+            at=config.at("statistics", "over_nights"),
+            hint="write it under [statistics] of a config: evalkit run CONFIG",
+        )
+    if config.statistics.baseline != SELECTED:
+        return config
+    from evalkit.runs.history import name_selected
+
+    return name_selected(config, Path(config.output.path))
+
+
+def compare(
+    truth: object,
+    rankings: Mapping[str, object],
+    *,
+    metrics: Sequence[str],
+    primary: str | Sequence[str] = (),
+    combined: Mapping[str, str] | None = None,
+    baseline: str | None = None,
+    profile: str = "evalkit",
+    policies: Mapping[str, str | int] | None = None,
+    threshold: float | None = None,
+    train: object | None = None,
+    items: object | None = None,
+    users: object | None = None,
+    reference: object | None = None,
+    drop_seen: bool = False,
+    columns: TableColumns = None,
+    where: Mapping[str, str] | None = None,
+    ranked_by: Mapping[str, str] | None = None,
+    format: Mapping[str, str] | None = None,
+    files: Mapping[str, str] | None = None,
+    user_ids: Ids = None,
+    item_ids: Ids = None,
+    segments: Mapping[str, object] | None = None,
+    statistics: Mapping[str, object] | None = None,
+    per_user: bool = False,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    again: bool = False,
+) -> Report:
+    """Models compared user by user over the same truth: `report.comparisons`.
+
+    Args:
+        truth, metrics, primary, combined, profile, policies, threshold, train, items, users,
+            reference, drop_seen, columns, where, format, files, ranked_by, user_ids, item_ids,
+            segments: as `evaluate`.
+        rankings: model name -> table, two or more.
+        baseline: every other model is compared with it; the first one by default. `selected` is
+            the winner of the last selection of the folder `runs`.
+        statistics: test, correction, level, margin and so on, as under `[statistics]`.
+        per_user, threads, memory_limit, again: as `evaluate`.
+    Raises:
+        RequestError: fewer than two models [nothing-to-compare], and as `evaluate`.
+        DataError: as `evaluate`.
+    Example:
+        >>> import polars as pl
+        >>> truth = pl.DataFrame({"user": [1, 1, 2], "item": [10, 11, 12]})
+        >>> als = pl.DataFrame({"user": [1, 1, 2], "item": [10, 99, 12], "rank": [1, 2, 1]})
+        >>> top = pl.DataFrame({"user": [1, 1, 2], "item": [99, 10, 98], "rank": [1, 2, 1]})
+        >>> report = compare(truth, {"top": top, "als": als}, metrics=["recall@2"])
+        >>> (found,) = report.comparisons
+        >>> found.baseline, found.candidate, found.delta, found.wins, found.losses
+        ('top', 'als', 0.5, 1, 0)
+    """
+    if not isinstance(rankings, Mapping) or len(rankings) < 2:
+        raise RequestError(
+            "it takes two models to compare",
+            code="nothing-to-compare",
+            hint='pass {"old": table, "new": table}',
+        )
+    chosen = dict(statistics or {})
+    if chosen.get("pairs") != "all":
+        chosen.setdefault("baseline", baseline or str(next(iter(rankings))))
+    return evaluate(
+        truth,
+        rankings,
+        metrics=metrics,
+        primary=primary,
+        combined=combined,
+        profile=profile,
+        policies=policies,
+        threshold=threshold,
+        train=train,
+        items=items,
+        users=users,
+        reference=reference,
+        drop_seen=drop_seen,
+        columns=columns,
+        where=where,
+        format=format,
+        files=files,
+        ranked_by=ranked_by,
+        user_ids=user_ids,
+        item_ids=item_ids,
+        segments=segments,
+        statistics=chosen,
+        per_user=per_user,
+        threads=threads,
+        memory_limit=memory_limit,
+        again=again,
+        name="compare",
+    )
+
+
+def load(
+    run: str | os.PathLike[str] = "last", *, folder: str | os.PathLike[str] = "runs"
+) -> Report:
+    """The report of a finished run.
+
+    Args:
+        run: last, last~1, a tag, an id, or the path of a run's directory or of a report's JSON.
+        folder: of runs.
+    Raises:
+        RequestError: there is no such run [unknown-run, missing-runs].
+        DataError: what is there cannot be read [run-damaged, report-unreadable, report-schema].
+    Example:
+        >>> import tempfile
+        >>> report = evaluate({1: ["a"]}, {"als": {1: ["b", "a"]}}, metrics=["RR"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     load(report.write(folder)).value("RR")
+        0.5
+    """
+    from evalkit.runs.history import load_named
+
+    if os.path.isfile(run):
+        return Report.from_json(Path(run).read_bytes(), at=os.fspath(run))
+    return load_named(Path(folder), os.fspath(run))
+
+
+def evaluate_ratings(
+    ratings: object,
+    predictions: object | None = None,
+    *,
+    metrics: Sequence[str],
+    primary: str | Sequence[str] = (),
+    profile: str = "evalkit",
+    policies: Mapping[str, str | int] | None = None,
+    columns: Columns | None = None,
+    segments: Mapping[str, object] | None = None,
+    statistics: Mapping[str, object] | None = None,
+    per_user: bool = False,
+    sample: float | None = None,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    again: bool = False,
+    name: str = "ratings",
+) -> Report:
+    """Errors of predicted ratings.
+
+    Args:
+        ratings: true ratings: user, item, rating. Without `predictions`: user, rating and
+            prediction, one table or model name -> table.
+        predictions: model name -> table of user, item, prediction; or one table alone.
+        metrics: such as `["RMSE", "MAE(over='users')"]`.
+        primary: those of them that decide, and stand first; the first one by default.
+        profile: whose conventions to follow, as for `evaluate`; it must say something of them.
+        policies: what to do at edges, as under `[policies]` of a config.
+        columns: our names (user, item, rating, prediction, model) to the tables' columns; those
+            that are left out are guessed, but for an item that no table of predictions needs.
+        segments: users in groups, as under `[segments]` of a config.
+        statistics: intervals and comparisons, as under `[statistics]`.
+        per_user: keep the values of every user, for `report.per_user`, of plain means over users.
+        sample: share of the users to look at, drawn by a hash of their ids.
+        threads: usable cores by default.
+        memory_limit: bytes that the run may take; above it rows are read in several passes.
+        again, name: as `evaluate`.
+    Raises:
+        RequestError: the request is wrong [unknown-metric, bad-policy, ...].
+        DataError: the data is wrong [missing-column, duplicate-pair, bad-score, ...].
+    Example:
+        >>> import polars as pl
+        >>> rated = pl.DataFrame(
+        ...     {"user": [1, 1, 2], "rating": [4.0, 2.0, 5.0], "prediction": [3.5, 2.0, 4.0]}
+        ... )
+        >>> evaluate_ratings(rated, metrics=["MAE"]).value("MAE")
+        0.5
+    """
+    named = named_of(columns, ("user", "item", "rating", "prediction", "model"))
+    if predictions is None:
+        keys = ("user", "item", "rating", "prediction", "model")
+        sections = {"ratings": listed_of(ratings, keys, named)}
+    else:
+        sections = {
+            "ratings": [Listed(None, ratings, keys_of(named, ("user", "item", "rating")))],
+            "predictions": listed_of(predictions, ("user", "item", "prediction", "model"), named),
+        }
+    tree = _rows_tree(metrics, primary, profile, policies, statistics)
+    how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
+    return _evaluate_rows(sections, tree, segments, name, again, how)
+
+
+def evaluate_labels(
+    labels: object,
+    *,
+    metrics: Sequence[str],
+    primary: str | Sequence[str] = (),
+    profile: str = "evalkit",
+    policies: Mapping[str, str | int] | None = None,
+    threshold: float | None = None,
+    session_every: str | None = None,
+    columns: Columns | None = None,
+    segments: Mapping[str, object] | None = None,
+    statistics: Mapping[str, object] | None = None,
+    per_user: bool = False,
+    sample: float | None = None,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    again: bool = False,
+    name: str = "labels",
+) -> Report:
+    """Classification, calibration and ranking of scored rows with labels.
+
+    Args:
+        labels: rows of user, score, label and, where named, session, item, time and weight; one
+            table, or model name -> table.
+        metrics: such as `["AUC", "GAUC", "log-loss", "F1(threshold=0.3)"]`.
+        primary: those of them that decide, and stand first; the first one by default.
+        profile: whose conventions to follow, as for `evaluate`; it must say something of them.
+        policies: what to do at edges, as under `[policies]` of a config.
+        threshold: labels are 1 from here on; labels are 0 and 1 by default.
+        session_every: sessions of a user's rows within such a span of time, as `1d`.
+        columns: our names (user, session, item, time, score, label, weight, model) to the tables'
+            columns; session, item, time and weight are only read when named, others are guessed.
+        segments: users in groups, as under `[segments]` of a config.
+        statistics: intervals and comparisons, as under `[statistics]`.
+        per_user: keep the values of every user, for `report.per_user`, of plain means over users.
+        sample: share of the users to look at, drawn by a hash of their ids.
+        threads: usable cores by default.
+        memory_limit: bytes that the run may take; above it rows are read in several passes.
+        again, name: as `evaluate`.
+    Raises:
+        RequestError: the request is wrong [unknown-metric, bad-policy, ...].
+        DataError: the data is wrong [missing-column, bad-label, not-a-probability, ...].
+    Example:
+        >>> import polars as pl
+        >>> rows = pl.DataFrame(
+        ...     {"user": [1, 1, 2, 2], "score": [0.9, 0.2, 0.6, 0.4], "label": [1, 0, 0, 1]}
+        ... )
+        >>> evaluate_labels(rows, metrics=["AUC"]).value("AUC")
+        0.75
+    """
+    keys = ("user", "session", "item", "time", "score", "label", "weight", "model")
+    sections = {"labels": listed_of(labels, keys, named_of(columns, keys))}
+    own = {"threshold": threshold, "session_every": session_every}
+    extra = {name: value for name, value in own.items() if value is not None}
+    tree = _rows_tree(metrics, primary, profile, policies, statistics)
+    how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
+    return _evaluate_rows(sections, tree, segments, name, again, how, extra)
+
+
+def _rows_tree(
+    metrics: Sequence[str],
+    primary: str | Sequence[str],
+    profile: str,
+    policies: Mapping[str, str | int] | None,
+    statistics: Mapping[str, object] | None,
+) -> dict[str, object]:
+    """What a config says besides its tables."""
+    return {
+        "metrics": metrics_section(metrics, primary, profile),
+        "policies": dict(policies or {}),
+        "statistics": dict(statistics or {}),
+    }
+
+
+def _evaluate_rows(
+    sections: Mapping[str, Sequence[Listed]],
+    tree: dict[str, object],
+    segments: Mapping[str, object] | None,
+    name: str,
+    again: bool,
+    how: dict[str, Any],
+    extra: Mapping[str, object] | None = None,
+) -> Report:
+    held: list[object | None] = []
+    segment_tables: dict[str, object] = {}
+    unnamed = unnamed_of([each for listed in sections.values() for each in listed])
+    tree["segments"] = {
+        name: named_segments(name, rule, segment_tables) for name, rule in (segments or {}).items()
+    }
+    for section, listed in sections.items():
+        tables = []
+        for each in listed:
+            held.append(taken_over(each.table, section))
+            tables.append({**each.section(), **(extra or {})})
+        tree[section] = tables
+    config = _named(build_config(tree, name=name, unnamed=unnamed, entry_point="python"))
+    given = Given(rankings=held, segments=segment_tables, unnamed=unnamed)
+    return _looked(config, given, held, again, how)

@@ -1,0 +1,335 @@
+"""Tables that Python hands over: as sections of a config, and as frames that are in memory."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, cast
+
+from evalkit.errors import EvalkitError, RequestError
+from evalkit.metrics import parse_metrics
+from evalkit.sources import (
+    Ids,
+    Named,
+    Shape,
+    are_lists,
+    check_pairing,
+    columns_in,
+    describe_given,
+    frame_of,
+    is_one_ranking,
+    is_spark,
+    open_given,
+)
+
+Columns: TypeAlias = Mapping[str, str | Sequence[str]]
+TableColumns: TypeAlias = Columns | Mapping[str, Columns] | None
+MEMORY = "memory"  # stands for a path where a table is in memory
+TABLES = {  # and the columns of ours that each may have
+    "truth": ("user", "item", "relevance", "order"),
+    "rankings": ("user", "item", "rank", "score", "model", "order"),
+    "train": ("user", "item", "order"),
+    "items": ("item", "genres", "vector", "published"),
+    "users": ("user",),
+}
+OTHERS = ("truth", "train", "items", "users")  # of which there is one each
+_FROM_THE_TOP = ("nDCG", "DCG", "CG", "recall", "precision", "hit", "hits", "RR", "AP")
+
+
+def named_of(columns: Columns | None, keys: Sequence[str]) -> dict[str, str | Sequence[str]]:
+    """The columns as named; every one is a key that the tables can have.
+
+    Raises:
+        RequestError: a name stands for nothing [unknown-key].
+    """
+    for key in columns or {}:
+        if key not in keys:
+            raise RequestError(
+                f"no column is called {key!r} here",
+                code="unknown-key",
+                at="columns",
+                hint=f"the keys are our names: {', '.join(keys)}",
+            )
+    return dict(columns or {})
+
+
+def named_segments(name: str, rule: object, in_memory: dict[str, object]) -> object:
+    """A segmentation as a config has it; a table in memory goes into `in_memory`."""
+    if not isinstance(rule, Mapping) or "path" not in rule:
+        return dict(rule) if isinstance(rule, Mapping) else rule
+    table = taken_over(rule["path"], "segments")
+    if table is not None:
+        in_memory[name] = table
+    return {**rule, "path": paths_of(rule["path"])}
+
+
+def add_table(
+    section: str,
+    table: object | None,
+    columns: Mapping[str, object],
+    tree: dict[str, object],
+    in_memory: dict[str, object],
+) -> None:
+    """A table as a section of a config; one in memory goes into `in_memory`."""
+    if table is None:
+        return
+    rule: Mapping[str, object] = {"path": table}
+    if section == "items" and isinstance(table, Mapping) and "path" in table:
+        rule = table
+    in_memory[section] = taken_over(rule["path"], section)
+    tree[section] = {"columns": columns, **rule, "path": paths_of(rule["path"])}
+
+
+def is_path(table: object) -> bool:
+    """Whether a table is named by a path, or by several."""
+    if isinstance(table, (str, os.PathLike)):
+        return True
+    return (
+        isinstance(table, (list, tuple))
+        and bool(table)
+        and all(isinstance(each, (str, os.PathLike)) for each in table)
+    )
+
+
+def paths_of(table: object) -> list[str]:
+    """Where a table lies, for a config; `MEMORY` where it is in memory."""
+    if not is_path(table):
+        return [MEMORY]
+    if isinstance(table, (str, os.PathLike)):
+        return [os.fspath(table)]
+    return [os.fspath(each) for each in table]  # type: ignore[attr-defined]
+
+
+def taken_over(table: object, role: str) -> object | None:
+    """A table in memory, taken over once: a stream may not come a second time.
+
+    A DataFrame of Spark stays where it is.
+    """
+    if is_path(table):
+        return None
+    if is_spark(table):
+        return table
+    frame, n_rows = open_given(table, role)
+    if n_rows is None:
+        return frame
+    if isinstance(table, Named):
+        return table
+    return Named(frame.collect(), describe_given(table, role))
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One table: its columns as named, and its model where the rows do not name it.
+
+    `is_ours` where nobody named the model, and a column of the table may; `earlier`: the model's
+    lists before, oldest first.
+    """
+
+    model: str | None
+    table: object
+    columns: Columns
+    is_ours: bool = False
+    earlier: Sequence[object] = ()
+
+    def section(self) -> dict[str, object]:
+        """The table as a config has it."""
+        found: dict[str, object] = {"path": paths_of(self.table), "columns": dict(self.columns)}
+        if self.earlier:
+            found["earlier"] = [paths_of(each)[0] for each in self.earlier]
+        return found if self.model is None else {**found, "model": self.model}
+
+
+def earlier_of(listed: Sequence[Listed]) -> dict[tuple[int, int], object]:
+    """Lists before that are in memory, by the places of their rankings and of their own."""
+    return {
+        (place, number): taken
+        for place, each in enumerate(listed)
+        for number, table in enumerate(each.earlier)
+        if (taken := taken_over(table, "earlier")) is not None
+    }
+
+
+def _has_earlier(table: object) -> bool:
+    return isinstance(table, Mapping) and set(table) == {"path", "earlier"}
+
+
+def keys_of(named: Columns, keys: Sequence[str]) -> Columns:
+    """Those of the named columns that a table may have."""
+    return {key: named[key] for key in keys if key in named}
+
+
+def listed_of(
+    tables: object, keys: Sequence[str], named: Columns, *, what: str = "tables"
+) -> list[Listed]:
+    """Tables by model, as the user gave them; one table alone is called `model`."""
+    if isinstance(tables, Mapping):
+        if not tables:
+            code = "no-rankings" if what == "rankings" else "no-tables"
+            raise RequestError(f"there are no {what}", code=code, hint='pass {"name": table}')
+        return [Listed(str(name), table, keys_of(named, keys)) for name, table in tables.items()]
+    if "model" in named:
+        return [Listed(None, tables, keys_of(named, keys))]
+    return [Listed("model", tables, keys_of(named, keys), is_ours=True)]
+
+
+def unnamed_of(listed: Sequence[Listed]) -> frozenset[str]:
+    """The names that a column of a table may replace."""
+    return frozenset(each.model for each in listed if each.model is not None and each.is_ours)
+
+
+def columns_of(columns: TableColumns, table: str) -> Columns:
+    """The columns of one table, named for it alone, `{"truth": {...}}`, or for all tables.
+
+    Raises:
+        RequestError: a name stands for nothing [unknown-key].
+    """
+    if columns and all(isinstance(each, Mapping) for each in columns.values()):
+        _check_tables(columns, "columns")
+        return named_of(cast(Columns, columns.get(table)), TABLES[table])
+    known = list(dict.fromkeys(name for names in TABLES.values() for name in names))
+    return keys_of(named_of(cast(Columns, columns), known), TABLES[table])
+
+
+def _check_tables(of: Mapping[str, object], argument: str) -> None:
+    if not isinstance(of, Mapping):
+        raise RequestError(
+            f"{argument} is {of!r}, and does not say of which table",
+            code="bad-value",
+            at=argument,
+            hint=f'pass {argument}={{"truth": {of!r}}}, or rankings, train, ...',
+        )
+    for table in of:
+        if table not in TABLES:
+            raise RequestError(
+                f"no table is called {table!r} here",
+                code="unknown-key",
+                at=argument,
+                hint=f"the keys are {', '.join(TABLES)}",
+            )
+
+
+def say_of_tables(tree: dict[str, object], said: Mapping[str, Mapping[str, str] | None]) -> None:
+    """Writes `where` and `format` into the sections of their tables.
+
+    Raises:
+        RequestError: there is no such table [unknown-key].
+    """
+    for key, of in said.items():
+        _check_tables(of or {}, key)
+        for table, value in (of or {}).items():
+            if table not in tree:
+                raise RequestError(
+                    f"{key} speaks of {table}, which is not given",
+                    code="missing-key",
+                    at=key,
+                    hint=f"pass {table}=, or leave it out of {key}",
+                )
+            found = tree[table]
+            for section in found if isinstance(found, list) else [found]:
+                cast("dict[str, object]", section)[key] = value
+
+
+@dataclass(frozen=True, slots=True)
+class GivenFrames:
+    """Dicts, lists and matrices as frames; what is a table already stays as it is.
+
+    Args:
+        user_ids, item_ids: of the rows and columns of matrices.
+        depth: how far matrices of scores are read.
+    """
+
+    user_ids: Ids
+    item_ids: Ids
+    depth: int | None
+
+    def table(self, table: object, role: str) -> object:
+        if table is None or is_path(table):
+            return table
+        ids = {"users": self.user_ids, "items": self.item_ids}
+        found = frame_of(table, role, depth=self.depth, **ids)
+        if found is None:
+            return table
+        at = describe_given(table, role)
+        if hasattr(table, "shape") and any(each is None for each in ids.values()):
+            at = f"{at[:-1]}; user_ids= and item_ids= name its rows and columns)"
+        return Named(found, at, shape=self._shape_of(table))
+
+    def _shape_of(self, table: object) -> Shape:
+        """Rows and columns of a matrix, or how many lists, where their numbers are ids."""
+        if are_lists(table):
+            return (len(cast("list[object]", table)) if self.user_ids is None else None, None)
+        shape = getattr(table, "shape", ())
+        if len(shape) != 2:
+            return (None, None)
+        ids = (self.user_ids, self.item_ids)
+        rows, columns = (int(n) if own is None else None for n, own in zip(shape, ids, strict=True))
+        return (rows, columns)
+
+    def rankings(self, rankings: object, truth: object) -> object:
+        users = range(len(truth)) if isinstance(truth, list) else truth
+        known = users if isinstance(users, Mapping | range) else ()
+        is_table = not isinstance(rankings, Mapping) or columns_in(rankings) is not None
+        is_table = is_table or is_one_ranking(cast("Mapping[Any, object]", rankings), known)
+        own = [rankings] if is_table else list(cast("Mapping[str, object]", rankings).values())
+        own = [each["path"] if _has_earlier(each) else each for each in own]  # type: ignore[index]
+        check_pairing(truth, own, self.user_ids, self.item_ids)
+        if isinstance(rankings, Mapping) and not is_table:
+            return {
+                name: self.table(each["path"] if _has_earlier(each) else each, "rankings")
+                for name, each in rankings.items()
+            }
+        return self.table(rankings, "rankings")
+
+    def listed(self, rankings: object, truth: object, named: Columns) -> list[Listed]:
+        """Rankings by model, with the lists before that stand beside them."""
+        tables, keys = self.rankings(rankings, truth), TABLES["rankings"]
+        found = listed_of(tables, keys, named, what="rankings")
+        if not isinstance(rankings, Mapping) or not isinstance(tables, Mapping):
+            return found
+        earlier = {
+            str(name): [self.table(each, "earlier") for each in own["earlier"]]
+            for name, own in rankings.items()
+            if _has_earlier(own)
+        }
+        return [replace(each, earlier=earlier.get(str(each.model), ())) for each in found]
+
+
+def depth_of(
+    metrics: Sequence[str], profile: str, policies: Mapping[str, str | int] | None
+) -> int | None:
+    """How deep a matrix of scores is read: to the deepest cutoff, or all of it, None.
+
+    What lies below the cutoffs is left alone where no metric, profile or policy may look there.
+    """
+    if profile != "evalkit" or policies or isinstance(metrics, str):
+        return None
+    try:
+        requests = parse_metrics(list(metrics))
+    except (EvalkitError, TypeError):
+        return None
+    cutoffs = [each.cutoff for each in requests if each.cutoff is not None]
+    is_plain = all(each.metric.name in _FROM_THE_TOP and not each.given for each in requests)
+    return max(cutoffs) if is_plain and cutoffs and len(cutoffs) == len(requests) else None
+
+
+def metrics_section(
+    metrics: Sequence[str],
+    primary: str | Sequence[str],
+    profile: str,
+    combined: Mapping[str, str] | None = None,
+) -> dict[str, object]:
+    """`[metrics]` of a config.
+
+    Raises:
+        RequestError: one text in place of a list [wrong-type].
+    """
+    if isinstance(metrics, str):
+        raise RequestError(
+            f"metrics is the text {metrics!r}, not a list",
+            code="wrong-type",
+            hint=f"pass metrics=[{metrics!r}]",
+        )
+    leads = primary if isinstance(primary, str) else list(primary)
+    tree: dict[str, object] = {"names": list(metrics), "primary": leads, "profile": profile}
+    if combined:
+        tree["combined"] = dict(combined) if isinstance(combined, Mapping) else combined
+    return tree

@@ -1,0 +1,76 @@
+"""Logged feedback from Python: `evalkit.evaluate_logged`."""
+
+from collections.abc import Mapping, Sequence
+
+from evalkit.api.in_memory import Columns, metrics_section, named_of, paths_of, taken_over
+from evalkit.config import build_config
+from evalkit.pipeline import run_config
+from evalkit.planning.tables import Given
+from evalkit.report import Report
+
+COLUMNS = (
+    *("user", "round", "item", "position", "reward", "propensity", "predicted"),
+    *("propensity_slate", "propensity_cascade", "propensity_group"),
+)
+
+
+def evaluate_logged(
+    log: object,
+    targets: Mapping[str, Mapping[str, object]],
+    *,
+    metrics: Sequence[str] = ("SNIPS",),
+    columns: Columns | None = None,
+    policies: Mapping[str, str | int] | None = None,
+    segments: Mapping[str, object] | None = None,
+    statistics: Mapping[str, object] | None = None,
+    per_user: bool = False,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    name: str = "logged",
+) -> Report:
+    """What other policies would have earned, from a log with known propensities.
+
+    Args:
+        log: one row a shown item: reward, propensity, and user, whose rounds vary together.
+        targets: model name -> columns of the log (`probability`, `predicted`, ...), or a table of
+            probabilities: `{"table": frame, "on": ["user"]}` with these columns, item, probability.
+        metrics: such as `["SNIPS", "IPS(cap=10)", "DR"]`.
+        columns: our names (user, round, item, position, reward, propensity, predicted,
+            propensity_slate, propensity_cascade, propensity_group) to the log's columns.
+        segments: columns of the log, or SQL: `{"country": {"by": "country"}}`.
+        policies, statistics, per_user, threads, memory_limit, name: as `evaluate`.
+    Raises:
+        RequestError: the request is wrong [missing-key, unknown-metric, ...].
+        DataError: the data is wrong [bad-propensity, no-overlap, not-a-distribution, ...].
+    Example:
+        >>> import polars as pl
+        >>> log = pl.DataFrame({"reward": [1.0, 0.0], "propensity": [0.5, 0.5], "p": [0.9, 0.1]})
+        >>> report = evaluate_logged(log, {"b": {"probability": "p"}})
+        >>> round(report.value("SNIPS", model="b"), 9)
+        0.9
+    """
+    named = {"reward": "reward", "propensity": "propensity", **named_of(columns, COLUMNS)}
+    held, listed = [taken_over(log, "logged")], []
+    for model, target in targets.items():
+        rule: dict[str, object] = {"model": model, **target}
+        if "table" in rule:
+            table = rule.pop("table")
+            held.append(taken_over(table, "targets"))
+            rule["path"] = paths_of(table)
+        listed.append(rule)
+    tree: dict[str, object] = {
+        "logged": {"path": paths_of(log), "columns": named},
+        "targets": listed,
+        "metrics": metrics_section(metrics, (), "evalkit"),
+        "policies": dict(policies or {}),
+        "segments": dict(segments or {}),
+        "statistics": dict(statistics or {}),
+    }
+    config = build_config(tree, name=name, entry_point="python")
+    return run_config(
+        config,
+        given=Given(rankings=held),
+        per_user=per_user,
+        threads=threads,
+        memory_limit=memory_limit,
+    )

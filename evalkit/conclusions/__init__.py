@@ -1,1 +1,0 @@
-"""From exact sums to what a report says: values with intervals, and comparisons of models."""

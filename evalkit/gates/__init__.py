@@ -1,4 +1,0 @@
-"""What must hold of a run: fixed bounds, drops against a baseline, counts of the data."""
-
-from evalkit.gates._baseline import Baselines, find_baselines, needs_values, with_values
-from evalkit.gates._judge import judge

@@ -1,0 +1,128 @@
+"""From exact sums to what a report says: values with intervals, and comparisons of models."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evalkit.aggregate.accumulators.resampling import Resampling
+from evalkit.aggregate.sums import GrandTotals
+from evalkit.config import Config
+from evalkit.inference.caveats import (
+    of_caveats,
+    of_few_clusters,
+    of_few_users,
+    of_few_values,
+    of_no_interval,
+    of_other_users,
+    of_skewed_differences,
+    of_small_margins,
+    of_small_segments,
+    of_ties,
+    with_caveats,
+)
+from evalkit.inference.comparisons import comparisons_of, correct, family_in
+from evalkit.inference.drafts import note_relative
+from evalkit.inference.estimates import estimates_of, macros_of
+from evalkit.inference.ratios import RatioTotals
+from evalkit.inference.summed import Summed
+from evalkit.inference.verdicts import findings_of, standings_of, with_verdicts
+from evalkit.metrics import Request
+from evalkit.report import Comparison, Estimate, Finding, Macro, Standing, StatisticsUsed, Warning_
+
+if TYPE_CHECKING:
+    from evalkit.inference.shown import ShownNumbers
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """What the sums of a run say."""
+
+    estimates: tuple[Estimate, ...]
+    comparisons: tuple[Comparison, ...]
+    standings: tuple[Standing, ...]
+    findings: tuple[Finding, ...]
+    macros: tuple[Macro, ...]
+    used: StatisticsUsed
+    warnings: tuple[Warning_, ...]
+
+    @classmethod
+    def of(
+        cls,
+        config: Config,
+        measured: Sequence[Request],
+        models: Sequence[str],
+        totals: GrandTotals,
+        resampling: Resampling | None = None,
+        ratios: RatioTotals | None = None,
+        estimates: Sequence[Estimate] | None = None,
+        shown: "ShownNumbers | None" = None,
+    ) -> "Inference":
+        """Estimates and comparisons of all models, segment by segment.
+
+        Args:
+            measured: the requests, then what helps them.
+            resampling: what was drawn, where the config asks for it.
+            ratios: sums over clusters, or with weights, where the config asks for them; or
+                numbers that are no means of users.
+            estimates: in place of those of the sums.
+            shown: numbers of all lists together, where metrics of lists are asked for.
+
+        Raises:
+            DataError: a value is infinite [infinite-value].
+        """
+        chosen = config.statistics
+        requests = measured[: len(config.requests)]
+        known = estimates is not None
+        summed = Summed(totals, len(requests))
+        estimates = tuple(
+            estimates
+            if estimates is not None
+            else estimates_of(config, measured, models, summed, resampling, ratios, shown)
+        )
+        drafts = comparisons_of(config, summed, resampling, ratios, requests, shown)
+        primary = config.primary if config.metrics.primary else ()
+        n_tests = correct(drafts, chosen, primary, resampling)
+        note_relative(drafts, chosen.level)
+        few = (
+            {}
+            if known
+            else of_few_values(summed, requests, models, ratios if chosen.weight else None)
+        )
+        estimates = with_caveats(estimates, few)
+        skewed = [
+            *of_skewed_differences(drafts, bootstraps="bootstrap" in (chosen.method, chosen.test))
+        ]
+        judged = with_verdicts(drafts, chosen, requests, primary)
+        standings = standings_of(estimates, judged, chosen, requests)
+        used = StatisticsUsed(
+            level=chosen.level,
+            method=chosen.method,
+            test=chosen.test,
+            correction=chosen.correction,
+            family=family_in(chosen, primary),
+            n_tests=n_tests,
+            baseline=chosen.baseline,
+            margin=chosen.margin,
+            replicates=chosen.replicates if resampling is not None else None,
+            seed=chosen.seed if resampling is not None else None,
+            power=chosen.power,
+        )
+        warnings = (
+            *of_small_segments(totals),
+            *of_few_clusters(
+                estimates,
+                "users or items" if chosen.two_way else "clusters",
+                ratios,
+                [each.label for each in requests],
+            ),
+            *(of_few_users(estimates) if known else of_caveats(few)),
+            *skewed,
+            *of_small_margins(drafts, chosen.margin, 1.0 - chosen.level),
+            *of_no_interval(requests),
+            *of_other_users(judged),
+            *(() if known else of_ties(config.policies, estimates, totals, measured)),
+            *(() if shown is None else shown.warnings(models)),
+        )
+        findings = tuple(findings_of(config, summed, requests)) if chosen.search else ()
+        macros = tuple(macros_of(config, estimates))
+        return cls(estimates, judged, standings, findings, macros, used, warnings)

@@ -1,0 +1,289 @@
+"""Values of models with intervals, segment by segment."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.aggregate.accumulators.resampling import Resampling
+from evalkit.aggregate.segments import ALL, UNKNOWN, Segment
+from evalkit.aggregate.sums import GrandTotals
+from evalkit.aggregate.user_values.checks import differing
+from evalkit.aggregate.user_values.gather import number_of_means, parts_of, rounded
+from evalkit.aggregate.user_values.outcomes import EXACT, may_be_undefined, of_nobody
+from evalkit.config import Config, Policies, StatisticsSection, policies_of
+from evalkit.errors import DataError
+from evalkit.inference.ratios import RatioTotal, RatioTotals
+from evalkit.inference.summed import Summed, listed, none_if_nan
+from evalkit.metrics import Request, bounds_of
+from evalkit.report import Estimate, Macro
+from evalkit.report.frames import make_records
+from evalkit.statistics.exact import ExactSum, ExactSums, Summaries
+from evalkit.statistics.intervals import mean_interval, normal_interval, wilson_interval
+from evalkit.statistics.many import mean_limits, wilson_limits, within
+from evalkit.statistics.means import is_share
+
+if TYPE_CHECKING:
+    from evalkit.inference.shown import ShownNumbers
+
+Floats = npt.NDArray[np.float64]
+
+
+def estimates_of(
+    config: Config,
+    measured: Sequence[Request],
+    models: Sequence[str],
+    summed: Summed,
+    resampling: Resampling | None,
+    ratios: RatioTotals | None,
+    shown: "ShownNumbers | None" = None,
+) -> Iterator[Estimate]:
+    """The numbers of each model, segment by segment."""
+    totals, n = summed.totals, summed.n_requests
+    columns = [_RequestColumn.of(place, measured[place], config.policies) for place in range(n)]
+    own = [each.is_mean and each.policies.round_mean == EXACT for each in columns]
+    for model in models:
+        found = summed.model(model)
+        n_infinite = np.array(
+            [totals.models[each, model].counts[:n, 2] for each in summed.segments]
+        )
+        is_plain = (found.counts > 0) & (n_infinite == 0) & own
+        is_plain &= resampling is None and ratios is None
+        means = _means(config, model, summed, columns)
+        for place, (mean, needs_no_more) in enumerate(
+            zip(means, is_plain.ravel().tolist(), strict=True)
+        ):
+            segment, column = summed.segments[place // n], columns[place % n]
+            if shown is not None and shown.has(column.request):
+                yield _of_lists(config, measured, totals, shown, segment, model, column.place)
+            elif needs_no_more:
+                yield mean
+            else:
+                mean = _settled(mean, measured, totals, resampling, segment, column)
+                if ratios is not None:
+                    total = ratios.total(segment, model, column.place)
+                    users = totals.models[segment, model].sum_of(column.place)
+                    mean = _by_ratio(mean, total, users, config.statistics, column.bounds)
+                yield mean
+
+
+@dataclass(frozen=True, slots=True)
+class _RequestColumn:
+    """What is the same of a request in every segment.
+
+    Args:
+        place: among the requests.
+        differing: policies that are not evalkit's defaults.
+        is_mean: the number is a mean of users' values.
+    """
+
+    place: int
+    request: Request
+    label: str
+    policies: Policies
+    parameters: Mapping[str, str | float]
+    differing: Mapping[str, str | float]
+    is_mean: bool
+    bounds: tuple[float, float]
+
+    @classmethod
+    def of(cls, place: int, request: Request, policies: Policies) -> "_RequestColumn":
+        own, parameters = policies_of(request, policies), dict(request.parameters)
+        is_mean = parts_of(request) is None
+        label, bounds = request.label, bounds_of(request)
+        return cls(place, request, label, own, parameters, differing(own), is_mean, bounds)
+
+
+def _means(
+    config: Config, model: str, summed: Summed, columns: Sequence[_RequestColumn]
+) -> list[Estimate]:
+    """The numbers of a model as means of users, segment by segment."""
+    found, totals, level = summed.model(model), summed.totals, config.statistics.level
+    n_segments, n = found.counts.shape
+    low, high = _limits_of(found, np.array([each.bounds for each in columns]), level)
+    extra = np.array([totals.extra.get(each, 0) for each in summed.segments])[:, None]
+    extra = extra * np.array([each.request.metric.lists is None for each in columns])
+    lost = [totals.models[each, model].counts[:n, 1:3].sum(axis=1) for each in summed.segments]
+    named = [(None, None) if each == ALL else each for each in summed.segments]
+    return make_records(
+        Estimate,
+        {
+            "model": [model] * (n_segments * n),
+            "metric": [each.label for each in columns] * n_segments,
+            "name": [each.request.metric.name for each in columns] * n_segments,
+            "cutoff": [each.request.cutoff for each in columns] * n_segments,
+            "parameters": [each.parameters for each in columns] * n_segments,
+            "value": listed(found.means),
+            "n_users": found.counts.ravel().tolist(),
+            "n_undefined": (np.array(lost) - extra).ravel().tolist(),
+            "segmentation": [each for each, _ in named for _ in columns],
+            "segment": [each for _, each in named for _ in columns],
+            "low": listed(low),
+            "high": listed(high),
+            "std_error": none_if_nan(found.errors),
+            "policies": [each.differing for each in columns] * n_segments,
+            "higher_is_better": [each.request.metric.higher_is_better for each in columns]
+            * n_segments,
+        },
+    )
+
+
+def _limits_of(found: Summaries, bounds: Floats, level: float) -> tuple[Floats, Floats]:
+    """Limits of means, as `interval_of` has them: Wilson's of shares, Student's mended of others.
+
+    Args:
+        bounds: float64[n_columns, 2].
+    """
+    limits = mean_limits(found.means, found.errors, found.counts, found.skewnesses, level=level)
+    low, high = within(limits, *bounds.T)
+    are_shares = found.are_shares(bounds)
+    low[are_shares], high[are_shares] = wilson_limits(
+        found.wholes[are_shares], found.counts[are_shares], level=level
+    )
+    return low, high
+
+
+def _settled(
+    each: Estimate,
+    measured: Sequence[Request],
+    totals: GrandTotals,
+    resampling: Resampling | None,
+    segment: Segment,
+    column: _RequestColumn,
+) -> Estimate:
+    """A mean as conventions have the number, with the limits that were asked for."""
+    place, sums = column.place, totals.models[segment, each.model]
+    n_infinite = sums.n_infinite(place)
+    if n_infinite and not may_be_undefined(column.policies):
+        raise DataError(
+            f"{column.label} of {each.model!r} is infinite for {n_infinite:,} users",
+            code="infinite-value",
+            hint="exponential gains overflow on such relevances: use linear gains",
+        )
+    mean, is_mean = each.value, column.is_mean and not n_infinite  # limits are those of a mean
+    if not is_mean or not each.n_users or column.policies.round_mean != EXACT:
+        value = number_of(column.request, column.policies, place, sums, measured)
+        each = replace(each, value=value)
+    if not is_mean:
+        return replace(each, low=None, high=None, std_error=None)
+    if resampling is None or each.std_error == 0.0:  # every draw is the same
+        return each
+    interval = resampling.interval(segment, each.model, column.label, mean)
+    if interval is None:
+        return each
+    interval = interval.within(column.bounds)
+    return replace(each, low=interval.low, high=interval.high)
+
+
+def _of_lists(
+    config: Config,
+    measured: Sequence[Request],
+    totals: GrandTotals,
+    shown: "ShownNumbers",
+    segment: Segment,
+    model: str,
+    column: int,
+) -> Estimate:
+    """A number of all lists together."""
+    request, sums = measured[column], totals.models[segment, model]
+    number = shown.number(segment, model, request)
+    limits = mean_interval(
+        number.mean, number.std_error, number.count, level=config.statistics.level
+    )
+    least, most = request.metric.bounds
+    least, most = max(least, number.ends.least), min(most, number.ends.most)
+    return Estimate(
+        model=model,
+        metric=request.label,
+        name=request.metric.name,
+        cutoff=request.cutoff,
+        parameters=dict(request.parameters),
+        segmentation=None if segment == ALL else segment[0],
+        segment=None if segment == ALL else segment[1],
+        value=number.mean,
+        low=None if limits.low is None else max(limits.low, least),
+        high=None if limits.high is None else min(limits.high, most),
+        std_error=number.std_error,
+        n_users=number.count,
+        n_undefined=sums.n_undefined(column) - number.count,
+        policies=differing(policies_of(request, config.policies)),
+        higher_is_better=request.metric.higher_is_better,
+    )
+
+
+def _by_ratio(
+    each: Estimate,
+    total: RatioTotal | None,
+    users: ExactSum,
+    chosen: StatisticsSection,
+    bounds: tuple[float, float],
+) -> Estimate:
+    """The estimate over clusters, or with weights, where there are any.
+
+    Where nobody has a hit, or all have one, limits are Wilson's of as many as vary freely.
+    """
+    if total is None or each.std_error is None:
+        return each
+    mean, error, n, df = total.mean, total.std_error, total.count, total.df
+    level, skewness, is_wider = chosen.level, total.skewness, chosen.has_clusters
+    interval = mean_interval(
+        mean, error, n, level=level, skewness=skewness, df=df, only_wider=is_wider
+    )
+    each = replace(each, value=mean, std_error=error)
+    if chosen.has_clusters:
+        each = replace(each, n_clusters=n, df=df)
+    if error == 0.0 and is_share(users, bounds):
+        interval = wilson_interval(mean * (df + 1.0), df + 1.0, level=level)
+    elif chosen.method == "bootstrap":  # whose draws are by cluster
+        return each
+    interval = interval.within(bounds)
+    return replace(each, low=interval.low, high=interval.high)
+
+
+def number_of(
+    request: Request,
+    policies: Policies,
+    column: int,
+    sums: ExactSums,
+    measured: Sequence[Request],
+) -> float:
+    """The number over users: their mean, but where a convention says otherwise."""
+    parts, total = parts_of(request), sums.sum_of(column)
+    value = total.mean
+    if sums.n_infinite(column):
+        value = math.nan
+    elif parts is not None:
+        value = number_of_means(request, [sums.sum_of(measured.index(p)).mean for p in parts])
+    elif total.count == 0 and sums.n_undefined(column):
+        value = of_nobody(policies, higher_is_better=bool(request.metric.higher_is_better))
+    return rounded(value, policies.round_mean)
+
+
+def macros_of(config: Config, estimates: Sequence[Estimate]) -> Iterator[Macro]:
+    """Means over the segments of each segmentation."""
+    groups: dict[tuple[str, str, str], list[Estimate]] = {}
+    for estimate in estimates:
+        if estimate.segmentation is not None and not math.isnan(estimate.value):
+            is_cross = " & " in estimate.segmentation  # which no other segmentation's name holds
+            segment = estimate.segment or ""
+            if UNKNOWN not in (segment.split(" & ") if is_cross else [segment]):
+                groups.setdefault(
+                    (estimate.model, estimate.metric, estimate.segmentation), []
+                ).append(estimate)
+    named = config.segments.named
+    bounds = {request.label: bounds_of(request) for request in config.requests}
+    for (model, metric, segmentation), found in groups.items():
+        value = math.fsum(each.value for each in found) / len(found)
+        errors = [each.std_error for each in found if each.std_error is not None]
+        rule = named.get(segmentation)
+        are_apart = (rule is None or rule.item is None) and not config.statistics.has_clusters
+        error = None
+        if are_apart and len(errors) == len(found):
+            error = math.sqrt(math.fsum(each * each for each in errors)) / len(found)
+        limits = normal_interval(value, error, level=config.statistics.level)
+        limits = limits.within(bounds[metric])
+        low, high = (None, None) if error is None else (limits.low, limits.high)
+        yield Macro(model, metric, segmentation, value, error, low, high, len(found))

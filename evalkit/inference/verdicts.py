@@ -1,0 +1,218 @@
+"""What comparisons come to: verdicts, models in order, segments that lose or gain."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.aggregate.segments import ALL
+from evalkit.aggregate.sums import Pair
+from evalkit.aggregate.user_values.gather import is_mean_of_users
+from evalkit.config import Config, StatisticsSection
+from evalkit.inference.comparisons import families_of, or_nan
+from evalkit.inference.drafts import Draft, finished
+from evalkit.inference.summed import Summed, none_if_nan
+from evalkit.metrics import Request
+from evalkit.report import Comparison, Estimate, Finding, Standing
+from evalkit.report.frames import make_records
+from evalkit.statistics.corrections import adjust
+from evalkit.statistics.paired import equivalence_test, non_inferiority_test
+from evalkit.statistics.proportions import margin_p_values
+from evalkit.statistics.search import SegmentDelta, search_segments
+from evalkit.statistics.tukey import group_letters
+
+FEWEST_SEARCHED = 100  # users of a segment that a search looks at (docs/statistics.md)
+
+
+def with_verdicts(
+    drafts: Sequence[Draft],
+    chosen: StatisticsSection,
+    requests: Sequence[Request],
+    primary: Sequence[str] = (),
+) -> tuple[Comparison, ...]:
+    """Comparisons with verdicts; tests against the margin are corrected as the others are.
+
+    Tukey's test knows no margin: Holm's correction stands in for it there.
+    """
+    better = {request.label: request.metric.higher_is_better for request in requests}
+    if chosen.margin is not None:
+        correction = "holm" if chosen.correction == "tukey" else chosen.correction
+        for family in families_of(drafts, chosen, primary).values():
+            _judge_margin(family, chosen.margin, chosen.level, correction, better)
+    for each in drafts:
+        each.verdict = _verdict(each, better[each.metric], 1.0 - chosen.level)
+    return tuple(finished(drafts))
+
+
+def _judge_margin(
+    family: Sequence[Draft],
+    margin: float,
+    level: float,
+    correction: str,
+    better: Mapping[str, bool | None],
+) -> None:
+    """Give comparisons that are corrected together what tests against the margin say."""
+    tests = [_margin_tests(each, margin, better[each.metric]) for each in family]
+    same, not_worse = (
+        adjust(p_values, correction).p_adjusted for p_values in zip(*tests, strict=True)
+    )
+    error = 1.0 - level
+    for comparison, p_same, p_not_worse in zip(family, same, not_worse, strict=True):
+        comparison.p_equivalent, comparison.p_not_inferior = _or_none(p_same), _or_none(p_not_worse)
+        limits = comparison.spread.limits(
+            comparison.delta, comparison.std_error, level=1.0 - 2.0 * error, of_margin=True
+        )
+        comparison.low_margin, comparison.high_margin = _or_none(limits.low), _or_none(limits.high)
+
+
+def _or_none(number: float) -> float | None:
+    return None if math.isnan(number) else number
+
+
+def _margin_tests(each: Draft, margin: float, higher_is_better: bool | None) -> tuple[float, float]:
+    """p-values of "they differ by the margin" and of "it is worse by it"; NaN without one."""
+    delta, std_error, spread = each.delta, each.std_error, each.spread
+    shape = {"skewness": spread.margin_skewness, "df": spread.df}
+    least = [
+        spread.p_unseen(margin + sign * delta, delta, std_error, is_above=sign > 0.0)
+        for sign in (1.0, -1.0)
+    ]
+    if spread.table is not None and not spread.is_weighted:
+        exact = margin_p_values(*spread.table, margin=margin)
+        least = [*map(max, least, exact)]
+    above, below = least
+    not_worse = math.nan if higher_is_better is None else above if higher_is_better else below
+    if spread.is_exact:
+        return max(above, below), not_worse
+    same = equivalence_test(delta, std_error, spread.n, margin=margin, **shape).p_value
+    if higher_is_better is None:
+        return max(same, above, below), math.nan
+    test = non_inferiority_test(
+        delta, std_error, spread.n, margin=margin, higher_is_better=higher_is_better, **shape
+    )
+    return max(same, above, below), max(test.p_value, not_worse)
+
+
+def _verdict(each: Draft, higher_is_better: bool | None, error: float) -> str:
+    """What a comparison comes to, by its corrected tests; where there are none, that.
+
+    With a margin a difference that is surely smaller than it is called equivalent, be it ever so
+    significant; without one, or beyond it, the test of a difference decides.
+    """
+    if or_nan(each.p_equivalent) <= error:
+        return "equivalent"
+    if or_nan(each.p_adjusted) <= error and each.delta != 0.0:
+        if higher_is_better is None:
+            return "different"
+        return "better" if (each.delta > 0.0) == higher_is_better else "worse"
+    if or_nan(each.p_not_inferior) <= error:
+        return "not inferior"
+    return "not tested" if math.isnan(or_nan(each.p_adjusted)) else "cannot tell"
+
+
+def standings_of(
+    estimates: Sequence[Estimate],
+    comparisons: Sequence[Comparison],
+    chosen: StatisticsSection,
+    requests: Sequence[Request],
+) -> tuple[Standing, ...]:
+    """Models from best to worst, with letters, where every two of them were compared."""
+    if chosen.pairs != "all":
+        return ()
+    standings = []
+    for request in requests:
+        if request.metric.higher_is_better is None:
+            continue
+        values = {
+            each.model: each.value
+            for each in estimates
+            if each.metric == request.label and each.segment is None
+        }
+        told_apart = {
+            frozenset((each.baseline, each.candidate))
+            for each in comparisons
+            if each.metric == request.label
+            and each.segment is None
+            and or_nan(each.p_adjusted) <= 1.0 - chosen.level
+        }
+        sign = -1.0 if request.metric.higher_is_better else 1.0
+        names = sorted(values, key=lambda name: _last_if_nan(sign * values[name]))
+        alike = [[frozenset((one, other)) not in told_apart for other in names] for one in names]
+        letters = group_letters(alike)
+        rows = tuple((name, values[name], each) for name, each in zip(names, letters, strict=True))
+        standings.append(Standing(request.label, rows))
+    return tuple(standings)
+
+
+def _last_if_nan(value: float) -> float:
+    return math.inf if math.isnan(value) else value
+
+
+def findings_of(config: Config, summed: Summed, requests: Sequence[Request]) -> Iterator[Finding]:
+    """Segments that lose or gain; false ones are held below 1 - level among all that are listed."""
+    chosen = config.statistics
+    named = set(config.read_metrics(chosen.metrics)) if chosen.metrics else set(requests)
+    pairs = list(dict.fromkeys(pair for _, pair in summed.totals.pairs))
+    columns = [
+        column
+        for column, each in enumerate(requests)
+        if each in named
+        and is_mean_of_users(each, config.policies)
+        and each.metric.higher_is_better is not None
+    ]
+    for pair in pairs:
+        searched = search_segments(
+            _deltas(summed, pair, requests, columns),
+            false_discovery_rate=(1.0 - chosen.level) / len(pairs),  # of all pairs together
+            min_users=max(config.segments.min_users, FEWEST_SEARCHED),
+        )
+        for kind, found in (("loss", searched.losses), ("gain", searched.gains)):
+            where = [each.found for each in found]
+            yield from make_records(
+                Finding,
+                {
+                    "baseline": repeat(pair[0]),
+                    "candidate": repeat(pair[1]),
+                    "metric": [each.metric for each in where],
+                    "segmentation": [each.segmentation for each in where],
+                    "segment": [each.segment for each in where],
+                    "kind": repeat(kind),
+                    "delta": [each.delta for each in found],
+                    "low": [each.interval.low for each in found],
+                    "high": [each.interval.high for each in found],
+                    "p_value": [each.p_value for each in found],
+                    "p_adjusted": [each.p_adjusted for each in found],
+                    "n_users": [each.n for each in where],
+                    "n_searched": repeat(searched.n_searched),
+                },
+            )
+
+
+def _deltas(
+    summed: Summed, pair: Pair, requests: Sequence[Request], columns: Sequence[int]
+) -> list[SegmentDelta]:
+    """The differences in all segments that have users, metric by metric."""
+    found, segments = summed.deltas(pair), [each for each in summed.segments if each != ALL]
+    rows = [*map(ALL.__ne__, summed.segments)]
+
+    def of_segments(numbers: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        return numbers[rows][:, columns].T.ravel()
+
+    labels = [requests[column].label for column in columns]
+    better = [bool(requests[column].metric.higher_is_better) for column in columns]
+    deltas = make_records(
+        SegmentDelta,
+        {
+            "segmentation": [name for name, _ in segments] * len(columns),
+            "segment": [name for _, name in segments] * len(columns),
+            "n": of_segments(found.counts).tolist(),
+            "delta": of_segments(found.means).tolist(),
+            "std_error": none_if_nan(of_segments(found.errors)),
+            "skewness": of_segments(found.skewnesses).tolist(),
+            "metric": [each for each in labels for _ in segments],
+            "higher_is_better": [each for each in better for _ in segments],
+        },
+    )
+    return [each for each in deltas if each.n]

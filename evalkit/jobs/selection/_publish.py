@@ -1,0 +1,232 @@
+"""A finished selection: the winner's run, the look at test, selection.json and its page."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from evalkit.config import (
+    SELECTED,
+    Config,
+    Confirmation,
+    RankingsTable,
+    TruthColumns,
+    TruthTable,
+)
+from evalkit.config.credentials import storing
+from evalkit.errors import RequestError
+from evalkit.jobs.job import Job
+from evalkit.jobs.selection._choose import Choice, choose_trial
+from evalkit.jobs.selection._measure import How
+from evalkit.planning.tables import Given
+from evalkit.report import Report
+from evalkit.report.html import render_selection_page
+from evalkit.report.selection import Confirmed, Selection, render_selection
+from evalkit.runs import history, is_store, machine_errors, private_folder
+from evalkit.runs.history.holdout_uses import (
+    NO_LOOK,
+    SELECTIONS,
+    Ahead,
+    HoldoutPart,
+    count_look,
+    known_parts,
+    open_whole,
+)
+from evalkit.sources import Table, verifying
+from evalkit.splits.manifest import find_part
+
+FILE, PAGE = "selection.json", "selection.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """The test part before anything is measured: as a truth, and the look that it will be."""
+
+    truth: TruthTable
+    ahead: Ahead
+
+
+def find_test(config: Config, folder: Path, *, again: bool) -> Test | None:
+    """The test part of a selection, and how often it was looked at; None where there is none.
+
+    Args:
+        folder: of runs.
+        again: look at it however often that was.
+    Raises:
+        RequestError: the trials would be chosen by a test part [selection-on-test].
+        LookedError: it was looked at as often as the config allows [looks-used-up].
+    """
+    section = config.selection
+    if section is None or config.truth is None:
+        return None  # told where trials are measured
+    by = HoldoutPart.of(_opened(config, config.truth)).content
+    aside = [each.content for each in known_parts(folder, config.truth.path)]
+    truth = part = None
+    if section.confirm is not None:
+        truth = _test_truth(config, config.truth, section.confirm)
+        part = replace(HoldoutPart.of(_opened(config, truth)), most=section.looks)
+        aside.append(part.content)
+    if by in aside:
+        raise RequestError(
+            "the trials would be chosen by a test part",
+            code="selection-on-test",
+            at=config.at("truth", "path"),
+            hint="[truth] is the validation part; confirm names the test part",
+        )
+    if truth is None or part is None:
+        return None
+    at = config.at("selection", "confirm")
+    return Test(truth, count_look(part, folder, again=again, at=at))
+
+
+def _test_truth(config: Config, truth: TruthTable, confirm: Confirmation) -> TruthTable:
+    """The test part as a truth, by the rules of the config's own."""
+    kept = truth.model_dump(exclude_unset=True, exclude={"split", "part", "fold"})
+    own: dict[str, object] = {**kept, "path": confirm.path, "where": confirm.where}
+    if confirm.split is not None:
+        at = config.at("selection", "confirm")
+        part = find_part(Path(confirm.split), confirm.part, confirm.fold, at=at)
+        columns = {k: v for k, v in part.columns.items() if k in TruthColumns.model_fields}
+        own["path"] = [str(each) for each in part.files]
+        own["columns"] = {**columns, **kept.get("columns", {})}
+        own |= {"split": confirm.split, "part": confirm.part, "fold": confirm.fold}
+    return TruthTable.model_validate({key: each for key, each in own.items() if each is not None})
+
+
+def _opened(config: Config, truth: TruthTable) -> Table:
+    with storing(config.storage), verifying(config.verify_pages):
+        return open_whole(truth, Given().guessing(config))
+
+
+def winner_config(config: Config, winner: RankingsTable, baseline: RankingsTable | None) -> Config:
+    """The config of the winner's own run, beside the baseline where there is one."""
+    tables = [each for each in (baseline, winner) if each is not None]
+    named = None if baseline is None else baseline.model
+    statistics = config.statistics.model_copy(update={"baseline": named, "pairs": "baseline"})
+    return config.model_copy(
+        update={
+            "rankings": tuple(tables),
+            "statistics": statistics,
+            "selection": None,
+            "gates": (),
+            "output": config.output.model_copy(update={"per_user": True}),
+        }
+    )
+
+
+def finish(
+    choice: Choice, test: Test | None, folder: Path, out: Path, how: How
+) -> tuple[Selection, Path]:
+    """Measure the winner, on test where that is asked for, and write all of it.
+
+    Args:
+        test: what was known of the test part before.
+        folder: of runs; the winner's run is tagged `selected` there.
+        out: folder of selections, in which this one gets a directory of its own.
+    """
+    config, tried = choice.config, choice.tried
+    section, selection = config.selection, choice.selection
+    assert section is not None
+    names = [selection.winner, config.statistics.baseline]
+    own = [tried[name] if name is not None else None for name in names]
+    if own[1] is own[0]:
+        own[1] = None
+    tables = [
+        None if each is None else (each.confirm if test else None) or each.table for each in own
+    ]
+    assert tables[0] is not None
+    run_as = winner_config(config, tables[0], tables[1])
+    ahead = NO_LOOK
+    if test is not None:
+        run_as, ahead = run_as.model_copy(update={"truth": test.truth}), test.ahead
+    job = Job(run_as, folder, threads=how.threads, memory_limit=how.memory_limit, ahead=ahead)
+    done = job.run()
+    assert isinstance(done.path, Path)
+    report = done.report
+    selection = replace(selection, run_id=report.run_id, run_key=report.run_key)
+    if test is not None:
+        level = ahead.corrected(run_as).statistics.level
+        confirmed = replace(
+            _confirmed(report, selection, ahead.content, level), most_looks=section.looks
+        )
+        selection = replace(selection, confirmed=confirmed, looks=ahead.number)
+        if ahead.number > 1:
+            warnings = (*selection.warnings, ahead.warning(level))
+            selection = replace(selection, warnings=warnings)
+    path = write_selection(selection, out)
+    history.tag_run(folder, done.path, SELECTED)  # of a selection that is whole
+    return selection, path
+
+
+def _confirmed(report: Report, selection: Selection, content: str, level: float) -> Confirmed:
+    own = next(
+        each
+        for each in report.estimates
+        if each.model == selection.winner
+        and each.metric == selection.metric
+        and each.segment is None
+    )
+    found = Confirmed(report.run_id, content, level, own.value, own.low, own.high)
+    for comparison in report.comparisons:
+        if comparison.metric == selection.metric and comparison.segment is None:
+            limits = (comparison.delta, comparison.low, comparison.high)
+            baseline, (delta, low, high) = comparison.baseline, limits
+            return replace(found, baseline=baseline, delta=delta, delta_low=low, delta_high=high)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """A finished selection, where it is written, and the run of its winner."""
+
+    selection: Selection
+    path: Path
+    run: Path
+
+
+def run_selection(
+    config: Config,
+    folder: Path,
+    out: Path | None,
+    how: How,
+    *,
+    again: bool = False,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Selected:
+    """Choose, confirm and write, as the command does.
+
+    Args:
+        folder: of runs.
+        out: folder of selections; beside the runs by default.
+        again: look at the test part however often that was done.
+        tell: as `choose_trial` takes it.
+    Raises:
+        RequestError, DataError, MachineError, LookedError: as `find_test`, `choose_trial` and
+            `finish`.
+    """
+    if is_store(str(folder).replace(":/", "://", 1)):  # as a path writes a URL
+        raise RequestError(
+            "a selection and the run of its winner are written to local folders",
+            code="conflicting-keys",
+            at=config.at("output", "path"),
+            hint='path = "runs" under [output]; evalkit run publishes to a store',
+        )
+    config = history.name_selected(config, folder)
+    test = find_test(config, folder, again=again)
+    choice = choose_trial(config, how, tell)
+    found, path = finish(choice, test, folder, out or folder.parent / SELECTIONS, how)
+    return Selected(found, path, folder / str(found.run_id))
+
+
+def write_selection(selection: Selection, out: Path) -> Path:
+    """Write selection.json and its page into a directory of their own, whole or not at all."""
+    path = out / selection.selection_id
+    with machine_errors(out):
+        out.mkdir(parents=True, exist_ok=True)
+        with private_folder(path) as fresh:
+            whole = fresh / selection.selection_id
+            whole.mkdir()
+            (whole / PAGE).write_text(render_selection_page(selection), encoding="utf-8")
+            (whole / FILE).write_text(render_selection(selection), encoding="utf-8")
+            os.rename(whole, path)
+    return path

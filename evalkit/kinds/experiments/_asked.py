@@ -1,0 +1,453 @@
+"""What is asked of an experiment, whichever entry point it came through."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
+from evalkit.statistics.corrections import CORRECTIONS
+from evalkit.statistics.independent import Rules, Sequential
+from evalkit.statistics.paired import check_margin
+from evalkit.statistics.spending import rho_of
+
+from ._expressions import Measure, parse_measure, parse_measures, span_of
+
+POLICIES: Mapping[str, tuple[str, ...]] = {  # the first is the default
+    "crossed_units": ("drop", "first", "error"),
+    "unknown_variants": ("error", "drop"),
+    "bad_values": ("error", "drop"),
+    "open_windows": ("skip", "keep"),
+    "unexposed_events": ("drop", "error"),
+    "equal_events": ("count", "once"),
+}
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "distribution": ("t", "normal"),
+    "variance": ("welch", "pooled"),
+    "relative": ("fieller", "delta", "log", "fixed"),
+    "alternative": ("two-sided", "greater", "less"),
+    "limits": ("auto", "newcombe", "wald", "percentile"),
+    "sample_ratio": ("auto", "exact", "chi-squared"),
+    "correction": CORRECTIONS,
+    "family": ("report", "metric"),
+    "clusters": ("cr2", "delta"),
+}
+PROFILES: Mapping[str, Mapping[str, object]] = {
+    "evalkit": {},
+    "tea-tasting": {"relative": "log", "limits": "wald", "correction": "none"},
+    "gbstats": {"relative": "delta", "limits": "wald", "correction": "none"},
+    "spotify-confidence": {
+        "relative": "fixed",
+        "distribution": "normal",
+        "limits": "wald",
+        "correction": "bonferroni",
+    },
+    "ambrosia": {"relative": "delta", "limits": "wald", "correction": "none"},
+    "statsmodels": {"limits": "wald", "correction": "none", "clusters": "delta"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """A column of a unit: how many events of a kind it has, or the sum of their values."""
+
+    kind: str
+    of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The keys of [statistics] that experiments have."""
+
+    level: float = 0.95
+    correction: str = "holm"
+    family: str = "report"
+    margin: float | None = None
+    margin_relative: float | None = None
+    baseline: str | None = None
+    distribution: str = "t"
+    variance: str = "welch"
+    relative: str = "fieller"
+    alternative: str = "two-sided"
+    limits: str = "auto"
+    sample_ratio: str = "auto"
+    clusters: str = "cr2"
+    cluster: str | None = None
+    strata: tuple[str, ...] = ()
+    power: float = 0.8
+    search: bool = False
+    min_users: int = 1
+    tightest_at: float | None = None  # units of both variants: limits that are always valid
+    spending: str | None = None
+    final: float | None = None
+    looks: tuple[float, ...] = ()  # shares of the final size at which somebody looked before
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether the experiment is looked at more than once."""
+        return self.tightest_at is not None or self.spending is not None
+
+    def rules(self, n_units: int = 0) -> Rules:
+        """How two variants of so many units are compared."""
+        spending = None
+        if self.spending is not None and self.final is not None:
+            here = min(1.0, max(1e-6, n_units / self.final))
+            spending = self.spending, (*(each for each in self.looks if each < here), here)
+        sequential = None
+        if self.tightest_at is not None:
+            sequential = Sequential(self.tightest_at, self.level)
+        return Rules(
+            level=self.level,
+            is_normal=self.distribution == "normal" or self.is_sequential,
+            is_pooled=self.variance == "pooled",
+            relative=self.relative,  # type: ignore[arg-type]
+            alternative=self.alternative,  # type: ignore[arg-type]
+            sequential=sequential,
+            spending=spending,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ExperimentRequest:
+    """An experiment's question.
+
+    Args:
+        variants: name -> share; the baseline is the first, or the one that statistics name.
+        sums: columns of a unit that are made of events; empty of ready-made rows.
+        before: column -> its values before exposure, among the ready-made ones.
+        window, until: microseconds; of a window from exposure on.
+        raw: the metrics that stand beside adjusted ones.
+    """
+
+    name: str
+    variants: Mapping[str, float]
+    measures: tuple[Measure, ...]
+    statistics: Statistics
+    sums: Mapping[str, Sum] = field(default_factory=dict)
+    before: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    window: int | None = None
+    until: int | None = None
+    covariate_days: float = 14.0
+    primary: tuple[str, ...] = ()
+    guardrails: tuple[str, ...] = ()
+    lower_is_better: tuple[str, ...] = ()
+    policies: Mapping[str, str] = field(default_factory=dict)
+    segments: Mapping[str, str] = field(default_factory=dict)
+    profile: str = "evalkit"
+    has_events: bool = False
+
+    @property
+    def baseline(self) -> str:
+        return self.statistics.baseline or next(iter(self.variants))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variants, the baseline first."""
+        return (self.baseline, *(name for name in self.variants if name != self.baseline))
+
+    def policy(self, name: str) -> str:
+        return self.policies.get(name, POLICIES[name][0])
+
+    def window_of(self, measure: Measure) -> int | None:
+        return self.window if measure.window is None else measure.window
+
+
+def read_asked(
+    *,
+    name: str,
+    variants: object,
+    metrics: Sequence[str],
+    sums: Mapping[str, object] | None = None,
+    before: Mapping[str, object] | None = None,
+    window: str | None = None,
+    until: int | None = None,
+    covariate_days: float = 14.0,
+    primary: Sequence[str] | str = (),
+    guardrails: Sequence[str] | str = (),
+    lower_is_better: Sequence[str] | str = (),
+    policies: Mapping[str, str] | None = None,
+    segments: Sequence[str] | Mapping[str, str] = (),
+    statistics: Mapping[str, object] | None = None,
+    profile: str = "evalkit",
+    has_events: bool = False,
+) -> ExperimentRequest:
+    """What is asked, with all that is wrong with it told at once.
+
+    Raises:
+        RequestError: bad-share, unknown-model, metric-not-measured, unknown-policy,
+            unknown-profile, and what `parse_measures` and `read_statistics` raise.
+    """
+    errors: list[EvalkitError] = []
+    shares = _shares(variants, errors)
+    measures: list[Measure] = []
+    try:
+        measures = parse_measures([metrics] if isinstance(metrics, str) else metrics)
+    except EvalkitError as error:
+        errors.append(error)
+    if not measures and not errors:
+        errors.append(
+            RequestError(
+                "no metric is asked for",
+                code="missing-key",
+                at="metrics",
+                hint='metrics=["mean(clicks)", "ratio(clicks, shown)"]',
+            )
+        )
+    labels = [each.label for each in measures]
+    roles = {"primary": primary, "guardrails": guardrails, "lower_is_better": lower_is_better}
+    groups = [
+        _among(role, [named] if isinstance(named, str) else named, labels, errors)
+        for role, named in roles.items()
+    ]
+    chosen = Statistics()
+    try:
+        chosen = read_statistics({**_profile(profile), **(statistics or {})})
+    except EvalkitError as error:
+        errors.append(error)
+    _check_baseline(chosen.baseline, shares, errors)
+    _check_policies(policies or {}, errors)
+    try:
+        span = None if window is None else span_of(window)
+    except EvalkitError as error:
+        errors.append(error)
+    raise_all(errors)
+    found = {} if sums is None else {key: _sum_of(key, each) for key, each in sums.items()}
+    if has_events and sums is None:
+        wanted = dict.fromkeys(column for each in measures for column in each.columns)
+        found = {column: Sum(column) for column in wanted}
+    return ExperimentRequest(
+        name=name,
+        variants=shares,
+        measures=tuple(measures),
+        statistics=chosen,
+        sums=found,
+        before={
+            key: (each,) if isinstance(each, str) else tuple(each)  # type: ignore[arg-type]
+            for key, each in (before or {}).items()
+        },
+        window=span,
+        until=until,
+        covariate_days=covariate_days,
+        primary=groups[0],
+        guardrails=groups[1],
+        lower_is_better=groups[2],
+        policies=dict(policies or {}),
+        segments=dict(segments)
+        if isinstance(segments, Mapping)
+        else {name: name for name in segments},
+        profile=profile,
+        has_events=has_events,
+    )
+
+
+def _shares(variants: object, errors: list[EvalkitError]) -> dict[str, float]:
+    if not isinstance(variants, Mapping):
+        hint = 'variants={"control": 50, "b": 50}'
+        errors.append(
+            RequestError(
+                f"variants are {variants!r}, no names with shares",
+                code="bad-share",
+                at="variants",
+                hint=hint,
+            )
+        )
+        return {}
+    found = {}
+    for name, share in variants.items():
+        is_number = isinstance(share, int | float) and not isinstance(share, bool)
+        if not is_number or not 0.0 < share < float("inf"):
+            errors.append(
+                RequestError(
+                    f"the share of variant {name!r} is {share!r}, not a number above 0",
+                    code="bad-share",
+                    at=f"variants.{name}",
+                    hint="shares are of any size: control = 50, b = 50",
+                )
+            )
+        else:
+            found[str(name)] = float(share)
+    if len(found) < 2 and not errors:
+        errors.append(
+            RequestError(
+                f"an experiment has two variants or more, not {len(found)}",
+                code="bad-share",
+                at="variants",
+                hint="variants = { control = 50, b = 50 }",
+            )
+        )
+    return found
+
+
+def _profile(name: str) -> Mapping[str, object]:
+    if name in PROFILES:
+        return PROFILES[name]
+    close = nearest(name, PROFILES)
+    raise RequestError(
+        f"no profile of experiments is called {name!r}",
+        code="unknown-profile",
+        at="profile",
+        hint=f"did you mean {close!r}?" if close else f"one of {', '.join(PROFILES)}",
+    )
+
+
+def _check_baseline(
+    baseline: str | None, shares: Mapping[str, float], errors: list[EvalkitError]
+) -> None:
+    if baseline is not None and shares and baseline not in shares:
+        close = nearest(baseline, shares)
+        errors.append(
+            RequestError(
+                f"no variant is called {baseline!r}",
+                code="unknown-model",
+                at="statistics.baseline",
+                hint=f"did you mean {close!r}?" if close else f"one of {', '.join(shares)}",
+            )
+        )
+
+
+def _among(
+    role: str, named: Sequence[str], labels: Sequence[str], errors: list[EvalkitError]
+) -> tuple[str, ...]:
+    found = []
+    for place, text in enumerate(named):
+        try:
+            measure = parse_measure(text, f"{role}[{place}]")
+        except EvalkitError as error:
+            errors.append(error)
+            continue
+        if measure.label not in labels:
+            close = nearest(measure.label, labels)
+            errors.append(
+                RequestError(
+                    f"{measure.label} is not among the metrics",
+                    code="metric-not-measured",
+                    at=f"{role}[{place}]",
+                    hint=f"did you mean {close!r}?" if close else "add it there",
+                )
+            )
+        found.append(measure.label)
+    return tuple(found)
+
+
+def _sum_of(name: str, given: object) -> Sum:
+    if isinstance(given, str):
+        return Sum(given)
+    if isinstance(given, Mapping) and isinstance(given.get("kind"), str):
+        of = given.get("of")
+        if set(given) <= {"kind", "of"} and (of is None or isinstance(of, str)):
+            return Sum(str(given["kind"]), of)
+    raise RequestError(
+        f"sums.{name} is {given!r}, neither a kind of events nor kind and of",
+        code="wrong-type",
+        at=f"sums.{name}",
+        hint=f'{name} = "click" counts rows, {{ kind = "purchase", of = "value" }} adds values up',
+    )
+
+
+def _check_policies(policies: Mapping[str, str], errors: list[EvalkitError]) -> None:
+    for key, value in policies.items():
+        if key not in POLICIES:
+            close = nearest(key, POLICIES)
+            message, hint = f"no policy of experiments is called {key!r}", f"{', '.join(POLICIES)}"
+            hint = f"did you mean {close!r}?" if close else f"one of {hint}"
+        elif value not in POLICIES[key]:
+            message = f"{key} is {value!r}"
+            hint = f"one of {', '.join(map(repr, POLICIES[key]))}"
+        else:
+            continue
+        errors.append(RequestError(message, code="unknown-policy", at=f"policies.{key}", hint=hint))
+
+
+def read_statistics(given: Mapping[str, object]) -> Statistics:
+    """The keys of [statistics].
+
+    Raises:
+        RequestError: unknown-key, wrong-type, level-out-of-range, bad-margin, bad-sequential.
+    """
+    known: dict[str, Any] = {}
+    errors: list[EvalkitError] = []
+    fields = set(Statistics.__dataclass_fields__) - {"tightest_at", "spending", "final", "looks"}
+    for key, value in given.items():
+        try:
+            if key == "sequential":
+                known |= _sequential(value)
+            elif key not in fields:
+                close = nearest(key, fields)
+                raise RequestError(
+                    f"statistics of experiments have no {key!r}",
+                    code="unknown-key",
+                    at=f"statistics.{key}",
+                    hint=f"did you mean {close!r}?" if close else f"{', '.join(sorted(fields))}",
+                )
+            elif key in CHOICES:
+                if value not in CHOICES[key]:
+                    raise _wrong(key, value, f"one of {', '.join(map(repr, CHOICES[key]))}")
+                known[key] = value
+            elif key in ("cluster", "baseline"):
+                if value is not None and not isinstance(value, str):
+                    raise _wrong(key, value, "a name")
+                known[key] = value
+            elif key == "strata":
+                texts = [value] if isinstance(value, str) else value
+                if not isinstance(texts, list | tuple) or not all(
+                    isinstance(each, str) for each in texts
+                ):
+                    raise _wrong(key, value, 'columns: ["country"]')
+                known[key] = tuple(texts)
+            elif key == "search":
+                known[key] = bool(value)
+            elif value is None:
+                continue
+            elif not isinstance(value, int | float) or isinstance(value, bool):
+                raise _wrong(key, value, "a number")
+            else:
+                if key.startswith("margin"):
+                    check_margin(float(value))
+                known[key] = value
+        except EvalkitError as error:
+            errors.append(error)
+    raise_all(errors)
+    if known.get("limits") == "percentile":  # what [statistics] has by default
+        known["limits"] = "auto"
+    found = Statistics(**known)
+    found.rules()
+    if found.margin is not None and found.margin_relative is not None:
+        raise RequestError(
+            "margin and margin_relative exclude each other",
+            code="conflicting-keys",
+            at="statistics.margin_relative",
+            hint="keep one of them",
+        )
+    return found
+
+
+def _wrong(key: str, value: object, wanted: str) -> RequestError:
+    return RequestError(
+        f"{key} is {value!r}", code="wrong-type", at=f"statistics.{key}", hint=f"it is {wanted}"
+    )
+
+
+_OF_SPENDING = {"spending", "final", "looks"}
+
+
+def _sequential(value: object) -> dict[str, object]:
+    hint = (
+        'sequential = { method = "always-valid", tightest_at = 100000 }, or '
+        '{ spending = "obrien-fleming", final = 400000 }'
+    )
+    if value is None or value == "no":
+        return {"tightest_at": None, "spending": None, "final": None, "looks": ()}
+    if isinstance(value, Mapping):
+        number = value.get("tightest_at", value.get("final"))
+        is_size = isinstance(number, int | float) and number > 0
+        if is_size and value.get("method") == "always-valid" and len(value) == 2:
+            return {"tightest_at": float(value["tightest_at"])}
+        looks = value.get("looks", ())
+        is_spent = isinstance(value.get("spending"), str) and set(value) <= _OF_SPENDING
+        if is_size and is_spent and isinstance(looks, list | tuple):
+            if value["spending"] not in ("obrien-fleming", "pocock"):
+                rho_of(value["spending"])
+            earlier = tuple(sorted(map(float, looks)))
+            return {"spending": value["spending"], "final": float(value["final"]), "looks": earlier}
+    raise RequestError(
+        f"sequential is {value!r}", code="bad-sequential", at="statistics.sequential", hint=hint
+    )

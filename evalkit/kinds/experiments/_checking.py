@@ -1,0 +1,218 @@
+"""What must hold of an experiment before its effects are read; effects day by day."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evalkit.aggregate.segments import ALL
+from evalkit.report import Comparison, Warning_
+from evalkit.report.entries import Check, Graph
+from evalkit.statistics.distributions import chi_squared_sf, normal_sf
+from evalkit.statistics.moments import Terms, linear_of, scales_of
+from evalkit.statistics.sample_ratio import ALARM, sample_ratio_p, sequential_ratio_p
+
+from ._asked import ExperimentRequest
+from ._comparing import number_of
+from ._measuring import TRIGGERED, MetricNumbers, moments_of
+from ._units import UnitDays, Units
+
+UNBALANCED = 0.001
+
+
+def checks_of(
+    units: Units, asked: ExperimentRequest, numbers: Sequence[MetricNumbers]
+) -> Iterator[Check]:
+    names, shares = asked.names, [asked.variants[name] for name in asked.names]
+    counts = [int((units.variants == arm).sum()) for arm in range(len(names))]
+    yield _ratio(asked, counts, shares, None)
+    if any(units.crossed.values()):
+        both = [n + units.crossed.get(name, 0) for n, name in zip(counts, names, strict=True)]
+        yield _ratio(asked, both, shares, "with units in two variants")
+    if units.triggered is not None:
+        some = [int((units.triggered & (units.variants == arm)).sum()) for arm in range(len(names))]
+        yield _ratio(asked, some, shares, TRIGGERED[1])
+    if units.excluded:
+        left_out = [units.excluded.get(name, 0) for name in names]
+        yield _ratio(asked, left_out, shares, "excluded units")
+    n_crossed = units.counts.get("units_in_two_variants", 0)
+    n = units.n + n_crossed
+    verdict = "ok" if not n_crossed else "warn" if n_crossed <= 0.01 * n else "fail"
+    yield Check("crossed-units", None, None, n_crossed / n if n else 0.0, 0.0, None, verdict)
+    yield from _balance(units, asked, numbers)
+
+
+def _ratio(
+    asked: ExperimentRequest, counts: Sequence[int], shares: Sequence[float], segment: str | None
+) -> Check:
+    """Whether units came in the shares that were declared; of two variants the candidate's."""
+    if asked.statistics.is_sequential:
+        p_value = sequential_ratio_p(counts, shares)
+    else:
+        p_value = sample_ratio_p(counts, shares, asked.statistics.sample_ratio)
+    total, whole = sum(counts), math.fsum(shares)
+    is_pair = len(counts) == 2
+    value = counts[1] / total if is_pair and total else None
+    expected = shares[1] / whole if is_pair else None
+    model = asked.names[1] if is_pair else None
+    verdict = "fail" if p_value < ALARM else "ok"
+    return Check("sample-ratio", model, segment, value, expected, number_of(p_value), verdict)
+
+
+def _balance(
+    units: Units, asked: ExperimentRequest, numbers: Sequence[MetricNumbers]
+) -> Iterator[Check]:
+    """Whether covariates, which were there before exposure, are alike: the least p a candidate."""
+    adjusted = [each for each in numbers if each.is_adjusted]
+    for arm in range(1, len(asked.names)):
+        worst: tuple[float, float] | None = None
+        for each in adjusted:
+            measured = each.by_segment[ALL]
+            base, new = measured.groups[0], measured.groups[arm]
+            size = measured.adjustment.theta.size
+            for place in range(size):
+                slopes = np.zeros(size + 1)
+                slopes[place + 1] = 1.0
+                both = [*base.variances(slopes), *new.variances(slopes)]
+                error = math.sqrt(math.fsum(own for own, _ in both))
+                away = math.fsum(
+                    sign * part.share * float(part.linear.estimates[place + 1])
+                    for sign, group in ((1.0, new), (-1.0, base))
+                    for part in group.parts
+                )
+                if error > 0.0:
+                    p_value = 2.0 * normal_sf(abs(away) / error)
+                    if worst is None or p_value < worst[0]:
+                        worst = p_value, away / error
+        if worst is not None:
+            n = len(adjusted)
+            p_value = min(1.0, n * worst[0])
+            verdict = "warn" if p_value < UNBALANCED else "ok"
+            yield Check("balance-before", asked.names[arm], None, worst[1], 0.0, p_value, verdict)
+
+
+@dataclass(frozen=True, slots=True)
+class ByDay:
+    """Effects of a primary metric by day since exposure, or by date: places, deltas, errors."""
+
+    candidate: str
+    metric: str
+    way: str
+    points: tuple[tuple[int, float, float], ...]
+
+    def graph(self, reach: float) -> Graph:
+        places, deltas, errors = zip(*self.points, strict=True)
+        return Graph(
+            model=self.candidate,
+            kind=f"effect-by-{self.way}",
+            x_name="day since exposure" if self.way == "day" else "date",
+            y_name=f"effect on {self.metric}",
+            x=tuple(map(float, places)),
+            y=deltas,
+            low=tuple(d - reach * e for d, e in zip(deltas, errors, strict=True)),
+            high=tuple(d + reach * e for d, e in zip(deltas, errors, strict=True)),
+        )
+
+    def trend(self) -> Check:
+        """Whether the effect moves with the days: a line through them by weighted least squares.
+
+        Source:
+            Cochran 1954, Biometrics 10(1), 101-129 (weights one over the variance).
+        """
+        x, y, errors = (np.array(each, dtype=np.float64) for each in zip(*self.points, strict=True))
+        weights = 1.0 / errors**2
+        middle = float((weights * x).sum() / weights.sum())
+        spread = float((weights * (x - middle) ** 2).sum())
+        slope = float((weights * (x - middle) * y).sum()) / spread
+        p_value = chi_squared_sf(slope**2 * spread, 1.0)
+        verdict = "warn" if p_value < UNBALANCED else "ok"
+        name = "trend-by-day" if self.way == "day" else "trend-by-date"
+        return Check(name, self.candidate, self.metric, slope, 0.0, p_value, verdict)
+
+
+def by_day(units: Units, asked: ExperimentRequest) -> Iterator[ByDay]:
+    for way, days in units.days.items():
+        for measure in asked.measures:
+            if measure.label not in asked.primary or not set(measure.columns) <= set(days.columns):
+                continue
+            for arm in range(1, len(asked.names)):
+                points = tuple(_points(units, measure.columns, arm, days))
+                if len(points) > 2:
+                    yield ByDay(asked.names[arm], measure.label, way, points)
+
+
+def _points(
+    units: Units, names: Sequence[str], arm: int, days: UnitDays
+) -> Iterator[tuple[int, float, float]]:
+    terms = Terms((0, 1) if len(names) == 2 else (0, None))
+    for day in range(len(days.names)):
+        sides = []
+        for place in (0, arm):
+            own = days.counts_in[:, day] & (units.variants == place)
+            if own.sum() < 2:
+                break
+            matrix = np.stack([days.columns[name][own, day] for name in names], axis=1)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                sides.append(linear_of(moments_of(matrix, scales_of(matrix)), terms))
+        if len(sides) == 2:
+            variance = sum(float(each.covariances[0, 0]) / each.n for each in sides)
+            delta = float(sides[1].estimates[0] - sides[0].estimates[0])
+            if variance > 0.0 and math.isfinite(delta):
+                yield day, delta, math.sqrt(variance)
+
+
+def warnings_of(
+    units: Units,
+    asked: ExperimentRequest,
+    numbers: Sequence[MetricNumbers],
+    comparisons: Sequence[Comparison],
+    checks: Sequence[Check],
+) -> Iterator[Warning_]:
+    for check in checks:
+        if check.check == "sample-ratio" and check.verdict == "fail":
+            where = f" ({check.segment})" if check.segment else ""
+            yield Warning_(
+                "sample-ratio",
+                f"units did not come in the shares that were declared{where}, p = "
+                f"{check.p_value:.2g}: no effect can be read until that is explained",
+            )
+    n_crossed = units.counts.get("units_in_two_variants", 0)
+    if n_crossed:
+        did = "count in their first" if asked.policy("crossed_units") == "first" else "are left out"
+        yield Warning_("crossed-units", f"{n_crossed:,} units are in two variants and {did}")
+    if (n_equal := units.counts.get("event_rows_equal", 0)) and (
+        asked.policy("equal_events") == "count"
+    ):
+        message = f"{n_equal:,} rows of events equal another one, and each counts"
+        yield Warning_("equal-events", message)
+    for check in checks:
+        if check.check == "balance-before" and check.verdict == "warn":
+            yield Warning_(
+                "unbalanced-before",
+                f"{check.model} differed before anybody was exposed, p = {check.p_value:.2g}",
+                check.model,
+            )
+    for number in numbers:
+        if number.n_imputed:
+            yield Warning_(
+                "no-covariate",
+                f"{number.n_imputed:,} units have no covariate of {number.measure.label} "
+                "and take the mean of the others",
+            )
+    lacking: dict[str, list[str]] = {}
+    for own in comparisons:
+        if own.segment is None and own.p_value is None and not own.metric.endswith("cuped='off')"):
+            lacking.setdefault(own.metric, []).append(own.candidate)
+    for metric, candidates in lacking.items():
+        yield Warning_(
+            "no-interval",
+            f"{metric} has no limits and no test ({', '.join(candidates)}): too few units, or "
+            "values that do not vary, or a denominator of 0",
+        )
+    if asked.statistics.spending is not None and not asked.statistics.looks:
+        yield Warning_(
+            "spending-look",
+            "limits are those of a first look: name earlier ones, looks = [0.25, 0.5] of the final "
+            "size, in sequential",
+        )

@@ -1,0 +1,303 @@
+"""From moments to numbers: values of variants, and comparisons before any correction."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from evalkit.aggregate.segments import ALL, Segment
+from evalkit.report import Comparison, Estimate
+from evalkit.statistics.independent import (
+    FEWEST_CONVERSIONS,
+    FEWEST_UNITS,
+    Contrast,
+    Difference,
+    Rules,
+    newcombe,
+)
+from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
+from evalkit.statistics.power import smallest_difference
+from evalkit.statistics.quantiles import quantile_difference
+
+from ._asked import ExperimentRequest
+from ._measuring import TRIGGERED, MeasuredUnits, MetricNumbers
+from ._units import Units
+
+DILUTED: Segment = ("triggered", "diluted to all")
+
+
+def estimates_of(
+    units: Units,
+    asked: ExperimentRequest,
+    numbers: MetricNumbers,
+    label: str,
+    segment: Segment,
+    measured: MeasuredUnits,
+    rules: Rules,
+) -> Iterator[Estimate]:
+    measure = numbers.measure
+    two_sided = replace(rules, alternative="two-sided")
+    for arm, name in enumerate(units.names):
+        n = measured.n_units[arm]
+        value, error, df, limits = math.nan, math.nan, None, NO_INTERVAL
+        if measured.totals:
+            value = measured.totals[arm]
+        elif measured.sorted:
+            own = measured.sorted[arm]
+            value = own.quantile(measure.q)
+            limits = own.limits(measure.q, two_sided.reach(math.inf, own.n_units))
+        elif n:
+            group, by = measured.groups[arm], measured.adjustment
+            value, error = group.value(by), group.std_error(by)
+            if error > 0.0:
+                df = group.df(by)
+                half = two_sided.reach(df, group.n) * error
+                limits = Interval(value - half, value + half)
+                if measured.counts and _is_few(asked, measured, 0, arm):
+                    few = measured.counts[arm]
+                    limits = wilson_interval(few.ones, few.n, level=rules.level)
+        is_clustered = units.clusters is not None and bool(measured.groups)
+        yield Estimate(
+            model=name,
+            metric=label,
+            name=measure.kind,
+            cutoff=None,
+            parameters=_parameters(numbers),
+            value=value,
+            n_users=n,
+            n_undefined=0,
+            segmentation=None if segment == ALL else segment[0],
+            segment=None if segment == ALL else segment[1],
+            low=number_of(limits.low),
+            high=number_of(limits.high),
+            std_error=number_of(error),
+            n_clusters=measured.groups[arm].n if is_clustered else None,
+            df=number_of(df) if is_clustered else None,
+            higher_is_better=measure.label not in asked.lower_is_better,
+        )
+
+
+def _parameters(numbers: MetricNumbers) -> dict[str, str | float]:
+    measure = numbers.measure
+    found: dict[str, str | float] = {}
+    if measure.kind == "quantile":
+        found = {"q": measure.q, "over": "events" if measure.of_events else "units"}
+    if measure.kind == "fraction":
+        found["above"] = measure.above
+    if measure.winsor is not None:
+        found["winsor"] = measure.winsor
+    return found
+
+
+def number_of(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) or math.isinf(value) else value
+
+
+def _is_few(asked: ExperimentRequest, measured: MeasuredUnits, one: int, other: int) -> bool:
+    """Whether Newcombe's limits serve."""
+    limits = asked.statistics.limits
+    if limits != "auto":
+        return limits == "newcombe"
+    both = [measured.counts[one], measured.counts[other]]
+    if sum(each.n for each in both) < FEWEST_UNITS:
+        return True
+    return min(min(each.ones, each.n - each.ones) for each in both) < FEWEST_CONVERSIONS
+
+
+@dataclass(slots=True)
+class EffectDraft:
+    """A comparison while it is made."""
+
+    comparison: Comparison
+    family: str | None
+    higher_is_better: bool
+    contrast: Contrast | None
+    margin: tuple[float, bool] | None  # and whether it is relative
+
+
+def drafts_of(
+    asked: ExperimentRequest,
+    numbers: MetricNumbers,
+    label: str,
+    segment: Segment,
+    measured: MeasuredUnits,
+    rules: Rules,
+    family: str | None,
+) -> Iterator[EffectDraft]:
+    measure, statistics = numbers.measure, asked.statistics
+    if measured.totals:
+        return
+    better = measure.label not in asked.lower_is_better
+    for arm in range(1, len(asked.names)):
+        contrast: Contrast | None = None
+        test, n = _test_of(asked), measured.n_units[0] + measured.n_units[arm]
+        effect = smallest = theta = None
+        if measured.sorted:
+            found = _of_quantiles(measured, arm, measure.q, rules)
+            test = "quantile"
+        else:
+            groups = measured.groups
+            others = [each for place, each in enumerate(groups) if place not in (0, arm)]
+            contrast = Contrast(groups[0], groups[arm], rules, measured.adjustment, others)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                found = contrast.difference()
+            if measured.counts and _is_plain(asked) and _is_few(asked, measured, 0, arm):
+                few = measured.counts[0], measured.counts[arm]
+                limits, p_value = newcombe((few[0].ones, few[1].ones), (few[0].n, few[1].n), rules)
+                found = replace(found, limits=limits, p_value=p_value)
+                test = "newcombe"
+            effect = _effect(contrast, found)
+            if segment == ALL:
+                smallest = _smallest(found, statistics.level, statistics.power)
+            if measured.adjustment.theta.size:
+                theta = float(measured.adjustment.theta[0])
+        margin = _margin(asked)
+        comparison = Comparison(
+            baseline=asked.names[0],
+            candidate=asked.names[arm],
+            metric=label,
+            segmentation=None if segment == ALL else segment[0],
+            segment=None if segment == ALL else segment[1],
+            delta=found.delta,
+            std_error=number_of(found.std_error),
+            low=number_of(found.limits.low),
+            high=number_of(found.limits.high),
+            relative=number_of(found.relative),
+            relative_low=number_of(found.relative_limits.low),
+            relative_high=number_of(found.relative_limits.high),
+            p_value=number_of(found.p_value),
+            p_adjusted=None,
+            effect_size=effect,
+            test=test,
+            n_users=n,
+            wins=None,
+            ties=None,
+            losses=None,
+            margin=statistics.margin,
+            verdict="not tested",
+            smallest_difference=smallest,
+            users_needed=None,
+            df=number_of(found.df) if contrast is not None and not rules.is_normal else None,
+            value_baseline=number_of(found.value_baseline),
+            value_candidate=number_of(found.value_candidate),
+            statistic=number_of(found.statistic),
+            theta=theta,
+            cap=numbers.caps[0] if numbers.caps else None,
+        )
+        yield EffectDraft(comparison, family, better, contrast, margin)
+
+
+def _test_of(asked: ExperimentRequest) -> str:
+    statistics = asked.statistics
+    if statistics.is_sequential:
+        return "spending" if statistics.tightest_at is None else "always-valid"
+    if statistics.distribution == "normal":
+        return "z"
+    return "pooled" if statistics.variance == "pooled" else "welch"
+
+
+def _is_plain(asked: ExperimentRequest) -> bool:
+    statistics = asked.statistics
+    return statistics.cluster is None and not statistics.strata and statistics.spending is None
+
+
+def _of_quantiles(measured: MeasuredUnits, arm: int, q: float, rules: Rules) -> Difference:
+    base, new = measured.sorted[0], measured.sorted[arm]
+    delta, limits, p_value = quantile_difference(base, new, q, rules)
+    at = base.quantile(q)
+    relative = delta / at if at > 0.0 else math.nan
+    nan = math.nan
+    return Difference(
+        at, new.quantile(q), delta, nan, nan, nan, p_value, limits, relative, NO_INTERVAL
+    )
+
+
+def _effect(contrast: Contrast, found: Difference) -> float | None:
+    """Cohen's d by the deviation of the baseline's units, unadjusted.
+
+    Source:
+        Cohen 1988, Statistical Power Analysis for the Behavioral Sciences, 2nd edition, 2.2;
+        Glass 1976, Educational Researcher 5(10), 3-8 (the baseline's deviation).
+    """
+    parts = contrast.baseline.parts
+    n = contrast.baseline.n
+    if not n:
+        return None
+    variance = sum(part.linear.covariances[0, 0] * part.linear.n for part in parts) / n
+    return number_of(found.delta / math.sqrt(variance)) if variance > 0.0 else None
+
+
+def _smallest(found: Difference, level: float, power: float) -> float | None:
+    if not found.std_error > 0.0 or not found.df >= 1.0:
+        return None
+    n = found.df + 1.0
+    return number_of(
+        smallest_difference(found.std_error * math.sqrt(n), n, level=level, power=power)
+    )
+
+
+def _margin(asked: ExperimentRequest) -> tuple[float, bool] | None:
+    statistics = asked.statistics
+    if statistics.margin is not None:
+        return statistics.margin, False
+    if statistics.margin_relative is not None:
+        return statistics.margin_relative, True
+    return None
+
+
+def diluted(drafts: Sequence[EffectDraft]) -> Iterator[EffectDraft]:
+    """Effects among triggered units as effects on all: times their share of the denominator.
+
+    Source:
+        Deng and Hu 2015, Diluted Treatment Effect Estimation for Trigger Analysis in Online
+        Controlled Experiments, WSDM, section 3.
+    """
+    by_place = {
+        (each.comparison.metric, each.comparison.candidate, each.comparison.segment): each
+        for each in drafts
+        if each.comparison.segmentation in (None, TRIGGERED[0])
+    }
+    for (metric, candidate, segment), draft in by_place.items():
+        whole = by_place.get((metric, candidate, None))
+        if segment != TRIGGERED[1] or whole is None or draft.contrast is None:
+            continue
+        share = _share_of(draft.contrast, whole.contrast)
+        own, base = draft.comparison, whole.comparison.value_baseline
+        times = share / base if base and base > 0.0 else None
+
+        def scaled(number: float | None, by: float | None = share) -> float | None:
+            return None if number is None or by is None else number * by
+
+        diluted = replace(
+            own,
+            segmentation=DILUTED[0],
+            segment=DILUTED[1],
+            delta=own.delta * share,
+            std_error=scaled(own.std_error),
+            low=scaled(own.low),
+            high=scaled(own.high),
+            relative=scaled(own.delta, times),
+            relative_low=scaled(own.low, times),
+            relative_high=scaled(own.high, times),
+            smallest_difference=scaled(own.smallest_difference),
+            n_users=whole.comparison.n_users,
+            value_baseline=base,
+            value_candidate=None if base is None else base + own.delta * share,
+        )
+        yield EffectDraft(diluted, None, draft.higher_is_better, None, None)
+
+
+def _share_of(some: Contrast, whole: Contrast | None) -> float:
+    """Of the denominators of all units, those of triggered ones."""
+    if whole is None:
+        return math.nan
+
+    def total(contrast: Contrast) -> float:
+        return sum(
+            float(part.linear.denominators[0]) * part.linear.n
+            for group in (contrast.baseline, contrast.candidate)
+            for part in group.parts
+        )
+
+    return total(some) / total(whole)

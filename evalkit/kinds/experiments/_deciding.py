@@ -1,0 +1,167 @@
+"""Families of tests, verdicts, segments that lose or gain, and what to do with a candidate."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from evalkit.aggregate.segments import ALL, Segment
+from evalkit.report import Comparison
+from evalkit.report.entries import Finding
+from evalkit.statistics.corrections import adjust
+from evalkit.statistics.intervals import NO_INTERVAL
+from evalkit.statistics.search import SegmentDelta, search_segments
+
+from ._asked import ExperimentRequest
+from ._comparing import EffectDraft, number_of
+from ._measuring import TRIGGERED
+
+FEWEST_SEARCHED = 100
+
+
+def family_of(asked: ExperimentRequest, label: str, segment: Segment) -> str:
+    if label in asked.guardrails:
+        return "guardrail" if segment == ALL else "exploratory"
+    if not asked.primary:
+        return "all" if segment == ALL else f"segments {segment[0]}"
+    return "primary" if label in asked.primary and segment == ALL else "exploratory"
+
+
+def correct(drafts: Sequence[EffectDraft], asked: ExperimentRequest) -> int:
+    """Adjusted p-values, limits and verdicts, family by family; how many tests decide."""
+    statistics = asked.statistics
+    error = 1.0 - statistics.level
+    families: dict[str, list[EffectDraft]] = {}
+    for draft in drafts:
+        if draft.family is not None:
+            name = draft.family
+            if statistics.family == "metric" and not asked.primary:
+                name = f"{name} {draft.comparison.metric}"
+            families.setdefault(name, []).append(draft)
+    n_tests = 0
+    for name, family in families.items():
+        correction = "none" if name == "guardrail" else statistics.correction
+        p_values = [_or_nan(each.comparison.p_value) for each in family]
+        found = adjust(p_values, correction, error=error)
+        if name.partition(" ")[0] in ("primary", "all"):
+            n_tests += found.size
+        tests = [_margin_tests(each) for each in family]
+        same, not_worse = (
+            adjust(values, correction).p_adjusted for values in zip(*tests, strict=True)
+        )
+        for place, each in enumerate(family):
+            _finish(
+                each,
+                asked,
+                found.p_adjusted[place],
+                found.errors[place],
+                number_of(same[place]),
+                number_of(not_worse[place]),
+            )
+    return n_tests
+
+
+def _margin_tests(each: EffectDraft) -> tuple[float, float]:
+    """p of "they differ by the margin", and of "the candidate is worse by it"."""
+    if each.margin is None or each.contrast is None:
+        return math.nan, math.nan
+    above, below = each.contrast.margin_p(each.margin[0], is_relative=each.margin[1])
+    return max(above, below), above if each.higher_is_better else below
+
+
+def _finish(
+    each: EffectDraft,
+    asked: ExperimentRequest,
+    p_adjusted: float,
+    judged_at: float,
+    same: float | None,
+    not_worse: float | None,
+) -> None:
+    own, error = each.comparison, 1.0 - asked.statistics.level
+    low, high = own.low, own.high
+    if each.contrast is not None and not math.isnan(judged_at) and own.test != "newcombe":
+        if asked.statistics.alternative == "two-sided":
+            limits = each.contrast.limits(judged_at)
+            low, high = number_of(limits.low), number_of(limits.high)
+    margin_limits = NO_INTERVAL
+    if each.margin is not None and each.contrast is not None:
+        margin_limits = each.contrast.limits(2.0 * error)
+    family = each.family if asked.primary or each.family == "guardrail" else None
+    each.comparison = replace(
+        own,
+        p_adjusted=number_of(p_adjusted),
+        low_adjusted=low,
+        high_adjusted=high,
+        p_equivalent=same,
+        p_not_inferior=not_worse,
+        low_margin=number_of(margin_limits.low),
+        high_margin=number_of(margin_limits.high),
+        family=family,
+        verdict=_verdict(own, each.higher_is_better, error, p_adjusted, same, not_worse),
+    )
+
+
+def _verdict(
+    own: Comparison,
+    higher_is_better: bool,
+    error: float,
+    p_adjusted: float,
+    same: float | None,
+    not_worse: float | None,
+) -> str:
+    if same is not None and same <= error:
+        return "equivalent"
+    if p_adjusted <= error and own.delta != 0.0:
+        return "better" if (own.delta > 0.0) == higher_is_better else "worse"
+    if not_worse is not None and not_worse <= error:
+        return "not inferior"
+    return "not tested" if math.isnan(p_adjusted) else "cannot tell"
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def findings_of(asked: ExperimentRequest, drafts: Sequence[EffectDraft]) -> Iterator[Finding]:
+    """Segments that lose or gain, of the metrics that decide, with false ones under control."""
+    deciding = asked.primary or tuple(each.label for each in asked.measures)
+    for candidate in asked.names[1:]:
+        deltas = [
+            SegmentDelta(
+                own.segmentation or "",
+                own.segment or "",
+                round(own.df + 1) if own.df is not None else own.n_users,
+                own.delta,
+                own.std_error,
+                metric=own.metric,
+                higher_is_better=draft.higher_is_better,
+            )
+            for draft in drafts
+            if (own := draft.comparison).segment is not None
+            and own.segmentation != TRIGGERED[0]
+            and own.candidate == candidate
+            and own.metric in deciding
+            and not math.isnan(own.delta)
+        ]
+        found = search_segments(
+            deltas,
+            false_discovery_rate=(1.0 - asked.statistics.level) / (len(asked.names) - 1),
+            min_users=max(asked.statistics.min_users, FEWEST_SEARCHED),
+        )
+        for kind, listed in (("loss", found.losses), ("gain", found.gains)):
+            for each in listed:
+                where = each.found
+                yield Finding(
+                    baseline=asked.baseline,
+                    candidate=candidate,
+                    metric=where.metric,
+                    segmentation=where.segmentation,
+                    segment=where.segment,
+                    kind=kind,
+                    delta=each.delta,
+                    low=each.interval.low,
+                    high=each.interval.high,
+                    p_value=each.p_value,
+                    p_adjusted=each.p_adjusted,
+                    n_users=where.n,
+                    n_searched=found.n_searched,
+                )

@@ -1,0 +1,294 @@
+"""Logs of exposures and events to units: every rule, every count.
+
+A unit takes 48 bytes in the table and beside it, 8 a count and 16 a sum of values while events are
+added (both again for covariates), then 8 a column.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.errors import DataError
+from evalkit.sources.ids import IdPlan, ids_of_keys, plan_ids
+
+from ._asked import ExperimentRequest
+from ._events import Added, KeptEvents, read_events
+from ._exposures import NEVER, Exposed, Logs, read_exposures
+from ._expressions import DAY
+from ._kernels import CROSSED, LATE, LEFT_OUT, OUTSIDE, UNEXPOSED
+from ._units import READ_EVENTS, Column, Events, Floats, GroupedUnits, UnitDays, Units, columns_of
+
+MOST_DAYS = 60
+
+
+def read_logs(logs: Logs, seed: int) -> Units:
+    """The units of logs.
+
+    Raises:
+        DataError: empty-variant, crossed-units, time-zone, no-event-in-window, unexposed-events;
+            of ids as `plan_ids`, of rows as `read_exposures` and `read_events`.
+        KeyCollisionError: two ids share a key under this seed.
+    """
+    tables = (logs.exposures, logs.events)
+    schemas = [(table, table.frame.collect_schema()) for table in tables]
+    plan = plan_ids(
+        "unit",
+        [(table.role, table.at, {"unit": schema["unit"]}) for table, schema in schemas],
+        seed=seed,
+    )
+    _check_zones(schemas)
+    counts: dict[str, int] = {}
+    exposed = read_exposures(logs, plan, counts)
+    logs.clock.stop("exposures")
+    arms = _Arms.of(logs.asked, exposed)
+    kinds = list(dict.fromkeys(each.kind for each in logs.asked.sums.values()))
+    wanted = _Wanted.of(logs.asked, kinds, exposed.moments)
+    added = read_events(logs, plan, exposed, arms.begun, wanted.kept, kinds)
+    logs.clock.stop("events")
+    _count(logs, arms, added, counts)
+    return _units(logs, plan, exposed, arms, wanted, added, counts)
+
+
+def _check_zones(schemas: Sequence[tuple[object, pl.Schema]]) -> None:
+    """Raise where times of one side alone have a zone [time-zone]."""
+    (_, first), (_, second) = schemas
+    kinds = [
+        None if dtype.is_integer() else getattr(dtype, "time_zone", None) is not None
+        for dtype in (first["time"], second["time"])
+    ]
+    if None not in kinds and kinds[0] != kinds[1]:
+        raise DataError(
+            f"events.time is {second['time']}, exposures.time is {first['time']}: one of them "
+            "alone has a time zone",
+            code="time-zone",
+            hint='give both one, such as pl.col("time").dt.replace_time_zone("UTC")',
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Arms:
+    """Who is in which variant, and who in several or left out.
+
+    Args:
+        begun: int64[n_units], the first exposure, or why a unit is left out.
+        stays: bool[n_units].
+        crossed, excluded: units by variant.
+    """
+
+    begun: npt.NDArray[np.int64]
+    stays: npt.NDArray[np.bool_]
+    n_crossed: int
+    crossed: Mapping[str, int]
+    excluded: Mapping[str, int]
+
+    @classmethod
+    def of(cls, asked: ExperimentRequest, exposed: Exposed) -> "_Arms":
+        n, names = exposed.n, asked.names
+        masks, arms = exposed.masks[: 2 * n], exposed.arms[:n]
+        variants, is_excluded = masks[0::2], (masks[1::2] & 2) != 0
+        is_crossed = (variants & (variants - 1)) != 0
+        leaves = is_crossed & (asked.policy("crossed_units") != "first")
+        stays = ~(leaves | is_excluded)
+        crossed = {
+            name: int(((variants >> i) & 1)[is_crossed].sum()) for i, name in enumerate(names)
+        }
+        excluded = {name: int((is_excluded & (arms == i)).sum()) for i, name in enumerate(names)}
+        begun = np.where(is_excluded, LEFT_OUT, exposed.firsts[:n])
+        begun = np.where(leaves, OUTSIDE, begun)
+        return cls(
+            begun, stays, int(is_crossed.sum()), crossed, excluded if is_excluded.any() else {}
+        )
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """The sums of a unit: of columns, of covariates, of days.
+
+    Args:
+        columns, before: place of each among `kept`.
+        days: way -> names of days, and by column the places of each day.
+    """
+
+    kept: list[KeptEvents] = field(default_factory=list)
+    columns: dict[Column, int] = field(default_factory=dict)
+    before: dict[str, int] = field(default_factory=dict)
+    days: dict[str, tuple[tuple[str, ...], dict[str, list[int]]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, asked: ExperimentRequest, kinds: Sequence[str], moments: tuple[int, int]
+    ) -> "_Wanted":
+        found = cls()
+        width = 1
+
+        def add(name: str, start: int, end: int, *, is_calendar: bool = False) -> int:
+            nonlocal width
+            of = asked.sums[name]
+            kind, is_value = kinds.index(of.kind), of.of is not None
+            found.kept.append(KeptEvents(kind, is_value, start, end, width, is_calendar))
+            width += 1 + is_value
+            return len(found.kept) - 1
+
+        for name, window in columns_of(asked):
+            found.columns[name, window] = add(name, 0, NEVER if window is None else window)
+        if asked.covariate_days > 0:
+            start = -round(asked.covariate_days * DAY)
+            adjusted = [name for e in asked.measures if not e.is_plain for name in e.columns]
+            found.before = {name: add(name, start, 0) for name in dict.fromkeys(adjusted)}
+        names = _by_day(asked)
+        if asked.window is None or not names:
+            return found
+        n_days = -(-asked.window // DAY)
+        if n_days <= MOST_DAYS:
+            spans = [(day * DAY, min((day + 1) * DAY, asked.window)) for day in range(n_days)]
+            places = {name: [add(name, *span) for span in spans] for name in names}
+            found.days["day"] = tuple(map(str, range(n_days))), places
+        first, last = moments[0] // DAY, (moments[1] + asked.window) // DAY
+        last = last if asked.until is None else min(last, asked.until // DAY)
+        if last - first < MOST_DAYS:
+            spans = [(day * DAY, (day + 1) * DAY) for day in range(first, last + 1)]
+            places = {n: [add(n, *span, is_calendar=True) for span in spans] for n in names}
+            dates = np.arange(first, last + 1).astype("datetime64[D]").astype(str).tolist()
+            found.days["date"] = tuple(dates), places
+        return found
+
+
+def _by_day(asked: ExperimentRequest) -> list[str]:
+    """Columns of the primary metrics that are looked at day by day."""
+    primary = [each for each in asked.measures if each.label in asked.primary]
+    plain = [e for e in primary if e.kind in ("mean", "ratio") and e.cap is None is e.winsor]
+    return list(dict.fromkeys(name for each in plain for name in each.columns))
+
+
+def _count(logs: Logs, arms: _Arms, added: Added, counts: dict[str, int]) -> None:
+    """Counts of rows and units; raises where they are not what policies allow."""
+    counts_by_model, asked = added.counts_by_model, logs.asked
+    counts |= {
+        READ_EVENTS: added.read,
+        "event_rows": added.rows,
+        "event_value_nan": added.nan,
+        "event_value_null": added.null,
+        "event_value_infinite": added.infinite,
+        "event_rows_equal": added.n_equal or 0,
+        "units": int(arms.stays.sum()),
+        "units_in_two_variants": arms.n_crossed,
+        "units_excluded": sum(arms.excluded.values()),
+        "event_never_exposed": int(counts_by_model[UNEXPOSED]),
+        "event_in_two_variants": int(counts_by_model[CROSSED]),
+        "event_after_until": int(counts_by_model[LATE]),
+    }
+    if counts_by_model[UNEXPOSED] and asked.policy("unexposed_events") == "error":
+        raise DataError(
+            f"{counts_by_model[UNEXPOSED]:,} events are of units that were never exposed",
+            code="unexposed-events",
+            at=logs.events.at,
+            hint='write unexposed_events = "drop" under [policies] to leave them out',
+        )
+
+
+def _units(
+    logs: Logs,
+    plan: IdPlan,
+    exposed: Exposed,
+    arms: _Arms,
+    wanted: _Wanted,
+    added: Added,
+    counts: dict[str, int],
+) -> Units:
+    asked, n, stays = logs.asked, exposed.n, arms.stays
+    firsts = exposed.firsts[:n][stays]
+    until = added.last if asked.until is None else asked.until
+
+    def column(place: int) -> Floats:
+        return added.column(wanted.kept[place], place)[stays]
+
+    columns = {key: column(place) for key, place in wanted.columns.items()}
+    if (
+        added.rows
+        and stays.any()
+        and logs.share is None
+        and not any(each.any() for each in columns.values())
+    ):
+        _refuse_nothing(logs, int(added.counts_by_model[UNEXPOSED]), added.rows)
+    before = {name: (column(place),) for name, place in wanted.before.items()}
+    windows = {window for _, window in columns if window is not None}
+    skips = asked.policy("open_windows") == "skip"
+    opened = {window: (firsts + window > until) & skips for window in windows}
+    counts["units_with_open_window"] = int((firsts + max(windows) > until).sum()) if windows else 0
+    facts = exposed.facts[: n * exposed.n_facts].reshape(n, exposed.n_facts)[stays]
+    keys, places = exposed.keys()[stays], np.cumsum(stays) - 1
+    flags = exposed.masks[1 : 2 * n : 2][stays]
+    has_triggers = "triggered" in logs.exposures.frame.collect_schema()
+    return Units(
+        keys=keys,
+        names=asked.names,
+        variants=exposed.arms[:n][stays].astype(np.int32),
+        columns=columns,
+        before={name: each for name, each in before.items() if each[0].any()},
+        open=opened,
+        groups={
+            name: _named(facts[:, number], exposed.texts[number])
+            for number, name in enumerate(logs.facts)
+        },
+        clusters=facts[:, -1].copy() if logs.has_cluster else None,
+        triggered=(flags & 1).astype(np.bool_) if has_triggers else None,
+        crossed=arms.crossed,
+        excluded=arms.excluded,
+        events={key: Events(places[e.units], e.values) for key, e in added.events.items()},
+        days={
+            way: UnitDays(
+                {n: np.stack([column(p) for p in listed], axis=1) for n, listed in by_name.items()},
+                names,
+                _over(way, firsts, names, until),
+            )
+            for way, (names, by_name) in wanted.days.items()
+        },
+        counts=counts,
+        ids=None if plan.hashed else ids_of_keys(plan, keys),
+        a_day=_a_day(firsts),
+    )
+
+
+def _a_day(firsts: npt.NDArray[np.int64]) -> float | None:
+    """Units that are new a day."""
+    span = int(firsts.max()) - int(firsts.min()) if firsts.size else 0
+    return firsts.size / (span / DAY) if span > 0 else None
+
+
+def _refuse_nothing(logs: Logs, n_unexposed: int, n_events: int) -> None:
+    """Raise as no event at all lies in any window [no-event-in-window]."""
+    told = f"{n_unexposed:,} of {n_events:,} events are of units that were never exposed; "
+    kinds = ", ".join(sorted({each.kind for each in logs.asked.sums.values()}))
+    raise DataError(
+        "no event lies in the window of any unit",
+        code="no-event-in-window",
+        at=logs.events.at,
+        hint=(told if n_unexposed else "") + "are times of both logs of one zone, are exposures "
+        f"before events, and are the kinds {kinds} spelt as they are there?",
+    )
+
+
+def _named(hashes: npt.NDArray[np.uint64], texts: Mapping[int, str]) -> GroupedUnits:
+    """Units by a fact, its texts in order; -1 of null."""
+    names = tuple(sorted(set(texts.values())))
+    if not names:
+        return GroupedUnits(np.full(hashes.size, -1, dtype=np.int32), ())
+    places = {name: place for place, name in enumerate(names)}
+    known = np.array(sorted(texts), dtype=np.uint64)
+    codes = np.array([places[texts[int(each)]] for each in known], dtype=np.int32)
+    at = np.minimum(np.searchsorted(known, hashes), known.size - 1)
+    return GroupedUnits(np.where(known[at] == hashes, codes[at], -1).astype(np.int32), names)
+
+
+def _over(
+    way: str, firsts: npt.NDArray[np.int64], names: Sequence[str], until: int
+) -> npt.NDArray[np.bool_]:
+    """Which units' days are over; of dates, which units were exposed by then."""
+    days = np.arange(len(names), dtype=np.int64)
+    if way == "day":
+        return firsts[:, None] + (days + 1)[None, :] * DAY <= until + 1
+    begins = (int(np.datetime64(names[0], "D").astype(np.int64)) + days) * DAY
+    return (firsts[:, None] < (begins + DAY)[None, :]) & (begins[None, :] <= until)

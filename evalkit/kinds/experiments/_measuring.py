@@ -1,0 +1,477 @@
+"""From units to moments: each metric's columns capped, adjusted, added up exactly by cell."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.aggregate.segments import ALL, Segment
+from evalkit.kernels.threads import slices_of
+from evalkit.statistics.exact import CellRows, ExactSum, ExactSums
+from evalkit.statistics.independent import Adjustment, Group, Part
+from evalkit.statistics.moments import (
+    Linear,
+    Moments,
+    Terms,
+    linear_of,
+    scales_of,
+    summed_columns,
+    theta_of,
+)
+from evalkit.statistics.quantiles import Sorted, deviation_of
+
+from ._asked import ExperimentRequest
+from ._expressions import Measure
+from ._units import Column, Floats, Units
+from .metrics.of_units import count, fraction
+
+Flags = npt.NDArray[np.bool_]
+Cells = npt.NDArray[np.int32]
+
+ROWS_TOGETHER = 1 << 18
+TRIGGERED: Segment = ("triggered", "triggered")
+
+
+@dataclass(frozen=True, slots=True)
+class Few:
+    """Fractions of so few that Newcombe's limits serve: units that are 1, and all of them."""
+
+    ones: int
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredUnits:
+    """One metric in one segment.
+
+    Args:
+        groups: by variant, in the order of the units' names.
+        adjustment: theta and the joint means of covariates.
+        counts: by variant, of fractions.
+        sorted: by variant, of quantiles.
+        totals: by variant, of sums and counts.
+    """
+
+    groups: tuple[Group, ...] = ()
+    adjustment: Adjustment = field(default_factory=lambda: Adjustment(np.zeros(0), np.zeros(0)))
+    counts: tuple[Few, ...] = ()
+    sorted: tuple[Sorted, ...] = ()
+    totals: tuple[float, ...] = ()
+    n_units: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MetricNumbers:
+    """All segments of one metric.
+
+    Args:
+        is_adjusted: covariates stand behind the estimates.
+        caps: of the numerator, of the denominator.
+        n_open: units left out, whose window is open; `n_imputed`: whose covariates are the mean.
+    """
+
+    measure: Measure
+    by_segment: Mapping[Segment, MeasuredUnits]
+    raw: Mapping[Segment, MeasuredUnits]
+    is_adjusted: bool
+    caps: tuple[float, ...]
+    n_open: int
+    n_imputed: int
+    balance: tuple[float, ...] = ()  # p of each candidate's covariate being as the baseline's
+
+
+class Cellular:
+    """Units in cells of variant, stratum and segments, of which everything is made.
+
+    Args:
+        cells: int32[n_units]; `arms`, `strata`: of each cell.
+        members: which cells a segment has.
+    """
+
+    def __init__(self, units: Units, asked: ExperimentRequest) -> None:
+        codes = units.variants.astype(np.int64)
+        sizes = [len(units.names)]
+        listed = [*asked.statistics.strata, *asked.segments]
+        grouped = [units.groups[name] for name in listed]
+        for each in grouped:
+            codes = codes * (len(each.names) + 1) + each.codes + 1
+            sizes.append(len(each.names) + 1)
+        if units.triggered is not None:
+            codes = codes * 2 + units.triggered
+            sizes.append(2)
+        found, cells = np.unique(codes, return_inverse=True)
+        self.cells: Cells = cells.astype(np.int32)
+        self.n_cells = found.size
+        digits = []
+        for size in reversed(sizes):
+            digits.append(found % size)
+            found = found // size
+        digits.reverse()
+        self.arms = digits[0]
+        n_strata = len(asked.statistics.strata)
+        self.strata = np.zeros(self.n_cells, dtype=np.int64)
+        for size, own in zip(sizes[1 : 1 + n_strata], digits[1 : 1 + n_strata], strict=True):
+            self.strata = self.strata * size + own
+        self.members: dict[Segment, Flags] = {ALL: np.ones(self.n_cells, dtype=np.bool_)}
+        for place, name in enumerate(asked.segments, 1 + n_strata):
+            for code, text in enumerate(units.groups[name].names, 1):
+                self.members[name, text] = digits[place] == code
+        if units.triggered is not None:
+            self.members[TRIGGERED] = digits[-1] == 1
+
+    def units_of(self, segment: Segment) -> Flags:
+        return self.members[segment][self.cells]
+
+
+def measure_all(units: Units, asked: ExperimentRequest) -> Iterator[MetricNumbers]:
+    """Every metric, one after another."""
+    cells = Cellular(units, asked)
+    for measure in asked.measures:
+        if measure.kind == "quantile":
+            yield _quantiles(units, asked, cells, measure)
+        elif measure.kind in ("sum", "count"):
+            yield _totals(units, asked, cells, measure)
+        else:
+            yield _means(units, asked, cells, measure)
+
+
+def _eligible(units: Units, asked: ExperimentRequest, measure: Measure) -> Flags:
+    window = asked.window_of(measure)
+    is_open = units.open.get(window) if window is not None else None
+    return np.ones(units.n, dtype=np.bool_) if is_open is None else ~is_open
+
+
+def _key(units: Units, asked: ExperimentRequest, measure: Measure, name: str) -> Column:
+    key = name, asked.window_of(measure)
+    return key if key in units.columns else (name, None)
+
+
+# ---------------------------------------------------------------- means, fractions, ratios
+
+
+def _means(
+    units: Units, asked: ExperimentRequest, cells: Cellular, measure: Measure
+) -> MetricNumbers:
+    keep = _eligible(units, asked, measure)
+    columns, caps = [], []
+    for name in measure.columns:
+        values = units.columns[_key(units, asked, measure, name)][keep]
+        values, cap = _capped(values, measure)
+        columns.append(values)
+        if cap is not None:
+            caps.append(cap)
+    covariates: list[tuple[int, int | None]] = []
+    n_imputed = 0
+    if not measure.is_plain:
+        listed = [units.before.get(name, ()) for name in measure.columns]
+        pairs: list[tuple[Floats, Floats | None]] = [(each, None) for each in listed[0]]
+        if len(listed) == 2 and listed[1]:
+            pairs = list(zip(listed[0], listed[1], strict=False))
+        for above, below in pairs:
+            places: list[int | None] = []
+            for each in (above, below):
+                if each is None:
+                    places.append(None)
+                    continue
+                values, n_missing = _imputed(each[keep])
+                n_imputed = max(n_imputed, n_missing)
+                if measure.kind == "fraction" and asked.has_events:
+                    values = fraction.function(values, measure.above)
+                columns.append(_capped(values, measure)[0])
+                places.append(len(columns) - 1)
+            covariates.append((places[0] or 0, places[1]))
+    value: tuple[int, int | None] = (0, 1) if measure.kind == "ratio" else (0, None)
+    if measure.kind == "fraction":
+        columns[0] = fraction.function(columns[0], measure.above)
+    matrix = np.stack(columns, axis=1)
+    own = cells.cells[keep]
+    if units.clusters is None:
+        by_segment, raw = _by_cells(matrix, own, cells, asked, value, tuple(covariates), measure)
+    else:
+        by_segment, raw = _by_clusters(
+            matrix, own, units.clusters[keep], cells, asked, value, tuple(covariates)
+        )
+    return MetricNumbers(
+        measure, by_segment, raw, bool(covariates), tuple(caps), int((~keep).sum()), n_imputed
+    )
+
+
+def _capped(values: Floats, measure: Measure) -> tuple[Floats, float | None]:
+    """Values above a cap count as it; by default there is none."""
+    cap = measure.cap
+    if measure.winsor is not None:
+        among = values[values != 0.0] if measure.of_nonzero else values
+        if not among.size:
+            return values, None
+        rank = max(0, int(np.ceil(measure.winsor * among.size - 1e-9)) - 1)
+        cap = float(np.partition(among, rank)[rank])
+    return (values, None) if cap is None else (np.minimum(values, cap), cap)
+
+
+def _imputed(values: Floats) -> tuple[Floats, int]:
+    """A unit without a covariate has the mean of those with one."""
+    lacks = ~np.isfinite(values)
+    n_missing = int(lacks.sum())
+    if not n_missing:
+        return values, 0
+    sums = ExactSums(1)
+    sums.add(values[~lacks][:, None])
+    mean = sums.sum_of(0).mean if n_missing < values.size else 0.0
+    return np.where(lacks, mean, values), n_missing
+
+
+def _by_cells(
+    matrix: Floats,
+    own: Cells,
+    cells: Cellular,
+    asked: ExperimentRequest,
+    value: tuple[int, int | None],
+    covariates: tuple[tuple[int, int | None], ...],
+    measure: Measure,
+) -> tuple[dict[Segment, MeasuredUnits], dict[Segment, MeasuredUnits]]:
+    scales = scales_of(matrix)
+    n_columns = matrix.shape[1] * (matrix.shape[1] + 1) // 2
+    sums = ExactSums(n_columns, cells.n_cells)
+    for rows in slices_of(matrix.shape[0], ROWS_TOGETHER):
+        sums.add(summed_columns(matrix[rows], scales), rows=CellRows.of(own[rows], cells.n_cells))
+    adjusted: dict[Segment, MeasuredUnits] = {}
+    raw: dict[Segment, MeasuredUnits] = {}
+    n_arms = len(asked.names)
+    for segment, members in cells.members.items():
+        strata = np.unique(cells.strata[members]) if asked.statistics.strata else np.zeros(1)
+        places = [
+            np.flatnonzero(members & (cells.arms == arm) & (cells.strata == stratum))
+            if asked.statistics.strata
+            else np.flatnonzero(members & (cells.arms == arm))
+            for stratum in strata
+            for arm in range(n_arms)
+        ]
+        found = [
+            [some.sum_of(column) for column in range(n_columns)]
+            for some in sums.over_each([*places, np.flatnonzero(members)])
+        ]
+        moments = [Moments.of(each, scales) for each in found]
+        by_stratum = [moments[i * n_arms : (i + 1) * n_arms] for i in range(len(strata))]
+        counts: tuple[Few, ...] = ()
+        if measure.kind == "fraction":
+            counts = tuple(
+                Few(
+                    sum(
+                        _ones(found[i * n_arms + arm][0], int(scales[0]))
+                        for i in range(len(strata))
+                    ),
+                    sum(stratum[arm].n for stratum in by_stratum),
+                )
+                for arm in range(n_arms)
+            )
+        for into, terms in ((adjusted, Terms(value, covariates)), (raw, Terms(value))):
+            into[segment] = _measured(by_stratum, moments[-1], terms, counts)
+    return adjusted, raw
+
+
+def _ones(total: ExactSum, scale: int) -> int:
+    """How many values of 0 and 1 are 1, summed at a scale."""
+    return round(total.total * 2.0**scale)
+
+
+def _measured(
+    by_stratum: Sequence[Sequence[Moments]],
+    whole: Moments,
+    terms: Terms,
+    counts: tuple[Few, ...],
+    clustered: "Sequence[Sequence[_Clustering]] | None" = None,
+) -> MeasuredUnits:
+    """The variants as groups of parts; strata too small for a variance go together."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        joint = linear_of(whole, terms)
+        theta = theta_of(joint)
+        by = Adjustment(theta, joint.estimates[1:])
+        linear = [[linear_of(each, terms) for each in stratum] for stratum in by_stratum]
+    n_all = sum(each.n for stratum in by_stratum for each in stratum) or 1
+    groups = []
+    for arm in range(len(by_stratum[0])):
+        parts = []
+        for place, stratum in enumerate(linear):
+            share = sum(each.n for each in stratum) / n_all
+            if not share:
+                continue
+            own: Linear = stratum[arm]
+            df, inflation = None, 1.0
+            if clustered is not None:
+                df, inflation = clustered[place][arm].of(own, by, terms)
+            parts.append(Part(share, own, df, inflation))
+        total = sum(stratum[arm].n for stratum in linear)
+        of_arm = np.array([part.linear.denominators[1:] * part.linear.n for part in parts])
+        weight = of_arm.sum(axis=0) / (joint.denominators[1:] * n_all) if total else theta * 0.0
+        groups.append(Group(tuple(parts), weight))
+    return MeasuredUnits(tuple(groups), by, counts, n_units=tuple(group.n for group in groups))
+
+
+# ---------------------------------------------------------------- clusters
+
+
+@dataclass(frozen=True, slots=True)
+class _Clustering:
+    """Clusters of one variant: float64[n_clusters, n_columns], and how their errors are taken."""
+
+    columns: Floats
+    n_units: int
+    rule: str
+
+    def of(self, linear: Linear, by: Adjustment, terms: Terms) -> tuple[float | None, float]:
+        """Degrees of freedom, and what the variance over n - 1 is multiplied by.
+
+        Source:
+            Bell and McCaffrey 2002, Survey Methodology 28(2); Imbens and Kolesar 2016, Review of
+            Economics and Statistics 98(4), 701-712; as `ratios.RatioSum`.
+        """
+        n = self.columns.shape[0]
+        if self.rule == "delta" or n < 2:
+            return None, 1.0
+        rows = (terms.value, *terms.covariates)
+        left = np.zeros(n)
+        for slope, estimate, (above, below) in zip(by.slopes, linear.estimates, rows, strict=True):
+            if below is None or not np.isfinite(estimate):
+                return None, 1.0
+            weights = self.columns[:, below]
+            left += slope * (self.columns[:, above] - estimate * weights) / weights.mean()
+        h = self.columns[:, terms.value[1]] / self.columns[:, terms.value[1]].sum()
+        squares = float((left**2).sum())
+        leverage = float((left**2 * h).sum()) / squares if squares > 0.0 else 1.0 / n
+        second, third = float((h**2).sum()), float((h**3).sum())
+        if leverage >= 1.0 or second >= 1.0:
+            return None, np.nan
+        room = 1.0 - third / second
+        df = max(1.0, 1.0 / (second + (second**2 - third**2 / second) / room**2))
+        return df, (n - 1) / (n * (1.0 - leverage))
+
+
+def _by_clusters(
+    matrix: Floats,
+    own: Cells,
+    clusters: npt.NDArray[np.uint64],
+    cells: Cellular,
+    asked: ExperimentRequest,
+    value: tuple[int, int | None],
+    covariates: tuple[tuple[int, int | None], ...],
+) -> tuple[dict[Segment, MeasuredUnits], dict[Segment, MeasuredUnits]]:
+    """Sums of clusters in place of units: a mean is their ratio to the number of units."""
+    adjusted: dict[Segment, MeasuredUnits] = {}
+    raw: dict[Segment, MeasuredUnits] = {}
+    size = matrix.shape[1]  # of the column of units
+    rows = [(a, size if b is None else b) for a, b in (value, *covariates)]
+    rule = asked.statistics.clusters
+    with_units = np.concatenate([matrix, np.ones((matrix.shape[0], 1))], axis=1)
+    for segment, members in cells.members.items():
+        inside = members[own]
+        arms, strata = cells.arms[own], cells.strata[own]
+        by_stratum, by_clusters, n_units = [], [], []
+        summed = []
+        for stratum in np.unique(strata[inside]) if inside.any() else [0]:
+            found = []
+            for arm in range(len(asked.names)):
+                mask = inside & (arms == arm) & (strata == stratum)
+                found.append(_cluster_sums(with_units[mask], clusters[mask]))
+                n_units.append(int(mask.sum()))
+            summed.append(found)
+        every = np.concatenate([each for found in summed for each in found])
+        scales = scales_of(every)
+        for found in summed:
+            by_stratum.append([moments_of(each, scales) for each in found])
+            by_clusters.append([_Clustering(each, each.shape[0], rule) for each in found])
+        for into, terms in ((adjusted, Terms(rows[0], tuple(rows[1:]))), (raw, Terms(rows[0]))):
+            made = _measured(by_stratum, moments_of(every, scales), terms, (), by_clusters)
+            n_arms = len(asked.names)
+            own_units = tuple(sum(n_units[arm::n_arms]) for arm in range(n_arms))
+            into[segment] = MeasuredUnits(made.groups, made.adjustment, n_units=own_units)
+    return adjusted, raw
+
+
+def moments_of(columns: Floats, scales: npt.NDArray[np.int64]) -> Moments:
+    """Means and covariances of float64[n, n_columns]."""
+    sums = ExactSums(scales.size * (scales.size + 1) // 2)
+    for rows in slices_of(columns.shape[0], ROWS_TOGETHER):
+        sums.add(summed_columns(columns[rows], scales))
+    return Moments.of([sums.sum_of(place) for place in range(sums.n_columns)], scales)
+
+
+def _cluster_sums(matrix: Floats, clusters: npt.NDArray[np.uint64]) -> Floats:
+    """float64[n_clusters, n_columns], whatever the order of units: the smallest value first."""
+    if not clusters.size:
+        return np.empty((0, matrix.shape[1]))
+    found = []
+    for column in matrix.T:
+        order = np.lexsort((column, clusters))
+        begins = np.flatnonzero(np.diff(clusters[order], prepend=clusters[order[0]] + 1))
+        found.append(np.add.reduceat(column[order], begins))
+    return np.stack(found, axis=1)
+
+
+# ---------------------------------------------------------------- quantiles and totals
+
+
+def _quantiles(
+    units: Units, asked: ExperimentRequest, cells: Cellular, measure: Measure
+) -> MetricNumbers:
+    keep = _eligible(units, asked, measure)
+    found = {}
+    (name,) = measure.columns
+    clusters = units.clusters
+    for segment in cells.members:
+        inside = cells.units_of(segment) & keep
+        sides, ns = [], []
+        for arm in range(len(asked.names)):
+            own = inside & (units.variants == arm)
+            ns.append(int(own.sum()))
+            if measure.of_events:
+                events = units.events[name, asked.window_of(measure)]
+                rows = own[events.units]
+                of, values = events.units[rows], events.values[rows]
+            else:
+                of, values = np.flatnonzero(own), units.columns[_key(units, asked, measure, name)]
+                values = values[own]
+            if clusters is not None:
+                _, of = np.unique(clusters[of], return_inverse=True)
+                n_of = np.unique(clusters[own]).size
+            else:
+                places = np.cumsum(own) - 1
+                of, n_of = places[of], ns[-1]
+            sides.append(_sorted(values, of, n_of, measure, is_plain=clusters is None))
+        found[segment] = MeasuredUnits(sorted=tuple(sides), n_units=tuple(ns))
+    return MetricNumbers(measure, found, {}, False, (), int((~keep).sum()), 0)
+
+
+def _sorted(
+    values: Floats, of: npt.NDArray[np.int64], n_of: int, measure: Measure, *, is_plain: bool
+) -> Sorted:
+    ordered = np.sort(values)
+    if is_plain and not measure.of_events:
+        return Sorted(ordered, n_of)
+    if not values.size or n_of < 2:
+        return Sorted(ordered, n_of, np.nan)
+    at = Sorted(ordered, n_of).quantile(measure.q)
+    below = np.bincount(of, weights=values <= at, minlength=n_of).astype(np.float64)
+    events = np.bincount(of, minlength=n_of).astype(np.float64)
+    return Sorted(ordered, n_of, deviation_of(below, events))
+
+
+def _totals(
+    units: Units, asked: ExperimentRequest, cells: Cellular, measure: Measure
+) -> MetricNumbers:
+    keep = _eligible(units, asked, measure)
+    (name,) = measure.columns
+    values = units.columns[_key(units, asked, measure, name)]
+    if measure.kind == "count":
+        values = count.function(values)
+    found = {}
+    for segment in cells.members:
+        totals, ns = [], []
+        for arm in range(len(asked.names)):
+            own = cells.units_of(segment) & keep & (units.variants == arm)
+            sums = ExactSums(1)
+            sums.add(values[own][:, None])
+            totals.append(sums.sum_of(0).total if own.any() else 0.0)
+            ns.append(int(own.sum()))
+        found[segment] = MeasuredUnits(totals=tuple(totals), n_units=tuple(ns))
+    return MetricNumbers(measure, found, {}, False, (), int((~keep).sum()), 0)

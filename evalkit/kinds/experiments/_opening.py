@@ -1,0 +1,120 @@
+"""Tables of an experiment, opened by the columns that somebody named, or that names suggest."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from evalkit.sources import Guessing, Table, open_columns, reading
+from evalkit.sources.ids import USER_KEY, DrawnShare
+
+from ._asked import ExperimentRequest
+
+EXPOSURES = ("unit", "variant", "time")
+EVENTS = ("unit", "time", "kind", "value")
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A table, where it is and how it is read.
+
+    Args:
+        given: in memory, in place of the paths.
+        columns: our name -> column or SQL.
+        exclude: SQL of exposures whose units are left out.
+    """
+
+    path: tuple[str, ...] = ()
+    format: str | None = None
+    header: bool | None = None
+    files: str | None = None
+    where: str | None = None
+    given: object | None = None
+    columns: Mapping[str, str] | None = None
+    exclude: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The tables of an experiment.
+
+    Args:
+        facts: names of strata, then of segments.
+    """
+
+    exposures: Table
+    events: Table | None
+    facts: tuple[str, ...]
+
+
+def open_tables(
+    asked: ExperimentRequest,
+    exposures: Located,
+    events: Located | None,
+    guessing: Guessing,
+    *,
+    is_plan: bool = False,
+) -> Opened:
+    """Both tables; no row is read.
+
+    Raises:
+        DataError: columns are missing [missing-column], SQL that does not work [bad-sql], and
+            what opening files raises.
+    """
+    statistics = asked.statistics
+    facts = {**{name: name for name in statistics.strata}, **asked.segments}
+    named = dict(exposures.columns or {})
+    if events is None:
+        wanted = _ready(asked, named, facts)
+        optional: tuple[str, ...] = ("unit",)
+        guessed: tuple[str, ...] = ("variant", "unit")
+        if is_plan:
+            guessed, optional = ("variant", "unit", "time"), ("variant", "unit", "time")
+        opened = open_columns(
+            "exposures", exposures, wanted, guessing, guessed=guessed, optional=optional
+        )
+        return Opened(opened, None, tuple(facts))
+    wanted = {key: named[key] for key in (*EXPOSURES, "triggered") if key in named}
+    wanted |= {f"fact_{number}": sql for number, sql in enumerate(facts.values())}
+    if statistics.cluster is not None:
+        wanted[f"fact_{len(facts)}"] = statistics.cluster
+    if exposures.exclude is not None:
+        wanted["excluded"] = exposures.exclude
+    first = open_columns("exposures", exposures, wanted, guessing, guessed=EXPOSURES)
+    own = {key: value for key, value in (events.columns or {}).items() if key in (*EVENTS, "event")}
+    needs_value = any(each.of is not None for each in asked.sums.values()) or any(
+        each.of_events for each in asked.measures
+    )
+    values = {each.of for each in asked.sums.values() if each.of is not None}
+    if values - {"value"}:
+        own["value"] = next(iter(sorted(values - {"value"})))
+    if not needs_value:
+        own.pop("value", None)
+    keys = EVENTS if needs_value else EVENTS[:-1]
+    second = open_columns("events", events, own, guessing, guessed=keys)
+    return Opened(first, second, tuple(facts))
+
+
+def _ready(
+    asked: ExperimentRequest, named: Mapping[str, str], facts: Mapping[str, str]
+) -> dict[str, str]:
+    wanted = {key: named[key] for key in ("unit", "variant", "triggered") if key in named}
+    columns = [
+        *(name for each in asked.measures for name in each.columns),
+        *(name for listed in asked.before.values() for name in listed),
+    ]
+    if asked.statistics.cluster is not None:
+        columns.append(asked.statistics.cluster)
+    found = {name: named.get(name, name) for name in dict.fromkeys(columns)}
+    return {**wanted, **found, **facts}
+
+
+def collected(table: Table, share: DrawnShare | None = None) -> tuple[pl.DataFrame, int]:
+    """The rows of a ready-made table, all of them or those of a share; how many were read."""
+    with reading(table):
+        rows = table.frame.collect(engine="streaming")
+    if share is None or "unit" not in rows.columns:
+        return rows, rows.height
+    known = rows.filter(pl.col("unit").is_not_null())
+    ids = known.select(share.plan.select(USER_KEY))
+    return known.filter(pl.Series(share.holds(ids))), rows.height

@@ -1,0 +1,248 @@
+"""From opened tables to units, and from what they say to the report."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from evalkit.config import Config
+from evalkit.errors import MachineError, RequestError
+from evalkit.inference.conclude import Inference
+from evalkit.planning.counters import Clock, versions
+from evalkit.planning.record import RunResults, make_report
+from evalkit.planning.work import MeasureOptions, try_seeds
+from evalkit.report import (
+    Comparison,
+    Counts,
+    Estimate,
+    Input,
+    ModelCounts,
+    PerUser,
+    Report,
+    StatisticsUsed,
+    TruthCounts,
+    Warning_,
+)
+from evalkit.report.entries import Check, Finding, Graph
+from evalkit.report.version import VERSION
+from evalkit.runs import new_run_id, run_key
+from evalkit.sources.ids import DrawnShare, PassShare
+
+from ._asked import ExperimentRequest, Statistics
+from ._concluding import conclude, spell_counts
+from ._exposures import Logs
+from ._logs import read_logs
+from ._measuring import measure_all
+from ._opening import Opened, collected
+from ._sums import UnitSums
+from ._units import (
+    READ_EVENTS,
+    READ_EXPOSURES,
+    Units,
+    check_sums,
+    check_units,
+    columns_of,
+    read_ready,
+)
+
+BYTES_A_UNIT = 80  # of the table, and of what is known of a unit while logs are read
+MOST_PASSES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a report says, whatever it was made of."""
+
+    estimates: tuple[Estimate, ...]
+    comparisons: tuple[Comparison, ...]
+    units: Mapping[str, int]
+    checks: tuple[Check, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    graphs: tuple[Graph, ...] = ()
+    warnings: tuple[Warning_, ...] = ()
+    row_counts: Mapping[str, int] | None = None
+    n_tests: int = 1
+    per_user: PerUser | None = None
+
+
+def read_units(
+    asked: ExperimentRequest,
+    opened: Opened,
+    clock: Clock,
+    work: MeasureOptions,
+    share: DrawnShare | None = None,
+) -> Units:
+    """All units of the tables, or those of a share."""
+    if opened.events is None:
+        over = next((each for each in asked.measures if each.of_events), None)
+        if over is not None:
+            raise RequestError(
+                f"{over.label} is over events, and there are none",
+                code="conflicting-keys",
+                at="metrics",
+                hint="give exposures and events, or leave over='events' out",
+            )
+        rows, n_read = collected(opened.exposures, share)
+        ready = read_ready(rows, asked, opened.facts, opened.exposures.at, n_read)
+        clock.stop("units")
+        return ready
+    check_sums(asked, list(asked.sums))
+    tables = (opened.exposures, opened.events, opened.facts)
+    logs = Logs(asked, *tables, clock, work.useful_threads, share)
+    n_passes = _passes(logs, work) if share is None else 1
+    if n_passes == 1:
+        return try_seeds(lambda seed: read_logs(logs, seed))
+    found: UnitSums | None = None
+    for number in range(n_passes):
+        own = replace(logs, share=PassShare(number, n_passes))
+        part = UnitSums.of(try_seeds(partial(read_logs, own)), number + 1)
+        if found is None:
+            found = part
+        else:
+            found.merge(part)
+    assert found is not None
+    units = found.units(asked)
+    read = {name: units.counts[name] // n_passes for name in (READ_EXPOSURES, READ_EVENTS)}
+    return replace(units, counts={**units.counts, **read})
+
+
+def _passes(logs: Logs, work: MeasureOptions) -> int:
+    """Into how many passes over the logs units are split, so that a memory limit is held.
+
+    Every exposure may be a unit. What stays of one are its columns, which no split makes fewer.
+
+    Raises:
+        MachineError: no split holds the limit [memory-limit].
+    """
+    n_units = logs.exposures.n_rows_hint()
+    if work.memory_limit is None or n_units is None:
+        return 1
+    n_sums = 2 * len(columns_of(logs.asked))  # covariates double them
+    kept, room = n_units * (32 + 8 * n_sums), work.memory_limit
+    left = room - kept
+    if left <= 0:
+        raise MachineError(
+            f"{n_units:,} units take {kept:,} bytes, more than the limit of {room:,}",
+            code="memory-limit",
+            hint=f"allow {2 * kept:,} bytes, or measure shares: evalkit partial CONFIG --share I/N",
+        )
+    return min(MOST_PASSES, -(-n_units * (BYTES_A_UNIT + 16 * n_sums) // left))
+
+
+def said_of(
+    asked: ExperimentRequest, units: Units, told: Sequence[Warning_] = (), *, per_user: bool = False
+) -> Said:
+    """What the units say."""
+    check_units(units, asked)
+    found = conclude(units, asked, list(measure_all(units, asked)))
+    return Said(
+        found.estimates,
+        found.comparisons,
+        {name: int((units.variants == arm).sum()) for arm, name in enumerate(units.names)},
+        found.checks,
+        found.findings,
+        found.graphs,
+        (*told, *found.warnings),
+        spell_counts(units.counts),
+        found.n_tests,
+        values_of(units, asked) if per_user else None,
+    )
+
+
+def values_of(units: Units, asked: ExperimentRequest) -> PerUser | None:
+    """Every unit's numerator of every metric, where the ids of units are known."""
+    import polars as pl
+
+    if units.ids is None:
+        return None
+    frames = {}
+    labels = []
+    columns: dict[str, pl.Series] = {}
+    for measure in asked.measures:
+        key = measure.columns[0], asked.window_of(measure)
+        values = units.columns.get(key, units.columns.get((key[0], None)))
+        if values is not None:
+            labels.append(measure.label)
+            columns[measure.label] = pl.Series(values)
+    whole = units.ids.with_columns(**columns)
+    for arm, name in enumerate(units.names):
+        frames[name] = whole.filter(pl.Series(units.variants == arm)).sort("unit")
+    return PerUser(("unit",), tuple(labels), frames)
+
+
+def used_of(statistics: Statistics, n_tests: int, baseline: str) -> StatisticsUsed:
+    """How comparisons were made."""
+    return StatisticsUsed(
+        level=statistics.level,
+        method="normal",
+        test="t",
+        correction=statistics.correction,
+        family=statistics.family,
+        n_tests=n_tests,
+        baseline=baseline,
+        margin=statistics.margin,
+        replicates=None,
+        seed=None,
+        power=statistics.power,
+    )
+
+
+def report_of(
+    asked: ExperimentRequest,
+    said: Said,
+    inputs: Sequence[Input],
+    clock: Clock,
+    work: MeasureOptions,
+    config: Config | None = None,
+) -> Report:
+    """What was said, with what was read and how long it took."""
+    rows, n = sum(each.rows for each in inputs), sum(said.units.values())
+    models = {name: _counts_of(size) for name, size in said.units.items()}
+    counts = Counts(TruthCounts(rows, rows, {}, n, 0, n), models)
+    used = used_of(asked.statistics, said.n_tests, asked.baseline)
+    meta = clock.meta(rows, work.useful_threads, versions())
+    own = {
+        "checks": said.checks,
+        "row_counts": said.row_counts or {},
+        "findings": said.findings,
+        "primary": asked.primary,
+    }
+    if config is not None:
+        inference = Inference(said.estimates, said.comparisons, (), (), (), used, ())
+        found = RunResults(counts, inference, said.warnings, graphs=said.graphs)
+        report = make_report(config, found, inputs, meta, clock=clock, sample=work.sample)
+        return replace(report, **own)  # type: ignore[arg-type]
+    prints = [each.fingerprint for each in inputs]
+    return Report(
+        evalkit=VERSION,
+        run_id=new_run_id(clock.started),
+        run_key=run_key({"experiment": repr(asked)}, prints, {"evalkit": VERSION}, []),
+        name=asked.name,
+        profile=asked.profile,
+        inputs=tuple(inputs),
+        counts=counts,
+        estimates=said.estimates,
+        comparisons=said.comparisons,
+        graphs=said.graphs,
+        statistics=used,
+        meta=meta,
+        warnings=said.warnings,
+        per_user_values=said.per_user,
+        **own,  # type: ignore[arg-type]
+    )
+
+
+def _counts_of(units: int) -> ModelCounts:
+    return ModelCounts(
+        rows=units,
+        rows_used=units,
+        rows_dropped={},
+        users=units,
+        users_without_ranking=0,
+        users_without_truth=0,
+        duplicates=0,
+        duplicates_searched="none",
+        seen_in_train=None,
+        bad_ranks=0,
+        ties=0,
+        depth=0,
+    )

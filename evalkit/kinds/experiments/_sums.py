@@ -1,0 +1,177 @@
+"""What a share of the units leaves behind: its units, one row each; put together, all of them.
+
+Quantiles, caps and clusters follow units in the order of their values and are no sums, so a
+partial keeps 8 bytes a column and unit. Sums over units are exact: the order of shares moves no
+digit.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from ._asked import ExperimentRequest
+from ._units import Column, Events, Floats, GroupedUnits, UnitDays, Units
+
+
+@dataclass(slots=True)
+class Kept:
+    """The units of one share, in frames that a file can hold.
+
+    Args:
+        columns: a row a unit; what each column is says its name (`_name_of`).
+        groups: names of strata and segments, in the order of their codes.
+        days: names of days.
+        events: unit and value of single events, by column.
+    """
+
+    columns: pl.DataFrame
+    groups: dict[str, list[str]]
+    days: dict[str, list[str]]
+    events: dict[str, pl.DataFrame]
+    counts: dict[str, int]
+    crossed: dict[str, int]
+    excluded: dict[str, int]
+
+    def coded(self, groups: Mapping[str, Sequence[str]]) -> pl.DataFrame:
+        """The units, with codes of groups as all shares together have them."""
+        codes = []
+        for name, texts in self.groups.items():
+            places = np.array([*(groups[name].index(text) for text in texts), -1], dtype=np.int32)
+            column = _name_of("group", None, name)
+            codes.append(pl.Series(column, places[self.columns[column].to_numpy()]))
+        return self.columns.with_columns(codes)
+
+
+@dataclass(slots=True)
+class UnitSums:
+    """Units of some shares, by share from 1."""
+
+    shares: dict[int, Kept]
+
+    @classmethod
+    def of(cls, units: Units, share: int) -> "UnitSums":
+        """Those of one share."""
+        found: dict[str, object] = {"key": units.keys, "variant": units.variants}
+        for (name, window), values in units.columns.items():
+            found[_name_of("column", window, name)] = values
+        for name, listed in units.before.items():
+            found |= {_name_of("before", i, name): each for i, each in enumerate(listed)}
+        found |= {_name_of("open", window): flags for window, flags in units.open.items()}
+        found |= {_name_of("group", None, name): e.codes for name, e in units.groups.items()}
+        if units.clusters is not None:
+            found["cluster"] = units.clusters
+        if units.triggered is not None:
+            found["triggered"] = units.triggered
+        for way, days in units.days.items():
+            for day in range(len(days.names)):
+                found[_name_of("over", day, way)] = days.counts_in[:, day]
+                for name, values in days.columns.items():
+                    found[_name_of(f"on-{way}", day, name)] = values[:, day]
+        if units.ids is not None:
+            found["id"] = units.ids["unit"]
+        kept = Kept(
+            pl.DataFrame(found),
+            {name: list(each.names) for name, each in units.groups.items()},
+            {way: list(each.names) for way, each in units.days.items()},
+            {
+                _name_of("event", window, name): pl.DataFrame({"unit": e.units, "value": e.values})
+                for (name, window), e in units.events.items()
+            },
+            dict(units.counts),
+            dict(units.crossed),
+            dict(units.excluded),
+        )
+        return cls({share: kept})
+
+    def merge(self, other: "UnitSums") -> None:
+        """Take over the units of other shares."""
+        self.shares.update(other.shares)
+
+    def units(self, asked: ExperimentRequest) -> Units:
+        """All of them together."""
+        parts = [self.shares[share] for share in sorted(self.shares)]
+        groups = {
+            name: sorted({text for part in parts for text in part.groups[name]})
+            for name in parts[0].groups
+        }
+        whole = pl.concat([part.coded(groups) for part in parts], how="diagonal")
+        found = {name: _parts_of(name) for name in whole.columns}
+        before: dict[str, list[str]] = {}
+        for column, (role, _, name) in found.items():
+            if role == "before":
+                before.setdefault(name, []).append(column)
+        return Units(
+            keys=whole["key"].to_numpy(),
+            names=asked.names,
+            variants=whole["variant"].to_numpy(),
+            columns={
+                (name, window): _floats(whole, column)
+                for column, (role, window, name) in found.items()
+                if role == "column"
+            },
+            before={n: tuple(_floats(whole, each) for each in e) for n, e in before.items()},
+            open={
+                window or 0: whole[column].to_numpy()
+                for column, (role, window, _) in found.items()
+                if role == "open"
+            },
+            groups={
+                name: GroupedUnits(whole[_name_of("group", None, name)].to_numpy(), tuple(texts))
+                for name, texts in groups.items()
+            },
+            clusters=whole["cluster"].to_numpy() if "cluster" in found else None,
+            triggered=whole["triggered"].to_numpy() if "triggered" in found else None,
+            counts=_added([part.counts for part in parts]),
+            crossed=_added([part.crossed for part in parts]),
+            excluded=_added([part.excluded for part in parts]),
+            events=_events_of(parts),
+            days={way: _days_of(whole, way, names) for way, names in parts[0].days.items()},
+            ids=whole.select(pl.col("id").alias("unit")) if "id" in found else None,
+        )
+
+
+def _floats(whole: pl.DataFrame, column: str) -> Floats:
+    """A column; a share in which no unit has a covariate leaves it out."""
+    return np.array(whole[column].fill_null(0.0), dtype=np.float64)
+
+
+def _days_of(whole: pl.DataFrame, way: str, names: Sequence[str]) -> UnitDays:
+    numbers = range(len(names))
+    role = f"on-{way}"
+    columns = dict.fromkeys(n for r, _, n in map(_parts_of, whole.columns) if r == role)
+    return UnitDays(
+        {
+            name: np.stack([_floats(whole, _name_of(role, day, name)) for day in numbers], axis=1)
+            for name in columns
+        },
+        tuple(names),
+        np.stack([whole[_name_of("over", day, way)].to_numpy() for day in numbers], axis=1),
+    )
+
+
+def _events_of(parts: Sequence[Kept]) -> dict[Column, Events]:
+    begins = np.cumsum([0, *(part.columns.height for part in parts)])
+    found: dict[Column, Events] = {}
+    for key in parts[0].events:
+        _, window, name = _parts_of(key)
+        frames = [part.events[key] for part in parts]
+        units = [e["unit"].to_numpy() + n for e, n in zip(frames, begins, strict=False)]
+        values = [each["value"].to_numpy() for each in frames]
+        found[name, window] = Events(np.concatenate(units), np.concatenate(values))
+    return found
+
+
+def _name_of(role: str, number: int | None, name: str = "") -> str:
+    return f"{role}:{'' if number is None else number}:{name}"
+
+
+def _parts_of(column: str) -> tuple[str, int | None, str]:
+    role, _, rest = column.partition(":")
+    number, _, name = rest.partition(":")
+    return role, int(number) if number else None, name
+
+
+def _added(counts: list[dict[str, int]]) -> dict[str, int]:
+    return {name: sum(each.get(name, 0) for each in counts) for name in counts[0]}

@@ -1,0 +1,186 @@
+"""Experiments from Python: `evalkit.evaluate_experiment`."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Any
+
+from evalkit.errors import RequestError
+from evalkit.planning.counters import input_of
+from evalkit.planning.work import MeasureOptions
+from evalkit.report import Input, Report
+from evalkit.sources import Guessing, Table
+
+from ._asked import ExperimentRequest, read_asked
+from ._opening import Located, open_tables
+from ._running import read_units, report_of, said_of
+from ._units import READ_EVENTS, READ_EXPOSURES
+
+
+def evaluate_experiment(
+    exposures: object,
+    events: object | None = None,
+    *,
+    variants: Mapping[str, float],
+    metrics: Sequence[str] | str,
+    sums: Mapping[str, object] | None = None,
+    before: Mapping[str, str | Sequence[str]] | None = None,
+    window: str | None = None,
+    until: str | date | datetime | None = None,
+    covariate_days: float = 14,
+    primary: Sequence[str] | str = (),
+    guardrails: Sequence[str] | str = (),
+    lower_is_better: Sequence[str] | str = (),
+    columns: Mapping[str, Any] | None = None,
+    profile: str = "evalkit",
+    policies: Mapping[str, str] | None = None,
+    segments: Mapping[str, str] | Sequence[str] | str | None = None,
+    statistics: Mapping[str, object] | None = None,
+    per_user: bool = False,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    name: str = "experiment",
+) -> Report:
+    """What an experiment says: effects of variants on metrics, and whether they can be read.
+
+    Args:
+        exposures: a table with unit, variant and time; without `events` one row a unit, with the
+            columns that metrics name. Paths, frames of Polars or pandas, Arrow.
+        events: a table with unit, time, kind and, for sums of values, value.
+        variants: name -> share of the units; the first is the baseline.
+        metrics: `mean(clicks)`, `fraction(orders)`, `ratio(clicks, shown)`, `sum(orders)`,
+            `quantile(latency, q=0.9, over='events')`, `mean(revenue, winsor=0.999)`.
+        sums: column of a unit -> a kind of events, whose rows are counted, or
+            `{"kind": "purchase", "of": "value"}`; by default columns are kinds.
+        before: column -> its value before exposure, or a list of them (ready-made rows).
+        window: events count so long after a unit's first exposure, as "7d".
+        until: the moment up to which the logs are complete; that of the last event by default.
+        covariate_days: events of so many days before exposure are covariates; 0: none.
+        primary, guardrails: metrics that decide, and those that must not get worse.
+        lower_is_better: metrics whose fall is good.
+        columns: our name -> column or SQL; or the same under `exposures` and `events`.
+        policies: choices at edges, such as `{"crossed_units": "first"}`.
+        segments: columns of exposures, fixed before exposure, to look at apart.
+        statistics: keys of [statistics], such as `{"sequential": ..., "margin": 0.01}`.
+        per_user: keep the values of every unit.
+        memory_limit: bytes; units are read in several passes to keep it.
+    Raises:
+        RequestError: the request is wrong.
+        DataError: the data is wrong.
+    Example:
+        >>> import polars as pl
+        >>> units = pl.DataFrame({"unit": range(8), "variant": ["a", "b"] * 4,
+        ...                       "clicks": [0, 1, 2, 3, 1, 2, 0, 2]})
+        >>> report = evaluate_experiment(units, variants={"a": 1, "b": 1},
+        ...                              metrics=["mean(clicks)"])
+        >>> report.comparisons[0].delta
+        1.25
+    """
+    listed = [segments] if isinstance(segments, str) else segments or ()
+    asked = read_asked(
+        name=name,
+        variants=variants,
+        metrics=metrics,
+        sums=sums,
+        before=before,
+        window=window,
+        until=moment_of(until),
+        covariate_days=covariate_days,
+        primary=primary,
+        guardrails=guardrails,
+        lower_is_better=lower_is_better,
+        policies=policies,
+        segments=listed,
+        statistics=statistics,
+        profile=profile,
+        has_events=events is not None,
+    )
+    first, second = _located(exposures, events, columns, asked)
+    opened = open_tables(asked, first, second, Guessing(entry_point="python"))
+    work = MeasureOptions(threads=threads, memory_limit=memory_limit)
+    clock = work.clock()
+    clock.start()
+    units = read_units(asked, opened, clock, work)
+    said = said_of(asked, units, per_user=per_user)
+    clock.stop("conclude")
+    tables = [opened.exposures, *([] if opened.events is None else [opened.events])]
+    return report_of(asked, said, inputs_of(tables, units.counts), clock, work)
+
+
+def inputs_of(tables: Sequence[Table], counts: Mapping[str, int]) -> list[Input]:
+    """What was read of both logs.
+
+    Example:
+        >>> import numpy as np
+        >>> inputs_of([], {})
+        []
+    """
+    named = zip(("experiment", "events"), (READ_EXPOSURES, READ_EVENTS), strict=True)
+    return [
+        input_of(table, counts.get(count, 0), role)
+        for table, (role, count) in zip(tables, named, strict=False)
+    ]
+
+
+def moment_of(until: object) -> int | None:
+    """Microseconds since 1970 of a date, a datetime (UTC where it has no zone) or ISO text.
+
+    Raises:
+        RequestError: it is no moment [bad-time].
+    Example:
+        >>> import numpy as np
+        >>> moment_of("1970-01-02")
+        86400000000
+    """
+    from datetime import UTC
+
+    if until is None:
+        return None
+    if isinstance(until, str):
+        try:
+            until = datetime.fromisoformat(until)
+        except ValueError:
+            raise RequestError(
+                f"until is {until!r}, no moment",
+                code="bad-time",
+                at="until",
+                hint='write until = "2026-01-31T00:00:00"',
+            ) from None
+    if isinstance(until, date) and not isinstance(until, datetime):
+        until = datetime(until.year, until.month, until.day)
+    if not isinstance(until, datetime):
+        raise RequestError(
+            f"until is {until!r}, no moment",
+            code="bad-time",
+            at="until",
+            hint="give a date, a datetime or text such as 2026-01-31T00:00:00",
+        )
+    whole = until if until.tzinfo is not None else until.replace(tzinfo=UTC)
+    since = whole - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86400 + since.seconds) * 10**6 + since.microseconds
+
+
+def _located(
+    exposures: object,
+    events: object | None,
+    columns: Mapping[str, Any] | None,
+    asked: ExperimentRequest,
+) -> tuple[Located, Located | None]:
+    named = dict(columns or {})
+    own = [named.pop(role, {}) for role in ("exposures", "events")]
+    for role, each in zip(("exposures", "events"), own, strict=True):
+        if not isinstance(each, Mapping):
+            raise RequestError(
+                f"columns of {role} are {each!r}",
+                code="wrong-type",
+                at=f"columns.{role}",
+                hint='{"unit": "user_id", "time": "ts"}',
+            )
+    exclude = {**named, **own[0]}.get("exclude")
+    first = {**named, **own[0]}
+    first.pop("exclude", None)
+    second = {**named, **own[1]}
+    is_ready = events is None
+    return (
+        Located(given=exposures, columns=first, exclude=exclude),
+        None if is_ready else Located(given=events, columns=second),
+    )

@@ -1,0 +1,160 @@
+"""Interleaved lists of two models, read out by credits: who is preferred, impression by user."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import polars as pl
+
+from evalkit.errors import DataError, RequestError
+from evalkit.planning.counters import input_of
+from evalkit.planning.work import MeasureOptions
+from evalkit.report import Comparison, Estimate, Report
+from evalkit.sources import Guessing, open_columns, reading
+from evalkit.statistics.distributions import t_quantile
+from evalkit.statistics.sample_ratio import binomial_p
+
+from ._asked import ExperimentRequest, Statistics
+from ._opening import Located
+from ._running import Said, report_of
+
+METHODS = ("team-draft", "balanced", "probabilistic", "optimised", "pairwise")
+
+
+def evaluate_interleaving(
+    impressions: object,
+    *,
+    models: Sequence[str],
+    columns: Mapping[str, str] | None = None,
+    method: str = "team-draft",
+    level: float = 0.95,
+    name: str = "interleaving",
+) -> Report:
+    """Which of two models people prefer, by the clicks credited to each in interleaved lists.
+
+    An impression is won by the model with more credit. `delta` is (wins + ties / 2) / all - 1/2,
+    positive where the second model wins; its limits, and the sign test, take users as the units.
+
+    Args:
+        impressions: a row an impression, with `user`, `credit_a` and `credit_b`.
+        models: names of both; the second is the candidate.
+        method: how lists were interleaved; told in the report.
+    Raises:
+        RequestError: not two models [wrong-type], no such method [unknown-key].
+        DataError: columns are missing [missing-column], credits are no numbers [bad-values].
+    Source:
+        Chapelle, Joachims, Radlinski and Yue 2012, Large-Scale Validation and Analysis of
+        Interleaved Search Evaluation, ACM TOIS 30(1), section 4.
+    Example:
+        >>> seen = {"user": [1, 1, 2], "credit_a": [0, 0, 2], "credit_b": [1, 3, 0]}
+        >>> found = evaluate_interleaving(pl.DataFrame(seen), models=["a", "b"]).comparisons[0]
+        >>> round(found.delta, 4), found.wins, found.losses
+        (0.1667, 1, 1)
+    """
+    if len(models) != 2 or models[0] == models[1]:
+        raise RequestError(
+            f"models are {list(models)!r}, not two names",
+            code="wrong-type",
+            at="models",
+            hint='models=["production", "candidate"]',
+        )
+    if method not in METHODS:
+        raise RequestError(
+            f"no method of interleaving is called {method!r}",
+            code="unknown-key",
+            at="method",
+            hint=f"one of {', '.join(METHODS)}",
+        )
+    named = {"credit_a": "credit_a", "credit_b": "credit_b", **(columns or {})}
+    wanted: dict[str, str] = {
+        key: named[key] for key in ("unit", "user", "credit_a", "credit_b") if key in named
+    }
+    if "user" in wanted:
+        wanted["unit"] = wanted.pop("user")
+    work = MeasureOptions(threads=1)
+    clock = work.clock()
+    clock.start()
+    table = open_columns(
+        "impressions", Located(given=impressions), wanted, Guessing(entry_point="python"),
+        guessed=("unit",),
+    )  # fmt: skip
+    with reading(table):
+        rows = table.frame.collect(engine="streaming")
+    credits = [rows[key].cast(pl.Float64, strict=False) for key in ("credit_a", "credit_b")]
+    n_bad = sum(each.null_count() + int(each.is_nan().sum()) for each in credits)
+    if n_bad or not rows.height:
+        raise DataError(
+            f"{n_bad:,} credits are no numbers" if n_bad else "there are no impressions",
+            code="bad-values",
+            at=table.at,
+            hint="an impression without a click has the credits 0 and 0",
+        )
+    scores = np.sign(credits[1].to_numpy() - credits[0].to_numpy())
+    users = rows.select(pl.col("unit"), pl.Series("score", scores)).drop_nulls("unit")
+    by_user = users.group_by("unit").agg(pl.col("score").sum(), pl.len().alias("n"))
+    clock.stop("measure")
+    comparison = _comparison(scores, by_user, models, level)
+    share = 0.5 + comparison.delta
+    estimates = [
+        Estimate(model, "share", "share", None, {"method": method}, value, rows.height, 0)
+        for model, value in zip(models, (1.0 - share, share), strict=True)
+    ]
+    n = by_user.height
+    counts = {"impressions": rows.height, "users": n,
+              "impressions_won": int((scores > 0).sum()),
+              "impressions_lost": int((scores < 0).sum()),
+              "impressions_tied": int((scores == 0).sum())}  # fmt: skip
+    said = Said(tuple(estimates), (comparison,), dict.fromkeys(models, n), row_counts=counts)
+    statistics = Statistics(level=level, correction="none", baseline=models[0])
+    asked = ExperimentRequest(name, dict.fromkeys(models, 1.0), (), statistics)
+    return report_of(asked, said, [input_of(table, rows.height, "experiment")], clock, work)
+
+
+def _comparison(
+    scores: "np.typing.NDArray[np.float64]",
+    by_user: pl.DataFrame,
+    models: Sequence[str],
+    level: float,
+) -> Comparison:
+    sums, sizes = (by_user[each].to_numpy().astype(np.float64) for each in ("score", "n"))
+    wins, losses = int((sums > 0).sum()), int((sums < 0).sum())
+    delta, n = 0.5 * float(scores.mean()), by_user.height
+    error = math.nan
+    if n > 1:  # of users' sums over their impressions, by the delta method
+        left = 0.5 * sums - delta * sizes
+        error = math.sqrt(float(np.sort(left**2).sum()) * n / (n - 1)) / float(sizes.sum())
+    half = -t_quantile(0.5 * (1.0 - level), n - 1) * error if n > 1 else math.nan
+    p_value = binomial_p(wins, wins + losses, 0.5)
+    verdict = "cannot tell"
+    if p_value <= 1.0 - level:
+        verdict = "better" if wins > losses else "worse"
+    is_known = error > 0.0
+    return Comparison(
+        baseline=models[0],
+        candidate=models[1],
+        metric="share",
+        segmentation=None,
+        segment=None,
+        delta=delta,
+        std_error=error if is_known else None,
+        low=delta - half if is_known else None,
+        high=delta + half if is_known else None,
+        relative=None,
+        relative_low=None,
+        relative_high=None,
+        p_value=p_value,
+        p_adjusted=p_value,
+        effect_size=None,
+        test="sign",
+        n_users=n,
+        wins=wins,
+        ties=n - wins - losses,
+        losses=losses,
+        margin=None,
+        verdict=verdict,
+        smallest_difference=None,
+        users_needed=None,
+        value_baseline=0.5 - delta,
+        value_candidate=0.5 + delta,
+        statistic=delta / error if is_known else None,
+    )

@@ -1,0 +1,263 @@
+"""Before an experiment: how many units, how long, what could be seen, and what false alarms."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from evalkit.errors import RequestError
+from evalkit.sources import Guessing
+from evalkit.statistics.intervals import wilson_interval
+from evalkit.statistics.power import smallest_difference, units_of_two
+from evalkit.statistics.spending import bounds_of, spent
+
+from ._aa import splits_of
+from ._asked import ExperimentRequest, read_asked, read_statistics
+from ._measuring import MetricNumbers, measure_all
+from ._opening import Located, collected, open_tables
+from ._units import Units, ready_units
+
+HALVES = {"control": 1.0, "candidate": 1.0}
+SIZES = {
+    **{"metric": pl.String, "model": pl.String, "units": pl.Int64, "delta": pl.Float64},
+    **{"relative": pl.Float64, "power": pl.Float64, "days": pl.Float64},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an experiment would take.
+
+    Args:
+        sizes: metric, model, units, delta, relative, power, days: of every variant.
+        bounds: fraction, bound, spent: of planned looks.
+    """
+
+    sizes: pl.DataFrame
+    bounds: pl.DataFrame
+
+
+def plan_experiment(
+    units: object | None = None,
+    *,
+    variants: Mapping[str, float] | None = None,
+    metrics: Sequence[str] | str = (),
+    relative: float | None = None,
+    delta: float | None = None,
+    looks: Sequence[float] | int | None = None,
+    statistics: Mapping[str, object] | None = None,
+    before: Mapping[str, str | Sequence[str]] | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> Plan:
+    """How many units an effect takes, or which effect these units would show.
+
+    Args:
+        units: one row a unit, as it was before: of a column `variant` the baseline's rows say how
+            values vary. A column `time` says how many units a day there are.
+        variants: name -> share; halves by default.
+        relative, delta: the effect; without one, the smallest that as many units show.
+        looks: fractions of the final size, or how many looks there are.
+        statistics: level, power, distribution, sequential, as in `evaluate_experiment`.
+        before: column -> covariates.
+    Raises:
+        RequestError: as `evaluate_experiment`; both effects are given [conflicting-keys].
+    Example:
+        >>> plan_experiment(looks=[0.5, 1.0], statistics={"sequential": {
+        ...     "spending": "pocock", "final": 1000}}).bounds["bound"].round(4).to_list()
+        [2.157, 2.201]
+    """
+    if relative is not None and delta is not None:
+        raise RequestError(
+            "relative and delta are two effects",
+            code="conflicting-keys",
+            at="delta",
+            hint="give one of them",
+        )
+    chosen = read_statistics(statistics or {})
+    bounds = _bounds(looks, chosen.spending, 1.0 - chosen.level)
+    if units is None:
+        return Plan(pl.DataFrame(schema=SIZES), bounds)
+    asked = read_asked(
+        name="plan",
+        variants=variants or HALVES,
+        metrics=metrics,
+        before=before,
+        statistics=statistics,
+    )
+    ready, n, a_day = units_before(units, asked, columns)
+    rows = [
+        row
+        for numbers in measure_all(ready, asked)
+        if numbers.by_segment and next(iter(numbers.by_segment.values())).groups
+        for row in _sizes(numbers, asked, relative, delta, n, a_day)
+    ]
+    return Plan(pl.DataFrame(rows, schema=SIZES, orient="row"), bounds)
+
+
+def _bounds(
+    looks: Sequence[float] | int | None, spending: str | None, error: float
+) -> pl.DataFrame:
+    schema = {"fraction": pl.Float64, "bound": pl.Float64, "spent": pl.Float64}
+    if looks is None or spending is None:
+        return pl.DataFrame(schema=schema)
+    if isinstance(looks, int):
+        looks = [(number + 1) / looks for number in range(looks)]
+    rows = {
+        "fraction": list(map(float, looks)),
+        "bound": bounds_of(looks, spending, error=error),
+        "spent": [spent(spending, fraction, error) for fraction in looks],
+    }
+    return pl.DataFrame(rows, schema=schema)
+
+
+def units_before(
+    given: object, asked: ExperimentRequest, columns: Mapping[str, str] | None
+) -> tuple[Units, int, float | None]:
+    """Units of the baseline as they were, how many units there are of all, and how many a day."""
+    named = dict(columns or {})
+    opened = open_tables(
+        asked,
+        Located(given=given, columns=named),
+        None,
+        Guessing(entry_point="python"),
+        is_plan=True,
+    )
+    frame, _ = collected(opened.exposures)
+    n, a_day = frame.height, None
+    if "time" in frame.columns and frame["time"].dtype.is_temporal() and n > 1:
+        days = frame["time"].cast(pl.Datetime("us")).to_physical() / 86400e6
+        span = float(days.max() or 0.0) - float(days.min() or 0.0)  # type: ignore[arg-type]
+        a_day = n / span if span > 0.0 else None
+    if "variant" in frame.columns:
+        own = frame.filter(pl.col("variant").cast(pl.String) == asked.baseline)
+        frame = own if own.height else frame
+    return ready_units(frame, asked, opened.facts, opened.exposures.at), n, a_day
+
+
+def _sizes(
+    numbers: MetricNumbers,
+    asked: ExperimentRequest,
+    relative: float | None,
+    delta: float | None,
+    n: int,
+    a_day: float | None,
+) -> Iterator[tuple[object, ...]]:
+    """A row for every variant of one metric."""
+    measured = numbers.by_segment["", ""]
+    statistics, group, by = asked.statistics, measured.groups[0], measured.adjustment
+    value = group.value(by)
+    variance = group.std_error(by) ** 2 * group.n
+    shares, whole = [asked.variants[name] for name in asked.names], sum(asked.variants.values())
+    is_normal, level, power = (
+        statistics.distribution == "normal",
+        statistics.level,
+        statistics.power,
+    )
+    found: list[tuple[int, float, float]] = []
+    for share in shares[1:]:
+        effect = delta if relative is None else relative * value
+        if effect is None:
+            first, second = n * shares[0] / whole, n * share / whole
+            error = math.sqrt(variance / first + variance / second)
+            size = first + second - 1.0
+            effect = smallest_difference(error * math.sqrt(size), size, level=level, power=power)
+            found.append((round(first), effect, second))
+            continue
+        sizes = units_of_two(
+            effect,
+            (variance, variance),
+            (shares[0], share),
+            level=level,
+            power=power,
+            is_normal=is_normal,
+        )
+        found.append((0, effect, math.nan) if sizes is None else (sizes[0], effect, sizes[1]))
+    first = max(base for base, _, _ in found)
+    ns = [first, *(round(own) if own == own else 0 for _, _, own in found)]
+    effects = [found[0][1], *(effect for _, effect, _ in found)]
+    days = sum(ns) / a_day if a_day else None
+    for name, units, effect in zip(asked.names, ns, effects, strict=True):
+        share_of = effect / value if value else None
+        yield numbers.measure.label, name, units or None, effect, share_of, power, days
+
+
+def power_of(
+    units: Units,
+    asked: ExperimentRequest,
+    *,
+    relative: float | None,
+    delta: float | None,
+    weeks: int = 8,
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Sizes as `plan_experiment` has them, and the smallest effect by metric and week."""
+    sizes, by_week = [], []
+    for numbers in measure_all(units, asked):
+        if not numbers.by_segment["", ""].groups:
+            continue
+        sizes += list(_sizes(numbers, asked, relative, delta, units.n, units.a_day))
+        a_day = units.a_day or 0.0
+        for week in range(1, weeks + 1) if a_day else ():
+            n = round(a_day * 7 * week)
+            for metric, model, size, effect, share, *_ in _sizes(
+                numbers, asked, None, None, n, units.a_day
+            ):
+                if model != asked.baseline:
+                    by_week.append((metric, week, size, effect, share))
+    schema = {"metric": pl.String, "week": pl.Int64, "units": pl.Int64, "delta": pl.Float64}
+    return (
+        pl.DataFrame(sizes, schema=SIZES, orient="row"),
+        pl.DataFrame(by_week, schema={**schema, "relative": pl.Float64}, orient="row"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FalseAlarms:
+    """What splits without an effect said of one metric.
+
+    Args:
+        rate: share of the splits that found an effect; `low`, `high` its limits.
+        smallest: the difference that would have been found with the power asked for.
+    """
+
+    metric: str
+    n_splits: int
+    rate: float
+    low: float
+    high: float
+    smallest: float
+    relative: float
+
+
+def false_alarms(units: Units, asked: ExperimentRequest, n_splits: int) -> Iterator[FalseAlarms]:
+    """Split the units by a hash again and again, without an effect, and test every metric.
+
+    Whatever else there is about a metric (its tails, its unit, its covariates) stays as it is: a
+    share of alarms far from the level is what an experiment on it would have had.
+
+    Source:
+        Kohavi, Tang and Xu 2020, Trustworthy Online Controlled Experiments, chapter 19.
+    """
+    for label, contrasts in splits_of(units, asked, n_splits):
+        p_values, errors, values = [], [], []
+        for contrast in contrasts:
+            found = contrast.difference()
+            p_values.append(found.p_value)
+            errors.append(found.std_error)
+            values.append(found.value_baseline)
+        alarms = sum(p <= 1.0 - asked.statistics.level for p in p_values)
+        limits = wilson_interval(alarms, n_splits, level=0.95)
+        error = float(np.median(errors))
+        size = float(units.n)
+        smallest = smallest_difference(
+            error * math.sqrt(size),
+            size,
+            level=asked.statistics.level,
+            power=asked.statistics.power,
+        )
+        value = float(np.median(values))
+        yield FalseAlarms(
+            label, n_splits, alarms / n_splits, limits.low, limits.high, smallest,
+            smallest / value if value > 0.0 else math.nan,
+        )  # fmt: skip

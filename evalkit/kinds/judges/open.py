@@ -1,0 +1,179 @@
+"""Opens the table of judges; rows of Label Studio's JSON alone are read."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, cast
+
+import polars as pl
+
+from evalkit.config import Config, KindTable, Record, Texts, key
+from evalkit.errors import DataError
+from evalkit.kinds.judges.declaration import JudgesTable
+from evalkit.planning.tables import Given
+from evalkit.sources import Guessing, Table, open_section, reading
+
+FREE = {"rating": "level", "time": "spent"}  # ratings may be texts, and times seconds
+
+
+_OWN = ("path", "table", "format", "header", "where")
+
+
+class _Columns(Record):
+    user: Texts = key((), "unit")
+    judge: str | None = None
+    level: str | None = None
+    spent: str | None = None
+    gold: str | None = None
+    first: str | None = None
+    second: str | None = None
+    preferred: str | None = None
+    ratings: Texts = key((), "by judge")
+    segment: Texts = key((), "by segmentation")
+
+
+class _Opened(KindTable):
+    columns: _Columns
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeTables:
+    """The table of a config, opened: `user_0`, ... are the unit's columns."""
+
+    config: Config
+    ratings: Table
+
+    @property
+    def section(self) -> JudgesTable:
+        """What the config says of it."""
+        return section_of(self.config)
+
+    @property
+    def all(self) -> list[Table]:
+        """Every table with rows of its own."""
+        return [self.ratings]
+
+
+def section_of(config: Config) -> JudgesTable:
+    """The section of judges."""
+    return cast("JudgesTable", config.judges)  # type: ignore[attr-defined]
+
+
+def open_judges(config: Config, given: Given) -> JudgeTables:
+    """The table of a config.
+
+    Raises:
+        DataError: it is not there, or lacks a column [missing-column].
+    """
+    section = section_of(config)
+    (held, *_) = (*given.rankings, None)
+    by = tuple(rule.by for rule in config.segments.named.values())
+    guessing = replace(given.guessing(config), section="judges")
+    return JudgeTables(config, open_table(section, by, held, guessing, "judges"))
+
+
+def open_table(
+    section: JudgesTable, by: tuple[str, ...], held: object | None, guessing: Guessing, role: str
+) -> Table:
+    """The table that a section names, or that is held in memory.
+
+    Args:
+        by: what segments are made by.
+    """
+    if held is None:
+        held = label_studio_rows(section.path)
+    columns: dict[str, Any] = section.columns.model_dump(exclude_none=True)
+    columns["user"] = columns.pop("unit", None) or (section.columns.judge,)  # who preferred
+    columns = {FREE.get(name, name): text for name, text in columns.items()}
+    own = {name: getattr(section, name) for name in _OWN}
+    asked = _Opened(**own, columns=_Columns(**columns, segment=by))
+    anything = (*FREE.values(), "gold", "ratings", "segment")
+    return open_section(role, asked, held, guessing, anything=anything)
+
+
+def read_rows(table: Table) -> pl.DataFrame:
+    """The rows of an opened table, columns by our names."""
+    with reading(table):
+        rows = table.frame.collect()
+    return rows.rename({free: name for name, free in FREE.items()}, strict=False)
+
+
+def label_studio_rows(paths: tuple[str, ...]) -> pl.DataFrame | None:
+    """Rows of an export of Label Studio, JSON or JSON-MIN: data, judge, rating, time.
+
+    The name of a control is the name of its column too. None where the files are no such export.
+
+    Raises:
+        DataError: the file is no JSON [bad-json].
+    """
+    if not all(path.lower().endswith(".json") and Path(path).is_file() for path in paths):
+        return None
+    rows: list[dict[str, Any]] = []
+    for path in paths:
+        try:
+            tasks = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        except (ValueError, RecursionError) as error:
+            raise DataError(
+                f"the file is no JSON: {str(error)[:120]}",
+                code="bad-json",
+                at=path,
+                hint="Label Studio's exports JSON and JSON-MIN are read, and tables",
+            ) from None
+        if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
+            return None
+        if not all("annotations" in task or "annotation_id" in task for task in tasks):
+            return None
+        for task in tasks:
+            rows += _of_task(task) if "annotations" in task else [_of_row(task)]
+    return pl.DataFrame(rows, infer_schema_length=None, strict=False)
+
+
+def _of_task(task: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Of the long form: one row an annotation, its results side by side."""
+    data = {**_flat(task.get("data") or {}), "task": task.get("id")}
+    for annotation in task["annotations"]:
+        if annotation.get("was_cancelled"):
+            continue
+        found: dict[str, Any] = {}
+        for result in annotation.get("result", ()):
+            value = result.get("value", {})
+            for kind in ("choices", "rating", "number", "text", "taxonomy"):
+                if kind in value:
+                    found[str(result.get("from_name"))] = _plain(value[kind])
+        yield {
+            **data,
+            **found,
+            "rating": next(iter(found.values()), None),
+            "judge": _judge(annotation.get("completed_by")),
+            "time": annotation.get("lead_time"),
+        }
+
+
+def _of_row(task: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the short form: keys of the data and of the controls side by side."""
+    found = {name: _plain(value) for name, value in task.items()}
+    known = {"task": task.get("id"), "judge": _judge(task.get("annotator"))}
+    return {**_flat(found), **known, "time": task.get("lead_time")}
+
+
+def _flat(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value
+        for name, value in found.items()
+        if value is None or isinstance(value, (str, int, float, bool))
+    }
+
+
+def _plain(value: object) -> object:
+    while isinstance(value, list) and len(value) == 1:
+        (value,) = value
+    if isinstance(value, dict) and "rating" in value:
+        return value["rating"]
+    return value if isinstance(value, (str, int, float)) else None
+
+
+def _judge(who: object) -> str | None:
+    if isinstance(who, dict):
+        who = who.get("email") or who.get("username") or who.get("id")
+    return None if who is None else str(who)

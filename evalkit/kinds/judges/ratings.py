@@ -1,0 +1,195 @@
+"""From rows to a table of units and judges; every row that does not fit is refused or counted."""
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.errors import DataError
+from evalkit.kinds.judges.declaration import JudgesTable
+from evalkit.statistics.agreement import MISSING, Codes, Values
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """What every judge said of every unit.
+
+    Args:
+        units: `user_0`, ..., sorted; a row a unit.
+        judges: their names, sorted.
+        codes: int64[n_units, n_judges], places among the levels, or `MISSING`.
+        levels: float64[n_levels], ascending; of texts their places.
+        names: of the levels, as they were written.
+        gold: int64[n_units], the known rating's place, or `MISSING`.
+        seconds: float64[n_units, n_judges] that a rating took, NaN where unknown; None without.
+        segments: by segmentation, the segment of each unit.
+        n_rows, n_null: rows, and those without a rating.
+    """
+
+    units: pl.DataFrame
+    judges: tuple[str, ...]
+    codes: Codes
+    levels: Values
+    names: tuple[str, ...]
+    gold: Codes
+    seconds: Values | None
+    segments: dict[str, npt.NDArray[np.object_]]
+    n_rows: int
+    n_null: int
+
+    def of(self, judges: Sequence[str]) -> Codes:
+        """The ratings of some judges."""
+        return self.codes[:, [self.judges.index(judge) for judge in judges]]
+
+
+def long_rows(frame: pl.DataFrame, judges: Sequence[str]) -> pl.DataFrame:
+    """Rows of one rating each, of a table with a column for each judge."""
+    wide = [name for name in frame.columns if name.startswith("ratings_")]
+    if not wide:
+        return frame
+    named = dict(zip(wide, judges, strict=True))
+    return frame.unpivot(
+        wide,
+        index=[name for name in frame.columns if name not in wide],
+        variable_name="judge",
+        value_name="rating",
+    ).with_columns(pl.col("judge").replace_strict(named))
+
+
+def read_ratings(
+    frame: pl.DataFrame, section: JudgesTable, segmentations: Sequence[str], *, at: str
+) -> Ratings:
+    """The table of units and judges.
+
+    Raises:
+        DataError: a unit or judge is null [null-id], a rating is none of the levels
+            [unknown-level], a judge rated a unit twice [duplicate-rating], a unit is in two
+            segments [segment-varies], or nobody rated anything [empty-input].
+    """
+    frame = long_rows(frame, section.columns.ratings or ())
+    unit_columns = [name for name in frame.columns if name.startswith("user_")]
+    nulls = frame.filter(pl.any_horizontal(pl.col(*unit_columns, "judge").is_null())).height
+    if nulls:
+        message = f"{nulls:,} rows have no unit or no judge"
+        raise DataError(message, code="null-id", at=at, hint="where = ... leaves them out")
+    # text of what is written, so that 2 and 2.0 are one level
+    rating = _text_of(pl.col("rating"), frame.schema["rating"])
+    frame = frame.with_columns(pl.col("judge").cast(pl.String), rating)
+    n_null = frame["rating"].null_count()
+    rated = frame.filter(pl.col("rating").is_not_null())
+    if not rated.height:
+        raise DataError("no row has a rating", code="empty-input", at=at)
+    levels, names = _levels_of(rated["rating"], section)
+    _refuse(rated, names, [*unit_columns, "judge"], at)
+    units = frame.select(unit_columns).unique().sort(unit_columns)
+    judges = frame["judge"].unique().sort()
+    placed = rated.join(units.with_row_index("unit"), on=unit_columns, how="left")
+    rows = placed["unit"].to_numpy()
+    columns = judges.search_sorted(placed["judge"]).to_numpy()
+    codes = np.full((units.height, len(judges)), MISSING, np.int64)
+    place = {name: number for number, name in enumerate(names)}
+    codes[rows, columns] = placed["rating"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
+    gold = np.full(units.height, MISSING, np.int64)
+    if "gold" in frame.columns:
+        known = placed.select("unit", _text_of(pl.col("gold"), frame.schema["gold"])).drop_nulls()
+        given = known["gold"].replace_strict(place, default=MISSING, return_dtype=pl.Int64)
+        gold[known["unit"].to_numpy()] = given.to_numpy()
+    seconds = None
+    if "time" in frame.columns:
+        seconds = np.full(codes.shape, np.nan)
+        seconds[rows, columns] = _seconds_of(placed)
+    segments = {
+        name: _segment_of(frame, units, unit_columns, f"segment_{number}", name, at)
+        for number, name in enumerate(segmentations)
+    }
+    return Ratings(
+        units, tuple(judges), codes, levels, names, gold, seconds, segments, frame.height, n_null
+    )
+
+
+def _text_of(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    if dtype.is_float():
+        column = column.fill_nan(None)
+        whole = column.cast(pl.Int64, strict=False)
+        text = (
+            pl.when(whole == column).then(whole.cast(pl.String)).otherwise(column.cast(pl.String))
+        )
+        return text.alias(column.meta.output_name())
+    return column.cast(pl.String)
+
+
+def _levels_of(ratings: pl.Series, section: JudgesTable) -> tuple[Values, tuple[str, ...]]:
+    """The levels' values, ascending, and how they are written."""
+    if section.levels:
+        names = [_written(level) for level in section.levels]
+    else:
+        names = ratings.unique().sort().to_list()
+    numbers = [_number(name) for name in names]
+    if None in numbers:
+        return np.arange(len(names), dtype=np.float64), tuple(names)
+    values = np.array(numbers, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    return values[order], tuple(names[place] for place in order)
+
+
+def _written(level: str | float) -> str:
+    if isinstance(level, float) and level.is_integer():
+        return str(int(level))
+    return str(level)
+
+
+def _number(name: str) -> float | None:
+    try:
+        return float(name)
+    except ValueError:
+        return None
+
+
+def _refuse(rated: pl.DataFrame, names: Sequence[str], keys: list[str], at: str) -> None:
+    strange = rated.filter(~pl.col("rating").is_in(list(names)))
+    if strange.height:
+        some = ", ".join(map(repr, strange["rating"].unique().sort().head(3)))
+        raise DataError(
+            f"{strange.height:,} ratings are none of the levels {', '.join(names)}: {some}",
+            code="unknown-level",
+            at=at,
+            hint="add them to levels under [judges], or leave them out by where",
+        )
+    twice = rated.group_by(keys).len().filter(pl.col("len") > 1).sort(keys)
+    if twice.height:
+        *unit, judge, _ = twice.row(0)
+        raise DataError(
+            f"{twice.height:,} times a judge rated a unit twice: {judge!r} rated "
+            f"{', '.join(map(str, unit))}",
+            code="duplicate-rating",
+            at=at,
+            hint="leave the earlier row out by where, or name the unit by more columns",
+        )
+
+
+def _seconds_of(placed: pl.DataFrame) -> Values:
+    """Seconds that each rating took: as given, or since the judge's rating before."""
+    if placed.schema["time"].is_temporal():
+        moments = placed.with_row_index("row").sort("judge", "time")
+        gaps = moments.with_columns(
+            (pl.col("time").diff().over("judge") / datetime.timedelta(seconds=1)).alias("gap")
+        )
+        return gaps.sort("row")["gap"].cast(pl.Float64).to_numpy()
+    return placed["time"].cast(pl.Float64, strict=False).to_numpy()
+
+
+def _segment_of(
+    frame: pl.DataFrame, units: pl.DataFrame, keys: list[str], column: str, name: str, at: str
+) -> npt.NDArray[np.object_]:
+    found = frame.select(*keys, pl.col(column).cast(pl.String)).unique().sort(keys)
+    if found.height > units.height:
+        raise DataError(
+            f"a unit is in two segments of {name!r}",
+            code="segment-varies",
+            at=at,
+            hint="a segment is the same on all rows of a unit",
+        )
+    return found[column].to_numpy()

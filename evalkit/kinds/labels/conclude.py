@@ -1,0 +1,121 @@
+"""From what rows were looked through for to numbers, curves and warnings; no row is read."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from evalkit.config import Config
+from evalkit.kinds.labels._bands import Bands, NoBands
+from evalkit.kinds.labels._graphs import Drawing
+from evalkit.kinds.labels._pooled import Pooled
+from evalkit.kinds.labels._walk import BestThreshold, Loss, Walked
+from evalkit.kinds.labels.merge import LabelSums
+from evalkit.kinds.pointwise.conclude import Findings
+from evalkit.kinds.pointwise.counts import RowOutcomes
+from evalkit.kinds.pointwise.job import RowJob
+from evalkit.kinds.pointwise.measure import check_rows, warn_of_infinite, warn_of_lost
+from evalkit.kinds.pointwise.units import Measured, UnitSums, measured_of
+from evalkit.metrics import Request, Smooth, over
+from evalkit.report import Graph, TruthCounts, Warning_
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What some rows were looked through for.
+
+    Args:
+        by_kind: of users, and of sessions where they are asked for.
+        smooth: the requests over all rows that have a standard error.
+    """
+
+    by_kind: Mapping[str, LabelSums]
+    smooth: Mapping[Request, Smooth]
+    pool: Pooled | None
+    walked: Walked | None
+    drawing: Drawing | None
+
+    @property
+    def users(self) -> UnitSums:
+        """What users add up to."""
+        return self.by_kind["users"].units
+
+    def measured(self, job: RowJob) -> Measured:
+        """Numbers in the order of the requests, and columns of units where they are needed."""
+
+        def value_of(request: Request) -> float:
+            assert self.walked is not None
+            assert self.pool is not None
+            return self.walked.value(request, self.pool.totals)
+
+        by_kind = {kind: sums.units for kind, sums in self.by_kind.items()}
+        return measured_of(job, by_kind, value_of, self.smooth)
+
+    def graphs(self, *, level: float) -> list[Graph]:
+        """The curves, of the model that was named."""
+        if self.drawing is None:
+            return []
+        bands = None
+        spread = self.by_kind["users"].bands
+        if spread is not None:
+            bands = Bands(spread, self.users.n_units, level=level)
+        return self.drawing.graphs(bands or NoBands())
+
+    def warnings(self, model: str, requests: Sequence[Request]) -> list[Warning_]:
+        """What numbers may mislead about."""
+        found: list[Warning_] = []
+        if self.pool is not None and self.walked is not None:
+            found += _warnings(model, requests, self.walked, self.pool)
+        for kind, sums in self.by_kind.items():
+            own = [request for request in requests if over(request) == kind]
+            found += warn_of_infinite(model, own, sums.units.means)
+        return found
+
+
+def _warnings(
+    name: str, requests: Sequence[Request], walked: Walked, pool: Pooled
+) -> Iterator[Warning_]:
+    for loss in walked.found.values():
+        if isinstance(loss, Loss) and loss.infinite:
+            what = "rows" if not pool.weighted else "of the rows' weight"
+            given = [f"{k}={v:g}" for k, v in loss.request.parameters if not isinstance(v, str)]
+            metric = " with ".join([loss.request.metric.name, *given])
+            message = (
+                f"{loss.infinite:,.6g} {what} have label and score at opposite ends, where "
+                f"{metric} is infinite"
+            )
+            yield Warning_("infinite-loss", message, name)
+    for request in requests:
+        best = walked.found.get(("best", request))
+        if isinstance(best, BestThreshold) and math.isfinite(best.most):
+            message = (
+                f"{request.label} is best from score {best.point[2]!r} on, chosen on the rows it "
+                "is measured on"
+            )
+            yield Warning_("best-threshold", message, name)
+    if pool.totals.rows and not (pool.totals.positives and pool.totals.negatives):
+        yield Warning_("one-class", "all labels are of one kind", name)
+
+
+def warnings_of(config: Config, name: str, row_counts: RowOutcomes, at: str) -> list[Warning_]:
+    """What the counts of a model's rows may mislead about.
+
+    Raises:
+        DataError: it has no rows, and the policy is to refuse that [empty-input].
+    """
+    found = []
+    if number := row_counts.noted.get("duplicates", 0):
+        message = f"{number:,} rows list an item of a user and a time again, and count"
+        found.append(Warning_("duplicate-row", message, name))
+    found += check_rows(config, name, row_counts, at)
+    return found + warn_of_lost(name, row_counts.noted.get("users_without_rows", 0))
+
+
+def truth_counts(counts_by_model: Mapping[str, RowOutcomes], found: Findings) -> TruthCounts:
+    """The labels of the model that has most rows; models have their own counts too."""
+    if not counts_by_model:
+        return TruthCounts(0, 0, {}, 0, 0, 0)
+    name = max(counts_by_model, key=lambda each: counts_by_model[each].rows)
+    row_counts, n_users, n_pairs = counts_by_model[name], found.users[name], found.pairs[name]
+    return TruthCounts(
+        row_counts.rows, row_counts.rows_used, dict(row_counts.dropped), n_users, 0, n_pairs
+    )

@@ -1,0 +1,394 @@
+"""From sums of users to a report: estimates, the logging policy's own value, and diagnostics."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.errors import DataError
+from evalkit.inference.conclude import Inference
+from evalkit.kinds.logged.declaration import LOGGING
+from evalkit.kinds.logged.measure import SQUARES, ZEROS, Wanted, measure_logged, recipes_of
+from evalkit.kinds.logged.merge import LoggedSums
+from evalkit.kinds.logged.open import open_logged, targets_of
+from evalkit.metrics import Request
+from evalkit.metrics.logged import Recipe, Term
+from evalkit.planning.counters import Clock, versions
+from evalkit.planning.record import RunResults, make_report
+from evalkit.planning.work import Kind, MeasureOptions, ShareResult
+from evalkit.report import (
+    Comparison,
+    Counts,
+    Estimate,
+    ModelCounts,
+    PerUser,
+    Report,
+    StatisticsUsed,
+    TruthCounts,
+    Warning_,
+)
+from evalkit.report.entries import Check
+from evalkit.statistics.corrections import adjust
+from evalkit.statistics.distributions import t_quantile, t_two_sided
+
+Values = npt.NDArray[np.float64]
+FEW_EFFECTIVE = 100
+FAR = 3.0  # standard errors of the mean weight from 1
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A value with what each user adds to it, float64[n_users], whose mean is 0."""
+
+    value: float
+    influence: Values
+
+    @property
+    def std_error(self) -> float:
+        """Over n - 1 users; NaN below two."""
+        return _error_of(self.influence)
+
+
+def _error_of(influence: Values) -> float:
+    n = len(influence)
+    if n < 2:
+        return math.nan
+    return math.sqrt(n / (n - 1) * math.fsum((influence**2).tolist()))
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Users of one segment, or all of them."""
+
+    segmentation: str | None
+    segment: str | None
+    users: pl.DataFrame
+
+    def sums(self, column: str) -> Values:
+        """A term of each user."""
+        return self.users[column].to_numpy()
+
+
+def number_of(cell: Cell, wanted: Wanted, place: int, recipe: Recipe) -> Number:
+    """An estimator of one target: ratios of sums, and their influence by user."""
+    value, influence = 0.0, np.zeros(cell.users.height)
+    for above, below in recipe.pairs:
+        top = cell.sums(wanted.column(place, above))
+        bottom = cell.sums(wanted.column(place, below))
+        total = math.fsum(bottom.tolist())
+        if total == 0:
+            return Number(math.nan, np.full(len(influence), np.nan))
+        ratio = math.fsum(top.tolist()) / total
+        value += ratio
+        influence = influence + (top - ratio * bottom) / total
+    return Number(value, influence)
+
+
+def logging_of(cell: Cell, wanted: Wanted, recipe: Recipe) -> Number:
+    """What the logging policy earned: a round, or of estimators of slates a slate."""
+    below = Term("slates") if recipe.is_of_slates else Term("ones")
+    return number_of(cell, wanted, 0, Recipe(((Term("reward"), below),)))
+
+
+def cells_of(sums: LoggedSums, segmentations: Sequence[str]) -> Iterator[Cell]:
+    """All users, then those of every segment; a user may have rounds in several."""
+    rows = sums.frame
+    terms = [name for name in rows.columns if ":" in name]
+    keys = [name for name in rows.columns if ":" not in name and not name.startswith("segment_")]
+
+    def joined(some: pl.DataFrame) -> pl.DataFrame:
+        if not segmentations:
+            return some
+        return some.group_by(keys, maintain_order=True).agg(pl.col(terms).sum()).sort(keys)
+
+    yield Cell(None, None, joined(rows))
+    for place, name in enumerate(segmentations):
+        column = pl.col(f"segment_{place}").cast(pl.String)
+        for segment in rows.select(column).to_series().drop_nulls().unique().sort():
+            yield Cell(name, segment, joined(rows.filter(column == segment)))
+
+
+def conclude_logged(
+    left: ShareResult, work: MeasureOptions, told: Sequence[Warning_], clock: Clock | None
+) -> Report:
+    """The report of all shares.
+
+    Raises:
+        DataError: there are no rounds [empty-input], or no round has a weight above 0
+            [no-overlap].
+    """
+    if clock is None:
+        clock = work.clock()
+        clock.start()
+    config, sums = left.config, left.sums
+    chosen = config.statistics
+    recipes, targets = recipes_of(config), targets_of(config)
+    wanted = Wanted.of(recipes)
+    if not sums.counts.rows:
+        raise DataError("the log has no rounds", code="empty-input", at=sums.at)
+    names = [target.model for target in targets]
+    estimates: list[Estimate] = []
+    drafts: list[_Draft] = []
+    checks: list[Check] = []
+    per_user: dict[str, pl.DataFrame] = {}
+    for cell in cells_of(sums, list(config.segments.named)):
+        is_whole = cell.segmentation is None
+        own = list(_checks(cell, wanted, names, sums))
+        checks += own if is_whole else [each for each in own if each.check.startswith("effective")]
+        if is_whole:
+            _refuse_no_overlap(own, sums)
+        for request, recipe in zip(config.requests, recipes, strict=True):
+            numbers = {LOGGING: logging_of(cell, wanted, recipe)}
+            numbers |= {
+                name: number_of(cell, wanted, place, recipe) for place, name in enumerate(names)
+            }
+            estimates += [
+                _estimate(request, name, number, cell, chosen.level)
+                for name, number in numbers.items()
+            ]
+            drafts += _drafts(request, numbers, cell, chosen)
+            if is_whole and work.keep_users and sums.user_names:
+                _keep(per_user, sums, request.label, numbers)
+    comparisons = _judged(drafts, chosen, checks)
+    warnings = [*told, *_warnings(checks)]
+    n_users = sums.frame.select(pl.exclude("^.*:.*$", "^segment_.*$")).unique().height
+    counts = Counts(
+        TruthCounts(sums.counts.rows, sums.counts.rows, {}, n_users, 0, sums.counts.rows, None),
+        {name: _counts_of(sums.counts.rows, n_users) for name in (LOGGING, *names)},
+    )
+    inference = Inference(
+        estimates=tuple(estimates), comparisons=tuple(comparisons), standings=(), findings=(),
+        macros=(), used=_used(chosen, comparisons), warnings=(),
+    )  # fmt: skip
+    kept = None
+    if per_user:
+        labels = tuple(request.label for request in config.requests)
+        kept = PerUser(tuple(sums.user_names), labels, per_user)
+    clock.stop("aggregate")
+    found = RunResults(counts, inference, warnings, per_user_values=kept)
+    meta = clock.meta(sums.counts.rows, work.useful_threads, versions())
+    report = make_report(config, found, left.inputs, meta, clock=clock, sample=work.sample)
+    return replace(report, checks=tuple(checks))
+
+
+def _used(chosen: Any, comparisons: Sequence[Comparison]) -> StatisticsUsed:
+    tested = [each for each in comparisons if each.p_value is not None]
+    return StatisticsUsed(
+        level=chosen.level, method="normal", test="t", correction=chosen.correction,
+        family="report", n_tests=len(tested), baseline=LOGGING, margin=chosen.margin,
+        replicates=None, seed=None, power=chosen.power,
+    )  # fmt: skip
+
+
+def _counts_of(n_rows: int, n_users: int) -> ModelCounts:
+    return ModelCounts(
+        rows=n_rows, rows_used=n_rows, rows_dropped={}, users=n_users, users_without_ranking=0,
+        users_without_truth=0, duplicates=0, duplicates_searched="none", seen_in_train=None,
+        bad_ranks=0, ties=0, depth=0,
+    )  # fmt: skip
+
+
+def _keep(
+    per_user: dict[str, pl.DataFrame],
+    sums: LoggedSums,
+    label: str,
+    numbers: Mapping[str, Number],
+) -> None:
+    """What each user adds, put so that its mean is the value."""
+    keys = [f"user_{place}" for place in range(len(sums.user_names))]
+    users = sums.frame.select(keys).unique(maintain_order=True)
+    users = users.rename(dict(zip(keys, sums.user_names, strict=True)))
+    for name, number in numbers.items():
+        own = pl.Series(label, number.value + number.influence * len(number.influence))
+        per_user[name] = per_user.get(name, users).with_columns(own)
+
+
+def _estimate(request: Request, model: str, number: Number, cell: Cell, level: float) -> Estimate:
+    error, n = number.std_error, len(number.influence)
+    has_limits = n > 1 and error > 0
+    half = t_quantile((1 + level) / 2, n - 1) * error if has_limits else math.nan
+    return Estimate(
+        model=model, metric=request.label, name=request.metric.name, cutoff=None,
+        parameters=dict(request.parameters), value=number.value, n_users=n, n_undefined=0,
+        segmentation=cell.segmentation, segment=cell.segment,
+        low=number.value - half if has_limits else None,
+        high=number.value + half if has_limits else None,
+        std_error=None if math.isnan(error) else error,
+        higher_is_better=request.metric.higher_is_better,
+    )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A comparison before its correction."""
+
+    baseline: str
+    candidate: str
+    metric: str
+    cell: Cell
+    one: Number
+    other: Number
+
+    @property
+    def delta(self) -> float:
+        return self.other.value - self.one.value
+
+    @property
+    def std_error(self) -> float:
+        return _error_of(self.other.influence - self.one.influence)
+
+    @property
+    def p_value(self) -> float:
+        error = self.std_error
+        if not error > 0:
+            return math.nan
+        return t_two_sided(self.delta / error, len(self.one.influence) - 1)
+
+
+def _drafts(
+    request: Request, numbers: Mapping[str, Number], cell: Cell, chosen: Any
+) -> Iterator[_Draft]:
+    baseline = chosen.baseline or LOGGING
+    pairs = (
+        combinations(numbers, 2)
+        if chosen.pairs == "all"
+        else ((baseline, name) for name in numbers if name != baseline)
+    )
+    for one, other in pairs:
+        yield _Draft(one, other, request.label, cell, numbers[one], numbers[other])
+
+
+def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> list[Comparison]:
+    """Comparisons, corrected together; where few rounds carry a target, nothing is told apart."""
+    correction = "holm" if chosen.correction == "tukey" else chosen.correction
+    p_values = [draft.p_value for draft in drafts]
+    adjusted = adjust(p_values, correction, error=1 - chosen.level)
+    thin = {
+        (each.model, each.segment)
+        for each in checks
+        if each.check == "effective-sample-size" and each.verdict != "ok"
+    }
+    found = []
+    for draft, p, p_adjusted, error in zip(
+        drafts, p_values, adjusted.p_adjusted, adjusted.errors, strict=True
+    ):
+        n, std_error, delta = len(draft.one.influence), draft.std_error, draft.delta
+        is_tested = not math.isnan(p)
+        half = t_quantile((1 + chosen.level) / 2, n - 1) * std_error if is_tested else math.nan
+        wide = t_quantile(1 - error / 2, n - 1) * std_error if is_tested else math.nan
+        is_thin = any(
+            (name, draft.cell.segment) in thin for name in (draft.baseline, draft.candidate)
+        )
+        verdict = "cannot tell" if is_tested else "not tested"
+        if is_tested and not is_thin and p_adjusted <= 1 - chosen.level:
+            verdict = "better" if delta > 0 else "worse"
+        base = draft.one.value
+        found.append(
+            Comparison(
+                baseline=draft.baseline, candidate=draft.candidate, metric=draft.metric,
+                segmentation=draft.cell.segmentation, segment=draft.cell.segment, delta=delta,
+                std_error=std_error if is_tested else None,
+                low=delta - half if is_tested else None, high=delta + half if is_tested else None,
+                relative=delta / base if base > 0 else None, relative_low=None, relative_high=None,
+                p_value=p if is_tested else None, p_adjusted=p_adjusted if is_tested else None,
+                effect_size=None, test="t", n_users=n, wins=None, ties=None, losses=None,
+                margin=None, verdict=verdict, smallest_difference=None, users_needed=None,
+                df=float(n - 1), low_adjusted=delta - wide if is_tested else None,
+                high_adjusted=delta + wide if is_tested else None,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _checks(cell: Cell, wanted: Wanted, names: Sequence[str], sums: LoggedSums) -> Iterator[Check]:
+    """How far the weights of each target carry."""
+    n_rounds = math.fsum(cell.sums(wanted.column(0, Term("ones"))).tolist())
+    for place, name in enumerate(names):
+        total = math.fsum(cell.sums(wanted.column(place, Term("weight"))).tolist())
+        squares = math.fsum(cell.sums(f"{place}:{SQUARES}").tolist())
+        zeros = math.fsum(cell.sums(f"{place}:{ZEROS}").tolist())
+        effective = total**2 / squares if squares > 0 else 0.0
+        verdict = "ok" if effective >= FEW_EFFECTIVE else "warn" if effective > 0 else "fail"
+        yield Check("effective-sample-size", name, cell.segment, effective, n_rounds, None, verdict)
+        mean = number_of(cell, wanted, place, Recipe(((Term("weight"), Term("ones")),)))
+        error, df = mean.std_error, cell.users.height - 1
+        p = t_two_sided((mean.value - 1) / error, df) if error > 0 else None
+        is_far = error > 0 and abs(mean.value - 1) > FAR * error
+        exact = error == 0 and abs(mean.value - 1) > 1e-9
+        verdict = "warn" if is_far or exact else "ok"
+        yield Check("weight-mean", name, cell.segment, mean.value, 1.0, p, verdict)
+        yield Check("weight-max", name, cell.segment, sums.biggest[place].weight, None, None, "ok")
+        share = zeros / n_rounds
+        yield Check("weight-zero-share", name, cell.segment, share, None, None, "ok")
+        ips = Term("weighted")
+        whole = (
+            number_of(cell, wanted, place, Recipe(((ips, Term("ones")),)))
+            if ips in wanted.terms
+            else None
+        )
+        tops = math.fsum(sums.biggest[place].tops)
+        earned = abs(whole.value * n_rounds) if whole is not None else 0.0
+        top = min(tops / earned, 1.0) if earned > 0 else None
+        is_heavy = top is not None and top > 0.5 and n_rounds > 20
+        yield Check(
+            "top10-share", name, cell.segment, top, None, None, "warn" if is_heavy else "ok"
+        )
+        mass = sums.unsupported.get(place)
+        if mass is not None:
+            verdict = "warn" if mass > 0.01 else "ok"
+            yield Check("unsupported-mass", name, cell.segment, mass, 0.0, None, verdict)
+
+
+def _refuse_no_overlap(checks: Sequence[Check], sums: LoggedSums) -> None:
+    nothing = [
+        each.model for each in checks if each.check.startswith("effective") and each.value == 0
+    ]
+    if nothing:
+        raise DataError(
+            f"every weight of {', '.join(map(str, nothing))} is 0: the target never does what was "
+            "logged",
+            code="no-overlap",
+            at=sums.at,
+            hint="such a log says nothing about it; leave the target out",
+        )
+
+
+def _warnings(checks: Sequence[Check]) -> Iterator[Warning_]:
+    for check in checks:
+        if check.segment is not None or check.verdict == "ok" or check.value is None:
+            continue
+        if check.check == "effective-sample-size":
+            yield Warning_(
+                "few-effective",
+                f"{check.value:,.0f} of {check.expected or 0:,.0f} rounds carry {check.model}: fewer "
+                f"than {FEW_EFFECTIVE} tell nothing apart",
+                check.model,
+            )
+        elif check.check == "weight-mean":
+            yield Warning_(
+                "weights-off",
+                f"weights of {check.model} are {check.value:.3f} on average, not 1: propensities are "
+                "wrong, or the log lacks what the target shows",
+                check.model,
+            )
+        elif check.check == "top10-share":
+            message = f"ten rounds carry {100 * check.value:.0f} % of the value of {check.model}"
+            yield Warning_("heavy-weights", message, check.model)
+        elif check.check == "unsupported-mass":
+            message = f"{100 * check.value:.1f} % of what {check.model} shows was never logged"
+            yield Warning_("unsupported-mass", message, check.model)
+
+
+def run_logged(config: Any, work: MeasureOptions) -> Report:
+    """The report of all users at once."""
+    clock = work.clock()
+    clock.start()
+    return conclude_logged(measure_logged(config, work), work, (), clock)
+
+
+KIND = Kind(LoggedSums, open_logged, run_logged, measure_logged, conclude_logged)

@@ -1,0 +1,124 @@
+"""Opens the log and the tables of targets; no row is read."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from evalkit.config import Config, KindTable, Record, Texts, key
+from evalkit.kinds.logged.declaration import NUMBERS, OF_TARGETS, LoggedTable, Target
+from evalkit.planning.tables import Given
+from evalkit.sources import Table, open_section
+
+_OWN = ("path", "table", "format", "header", "where")
+
+
+class _LogColumns(Record):
+    user: Texts = key((), "user")
+    reward: str = "reward"
+    propensity: str = "propensity"
+    predicted: str | None = None
+    propensity_slate: str | None = None
+    propensity_cascade: str | None = None
+    propensity_group: str | None = None
+    place: str | None = None
+    target: Texts = key((), "probabilities of targets")
+    context: Texts = key((), "what tables of targets are joined on, then the item")
+    segment: Texts = key((), "by segmentation")
+
+
+class _Log(KindTable):
+    columns: _LogColumns
+
+
+class _TargetColumns(Record):
+    context: Texts = key((), "context and item")
+    probability: str = "probability"
+
+
+class _TargetTable(KindTable):
+    columns: _TargetColumns
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedTables:
+    """The log and the tables of targets, opened.
+
+    Args:
+        written: (target's place, its key) of each column `target_0`, ... of the log.
+        contexts: columns `context_...` of the log by target that is a table, the item last.
+        targets: tables by the target's place.
+    """
+
+    config: Config
+    log: Table
+    written: Sequence[tuple[int, str]]
+    contexts: dict[int, tuple[str, ...]]
+    targets: dict[int, Table]
+
+    @property
+    def all(self) -> list[Table]:
+        """Every table with rows of its own."""
+        return [self.log, *self.targets.values()]
+
+
+def section_of(config: Config) -> LoggedTable:
+    """The section of the log."""
+    return cast("LoggedTable", config.logged)  # type: ignore[attr-defined]
+
+
+def targets_of(config: Config) -> Sequence[Target]:
+    """The targets in the order of the config."""
+    return cast("Sequence[Target]", config.targets)  # type: ignore[attr-defined]
+
+
+def open_logged(config: Config, given: Given) -> LoggedTables:
+    """The log, and the tables of targets.
+
+    Raises:
+        DataError: a table is not there, or lacks a column [missing-column].
+    """
+    section, targets = section_of(config), targets_of(config)
+    held = [*given.rankings, *([None] * (1 + len(targets)))]
+    guessing = replace(given.guessing(config), section="logged")
+    columns = {
+        name: text
+        for name, text in section.columns.model_dump(exclude_none=True).items()
+        if name in _LogColumns.model_fields
+    }
+    written = [
+        (place, name)
+        for place, target in enumerate(targets)
+        for name in OF_TARGETS
+        if getattr(target, name) is not None
+    ]
+    contexts, texts = {}, list[str]()
+    for place, target in enumerate(targets):
+        if target.path:
+            own = (*target.on, section.columns.item or "item")
+            contexts[place] = tuple(f"context_{len(texts) + number}" for number in range(len(own)))
+            texts += own
+    asked = _LogColumns(
+        **columns,
+        place=section.columns.position,
+        target=tuple(getattr(targets[place], name) for place, name in written),
+        context=tuple(texts),
+        segment=tuple(rule.by for rule in config.segments.named.values()),
+    )
+    log = _Log(**{name: getattr(section, name) for name in _OWN}, columns=asked)
+    numbers = (*NUMBERS, "target", "place")
+    opened = open_section("logged", log, held[0], guessing, numbers=numbers, anything=("segment",))
+    return LoggedTables(
+        config, opened, written, contexts, dict(_open_targets(targets, held[1:], guessing))
+    )
+
+
+def _open_targets(
+    targets: Sequence[Target], held: Sequence[object | None], guessing: Any
+) -> Iterator[tuple[int, Table]]:
+    tables = iter(held)
+    for place, target in enumerate(targets):
+        if not target.path:
+            continue
+        asked = _TargetTable(path=target.path, columns=_TargetColumns(context=(*target.on, "item")))
+        own = replace(guessing, section=f"targets[{place}]")
+        yield place, open_section("targets", asked, next(tables), own, numbers=("probability",))

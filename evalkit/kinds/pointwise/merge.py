@@ -1,0 +1,399 @@
+"""What a share of the users leaves behind: sums over its users, or its rows, as they were read.
+
+Plain means over users are sums, which merge. But many numbers of ratings and labels follow rows in
+the order of their scores, or draw users whom one share does not know, and are no sums over users:
+then a partial keeps the rows of its users, with the columns that are needed. Put together, they are
+the tables that one run reads, in another order, which moves nothing, and are measured as one run
+measures them; merging takes the memory and the time of such a run.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.aggregate.accumulators.resampling import resamples
+from evalkit.aggregate.segments import ALL, SeenValues, Segment, SegmentTable
+from evalkit.aggregate.sums import GrandTotals, add_to
+from evalkit.config import Config, Segmentation, is_laid_out, of_share, with_paths
+from evalkit.errors import Errors, EvalkitError, Faults
+from evalkit.kinds.pointwise._comparing import add_pairs
+from evalkit.kinds.pointwise.conclude import Findings, conclude_rows
+from evalkit.kinds.pointwise.counts import CODES, RowOutcomes
+from evalkit.kinds.pointwise.job import RowJob
+from evalkit.kinds.pointwise.means import WeightedMean
+from evalkit.kinds.pointwise.measure import OfSums, RowRun, RowsKind, run_rows, warn_of_infinite
+from evalkit.kinds.pointwise.numbers import RowNumber
+from evalkit.kinds.pointwise.open import RowTables, group_by, open_rows
+from evalkit.kinds.pointwise.read import BATCH_ROWS
+from evalkit.kinds.pointwise.segments import UserSources, refuse_many
+from evalkit.kinds.pointwise.units import Measured
+from evalkit.metrics import has_user_values, over
+from evalkit.planning.counters import Clock, input_of
+from evalkit.planning.tables import Given
+from evalkit.planning.work import SEEDS, Kind, MeasureOptions, ShareResult, try_seeds, with_warnings
+from evalkit.report import Input, Report, Warning_
+from evalkit.sources import Table, reading
+from evalkit.sources.ids import USER_KEY, DrawnShare
+
+Counted = TypeVar("Counted")
+
+
+@dataclass(slots=True)
+class KeptTable:
+    """The rows of some shares of one table.
+
+    Args:
+        names: of the segmentations that it is for; empty of ratings and labels.
+        is_whole: every share has all of it.
+        rows: by share, from 1.
+    """
+
+    role: str
+    at: str
+    user_names: tuple[str, ...]
+    model: str | None
+    names: tuple[str, ...]
+    is_whole: bool
+    rows: dict[int, pl.DataFrame]
+
+    @property
+    def table(self) -> Table:
+        """The table of all shares together."""
+        shares = sorted(self.rows)[:1] if self.is_whole else sorted(self.rows)
+        rows = pl.concat([self.rows[share] for share in shares])
+        found = Table(self.role, rows.lazy(), self.user_names, self.at, model=self.model)
+        return found.with_frame(rows.lazy(), rows.height)
+
+
+@dataclass(slots=True)
+class ModelSums:
+    """What the rows of one model left of some users.
+
+    Args:
+        rows, dropped, noted: counts of rows, as those of `RowOutcomes`.
+        most_rows: of one user.
+        n_users: who have rows, by segment.
+        means: of each segment, one a request.
+    """
+
+    rows: int
+    dropped: dict[str, int]
+    noted: dict[str, int]
+    most_rows: int
+    n_users: dict[Segment, int]
+    means: dict[Segment, list[WeightedMean]]
+
+    @property
+    def row_counts(self) -> RowOutcomes:
+        """What became of the rows."""
+        return RowOutcomes(self.rows, dict(self.dropped), dict(self.noted))
+
+    def merge(self, other: "ModelSums") -> None:
+        """Take over what the rows of other users left."""
+        self.rows += other.rows
+        self.dropped = _added(self.dropped, other.dropped)
+        self.noted = _added(self.noted, other.noted)
+        self.n_users = _added(self.n_users, other.n_users)
+        self.most_rows = max(self.most_rows, other.most_rows)
+        for segment, means in other.means.items():
+            if segment not in self.means:
+                self.means[segment] = means
+                continue
+            for mean, more in zip(self.means[segment], means, strict=True):
+                mean.merge(more)
+
+
+def _added(one: Mapping[Counted, int], other: Mapping[Counted, int]) -> dict[Counted, int]:
+    both = dict.fromkeys([*one, *other])
+    return {what: one.get(what, 0) + other.get(what, 0) for what in both}
+
+
+@dataclass(slots=True)
+class UserTotals:
+    """Sums of values of users, instead of rows.
+
+    Args:
+        models: in the order of the config; by name where a column has them.
+        totals: of pairs of models, and the segments.
+        n_lonely: users who have rows of some models alone.
+        seen_values: that make a segment each.
+        faults: of the rows, which are told of all users together.
+    """
+
+    models: dict[str, ModelSums] = field(default_factory=dict)
+    totals: GrandTotals = field(default_factory=GrandTotals)
+    n_lonely: int = 0
+    seen_values: SeenValues = field(default_factory=SeenValues)
+    faults: Faults = field(default_factory=Faults)
+
+    @classmethod
+    def of(cls, job: RowJob, run: RowRun) -> "UserTotals":
+        """Of users whose rows are read now."""
+        try:
+            run.read_all()
+        except EvalkitError as error:
+            faulty = cls()
+            for problem in error.errors if isinstance(error, Errors) else (error,):
+                order = CODES.index(problem.code) if problem.code in CODES else -1
+                faulty.faults.note(problem, run.step, order)
+            return faulty
+        found, models = run.found, dict[str, ModelSums]()
+        if found.segments is not None:
+            found.segments.note(found.totals, found.measured)
+        args = (job.config, job.requests, found.measured, found.totals, job.threads)
+        n_lonely = add_pairs(*args)
+        for name, row_counts in run.counts_by_model.items():
+            own = {segment: each for (segment, model), each in found.sums.items() if model == name}
+            models[name] = ModelSums(
+                row_counts.rows,
+                row_counts.dropped,
+                row_counts.noted,
+                found.most_rows[name],
+                {segment: each.n_units for segment, each in own.items()},
+                {segment: each.means for segment, each in own.items()},
+            )
+        return cls(models, found.totals, n_lonely, found.seen_values)
+
+    def merge(self, other: "UserTotals") -> None:
+        """Take over the sums of other users."""
+        for name, sums in other.models.items():
+            add_to(self.models, name, sums)
+        self.totals.merge(other.totals)
+        self.n_lonely += other.n_lonely
+        self.seen_values.merge(other.seen_values)
+        self.faults.merge(other.faults)
+
+    def in_order(self, config: Config) -> dict[str, ModelSums]:
+        """The models as one run has them: a share may know of some alone."""
+        names = [table.model for table in config.labels if table.model is not None]
+        if len(names) < len(config.labels):
+            names = sorted(self.models)
+        return {name: self.models[name] for name in names if name in self.models}
+
+    def findings(self, job: RowJob, of_sums: OfSums, tables: Sequence["KeptTable"]) -> Findings:
+        """What one run finds in the rows of all users.
+
+        Raises:
+            DataError: what is wrong with rows of any share.
+        """
+        self.faults.tell()
+        config, found = job.config, Findings(totals=self.totals)
+        for name in self.seen_values.by_name:
+            self.seen_values.check(name)
+        for name, n_segments in self.totals.n_segments.items():
+            refuse_many(config, name, n_segments)
+        level, users = config.statistics.level, job.over("users")
+        for number, (name, own) in enumerate(self.in_order(config).items()):
+            at = tables[min(number, len(tables) - 1)].at  # all stand in one, or each in its own
+            found.warnings += of_sums.warnings(config, name, own.row_counts, at)
+            found.warnings += warn_of_infinite(name, users, own.means[ALL])
+            found.users[name], found.most_rows[name] = own.n_users[ALL], own.most_rows
+            found.pairs[name] = own.noted.get("positives", 0)
+            for segment, means in own.means.items():
+                both = zip(users, means, strict=True)
+                numbers = [RowNumber.of_mean(request, mean, level=level) for request, mean in both]
+                known = Measured(numbers, own.n_users[segment])
+                found.measured.setdefault(segment, {})[name] = known
+        for segment in self.totals.users:
+            n_users = max(each.n_users for each in found.measured[segment].values())
+            self.totals.users[segment] = n_users
+        return found
+
+
+@dataclass(slots=True)
+class KeptTables:
+    """All tables of a run: those of ratings or labels, of segments, and of clusters.
+
+    Args:
+        users: sums in place of the rows of all tables, where they say everything.
+    """
+
+    rows: list[KeptTable]
+    segments: list[KeptTable]
+    clusters: list[KeptTable]
+    users: UserTotals | None = None
+
+    @property
+    def all(self) -> list[KeptTable]:
+        """Every table."""
+        return [*self.rows, *self.segments, *self.clusters]
+
+    def merge(self, other: "KeptTables") -> None:
+        """Take over the rows of other shares."""
+        for mine, theirs in zip(self.all, other.all, strict=True):
+            mine.rows.update(theirs.rows)
+        if self.users is not None and other.users is not None:
+            self.users.merge(other.users)
+
+    def tables(self, config: Config, inputs: Sequence[Input]) -> RowTables:
+        """The tables of all shares together."""
+        named = config.segments.named
+        segments = [
+            SegmentTable(each.table, each.names, tuple(named[name] for name in each.names))
+            for each in self.segments
+        ]
+        by = (Segmentation(by=config.statistics.cluster or ""),)
+        clusters = [SegmentTable(each.table, each.names, by) for each in self.clusters]
+        rows = [each.table for each in self.rows]
+        return RowTables(config, rows, UserSources(segments, next(iter(clusters), None)), inputs)
+
+
+def kind_of_rows(kind: RowsKind) -> Kind:
+    """What is done with a config of ratings or of labels."""
+
+    def open_all(config: Config, given: Given) -> RowTables:
+        return open_rows(kind.open, config, given)
+
+    def run(config: Config, work: MeasureOptions) -> Report:
+        return run_rows(kind, RowJob(config, work, work.clock()))
+
+    def measure(config: Config, work: MeasureOptions) -> ShareResult:
+        return _measure(kind, RowJob(config, work, work.clock()), work.share)
+
+    def conclude(
+        left: ShareResult, work: MeasureOptions, told: Sequence[Warning_], clock: Clock | None
+    ) -> Report:
+        job = RowJob(left.config, work, work.clock() if clock is None else clock)
+        if left.sums.users is not None:
+            return with_warnings(_conclude(kind, job, left.sums, left.inputs), told)
+        tables = left.sums.tables(left.config, left.inputs)
+        return with_warnings(run_rows(kind, job, tables), told)
+
+    def leaves_rows(config: Config, keeps_users: bool) -> bool:
+        return not _leaves_sums(kind, config, keeps_users=keeps_users)
+
+    return Kind(
+        KeptTables, open_all, run, measure, conclude, on_spark=True, leaves_rows=leaves_rows
+    )
+
+
+def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> ShareResult:
+    """The rows of one share of the users."""
+    number, n_shares = share
+    kind.check(job)
+    laid_out = is_laid_out(job.config)
+    opened = open_rows(kind.open, of_share(job.config, number), job.work.given)
+    if job.work.opened is not None:
+        job.work.opened(opened.all)
+    job.clock.line.tables = opened.rows
+    job.clock.start()
+    sources = opened.sources
+    clusters = [] if sources.cluster is None else [sources.cluster]
+    plan = group_by("user", [*opened.rows, *sources.tables], SEEDS[0]).plan
+    drawn = (
+        None
+        if laid_out or job.work.given.is_share or n_shares == 1
+        else DrawnShare(number - 1, n_shares, plan)
+    )
+    n_rows: dict[int, int] = {}
+
+    def keep(table: Table, names: tuple[str, ...] = ()) -> KeptTable:
+        rules = [job.config.segments.named.get(name) for name in names]
+        paths = [path for rule in rules if rule is not None for path in rule.path or ()]
+        is_whole = laid_out and bool(paths) and not any("{share" in path for path in paths)
+        frames = []
+        with reading(table):
+            for frame in table.stream([pl.all()], most=BATCH_ROWS):
+                n_rows[id(table)] = n_rows.get(id(table), 0) + frame.height
+                job.clock.line.advance(frame.height)
+                frames.append(frame if drawn is None else frame.filter(_held(frame, drawn)))
+        empty = pl.DataFrame(schema=table.frame.collect_schema())
+        rows = {number: pl.concat([empty, *frames])}
+        return KeptTable(table.role, table.at, table.user_names, table.model, names, is_whole, rows)
+
+    body = KeptTables(
+        [keep(table) for table in opened.rows],
+        [keep(each.table, each.names) for each in sources.segments if each.table is not None],
+        [keep(each.table, each.names) for each in clusters if each.table is not None],
+    )
+    inputs = [
+        input_of(each, n_rows.get(id(each), 0), each.role.partition(".")[0], each.model)
+        for each in opened.rows
+    ]
+    inputs += [input_of(each, each.count_rows(), "segments") for each in sources.inputs]
+    ids = {"user": tuple(str(each) for each in plan.dtypes)}
+    if not laid_out and _leaves_sums(kind, opened.config, keeps_users=bool(job.work.keep_users)):
+        run = partial(_read_share, kind, replace(job, config=opened.config), body)
+        body = replace(body, users=try_seeds(run))
+        for each in body.all:
+            each.rows = {}
+    return ShareResult(with_paths(opened.config, job.config), ids, inputs, body)
+
+
+def _held(frame: pl.DataFrame, share: DrawnShare) -> pl.Series:
+    """Which rows belong to a share of the users; those without a user are in the first."""
+    ids = frame.select(share.plan.select(USER_KEY))
+    known = ids[USER_KEY].is_not_null().to_numpy()
+    held: npt.NDArray[np.bool_] = np.full(frame.height, share.is_first)
+    held[known] = share.holds(ids.filter(known))
+    return pl.Series(held)
+
+
+def _leaves_sums(kind: RowsKind, config: Config, *, keeps_users: bool) -> bool:
+    """Whether sums say everything: of means over users, with what a share knows of them.
+
+    Rows are left where numbers are over rows or sessions; where weighted means are compared, or
+    models that a column names; where users are drawn or kept, or vary together; where all users
+    together make the segments; and where two shares of a log that is laid out may have rows of one
+    user.
+    """
+    compares = config.statistics.baseline is not None or config.statistics.pairs == "all"
+    rules = config.segments.named.values()
+    by_column = any(table.model is None for table in config.labels)
+    return (
+        kind.of_sums is not None
+        and not (keeps_users or resamples(config.statistics))
+        and config.statistics.cluster is None
+        and config.segments.min_users == 1
+        and all(rule.quantiles is None for rule in rules)
+        and all(has_user_values(each) or not compares for each in config.requests)
+        and all(over(each) == "users" for each in config.requests)
+        and (not by_column or (len(config.labels) == 1 and not compares))
+    )
+
+
+def _read_share(kind: RowsKind, job: RowJob, body: KeptTables, seed: int) -> UserTotals:
+    """The sums of one share, whose rows are all in memory."""
+    run = kind.run(job, body.tables(job.config, ()), None, seed, is_share=True)
+    return UserTotals.of(job, run)
+
+
+def _conclude(kind: RowsKind, job: RowJob, body: KeptTables, inputs: Sequence[Input]) -> Report:
+    """The report of the sums of all shares."""
+    assert kind.of_sums is not None
+    assert body.users is not None
+    if not job.clock.is_running:
+        job.clock.start()
+    found = body.users.findings(job, kind.of_sums, body.rows)
+    counts_by_model = {
+        name: each.row_counts for name, each in body.users.in_order(job.config).items()
+    }
+    rows = {name: each.rows for name, each in counts_by_model.items()}
+    total = sum(rows.values())
+    models = iter(job.config.labels)
+    read = []
+    for source in inputs:
+        source = replace(
+            source, role=source.role.partition(".")[0]
+        )  # Spark names the segmentation too
+        if source.role == "labels" and (table := next(models, None)) is not None:
+            n_rows = rows.get(table.model or "", total)
+            source = replace(source, model=table.model, rows=n_rows)
+        elif source.role != "segments":
+            source = replace(source, rows=rows.get(source.model or "", total))
+        read.append(source)
+    return conclude_rows(
+        job,
+        found,
+        counts_by_model,
+        lambda keys: keys,  # nobody is drawn
+        inputs=read,
+        truth=kind.of_sums.truth(counts_by_model, found),
+        keeping=None,
+        n_lonely=body.users.n_lonely,
+    )

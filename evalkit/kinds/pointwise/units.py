@@ -1,0 +1,208 @@
+"""Values of units, users or sessions, in columns: what they add up to, and what is read of that.
+
+Rows of ratings and of labels become values of their users, or sessions, part by part; these become
+exact sums, which those of other units merge into; and numbers with their errors are read of sums.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evalkit.kinds.pointwise.job import RowJob
+from evalkit.kinds.pointwise.means import WeightedMean
+from evalkit.kinds.pointwise.numbers import RowNumber
+from evalkit.kinds.pointwise.spread import Floats, TermSums
+from evalkit.metrics import Request, Smooth, is_plain_mean, over
+from evalkit.sources.ids import Keys
+
+
+@dataclass(frozen=True, slots=True)
+class UserColumns:
+    """A column of users, or of sessions, for each of some requests.
+
+    Args:
+        keys: of the users, ascending.
+        values: float64[n_users, n_requests]; of plain means the users' values, NaN where
+            undefined, of others their influence, NaN where it is not known.
+    """
+
+    keys: Keys
+    values: Floats
+
+
+@dataclass(slots=True)
+class Measured:
+    """What the rows of one model give, of all users or of a segment's.
+
+    Args:
+        numbers: one a request.
+        n_users: users who have rows.
+        columns: of users and of sessions, where they are needed.
+    """
+
+    numbers: list[RowNumber]
+    n_users: int
+    columns: Mapping[str, UserColumns] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class KeptParts:
+    """What `UserColumns` are made of once all sums are known, part by part.
+
+    Args:
+        keys: of each part's users.
+        values: float64[n_users, n_means], of requests over users.
+        weights: how much each of these values counts.
+        terms: float64[n_users, n_terms], for numbers over all rows.
+    """
+
+    keys: list[Keys] = field(default_factory=list)
+    values: list[Floats] = field(default_factory=list)
+    weights: list[Floats] = field(default_factory=list)
+    terms: list[Floats] = field(default_factory=list)
+
+    def add(self, keys: Keys, values: Floats, weights: Floats, terms: Floats) -> None:
+        """One part of the users."""
+        self.keys.append(keys)
+        self.values.append(values)
+        self.weights.append(weights)
+        self.terms.append(terms)
+
+    def merge(self, other: "KeptParts") -> None:
+        """Take over the parts of other users."""
+        self.keys += other.keys
+        self.values += other.values
+        self.weights += other.weights
+        self.terms += other.terms
+
+    def columns(
+        self,
+        means: Sequence[tuple[Request, WeightedMean]],
+        spread: TermSums,
+        numbers: Sequence[Smooth | None],
+    ) -> UserColumns:
+        """Columns of the requests over users, then of the numbers over all rows."""
+        if not self.keys:
+            return UserColumns(
+                np.empty(0, dtype=np.uint64), np.empty((0, len(means) + len(numbers)))
+            )
+        keys = np.concatenate(self.keys)
+        order = np.argsort(keys)
+        values, weights = np.concatenate(self.values), np.concatenate(self.weights)
+        terms = np.concatenate(self.terms)
+        found = np.full((keys.size, len(means) + len(numbers)), np.nan)
+        for place, (request, mean) in enumerate(means):
+            found[:, place] = values[:, place]
+            if not is_plain_mean(request):
+                found[:, place] = _influence(values[:, place], weights[:, place], mean)
+        for place, number in enumerate(numbers, len(means)):
+            influences = None if number is None else spread.influences(number, terms)
+            if influences is not None:
+                found[:, place] = influences
+        return UserColumns(keys[order], found[order])
+
+
+def _influence(values: Floats, weights: Floats, mean: WeightedMean) -> Floats:
+    """What each user moves a weighted mean by; NaN where it has no value."""
+    total = mean.sums.sum_of(2).total
+    if mean.n_infinite or not total:
+        return np.full(values.size, np.nan)
+    counted = ~np.isnan(values)
+    found: Floats = np.where(counted, weights * (values - mean.value) / total, np.nan)
+    return found
+
+
+@dataclass(slots=True)
+class UnitSums:
+    """What units of one kind add up to.
+
+    Args:
+        means: one a request over these units.
+        spread: what standard errors of numbers over all rows are made of.
+        kept: values of the units, where somebody needs them.
+        most_rows: of one unit.
+    """
+
+    means: list[WeightedMean]
+    spread: TermSums
+    kept: KeptParts = field(default_factory=KeptParts)
+    n_units: int = 0
+    most_rows: int = 0
+
+    @classmethod
+    def of(cls, requests: Sequence[Request], numbers: Sequence[Smooth]) -> "UnitSums":
+        """Of no unit: means of some requests, and errors of some numbers over all rows."""
+        return cls([WeightedMean() for _ in requests], TermSums(numbers))
+
+    def count(self, n_units: int, most_rows: int) -> None:
+        """Some units more, of which one has so many rows."""
+        self.n_units += n_units
+        self.most_rows = max(self.most_rows, most_rows)
+
+    def add(
+        self,
+        keys: Keys,
+        values: Sequence[Floats],
+        weights: Sequence[Floats],
+        terms: Floats,
+        *,
+        keep: bool,
+    ) -> None:
+        """Add units that were counted.
+
+        Args:
+            values: of each request over them float64[n_units], NaN where undefined.
+            weights: how much these count.
+            terms: float64[n_units, n_terms], for numbers over all rows.
+            keep: the values too.
+        """
+        for mean, value, weight in zip(self.means, values, weights, strict=True):
+            mean.add(value, weight)
+        self.spread.add(terms)
+        if keep:
+            self.kept.add(keys, _stacked(values, keys.size), _stacked(weights, keys.size), terms)
+
+    def merge(self, other: "UnitSums") -> None:
+        """Take over what other units add up to."""
+        for mine, theirs in zip(self.means, other.means, strict=True):
+            mine.merge(theirs)
+        self.spread.merge(other.spread)
+        self.kept.merge(other.kept)
+        self.count(other.n_units, other.most_rows)
+
+
+def _stacked(columns: Sequence[Floats], n_rows: int) -> Floats:
+    return np.stack(columns, axis=1) if columns else np.empty((n_rows, 0))
+
+
+def measured_of(
+    job: RowJob,
+    by_kind: Mapping[str, UnitSums],
+    value_of: Callable[[Request], float],
+    smooth: Mapping[Request, Smooth],
+) -> Measured:
+    """Numbers in the order of the requests, and columns of units where they are needed.
+
+    Args:
+        by_kind: of `users`, and of `sessions` where they are asked for.
+        value_of: a number over all rows.
+        smooth: the requests over all rows that have a standard error.
+    """
+    level, users = job.config.statistics.level, by_kind["users"]
+    means = {kind: iter(sums.means) for kind, sums in by_kind.items()}
+    numbers = []
+    for request in job.requests:
+        if over(request) != "rows":
+            numbers.append(RowNumber.of_mean(request, next(means[over(request)]), level=level))
+            continue
+        error = users.spread.std_error(smooth[request]) if request in smooth else None
+        numbers.append(RowNumber.of_rows(value_of(request), error, users.n_units, level=level))
+    if not job.keeps:
+        return Measured(numbers, users.n_units)
+    columns = {}
+    for kind, sums in by_kind.items():
+        pooled = job.over("rows") if kind == "users" else []
+        own = list(zip(job.over(kind), sums.means, strict=True))
+        columns[kind] = sums.kept.columns(own, sums.spread, list(map(smooth.get, pooled)))
+    return Measured(numbers, users.n_units, columns)

@@ -1,0 +1,46 @@
+"""Values of some users, of the metrics that numbers are combined of; loaded where one is."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from evalkit.aggregate.accumulators.shown import ShownSums
+from evalkit.aggregate.sums import add_to
+from evalkit.aggregate.user_values.blocks import UserValues, Values, stack_columns
+from evalkit.inference.combined import key_of_combined, of_users
+from evalkit.kinds.rankings._job import RankingJob
+from evalkit.kinds.rankings._splits import ShareSplit
+from evalkit.kinds.rankings.merge import RankingSums
+from evalkit.metrics import Request
+from evalkit.truth import Truth
+
+
+def add_combined(
+    job: RankingJob,
+    truth: Truth,
+    split: ShareSplit,
+    values_of: Callable[[Sequence[Request]], UserValues],
+    sums: RankingSums,
+) -> None:
+    """Keep the values of some users of one share, of models that are measured side by side.
+
+    Args:
+        values_of: what measures requests.
+    """
+    parts = of_users(job.config, job.measured)
+    users = values_of(parts)
+    names = list(users.measure(np.empty(0, dtype=np.int64)))
+
+    def values(chosen: npt.NDArray[np.int64]) -> dict[str, Values]:
+        if not parts:
+            return {name: np.empty((chosen.size, 0)) for name in names}
+        blocks = [users.measure(each) for each in users.blocks(chosen)]
+        return {
+            name: np.concatenate([stack_columns(users, each[name]) for each in blocks])
+            for name in names
+        }
+
+    found = ShownSums.of_values(values, truth.stable_hashes(), split.users)
+    for name in [""] if job.compares else names:  # one alone
+        add_to(sums.shown, key_of_combined(name), found)

@@ -1,0 +1,403 @@
+"""What is asked of rankings, and what every share of their users is measured with."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import comb
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from evalkit.aggregate.accumulators.curves import curve_requests
+from evalkit.aggregate.accumulators.resampling import Draws, Resampling, resamples
+from evalkit.aggregate.segments import most_cells
+from evalkit.aggregate.user_values.checks import (
+    check_item_segments,
+    check_threshold,
+    check_two_way,
+    helping_requests,
+    unknown_users,
+    users_of_rankings,
+)
+from evalkit.aggregate.user_values.gather import ListOrder, rules_of
+from evalkit.config import Config, policies_of
+from evalkit.errors import RequestError
+from evalkit.metrics import Request, family_of, needs_of, who_of
+from evalkit.planning.counters import Clock
+from evalkit.planning.item_memory import AskedOfItems
+from evalkit.planning.list_memory import AskedOfLists
+from evalkit.planning.meeting import Meeting
+from evalkit.planning.passes import Asked
+from evalkit.planning.tables import Tables, plan_ids_of
+from evalkit.planning.work import GlobalStats, places_kept
+from evalkit.ranks import are_held_whole
+from evalkit.report import UserWriter, Warning_
+from evalkit.sources import Table
+from evalkit.sources.ids import DrawnShare, IdPlan, PartOfShare, PassShare, Sample, Share
+from evalkit.truth import Truth, build_truth
+
+if TYPE_CHECKING:
+    from evalkit.item_lists import ListCollector, ListWork
+
+
+@dataclass(slots=True)
+class RankingTask:
+    """What is asked of rankings, whatever their tables hold.
+
+    Args:
+        config: with the columns that are read.
+        sample: share of the users, drawn by a hash of their ids.
+        per_user: keep the values of every user: of all metrics, or of those named.
+        folder: they are written into, instead of kept in memory.
+        keep_parts: keep the sums that explain a change.
+        n_passes: over the logs, each for some of the users.
+        requests: what is reported.
+        measured: the requests, then what helps them.
+    """
+
+    config: Config
+    threads: int
+    clock: Clock
+    sample: float | None = None
+    per_user: bool | Sequence[str] = False
+    folder: Path | None = None
+    keep_parts: bool = False
+    n_passes: int = 1
+    requests: tuple[Request, ...] = field(init=False)
+    measured: list[Request] = field(init=False)
+
+    def __post_init__(self) -> None:
+        config = self.config
+        self.requests = tuple(config.requests)
+        self.measured = [*self.requests, *helping_requests(self.requests, config.policies)]
+        if means := [each for each in self.requests if family_of(each) == "means"]:
+            from evalkit.inference.shown import of_groups
+
+            of_means = dict.fromkeys(of_groups(config, each) for each in means)
+            self.measured += [each for each in of_means if each not in self.measured]
+        self.keep_parts &= config.statistics.weight is None  # parts are of plain means
+
+    @property
+    def kept(self) -> list[int]:
+        """Which of the requests keep the values of users."""
+        return places_kept(self.requests, self.per_user)
+
+    @property
+    def has_ratios(self) -> bool:
+        """Whether users count differently, or vary together."""
+        statistics = self.config.statistics
+        return statistics.weight is not None or statistics.cluster is not None
+
+    def numbers_of_user(self, n_models: int) -> dict[str, int]:
+        """Numbers that shares keep of each user, as no sum says enough: by what asks for them."""
+        statistics, segments = self.config.statistics, self.config.segments
+        n_sets = 1 + len(segments.named) - len(self.items) + len(segments.cross)
+        resampling = self.resampling(Draws())
+        found: dict[str, int] = {}
+        if self.per_user and self.folder is None:
+            found["per_user"] = n_models * len(self.kept)
+        if resampling is not None and statistics.test == "wilcoxon":
+            n_pairs = comb(n_models, 2) if statistics.pairs == "all" else n_models - 1
+            found['test = "wilcoxon"'] = n_pairs * len(resampling.requests) * n_sets
+        rows = 2 + n_sets + n_models * len(self.requests)
+        if statistics.cluster is not None:
+            found["cluster"] = rows
+        elif resampling is not None and not resampling.is_bounded:
+            found["draws of metrics without bounds"] = rows
+        return found
+
+    @property
+    def of_lists(self) -> list[Request]:
+        """What is measured of the lists themselves."""
+        return [each for each in self.measured if each.metric.lists is not None]
+
+    @property
+    def compares(self) -> bool:
+        """Whether models share users' draws or pairs, so that they are measured at one time."""
+        statistics = self.config.statistics
+        compares = statistics.baseline is not None or statistics.pairs == "all"
+        compares |= self.config.reference_is_model or statistics.two_way is not None
+        return compares or self.has_ratios or resamples(statistics)
+
+    @property
+    def items(self) -> list[str]:
+        """The segmentations of items."""
+        named = self.config.segments.named
+        return [name for name, rule in named.items() if rule.item is not None]
+
+    @property
+    def has_quantiles(self) -> bool:
+        """Whether segments of users are quantiles, whose edges are those of all users."""
+        rules = self.config.segments.named.values()
+        return any(rule.quantiles is not None and rule.item is None for rule in rules)
+
+    @property
+    def curve_requests(self) -> list[Request]:
+        """What is measured for curves, where the config asks for them."""
+        if not self.config.statistics.curves:
+            return []
+        return curve_requests(self.requests, self.config.policies)
+
+    def resampling(self, draws: Draws, *, in_passes: bool = False) -> Resampling | None:
+        """What draws over users, where the config asks for it."""
+        return Resampling.of(self.config, self.requests, in_passes=in_passes, draws=draws)
+
+    def most_in_cells(self, n_segments: Mapping[str, int]) -> int:
+        """How many cells users may be put into, by how many segments each segmentation has.
+
+        Raises:
+            RequestError: sums of so many segments take too much memory [too-many-segments].
+        """
+        n_tables = max(1, len(self.config.rankings))  # one where the config has a log
+        n_targets = n_tables * (2 if self.compares else 1)
+        of_users = {name: n for name, n in n_segments.items() if name not in self.items}
+        return most_cells(of_users, len(self.measured) * n_targets)
+
+
+@dataclass(slots=True)
+class RankingJob(RankingTask):
+    """What is asked of rankings, and their tables.
+
+    Args:
+        shares: which one of several shares is measured here, from 0, and how many there are; the
+            others are measured elsewhere.
+        is_laid_out: the tables hold the users of this share alone.
+        known: what they cannot tell then.
+        n_passes_over_all: over the users of all shares, where what they have must be known.
+        memory_of_rows: bytes of rows that may be held, so that they are read once.
+        plans: how ids of users and of items become keys.
+        writer: of the values of users.
+        lists: what metrics of lists ask for.
+        remarks: warnings of what the tables are.
+        looked: whether ids of whole tables meet, where it was looked for.
+    """
+
+    tables: Tables = field(kw_only=True)
+    share: tuple[int, int] = (0, 1)
+    is_laid_out: bool = False
+    known: GlobalStats | None = None
+    n_passes_over_all: int = 1
+    memory_of_rows: int = 0
+    plans: tuple[IdPlan, IdPlan] = field(init=False)
+    writer: UserWriter | None = None
+    lists: "ListWork | None" = None
+    remarks: tuple[Warning_, ...] = ()
+    looked: dict[tuple[object, ...], Meeting] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super(RankingJob, self).__post_init__()
+        check_item_segments(self.measured, self.config)
+        check_two_way(self.requests, self.config)
+        check_threshold(self.config)
+
+    def begin(self, seed: int) -> None:
+        """Start from the first row, with ids hashed by this seed."""
+        self.plans = plan_ids_of(self.tables, seed)
+        if self.of_lists:
+            from evalkit.item_lists import ListWork
+
+            tables, section, items = self.tables, self.config.items, None
+            if tables.items is not None and section is not None:
+                items = tables.items, section, tables.groups
+            self.lists = ListWork.of(
+                self.of_lists,
+                self.plans,
+                train=tables.train,
+                items=items,
+                of_rows=self.config.policies.train_rows == "rows",
+            )
+            if self.known is not None:
+                self.lists.take_counts(self.known.train, self.known.n_train_users)
+        if self.folder is not None:
+            labels = [self.requests[place].label for place in self.kept]
+            self.writer = UserWriter(self.folder, self.tables.truth.user_names, labels)
+        self.clock.start()
+
+    @property
+    def passes(self) -> Sequence[Share | None]:
+        """The users who are measured here, one pass over the logs after the other."""
+        number, n_shares = self.share
+        passes = _passes(self.n_passes)
+        if not self.is_shared or self.is_laid_out:
+            return passes
+        drawn = DrawnShare(number, n_shares, self.plans[0])
+        return [drawn if each is None else PartOfShare(drawn, each) for each in passes]
+
+    @property
+    def passes_over_all(self) -> list[PassShare | None]:
+        """The users of all shares, in as many passes as hold them."""
+        return _passes(self.n_passes_over_all)
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other shares are measured elsewhere."""
+        return self.share[1] > 1
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether sums of several shares come together, here or elsewhere."""
+        return self.is_shared or self.n_passes > 1
+
+    @property
+    def keeps_clusters(self) -> bool:
+        """Whether shares cut clusters, which are put together in the end."""
+        return self.is_shared and self.config.statistics.cluster is not None
+
+    @property
+    def keeps_draws(self) -> bool:
+        """Whether draws wait for the largest value of all shares."""
+        resampling = self.resampling(Draws())
+        return self.is_shared and resampling is not None and not resampling.is_bounded
+
+    @property
+    def asked(self) -> Asked:
+        """What of the config takes memory."""
+        n_drawn = 1 if self.is_laid_out else self.share[1]
+        policies, statistics, listed = self.config.policies, self.config.statistics, set()
+        for number, (_, table) in enumerate(self.tables.rankings):
+            schema = table.frame.collect_schema()
+            has = {"has_rank": "rank" in schema, "has_score": "score" in schema}
+            for rules in self.rules_of(table):
+                own = rules.applied_to(policies)
+                if rules.detailed or are_held_whole(own, **has, depth=self._depth_of_lists):
+                    listed.add(number)
+        return Asked(
+            len(self.measured),
+            self.compares,
+            statistics.baseline is not None,
+            statistics.pairs == "all",
+            frozenset(listed),
+            (1.0 if self.sample is None else self.sample) / n_drawn,
+            self._asked_of_lists,
+            self.threads,
+            self._asked_of_items,
+            len(self.kept) if self.per_user and self.folder is not None else 0,
+        )
+
+    @property
+    def _depth_of_lists(self) -> int | None:
+        """How many ranks of lists metrics look at: none without such metrics; None for all."""
+        if not self.of_lists:
+            return 0
+        from evalkit.item_lists import depth_of
+
+        return depth_of(self.of_lists)
+
+    @property
+    def _asked_of_lists(self) -> AskedOfLists | None:
+        """What metrics of lists take."""
+        if not self.of_lists:
+            return None
+        from evalkit.aggregate.accumulators.counting import Columns
+
+        families = [family_of(each) for each in self.of_lists]
+        counts: dict[object, list[Request]] = {}
+        for of_list in self.of_lists:
+            if family_of(of_list) == "counts":
+                counts.setdefault(who_of(of_list), []).append(of_list)
+        columns = [Columns.of(each) for each in counts.values()]
+        needs = {need for each in self.of_lists for need in needs_of(each)}
+        return AskedOfLists(
+            self._depth_of_lists or 0,
+            sum(each.width for each in columns),
+            sum(len(each.gains) for each in columns),
+            sum(each in ("counts", "sums", "means", "combined") for each in families),
+            families.count("sums"),
+            bool(needs & {"train", "history"}),
+            "history" in needs,
+            "relevant" in needs,
+            self.config.policies.train_rows == "pairs",
+            any(dict(each.parameters).get("history") == "weighted" for each in self.of_lists),
+        )
+
+    @property
+    def _asked_of_items(self) -> AskedOfItems | None:
+        """What errors over users and items take."""
+        if self.config.statistics.two_way is None:
+            return None
+        segments = self.config.segments
+        plain = [(name,) for name in segments.named]
+        return AskedOfItems(len(self.requests), ((), *plain, *segments.cross))
+
+    @property
+    def asked_of_all(self) -> Asked:
+        """The same of the users of all shares."""
+        return replace(self.asked, sample=1.0 if self.sample is None else self.sample)
+
+    def rules_of(self, table: Table, requests: Sequence[Request] | None = None) -> list[ListOrder]:
+        """The ways in which what is measured wants the lists of a log to be put in order."""
+        schema = table.frame.collect_schema()
+        has = {"has_rank": "rank" in schema, "has_score": "score" in schema}
+        policies = self.config.policies
+        asked = self.measured if requests is None else requests
+        return list(dict.fromkeys(rules_of(each, policies, **has) for each in asked))
+
+    def collector(self, table: Table, rules: ListOrder, truth: Truth) -> "ListCollector | None":
+        """What collects the lists of a log, where requests that follow these rules look at them."""
+        if self.lists is None or rules not in self.rules_of(table, self.of_lists):
+            return None
+        from evalkit.item_lists import ListCollector
+
+        return ListCollector(self.lists.codes, truth.n_users, self.lists.depth)
+
+    @property
+    def id_types(self) -> dict[str, tuple[str, ...]]:
+        """The types that ids of users and of items are brought to."""
+        kinds = zip(("user", "item"), self.plans, strict=True)
+        return {kind: tuple(map(str, plan.dtypes)) for kind, plan in kinds}
+
+    def check_passes(self) -> None:
+        """Refuse to cut what must be whole.
+
+        Raises:
+            RequestError: several passes would cut clusters [cluster-passes].
+        """
+        is_whole = self.n_passes == 1 or self.keeps_clusters
+        if self.config.statistics.cluster is not None and not is_whole:
+            raise RequestError(
+                "clusters of users must be whole, and several passes would cut them",
+                code="cluster-passes",
+                at=self.config.at("statistics", "cluster"),
+                hint="raise --memory-limit",
+            )
+
+    def sample_of_users(self) -> Sample | None:
+        """Who is measured at all, where that are not all."""
+        return None if self.sample is None else Sample(self.sample, self.plans[0])
+
+    def truth_of(self, share: Share | None) -> Truth:
+        """The right answers for one share of the users."""
+        tables, plans = self.tables, self.plans
+        rankings, policies = [table for _, table in tables.rankings], self.config.policies
+        if policies.unknown_users == "count":
+            return self._build_truth(share, users_of_rankings(rankings, plans[0], tables.threshold))
+        truth = self._build_truth(share, None)
+        refuses = policies.unknown_users == "error" and not self.config.is_truthless
+        if self.lists is None or refuses:
+            return truth
+        if tables.users is not None:
+            rankings.append(tables.users)
+        who = [policies_of(each, policies).list_users for each in self.of_lists]
+        if tables.train is not None and "train" in who:
+            rankings.append(tables.train)
+        others = unknown_users(rankings, truth, self.sample_of_users(), share)
+        return truth if others is None else self._build_truth(share, others)
+
+    def _build_truth(self, share: Share | None, extra: pl.LazyFrame | None) -> Truth:
+        tables, (user_plan, item_plan) = self.tables, self.plans
+        return build_truth(
+            tables.truth,
+            threshold=tables.threshold,
+            user_plan=user_plan,
+            item_plan=item_plan,
+            policies=self.config.policies,
+            threads=self.threads,
+            sample=self.sample_of_users(),
+            share=share,
+            clock=self.clock.stop,
+            extra=extra,
+        )
+
+
+def _passes(n_passes: int) -> list[PassShare | None]:
+    return [None] if n_passes == 1 else [PassShare(each, n_passes) for each in range(n_passes)]

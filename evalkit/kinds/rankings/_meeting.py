@@ -1,0 +1,123 @@
+"""Whether the ids of rankings are those of the truth, of the training log and of the catalogue.
+
+Hits are looked at first: only where a model has none, or users have no list, are ids read again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from evalkit.kinds.rankings._job import RankingJob
+from evalkit.kinds.rankings._values import Probed
+from evalkit.kinds.rankings.merge import RankingSums
+from evalkit.planning.meeting import COLUMN, MET, Meeting, Repair, look, look_again, spell_repair
+from evalkit.ranks import ModelProbe
+from evalkit.sources import Table
+from evalkit.sources.ids import IdPlan
+from evalkit.truth import Train, Truth
+
+_A_PIECE = 1 << 16
+_COLUMNS = {"user": "user_0", "item": "item"}
+TRUTH = "truth"
+
+
+def note_meetings(
+    job: RankingJob, number: int, probed: Mapping[str, Probed], truth: Truth, sums: RankingSums
+) -> None:
+    """Remember whether users and items of one table of the rankings are among the truth's."""
+    tables = job.tables
+    _, table = tables.rankings[number]
+    if job.config.is_truthless or job.config.log is not None or table.made is not None:
+        return
+    for name, each in probed.items():
+        main = each.main
+        if not main.rows and not job.is_shared:
+            continue
+        for what, meets in (("user", _shares_users(main, truth)), ("item", _has_hits(main))):
+            plan = job.plans[what == "item"]
+            found = MET if meets else _looked(job, number, tables.truth, plan, what, name)
+            sums.note_meeting(key_of(what, TRUTH, name), found)
+    for what, column in _COLUMNS.items():
+        mine, theirs = (each.noted.ids.get(column) for each in (table, tables.truth))
+        if mine and theirs:
+            again = look_again([*mine], theirs)
+            if again is not None:
+                earlier_warnings = _spelled(job, number, again, tables.truth, what)
+                sums.note_meeting(f"{what} {number}", earlier_warnings)
+
+
+def note_meetings_beside(
+    job: RankingJob, truth: Truth, train: Train | None, sums: RankingSums
+) -> None:
+    """Remember whether ranked items are among those of the training log and of the catalogue."""
+    tables, plan = job.tables, job.plans[1]
+    is_seen = any(each.seen for each in sums.models.values()) or bool(sums.truth.in_train)
+    for number, (_, table) in enumerate(tables.rankings):
+        if table.made is not None:
+            continue
+        for name in [name for name, place in sums.tables.items() if place == number]:
+            row_counts = sums.models.get(name)
+            if tables.train is not None and train is not None:
+                meets = is_seen or _shares_items(truth, train)
+                found = MET if meets else _looked(job, number, tables.train, plan, "item", name)
+                sums.note_meeting(key_of("item", "train", name), found)
+            if tables.items is not None and row_counts is not None and row_counts.listed_rows:
+                is_known = row_counts.unknown_items < row_counts.listed_rows
+                found = MET if is_known else _looked(job, number, tables.items, plan, "item", name)
+                sums.note_meeting(key_of("item", "items", name), found)
+
+
+def key_of(what: str, other: str, model: str) -> str:
+    """What a meeting is remembered by."""
+    return f"{what} {other} {model}"
+
+
+def _looked(
+    job: RankingJob, number: int, other: Table, plan: IdPlan, what: str, name: str
+) -> Meeting:
+    """What all rows of both tables say, once for all passes."""
+    key = what, other.role, other.at, number, name
+    if key not in job.looked:
+        model, table = job.tables.rankings[number]
+        found, repair = look(table, other, plan, what, model=name if model is None else None)
+        if repair is not None:
+            found = _spelled(job, number, (found, repair), other, what)
+        job.looked[key] = found
+    return job.looked[key]
+
+
+def _spelled(
+    job: RankingJob, number: int, found: tuple[Meeting, Repair], other: Table, what: str
+) -> Meeting:
+    meeting, repair = found
+    sides = [(f"rankings[{number}]", job.tables.rankings[number][1]), (other.role, other)]
+    hint = spell_repair(repair, what, job.config.entry_point, sides)
+    sql = (repair.mine or repair.theirs).replace(COLUMN, what)
+    return replace(meeting, repair=repair.name, hint=hint, sql=sql)
+
+
+def _has_hits(probe: ModelProbe) -> bool:
+    ranks = probe.ranks.ranks
+    none = np.iinfo(ranks.dtype).max
+    return any(
+        bool((ranks[begin : begin + _A_PIECE] != none).any())
+        for begin in range(0, ranks.size, _A_PIECE)
+    )
+
+
+def _shares_users(probe: ModelProbe, truth: Truth) -> bool:
+    present = probe.ranks.present
+    return bool((present if truth.is_extra is None else present & ~truth.is_extra).any())
+
+
+def _shares_items(truth: Truth, train: Train) -> bool:
+    """Whether an item of the truth is among those that its users had seen."""
+    if not truth.pairs.n_users or not train.pairs.n_users:
+        return False
+    keys = np.unique(truth.pairs.item_keys()) if not truth.item_keys.size else truth.item_keys
+    theirs = train.item_keys if train.item_keys.size else train.pairs.item_keys()
+    return any(
+        bool(np.isin(theirs[begin : begin + _A_PIECE], keys).any())
+        for begin in range(0, theirs.size, _A_PIECE)
+    )

@@ -1,0 +1,255 @@
+"""Values of some models over one share of the users, added up in every way that is asked for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.aggregate.accumulators.counted import CountedValues, HitCounts
+from evalkit.aggregate.accumulators.histograms import Histograms, bin_values
+from evalkit.aggregate.accumulators.kept import UserRows
+from evalkit.aggregate.accumulators.parts import PartSums, WordSums, add_parts
+from evalkit.aggregate.segments import CellSet, ItemPart
+from evalkit.aggregate.sums import Pair, Totals, pairs_among
+from evalkit.aggregate.user_values.blocks import Keep, Measuring, UserValues, Values, measure_models
+from evalkit.aggregate.user_values.gather import RankSets
+from evalkit.aggregate.user_values.outcomes import as_kept
+from evalkit.kinds.rankings._job import RankingJob
+from evalkit.kinds.rankings._splits import ShareSplit
+from evalkit.kinds.rankings.merge import RankingSums
+from evalkit.metrics import Request
+from evalkit.planning.counters import RowCounts
+from evalkit.ranks import ModelProbe
+from evalkit.truth import Truth
+
+if TYPE_CHECKING:
+    from evalkit.kinds.rankings._lists import ShareLists
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """The ranks of one model.
+
+    Args:
+        main: the probe whose counts the report has.
+        ranks: by each set of rules that lists are put in order by.
+    """
+
+    main: ModelProbe
+    ranks: RankSets
+
+
+@dataclass(frozen=True, slots=True)
+class _Models:
+    """Some models, measured side by side over one share of the users."""
+
+    job: RankingJob
+    truth: Truth
+    split: ShareSplit
+    ranks: Mapping[str, RankSets]
+    pairs: Sequence[Pair]
+    lists: "ShareLists | None"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.ranks)
+
+    def values(self, requests: Sequence[Request]) -> UserValues:
+        lists = None if self.lists is None else self.lists.measure
+        return UserValues(self.truth, self.ranks, requests, self.job.config.policies, lists)
+
+
+def add_values(
+    job: RankingJob,
+    truth: Truth,
+    split: ShareSplit,
+    probed: Mapping[str, Probed],
+    sums: RankingSums,
+    lists: "ShareLists | None",
+) -> None:
+    """Add up the values of some models, user by user.
+
+    Args:
+        lists: what measures metrics of lists.
+    Raises:
+        DataError: the baseline is none of the models [unknown-model].
+        RequestError: draws do not fit into the memory, or into passes [resampling-memory,
+            bootstrap-passes].
+    """
+    config, statistics = job.config, job.config.statistics
+    for name, each in probed.items():
+        sums.models.setdefault(name, RowCounts()).add_model(each.main, config, truth)
+    pairs = pairs_among(tuple(probed), statistics, at=config.at("statistics", "baseline"))
+    models = _Models(
+        job, truth, split, {name: each.ranks for name, each in probed.items()}, pairs, lists
+    )
+    _add_means(models, sums)
+    if lists is not None:
+        lists.add(models.ranks, pairs, split, sums)
+    if any(each.metric.combined is not None for each in job.requests):
+        from evalkit.kinds.rankings._combined import add_combined  # rarely asked for
+
+        add_combined(job, truth, split, models.values, sums)
+    if requests := job.curve_requests:
+        sums.curves.add(models.values(requests), models.names, job.threads)
+    for segment, part in split.items:
+        totals, columns = _measure_part(models, part)
+        sums.totals.take(totals, {segment: np.arange(1)}, columns)
+    if job.is_cut and job.items:
+        has = frozenset(segment for segment, _ in split.items)
+        nothing = ItemPart.of(truth, np.empty(0, dtype=np.int64))
+        sums.totals.lacking[has].take(*_measure_part(models, nothing))
+    resampling = job.resampling(sums.draws, in_passes=job.is_cut)
+    if statistics.two_way is not None:
+        from evalkit.aggregate.accumulators.items import ItemSums  # rarely asked for
+
+        sums.items = sums.items or ItemSums()
+        values = models.values(job.requests)
+        sums.items.add(truth, values, split.users, pairs, job.threads)
+    if resampling is None and not job.has_ratios:
+        return
+    rows = _rows_of(truth, split)
+    if job.keeps_clusters or job.keeps_draws:
+        sums.kept.add(rows, models.values(job.requests), models.names, job.threads)
+    if resampling is not None and not job.keeps_draws:
+        drawn = models.values(resampling.requests)
+        resampling.add(drawn, rows.clusters, models.names, pairs, split.cells, job.threads)
+    if job.has_ratios and not job.keeps_clusters:
+        sums.ratios.add(rows, models.values(job.requests), models.names, pairs, job.threads)
+
+
+def _rows_of(truth: Truth, split: ShareSplit) -> UserRows:
+    """What is known of the users beside their values."""
+    keys = truth.stable_hashes()
+    clusters = keys if split.clusters is None else split.clusters
+    weights = np.ones(keys.size) if split.weights is None else split.weights
+    return UserRows(keys, clusters, weights, split.users)
+
+
+def _add_means(models: _Models, sums: RankingSums) -> None:
+    """The sums of every segment of users, and what is seen of each block on the way."""
+    job, truth, split = models.job, models.truth, models.split
+    users = models.values(job.measured)
+    watch = _Watch.of(models, sums.histograms, users)
+    values = _counted(models, users, watch) or users
+    totals = measure_models(
+        values,
+        models.names,
+        cell_sets=split.cells,
+        pairs=models.pairs,
+        threads=job.threads,
+        keep=_keeping(job, truth, sums) if job.per_user else None,
+        watch=watch,
+    )
+    if isinstance(values, CountedValues) and not values.are_apart:
+        values.add_to(totals[0], {} if watch is None else watch.by_model)
+    if watch is not None and watch.parts is not None:
+        sums.parts = add_parts(sums.parts, watch.parts.rows(job.requests, users.columns))
+    for each, found in zip(split.cells, totals, strict=True):
+        sums.totals.take(found, each.members, users.columns, is_last=True)
+
+
+def _counted(models: _Models, users: UserValues, watch: "_Watch | None") -> CountedValues | None:
+    """Values that are measured by counts of hits; None where users are of too many kinds."""
+    cells = models.split.cells
+    is_split = len(cells) > 1 or cells[0].n_cells > 1
+    is_drawn = watch is not None and watch.histograms is not None
+    are_apart = bool(models.job.per_user or models.pairs or is_split or is_drawn)
+    parts = {} if are_apart or watch is None else watch.by_model
+    first = max(map(_first_counted, users.measuring.values()), default=0)
+    places = range(first, len(users.widths))
+    if not places or len(set(users.higher_is_better[first:])) > 1:
+        return None
+    found = {}
+    for name, measuring in users.measuring.items():
+        each = HitCounts.of(measuring, places, parts[name].codes if parts else None)
+        if each is None or not each.is_cheap:
+            return None
+        found[name] = each
+    return CountedValues(users, found, are_apart=are_apart)
+
+
+def _first_counted(measuring: Measuring) -> int:
+    """The first of the last groups of requests that count hits at the same ranks."""
+    probes, first = measuring.probes, len(measuring.groups)
+    while first and probes[first - 1] == probes[-1] and measuring.counts_hits(first - 1):
+        first -= 1
+    return first
+
+
+def _measure_part(models: _Models, part: ItemPart) -> tuple[Totals, npt.NDArray[np.int64]]:
+    """Sums over all users, of the items of one part alone, and the column of each request."""
+    own = {name: each.over(part.ranks_of) for name, each in models.ranks.items()}
+    users = replace(models, truth=part.truth, ranks=own).values(models.job.measured)
+    (found,) = measure_models(
+        users,
+        models.names,
+        cell_sets=[CellSet.of_one(users.n_users)],
+        pairs=models.pairs,
+        threads=models.job.threads,
+    )
+    return found, users.columns
+
+
+def _keeping(job: RankingJob, truth: Truth, sums: RankingSums) -> Keep:
+    """What keeps the values of a block of users, on disk or in memory."""
+    table, kept = job.tables.truth, job.kept
+    labels = [job.requests[place].label for place in kept]
+    schema = table.frame.collect_schema()
+    types = pl.Schema({name: schema[name] for name in schema if name.startswith("user_")})
+
+    def keep(name: str, users: npt.NDArray[np.int64], values: Values) -> None:
+        ids = truth.ids_of_users(users).cast(types)
+        ids.columns = list(table.user_names)
+        own = as_kept(values)
+        rows = ids.hstack([pl.Series(label, own[:, n]) for n, label in enumerate(labels)])
+        if job.writer is not None:
+            job.writer.add(name, rows)
+        else:
+            sums.users.setdefault(name, []).append(rows)
+
+    return Keep(keep, np.array(kept, dtype=np.int64), truth.order_of_users())
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """Looks at every block of values of one share, from any thread."""
+
+    histograms: Histograms | None
+    parts: PartSums | None
+    n_requests: int
+    lock: Lock = field(default_factory=Lock)
+
+    @classmethod
+    def of(cls, models: _Models, histograms: Histograms, users: UserValues) -> "_Watch | None":
+        """What looks at every block; None where nobody asks."""
+        job, split, parts = models.job, models.split, None
+        if job.keep_parts:
+            present = {name: each.present[0] for name, each in users.measuring.items()}
+            n_columns = users.columns.size
+            parts = PartSums(models.truth, present, split.users, split.cells, n_columns)
+        drawn = histograms if job.config.statistics.distributions else None
+        return None if drawn is None and parts is None else cls(drawn, parts, len(job.requests))
+
+    @property
+    def by_model(self) -> Mapping[str, WordSums]:
+        """The sums of each model's parts, of one set of cells."""
+        return {} if self.parts is None else self.parts.only
+
+    def add(
+        self,
+        users: npt.NDArray[np.int64],
+        values: Mapping[str, Sequence[Values]],
+        columns: npt.NDArray[np.int64],
+    ) -> None:
+        """A block of users; the column that each request stands in."""
+        if self.histograms is not None:
+            found = bin_values(values, columns, self.n_requests)
+            with self.lock:
+                self.histograms.merge(found)
+        if self.parts is not None:
+            self.parts.add(users, values)

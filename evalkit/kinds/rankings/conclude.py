@@ -1,0 +1,229 @@
+"""From the sums of all shares to what a report says of rankings. No log is read any more."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from evalkit.aggregate.accumulators.curves import precision_recall
+from evalkit.aggregate.accumulators.parts import finish_parts
+from evalkit.aggregate.accumulators.resampling import Resampling
+from evalkit.aggregate.segments import make_cells
+from evalkit.aggregate.sums import pairs_among
+from evalkit.aggregate.user_values.blocks import GivenValues
+from evalkit.aggregate.user_values.checks import convention_warnings
+from evalkit.inference.conclude import Inference
+from evalkit.kinds.rankings._checks import check_shares, check_whole, tell_faults
+from evalkit.kinds.rankings._job import RankingTask
+from evalkit.kinds.rankings.merge import RankingSums
+from evalkit.planning.counters import Clock, input_of, versions
+from evalkit.planning.record import RunResults, make_report
+from evalkit.planning.tables import Tables
+from evalkit.planning.work import MeasureOptions, ShareResult
+from evalkit.report import Counts, Graph, Input, PerUser, Report, UserWriter, Warning_
+
+if TYPE_CHECKING:
+    from evalkit.aggregate.accumulators.items import ItemTotals
+    from evalkit.inference.shown import ShownNumbers
+
+
+def conclude_rankings(
+    share_result: ShareResult,
+    measure_options: MeasureOptions,
+    earlier_warnings: Sequence[Warning_],
+    clock: Clock | None,
+) -> Report:
+    """The report of all shares."""
+    clock = measure_options.started(clock)
+    task = RankingTask(
+        share_result.config,
+        measure_options.useful_threads,
+        clock,
+        measure_options.sample,
+        measure_options.keep_users,
+        measure_options.per_user_folder,
+    )
+    if not measure_options.keep_parts:
+        share_result.sums.parts = None
+    return conclude(task, share_result.sums, share_result.inputs, earlier_warnings=earlier_warnings)
+
+
+def conclude(
+    task: RankingTask,
+    sums: RankingSums,
+    inputs: Sequence[Input],
+    writer: UserWriter | None = None,
+    earlier_warnings: Sequence[Warning_] = (),
+) -> Report:
+    """The report of all shares together.
+
+    Args:
+        inputs: the tables, as `inputs_of` gives them.
+        writer: of the values of users, where they are not kept in memory.
+        earlier_warnings: warnings that come first.
+    Raises:
+        EvalkitError: what is wrong with the data of any share, or with the whole.
+    """
+    tell_faults(task, sums)
+    check_shares(sums)
+    with ThreadPoolExecutor(1) as beside:  # files are written while numbers are made of sums
+        kept = beside.submit(_kept_values, task, sums, writer)
+        report = _concluded(task, sums, inputs, earlier_warnings)
+        return replace(report, per_user_values=kept.result())
+
+
+def _concluded(
+    task: RankingTask,
+    sums: RankingSums,
+    inputs: Sequence[Input],
+    earlier_warnings: Sequence[Warning_],
+) -> Report:
+    resampling = task.resampling(sums.draws)
+    _conclude_kept(task, sums, resampling)
+    inputs = _counted(inputs, sums)
+    odd = check_whole(task, sums, inputs)
+    config, statistics = task.config, task.config.statistics
+    models, totals = sums.in_order, sums.totals
+    parts = finish_parts(sums.parts, totals.n_segments)
+    totals.complete()
+    totals.pool_small(config.segments.min_users)
+    sums.draws.pool(totals.pooled)
+    sums.ratios.pool(totals.pooled, in_clusters=statistics.cluster is not None)
+    items = _items_of(sums)
+    ratios = sums.ratios if task.has_ratios else items
+    shown = _numbers_of(task, sums)
+    inference = Inference.of(config, task.measured, models, totals, resampling, ratios, shown=shown)
+    labels = [each.label for each in task.requests]
+    crossed = () if items is None else tuple(items.warnings(labels))
+    conventions = convention_warnings(config, task.requests)
+    curves = tuple(sums.curves.curves(models, task.curve_requests, statistics.level))
+    task.clock.stop("aggregate")
+    found = RunResults(
+        counts=Counts(
+            sums.truth.truth_counts(),
+            {name: sums.models[name].model_counts(config) for name in models},
+        ),
+        inference=inference,
+        warnings=(
+            *earlier_warnings,
+            *conventions,
+            *sums.warnings,
+            *odd,
+            *inference.warnings,
+            *crossed,
+        ),
+        curves=curves,
+        graphs=(*precision_recall(curves), *_graphs_of(shown, models)),
+        distributions=tuple(sums.histograms.distributions(models, task.requests)),
+        parts=parts,
+        per_user_values=None,
+    )
+    meta = replace(
+        task.clock.meta(sum(each.rows for each in inputs), task.threads, versions()),
+        resampling_bytes=None if resampling is None else sums.draws.n_bytes,
+        passes=task.n_passes,
+    )
+    return make_report(config, found, inputs, meta, clock=task.clock, sample=task.sample)
+
+
+def _numbers_of(task: RankingTask, sums: RankingSums) -> "ShownNumbers | None":
+    """Numbers of all lists together, where metrics of lists are asked for."""
+    if not task.of_lists and all(each.metric.combined is None for each in task.requests):
+        return None
+    from evalkit.inference.combined import CombinedNumbers
+
+    for each in sums.shown.values():
+        each.pool(sums.totals.pooled)
+    return CombinedNumbers(task.config, sums.shown, task.measured, not task.compares, sums.totals)
+
+
+def _items_of(sums: RankingSums) -> "ItemTotals | None":
+    """Errors over users and items, where they are asked for."""
+    if sums.items is None:
+        return None
+    from evalkit.aggregate.accumulators.items import ItemTotals
+
+    sums.items.pool(sums.totals.pooled)
+    return ItemTotals(sums.items)
+
+
+def _graphs_of(shown: "ShownNumbers | None", models: Sequence[str]) -> Iterable[Graph]:
+    if shown is None:
+        return ()
+    from evalkit.inference.popularity import graphs_of_shown
+
+    return graphs_of_shown(shown, models)
+
+
+def _conclude_kept(task: RankingTask, sums: RankingSums, resampling: Resampling | None) -> None:
+    """What the users of all shares say together, where the sums of shares say too little."""
+    if not sums.kept.frames:
+        return
+    config, models, requests = task.config, sums.in_order, task.requests
+    pairs = pairs_among(models, config.statistics, at=config.at("statistics", "baseline"))
+    names = [name for name in sums.totals.names if name not in task.items]
+    rows, values = sums.kept.joined(models, names, len(requests))
+    better = [bool(each.metric.higher_is_better) for each in requests]
+    if config.statistics.cluster is not None:
+        sums.ratios.add(rows, GivenValues(values, better), models, pairs, task.threads)
+    if resampling is not None and not resampling.is_bounded:
+        most = task.most_in_cells(sums.totals.n_segments)
+        wanted = [requests.index(each) for each in resampling.requests]
+        drawn = GivenValues(
+            {name: each[:, wanted] for name, each in values.items()}, [better[n] for n in wanted]
+        )
+        cells = make_cells(rows.segments, rows.keys.size, most)
+        resampling.add(drawn, rows.clusters, models, pairs, cells, task.threads)
+
+
+def _kept_values(task: RankingTask, sums: RankingSums, writer: UserWriter | None) -> PerUser | None:
+    if writer is not None and not sums.users:
+        return writer.finish(in_order=task.n_passes == 1)
+    if not task.per_user:
+        return None
+    names = sums.origin.user_columns
+    frames = {
+        name: pl.concat(sums.users[name]).sort(names, maintain_order=True) for name in sums.in_order
+    }
+    labels = tuple(task.requests[place].label for place in task.kept)
+    if task.folder is None:
+        return PerUser(names, labels, frames)
+    writer = UserWriter(task.folder, names, labels)
+    for name, frame in frames.items():
+        writer.add(name, frame)
+    return writer.finish(in_order=True)
+
+
+def inputs_of(tables: Tables) -> list[Input]:
+    """A record of every table; the rows of logs are counted while they are measured.
+
+    Of tables that Spark alone can read, rows are those that somebody knows beforehand, or 0.
+    """
+    is_here = tables.config.engine.kind == "local"
+    inputs = [] if tables.config.is_truthless else [input_of(tables.truth, 0, "truth")]
+    inputs += [input_of(table, 0, "rankings", model) for model, table in tables.rankings]
+    if tables.train is not None:
+        inputs.append(input_of(tables.train, 0, "train"))
+    rest = [(each, each.role, each.model) for each in tables.context_tables]
+    rest += [(each, "segments", None) for each in tables.segment_tables]
+    for each, role, model in rest:
+        rows = each.count_rows() if is_here or each.files else each.n_rows_hint() or 0
+        inputs.append(input_of(each, rows, role, model))
+    return inputs
+
+
+def _counted(inputs: Sequence[Input], sums: RankingSums) -> list[Input]:
+    """The same with the rows that were read."""
+    logs = {
+        "truth": [sums.truth.rows],
+        "rankings": [
+            sum(each.rows for name, each in sums.models.items() if sums.tables[name] == number)
+            for number in range(len(sums.origin.rankings))
+        ],
+        "train": [sums.train_rows],
+    }
+    return [
+        replace(each, rows=logs[each.role].pop(0)) if each.role in logs else each for each in inputs
+    ]

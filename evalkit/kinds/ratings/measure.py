@@ -1,0 +1,183 @@
+"""Reads ratings and predictions, and adds their pairs up, model by model."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evalkit.aggregate.segments import ALL, Segment
+from evalkit.kernels.threads import ordered_map
+from evalkit.kinds.pointwise.conclude import Models, inputs_of
+from evalkit.kinds.pointwise.counts import RowOutcomes
+from evalkit.kinds.pointwise.job import RowJob
+from evalkit.kinds.pointwise.measure import RowRun, check_rows, warn_of_infinite
+from evalkit.kinds.pointwise.memory import budget_beside
+from evalkit.kinds.pointwise.passes import ModelRows, RowsInMemory
+from evalkit.kinds.pointwise.read import Reading
+from evalkit.kinds.pointwise.segments import RowSegments
+from evalkit.kinds.pointwise.units import UnitSums
+from evalkit.kinds.ratings._graphs import Drawing, Edges
+from evalkit.kinds.ratings._sums import ErrorSums, user_sums
+from evalkit.kinds.ratings.conclude import measured, truth_counts, warnings_of
+from evalkit.kinds.ratings.merge import RatingSums
+from evalkit.kinds.ratings.read import (
+    Extremes,
+    PairReader,
+    PairShare,
+    check_pairs,
+    shares_of,
+)
+from evalkit.planning.counters import input_of
+from evalkit.report import Input, TruthCounts
+from evalkit.sources import Table
+
+COPIES = 3  # of rows in memory, where segments are: as they were read, joined, by segment
+
+
+@dataclass
+class RatingRun(RowRun):
+    """A run of ratings, whose predictions stand beside them or in tables of their own."""
+
+    def start(self) -> None:
+        """Open the room for rows; read true ratings that are a table of their own."""
+        job, rows = self.job, list(self.tables.rows)
+        self.alone = not job.config.predictions
+        named = [table for table in rows if "item" in table.frame.collect_schema()]
+        self.item = self.group_by("item", named) if named else None
+        smooth = [each.over_rows.smooth for each in job.over("rows")]
+        numbers = [each for each in smooth if each is not None]
+        models = [table for _, table in self.models]
+        copies = COPIES if self.tables.sources.segments else 1
+        room = budget_beside(job, numbers, models, [self.user], copies=copies)
+        reader = PairReader(job.config.policies, self.item)
+        self.reading = Reading([self.user], job, reader, room, reader.mark, rows)
+        self.truth: ModelRows | None = None
+        self.held: bool | None = None
+
+    @property
+    def models(self) -> Models:
+        """The tables with predictions."""
+        config, rows = self.job.config, self.tables.rows
+        if self.alone:
+            names = [each.model for each in config.ratings]
+            return list(zip(names, rows, strict=True))
+        names = [each.model for each in config.predictions]
+        return list(zip(names, rows[1:], strict=True))
+
+    def rows_of(self, model: str | None, table: Table) -> Iterator[tuple[str, ModelRows]]:
+        """The rows of each model of a table; true ratings are read before the first."""
+        if not self.alone and self.truth is None:
+            ratings, *predictions = self.tables.rows
+            largest = max(predictions, key=lambda each: each.n_rows_hint() or 0)
+            self.held = self.reading.holds([ratings, largest])
+            ((_, self.truth),) = self.reading.models_of("", ratings, held=self.held)
+        return self.reading.models_of(model, table, held=self.held)
+
+    def measure(self, name: str, rows: ModelRows, table: Table) -> None:
+        """Everything of one model."""
+        joined = [rows] if self.truth is None else [self.truth, rows]
+        shares = shares_of(joined, self.user, self.item)
+        self._measure(name, shares, _extremes(joined), rows.row_counts, table)
+        rows.forget()
+        found = self.found
+        found.warnings += check_rows(self.job.config, name, rows.row_counts, table.at)
+        found.warnings += warnings_of(name, rows.row_counts)
+        self.job.clock.stop("measure")
+
+    def inputs(self) -> list[Input]:
+        """Of ratings, of predictions, and of users."""
+        sources = self.tables.sources
+        if self.truth is None:
+            return inputs_of("ratings", self.models, self.counts_by_model, sources)
+        first = input_of(self.tables.rows[0], self.truth.row_counts.rows, "ratings")
+        return [first, *inputs_of("predictions", self.models, self.counts_by_model, sources)]
+
+    def truth_counts(self) -> TruthCounts:
+        """Of the table of ratings; without one, the rated pairs of the model that has most."""
+        truth = None if self.truth is None else self.truth.row_counts
+        return truth_counts(truth, self.counts_by_model, self.found)
+
+    def _measure(
+        self,
+        name: str,
+        shares: Iterator[PairShare],
+        extremes: Extremes,
+        row_counts: RowOutcomes,
+        table: Table,
+    ) -> None:
+        job, found = self.job, self.found
+        edges = Edges.around(extremes)
+        totals: dict[Segment, RatingSums] = {}
+        for share in shares:
+            for segment, users in self._split(share, row_counts, found.segments):
+                for part in add_up(job, users, edges, is_drawn=segment == ALL):
+                    if segment in totals:
+                        totals[segment].merge(part)
+                    else:
+                        totals[segment] = part
+        total = totals[ALL]
+        row_counts.add(total.row_counts)
+        check_pairs(row_counts, job.config.policies, table, joined=self.truth is not None)
+        if row_counts.noted.pop("repeats", None) is not None:
+            row_counts.noted["duplicates"] = 0  # or they were refused
+        found.users[name] = total.users.n_units
+        found.most_rows[name] = total.users.most_rows
+        for segment, each in totals.items():
+            found.measured.setdefault(segment, {})[name] = measured(job, each)
+        found.warnings += warn_of_infinite(name, job.over("users"), total.users.means)
+        if row_counts.rows_used and total.drawing is not None:
+            found.distributions.append(total.drawing.histogram(name))
+            found.graphs += total.drawing.graphs(name, level=job.config.statistics.level)
+
+    def _split(
+        self, share: PairShare, row_counts: RowOutcomes, segments: RowSegments | None
+    ) -> Iterator[tuple[Segment, PairShare]]:
+        """All users of a share, and those of each segment."""
+        if segments is None:
+            yield ALL, share
+            return
+        store, found = share.join(threads=self.job.threads)
+        row_counts.add(found)
+        joined = RowsInMemory(RowOutcomes(), {share.user.name: store}, self.job.threads)
+        yield ALL, PairShare([store], share.user, None)
+        for segment, rows in segments.split(joined, share.user, threads=self.job.threads):
+            for own in rows.shares(share.user):
+                yield segment, PairShare([own], share.user, None)
+
+
+def add_up(job: RowJob, share: PairShare, edges: Edges, *, is_drawn: bool) -> Iterator[RatingSums]:
+    """What the pairs of each part of some users add up to."""
+    own, pooled = job.over("users"), job.over("rows")
+    smooth = [each.over_rows.smooth for each in pooled if each.over_rows.smooth is not None]
+    low, high = float(edges.ratings[0]), float(edges.ratings[-1])
+    middle = (low + high) / 2.0 if math.isfinite(low) else 0.0
+
+    def measure(part: int) -> RatingSums:
+        pairs = share.part(part)
+        rows = (pairs.starts, pairs.ratings, pairs.predictions)
+        sums, sizes = ErrorSums(pooled), np.diff(pairs.starts)
+        sums.add(pairs.ratings, pairs.predictions)
+        values = [np.empty(sizes.size) for _ in own]
+        for request, value in zip(own, values, strict=True):
+            request.metric.kernel(*rows, *request.encoded, value)
+        users = UnitSums.of(own, smooth)
+        users.count(sizes.size, int(sizes.max(initial=0)))
+        weights, terms = np.ones(sizes.size), user_sums(users.spread.terms, *rows, middle)
+        users.add(pairs.keys, values, [weights for _ in own], terms, keep=job.keeps)
+        drawing = None
+        if is_drawn:
+            drawing = Drawing(edges, bands=job.config.statistics.cluster is None)
+            drawing.add(pairs)
+        return RatingSums(sums, users, drawing, pairs.row_counts)
+
+    return ordered_map(measure, range(share.n_parts), threads=job.threads)
+
+
+def _extremes(tables: Sequence[ModelRows]) -> Extremes:
+    total = Extremes.nothing()
+    for table in tables:
+        found = table.row_counts.marks.get("extremes")
+        if isinstance(found, Extremes):
+            total.merge(found)
+    return total

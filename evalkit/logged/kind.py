@@ -1,5 +1,0 @@
-"""What is done with logged feedback on the way from a config to a report."""
-
-from evalkit.logged.conclude import KIND
-
-__all__ = ["KIND"]

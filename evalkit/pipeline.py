@@ -1,0 +1,196 @@
+"""The whole way on one screen: config, tables, shares measured and merged, report."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalkit.config import Config, reads_catalogs, refuse_layout, speaking
+from evalkit.config.credentials import storing
+from evalkit.errors import RequestError
+from evalkit.kinds import kind_named
+from evalkit.planning.counters import Progress
+from evalkit.planning.record import key_of_inputs
+from evalkit.planning.tables import Given
+from evalkit.planning.work import MeasureOptions, ShareResult
+from evalkit.report import Report
+from evalkit.sources import Table, verifying
+
+if TYPE_CHECKING:
+    from evalkit.planning.partials import Partial, PartialFiles
+
+
+def run_config(
+    config: Config,
+    *,
+    given: Given | None = None,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    sample: float | None = None,
+    per_user: bool | Sequence[str] = False,
+    per_user_folder: Path | None = None,
+    keep_parts: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    opened: Callable[[Sequence[Table]], None] | None = None,
+) -> Report:
+    """The report of a config.
+
+    Args:
+        given: tables in memory, in place of the config's paths.
+        threads: kernels that run side by side; as many as there are usable cores by default and
+            at most.
+        memory_limit: bytes; above what one pass needs, users are split into several passes.
+        sample: share of the users, drawn by a hash of their ids.
+        per_user: keep the values of every user, in memory; of the named metrics, or of all.
+        per_user_folder: stream them to a Parquet file in this folder instead, which the report
+            names; it exists and nobody else uses it.
+        keep_parts: keep the sums that `evalkit why` explains a change by.
+        progress: called now and then with the rows that were read.
+        opened: called with every table, before a row is read.
+    Raises:
+        RequestError: the request is wrong.
+        DataError: the data is wrong.
+        MachineError: no split holds the memory limit [memory-limit].
+    """
+    keeps = per_user or per_user_folder is not None  # a folder alone takes all
+    measure_options = MeasureOptions(
+        given or Given(),
+        threads,
+        memory_limit,
+        sample,
+        keeps,
+        per_user_folder,
+        keep_parts,
+        progress,
+        opened,
+    )
+    with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
+        refuse_layout(config)
+        if config.engine.kind == "spark":
+            from evalkit.engines import run_on_spark
+
+            return run_on_spark(config, measure_options)
+        run = kind_named(config.kind).run
+        if config.truth is not None and config.truth.judgements is not None:
+            from evalkit.kinds.judges.judged_truth import run_judged  # no other run needs it
+
+            return run_judged(config, measure_options, run)
+        return run(config, measure_options)
+
+
+def measure_partial(
+    config: Config,
+    share: tuple[int, int],
+    *,
+    given: Given | None = None,
+    threads: int | None = None,
+    memory_limit: int | None = None,
+    sample: float | None = None,
+    per_user: bool = False,
+    keep_parts: bool = True,
+    progress: Callable[[Progress], None] | None = None,
+    opened: Callable[[Sequence[Table]], None] | None = None,
+) -> "Partial[Any]":
+    """What one share of the users leaves behind, to be merged with the others.
+
+    Args:
+        share: which one, from 1, and how many there are.
+        per_user: keep the values of every user.
+        keep_parts: keep the sums that `evalkit why` explains a change by.
+        given, threads, memory_limit, sample, progress, opened: as `run_config` takes them.
+    Raises:
+        RequestError, DataError, MachineError: as `run_config`, of what one share can tell.
+    """
+    from evalkit.planning.partials import Header, Partial  # no run of one share needs them
+
+    if config.engine.kind != "local":
+        raise RequestError(
+            f"one share is measured in this process, and the config names {config.engine.kind}",
+            code="conflicting-keys",
+            at=config.at("engine", "kind"),
+            hint='kind = "local" under [engine]; evalkit run --engine spark takes all shares',
+        )
+    if config.truth is not None and config.truth.judgements is not None:
+        raise RequestError(
+            "judgements are measured whole: leaving out a judge moves every share",
+            code="conflicting-keys",
+            at=config.at("truth", "judgements"),
+            hint="evalkit run CONFIG; or path = ... of a truth that [judges] wrote",
+        )
+    measure_options = MeasureOptions(
+        given or Given(),
+        threads,
+        memory_limit,
+        sample,
+        per_user,
+        None,
+        keep_parts,
+        progress,
+        opened,
+        share,
+    )
+    with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
+        share_result = kind_named(config.kind).measure(config, measure_options)
+        return Partial(Header.of(share_result, measure_options), share_result.sums)
+
+
+def conclude_partials(
+    partials: "PartialFiles | Partial[Any]",
+    *,
+    threads: int | None = None,
+    per_user: bool = False,
+    per_user_folder: Path | None = None,
+    keep_parts: bool = True,
+) -> Report:
+    """The report of all shares, as `run_config` gives it of all users at once.
+
+    Args:
+        per_user, per_user_folder, keep_parts: as `run_config` takes them, of what was kept.
+    Raises:
+        RequestError: values of users were not kept [values-not-kept].
+        DataError: the data of any share, or of the whole, is wrong.
+    """
+    from evalkit.planning.partials import PartialFiles, fitting, missing_warning
+
+    header, keeps = partials.header, per_user or per_user_folder is not None
+    config, warning = header.config, missing_warning(header)
+    if keeps and not header.keeps_users:
+        raise RequestError(
+            "the partials hold no values of users",
+            code="values-not-kept",
+            at="--per-user" if per_user_folder else "per_user",
+            hint="evalkit partial CONFIG --share I/N --out FILE --per-user keeps them",
+        )
+    measure_options = MeasureOptions(
+        threads=threads,
+        sample=header.sample,
+        keep_users=keeps,
+        per_user_folder=per_user_folder,
+        keep_parts=keep_parts,
+    )
+    with speaking(config.entry_point), fitting(partials):
+        kind = kind_named(config.kind)
+        whole = partials.merged(kind.sums) if isinstance(partials, PartialFiles) else partials
+        share_result = ShareResult(config, header.ids, header.whole_inputs, whole.body)
+        report = kind.conclude(
+            share_result, measure_options, () if warning is None else (warning,), None
+        )
+    return replace(report, run_key=header.key or report.run_key) if header.missing else report
+
+
+def key_of_run(config: Config, *, sample: float | None = None) -> str | None:
+    """The run key that the report of a config would have now; None where an input has no
+    fingerprint. Of Parquet files the footers alone are read.
+
+    Raises:
+        RequestError, DataError: as `run_config` does for what can be seen without reading rows.
+    """
+    with storing(config.storage), verifying(config.verify_pages):
+        if config.engine.kind == "spark" and reads_catalogs(config):
+            from evalkit.engines import open_catalogs
+
+            opened = open_catalogs(config)
+        else:
+            opened = kind_named(config.kind).open(config, Given())
+    fingerprints = [table.fingerprint() for table in opened.all]
+    return None if None in fingerprints else key_of_inputs(opened.config, fingerprints, sample)

@@ -1,0 +1,80 @@
+"""How much there is of what takes memory, and the room it takes beside what every run takes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from evalkit.planning.tables import Tables, plan_ids_of
+from evalkit.sources import Table, reading
+from evalkit.sources.ids import ITEM
+from evalkit.statistics.exact import N_LIMBS, N_POWERS, N_WAITING
+
+SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
+VALUES_ROW, VALUE = 80, 16  # of the values of users: id, model and place; a value
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How much of each there is.
+
+    Args:
+        n_users: with a list; `n_train_users`: with a training row.
+        n_apart: models whose ranks are counted at one time, from scores of rows that lie apart.
+        in_order: the rows of a training user lie together.
+        text: bytes of an item's id.
+        extra: bytes of a row of the table of items.
+    """
+
+    n_items: float
+    n_users: float
+    n_models: int
+    n_pairs: int
+    n_segments: int
+    threads: int
+    n_apart: int = 0
+    n_train: int = 0
+    n_train_users: float = 0.0
+    in_order: bool = False
+    text: float = 0.0
+    extra: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryNeeds:
+    """Bytes that metrics of lists take, or errors over users and items.
+
+    Args:
+        fixed: whatever the shares; `counted`: of what a share leaves behind, twice in passes.
+        first: while nothing else is on its way (users of train are counted, pairs of users and
+            items added up), and `paired` of it that a share holds its part of; `last`: above
+            `fixed`, when all users have been measured.
+        measured: above `fixed` and what a share holds, when no row is on its way.
+        share: of all users together, which a share holds its part of.
+    """
+
+    fixed: float = 0.0
+    counted: float = 0.0
+    first: float = 0.0
+    paired: float = 0.0
+    measured: float = 0.0
+    last: float = 0.0
+    share: float = 0.0
+
+
+def count_items(tables: Tables, logs: Sequence[Table]) -> float:
+    """About how many items some of the logs have."""
+    _, plan = plan_ids_of(tables, 1)
+    frames = []
+    for log in logs:
+        items = log.frame.select(ITEM)
+        items = items.explode(ITEM) if log.is_list else items
+        frames.append(items.select(plan.key().alias("key")))
+    with reading(logs[0]):
+        counted = pl.concat(frames).select(pl.col("key").approx_n_unique())
+        return 1.05 * float(counted.collect(engine="streaming").item())
+
+
+def room_of_values(n_models: int, n_users: float, text: float, n_kept: int) -> float:
+    """Bytes of the values of users that are written, while they are put in order."""
+    return n_models * n_users * (VALUES_ROW + VALUE * n_kept + 2 * text) if n_kept else 0.0

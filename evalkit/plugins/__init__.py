@@ -1,1 +1,0 @@
-"""What other programs load by an entry point: MLflow's evaluator."""

@@ -1,0 +1,358 @@
+"""Rows whose users lie apart: gathered, and looked up part by part of the users' table.
+
+A batch of such rows touches the whole table, and threads meet at every user. So rows are brought
+into the order of partitions of users' hashes, a million at a time. What is kept of the users of a
+partition fits into a core's cache, and one thread at a time has it, which counts without atomic
+instructions.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+from queue import Empty, SimpleQueue
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.kernels import kernel
+from evalkit.kernels.intrinsics import prefetch
+from evalkit.kernels.threads import ordered_map
+from evalkit.ranks._records import (
+    BAD_RANKS,
+    DEFERRED,
+    HITS,
+    KNOWN_RUNS,
+    N_FIELDS,
+    NOT_RANKED,
+    RUNS,
+    UNKNOWN_ROWS,
+    UNKNOWN_RUNS,
+    Array,
+    BatchResults,
+    RankedRows,
+)
+from evalkit.sources.ids import Keys, mix
+from evalkit.truth import (
+    BATCH_ROWS,
+    FEW_ITEMS,
+    Index,
+    code_of,
+    count_of,
+    count_partitions,
+    count_runs,
+    find_entry,
+    find_item,
+    home_entry,
+    may_hold,
+    partition_of,
+    prefetch_filter,
+    start_of,
+)
+
+PARTITION_BITS = 7
+PARTITIONS = 1 << PARTITION_BITS
+PARTITIONS_AT_ONCE = 4  # that a thread has
+GATHERED_ROWS = 4 * BATCH_ROWS  # of one thread, so that several rows of a user come together
+WORDS_A_LINE = 8  # of the cache
+LOOKED_AT = 16  # rows that can tell whether users lie apart
+
+
+def are_unsorted(users: Keys) -> bool:
+    """Whether most rows are of other users than the row before."""
+    return users.size >= LOOKED_AT and 2 * int(count_runs(users)) > users.size
+
+
+class Portion(NamedTuple):
+    """Gathered rows of some partitions, which no other thread has.
+
+    Args:
+        rows: all that are gathered.
+        offsets: int64[n_batches, PARTITIONS + 1], where the partitions of each batch begin.
+        first, last: of the partitions.
+        is_named: somebody asks which rows are of known users.
+    """
+
+    rows: RankedRows
+    offsets: Array
+    first: int
+    last: int
+    is_named: bool
+
+
+@dataclass(slots=True)
+class Gathered:
+    """Rows of one model, those of each batch by partition of their users.
+
+    Args:
+        rows: room for them; the first `n_rows` are filled.
+        numbers: int32[n_rows], of each row in its batch, or empty.
+        offsets: of each batch int64[PARTITIONS + 1], where partitions begin.
+    """
+
+    rows: RankedRows
+    numbers: npt.NDArray[np.int32]
+    model: str = ""
+    n_rows: int = 0
+    offsets: list[Array] = field(default_factory=list)
+
+    @classmethod
+    def room(cls, like: RankedRows, n_rows: int, *, numbered: bool = False) -> "Gathered":
+        """Room for rows that have what other rows have."""
+        rows = [np.empty(n_rows if each.size else 0, dtype=each.dtype) for each in like]
+        return cls(RankedRows(*rows), np.empty(n_rows if numbered else 0, dtype=np.int32))
+
+    def has_room(self, n_rows: int) -> bool:
+        """Whether so many more rows can be added."""
+        return self.n_rows + n_rows <= self.rows.users.size
+
+    def add(self, model: str, rows: RankedRows, index: Index) -> None:
+        """Put the rows of a batch behind the others."""
+        hash, shift = index.layout.hash, 63 - PARTITION_BITS
+        counts = np.zeros(PARTITIONS, dtype=np.int64)
+        count_partitions(rows.users, hash, shift, counts)
+        offsets = self.n_rows + np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+        part_rows(rows, hash, shift, offsets.copy(), self.rows, self.numbers)
+        self.model = model
+        self.offsets.append(offsets)
+        self.n_rows += rows.users.size
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.offsets.clear()
+        self.n_rows = 0
+
+    def name_rows(self, found: BatchResults) -> None:
+        """Write numbers of rows in their batch where places of gathered rows stand."""
+        for rows, counter in (
+            (found.run_rows, KNOWN_RUNS),
+            (found.hit_rows, HITS),
+            (found.deferred, DEFERRED),
+        ):
+            n = int(found.counters[counter])
+            rows[:n] = self.numbers[rows[:n]]
+
+
+@dataclass(slots=True)
+class Gatherer:
+    """Gathers batches of rows in any order, and has them looked up; threads may do so side by side.
+
+    Args:
+        index: of the users.
+        look_up: is called with a model, a portion of its rows, and room.
+        settle: looks at what was found and gives the room back.
+        at_once: every batch is looked up by itself, and what was found tells its rows.
+    """
+
+    index: Index
+    look_up: Callable[[str, Portion, BatchResults], None]
+    take_room: Callable[[int], BatchResults]
+    settle: Callable[[BatchResults, pl.DataFrame], BatchResults]
+    at_once: bool
+    free: SimpleQueue[Gathered] = field(default_factory=SimpleQueue)
+    locks: list[Lock] = field(
+        default_factory=lambda: [Lock() for _ in range(PARTITIONS // PARTITIONS_AT_ONCE)]
+    )
+    turns: Iterator[int] = field(default_factory=count)
+
+    def add(
+        self, model: str, rows: RankedRows, frame: pl.DataFrame
+    ) -> list[tuple[str, BatchResults]]:
+        """Gather the rows of a batch; what was found, by model, where that made rows enough."""
+        done: list[tuple[str, BatchResults]] = []
+        n_rows, gathered = rows.users.size, None
+        if not n_rows:
+            return done
+        with suppress(Empty):
+            gathered = self.free.get_nowait()
+        if gathered is not None and not (gathered.model == model and gathered.has_room(n_rows)):
+            done += self._look_up(gathered, frame)
+            gathered = gathered if gathered.has_room(n_rows) else None
+        if gathered is None:
+            most = n_rows if self.at_once else max(n_rows, GATHERED_ROWS)
+            gathered = Gathered.room(rows, most, numbered=self.at_once)
+        gathered.add(model, rows, self.index)
+        if self.at_once or not gathered.has_room(min(n_rows, BATCH_ROWS)):
+            done += self._look_up(gathered, frame)
+        self.free.put(gathered)
+        return done
+
+    def finish(self, threads: int) -> Iterator[tuple[str, BatchResults]]:
+        """What is found of the rows that wait, when all have been added."""
+        waiting = [self.free.get() for _ in range(self.free.qsize())]
+        look_up = partial(self._look_up, frame=pl.DataFrame())
+        for found in ordered_map(look_up, waiting, threads=threads):
+            yield from found
+        for gathered in waiting:  # their room may be used again
+            self.free.put(gathered)
+
+    def _look_up(self, gathered: Gathered, frame: pl.DataFrame) -> list[tuple[str, BatchResults]]:
+        if not gathered.n_rows:
+            return []
+        found, offsets = self.take_room(gathered.n_rows), np.stack(gathered.offsets)
+        numbers = deque(range(len(self.locks)))
+        numbers.rotate(next(self.turns) * len(numbers) // 3)  # threads begin at different ones
+        while numbers:
+            number = numbers.popleft()
+            if not self.locks[number].acquire(blocking=not numbers):
+                numbers.append(number)  # another thread has it
+                continue
+            try:
+                begin = number * PARTITIONS_AT_ONCE
+                end = begin + PARTITIONS_AT_ONCE
+                portion = Portion(gathered.rows, offsets, begin, end, self.at_once)
+                self.look_up(gathered.model, portion, found)
+            finally:
+                self.locks[number].release()
+            if not self.at_once:  # nobody asks for rows
+                found.counters[HITS] = 0
+        if self.at_once:
+            gathered.name_rows(found)
+        model = gathered.model
+        gathered.clear()
+        return [(model, self.settle(found, frame))]
+
+
+@kernel(allocates=False)
+def part_rows(rows, hash, shift, places, out, numbers):  # type: ignore[no-untyped-def]
+    """Write rows by partition of their users, keeping their order.
+
+    `places` is the next place of each partition; `numbers`, if any, gets the row's.
+    """
+    for row in range(rows.users.size):
+        partition = partition_of(rows.users[row], hash, shift)
+        place = places[partition]
+        places[partition] = place + 1
+        out.users[place] = rows.users[row]
+        out.items[place] = rows.items[row]
+        if rows.ranks.size > 0:
+            out.ranks[place] = rows.ranks[row]
+        if rows.strengths.size > 0:
+            out.strengths[place] = rows.strengths[row]
+        if rows.orders.size > 0:
+            out.orders[place] = rows.orders[row]
+        if numbers.size > 0:
+            numbers[place] = row
+
+
+@kernel(allocates=False)
+def ask_entries(rows, row, last, index, first, entries):  # type: ignore[no-untyped-def]
+    """Where the table entries of rows row..last, 64 at most, should be, into entries from `first`.
+
+    They are on their way to the cache, and so are the rows themselves and the users behind them.
+    """
+    users, table, layout = rows.users, index.table, index.layout
+    for place in range(row, last):
+        entry = home_entry(users[place], layout)
+        entries[first + place - row] = entry
+        prefetch(table, entry)
+    for place in range(row, last, WORDS_A_LINE):
+        prefetch(users, place + RUNS)
+        prefetch(rows.items, place)
+        prefetch(rows.ranks, place)
+        prefetch(rows.strengths, place)
+
+
+@kernel(allocates=False)
+def found_entry(table, entry, user, layout):  # type: ignore[no-untyped-def]
+    """A user's table entry, where it should be or else; -1 for a user that is not there."""
+    at = np.uint64(entry)  # of an index without a sign nobody asks whether it is negative
+    if table[at] == user and table[at + np.uint64(3)] != 0:
+        return entry
+    return find_entry(table, user, layout)
+
+
+@kernel(allocates=False)
+def look_up_unsorted(rows, row, last, index, ranks, wide, first, n, found):  # type: ignore[no-untyped-def]
+    """The users' codes of rows row..last into `found.candidates`; rows of others are counted.
+
+    Their entries have been asked for. Rows that may be hits are put behind the `n` that wait in
+    `found.begins`, their table entries in `found.ends`; gives the new number. All that is needed
+    of them is on its way to the cache.
+    """
+    # Wide: one step of a scan, with what waits from the steps before.
+    users, items = rows.users, rows.items
+    table, layout, counts = index.table, index.layout, index.counts
+    filters, lows = index.filters, index.lows
+    waiting, chosen, codes, counters = found.begins, found.ends, found.candidates, found.counters
+    n_likely = n
+    for number in range(last - row):
+        user, at = users[row + number], np.uint64(number)
+        entry = found_entry(table, found.entries[first + number], user, layout)
+        if entry < 0:
+            codes[at] = -1
+            counters[UNKNOWN_ROWS] += 1
+            found.unknown_users[counters[UNKNOWN_RUNS]] = user
+            counters[UNKNOWN_RUNS] += 1
+            continue
+        code = code_of(table, entry)
+        prefetch(wide, code * 2)
+        codes[at] = code
+        waiting[np.uint64(n_likely)], chosen[np.uint64(n_likely)] = row + number, entry
+        # without a branch to be guessed wrong
+        n_likely += prefetch_filter(table, entry, filters, items[row + number])
+    for number in range(n, n_likely):
+        place, entry = waiting[number], chosen[number]
+        count = count_of(table, entry, counts)
+        if count <= FEW_ITEMS or may_hold(table, entry, count, filters, items[place]):
+            start = start_of(table, entry)
+            prefetch(lows, start)
+            prefetch(lows, start + FEW_ITEMS - 1)
+            prefetch(ranks, start)
+            waiting[n], chosen[n] = place, entry
+            n += 1
+    return n
+
+
+@kernel(allocates=False)
+def name_known(row, last, found):  # type: ignore[no-untyped-def]
+    """Put known users' rows of row..last, and their codes, behind those that are counted."""
+    n = found.counters[KNOWN_RUNS]
+    for place in range(row, last):
+        code = found.candidates[place - row]
+        if code >= 0:
+            found.run_rows[n], found.run_codes[n] = place, code
+            n += 1
+    found.counters[KNOWN_RUNS] = n
+
+
+@kernel(allocates=False)
+def find_unsorted(items, n_waiting, index, found):  # type: ignore[no-untyped-def]
+    """Put the hits among the rows that wait behind those that are counted.
+
+    Gives the new number of hits.
+    """
+    table, counts, lows, highs = index.table, index.counts, index.lows, index.highs
+    n_hits = found.counters[HITS]
+    for number in range(n_waiting):
+        row, entry = found.begins[number], found.ends[number]
+        count = count_of(table, entry, counts)
+        place = find_item(lows, highs, items[row], start_of(table, entry), count)
+        if place >= 0:
+            found.hit_rows[n_hits], found.hit_places[n_hits] = row, place
+            n_hits += 1
+    return n_hits
+
+
+@kernel(allocates=False)
+def note_unsorted(row_ranks, row, last, offset, state, found):  # type: ignore[no-untyped-def]
+    """The ranks of known users' rows of row..last into their state."""
+    small, wide, counters = state.small, state.wide, found.counters
+    one = np.uint64(1)
+    for number in range(last - row):
+        code = found.candidates[np.uint64(number)]
+        if code < 0:
+            continue
+        rank = np.int64(row_ranks[row + number]) - offset
+        if rank < 1:
+            counters[BAD_RANKS] += 1
+            continue
+        at = np.uint64(code) * np.uint64(N_FIELDS)
+        small[at] += np.int32(1)
+        small[at + one] = max(small[at + one], np.int32(min(rank, NOT_RANKED)))
+        wide[np.uint64(code) * np.uint64(2) + one] += np.int64(mix(np.uint64(rank)))

@@ -1,0 +1,494 @@
+"""Gates over a report: pass, fail, or cannot tell, and what it was judged by."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from evalkit.aggregate.segments import SMALL
+from evalkit.config import GateRule, read_split
+from evalkit.report import Comparison, Estimate, Gate, Report
+from evalkit.report.turning import against
+from evalkit.report.verdict import FAIL, PASS, UNCLEAR
+from evalkit.runs.gates._baseline import Baselines
+from evalkit.runs.history import differences_of_measure
+from evalkit.statistics.intervals import (
+    Interval,
+    difference_interval,
+    mean_interval,
+    wilson_interval,
+)
+from evalkit.statistics.sample_ratio import ALARM
+
+SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "duplicates")
+LEAKAGE = "leakage."
+OF_TRUTH = ("rows", "users", "pairs", "rows_dropped")
+OF_MODELS = ("rows", "users", *SHARES)
+EFFECTIVE = "effective-sample-size"
+OF_CHECKS = (EFFECTIVE, "weight-mean")  # of logged feedback
+
+
+def judge(
+    rules: Sequence[GateRule], report: Report, baselines: Baselines, *, level: float
+) -> tuple[Gate, ...]:
+    """One entry for each rule and each model that it is about, in the order of the rules."""
+    found: list[Gate] = [*_alarms(report)]
+    for rule in rules:
+        judged = _Judge(rule, report, baselines, level)
+        found += judged.counts() if rule.data is not None else judged.metrics()
+    return tuple(found)
+
+
+def _alarms(report: Report) -> Iterator[Gate]:
+    """Checks that failed, as of the sample ratio: no effect of such a run can be read."""
+    for check in report.checks:
+        if check.verdict == "fail" and check.check == "sample-ratio":
+            among = f" among {check.segment}" if check.segment is not None else ""
+            yield Gate(
+                metric=check.check,
+                model=check.model,
+                segmentation=None,
+                segment=None,
+                kind="min",
+                bound=ALARM,
+                value=check.p_value,
+                delta=None,
+                low=None,
+                high=None,
+                baseline=None,
+                baseline_run=None,
+                judged_by="count",
+                n_users=None,
+                outcome=FAIL,
+                fails=True,
+                message="units did not come in the shares that were declared"
+                f"{among}, p = {check.p_value:.2g}: no effect can be read",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    rule: GateRule
+    report: Report
+    baselines: Baselines
+    level: float
+
+    @property
+    def kind_and_bound(self) -> tuple[str, float]:
+        rule = self.rule
+        for kind in ("min", "max", "max_drop", "max_drop_relative", "max_change"):
+            bound = getattr(rule, kind)
+            if bound is not None:
+                return kind, float(bound)
+        raise AssertionError("the config has checked that a gate has a bound")
+
+    @property
+    def _name(self) -> str:
+        """The metric as it was asked for."""
+        return self.report.shown.get(self.rule.metric or "", self.rule.metric or "")
+
+    @property
+    def models(self) -> Sequence[str]:
+        rule = self.rule
+        if rule.model is not None:
+            return (rule.model,)
+        baseline = rule.baseline
+        if rule.max_drop_relative is not None and baseline is None:
+            used = self.report.statistics
+            baseline = used.baseline if used is not None else None
+        return [model for model in self.report.models if model != baseline]
+
+    # Metrics.
+
+    def metrics(self) -> Iterator[Gate]:
+        for model in self.models:
+            yield self._metric(model)
+
+    def _metric(self, model: str) -> Gate:
+        rule, (kind, bound) = self.rule, self.kind_and_bound
+        where = _where(rule)
+        estimate = self.report.estimate(model, rule.metric, *where)
+        if estimate is None or math.isnan(estimate.value):
+            what = f"{self._name} of {model}{_among(rule)}"
+            reason = "has no value" if estimate is not None else "is not in the report"
+            small = None if estimate is not None else self._small()
+            return self._gate(model, outcome=UNCLEAR, message=f"{what} {reason}{small or ''}")
+        for check in self.report.checks:
+            if check.check == EFFECTIVE and check.model == model and check.segment == where[1]:
+                if check.verdict != "ok":
+                    message = f"{self._name} of {model}{_among(rule)} stands on "
+                    message += f"{check.value or 0:,.0f} effective rounds: too few to tell"
+                    return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
+        if kind in ("min", "max"):
+            return self._fixed(model, estimate, kind, bound)
+        if estimate.higher_is_better is None:
+            message = f"nobody knows which way {self._name} is better"
+            return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
+        if kind == "max_drop_relative":
+            return self._drop_relative(model, estimate, bound)
+        return self._drop(model, estimate, bound)
+
+    def _drop_relative(self, model: str, estimate: Estimate, bound: float) -> Gate:
+        """By the limits of the relative difference, to which the baseline's error belongs."""
+        used = self.report.statistics
+        baseline = self.rule.baseline or (used.baseline if used is not None else None) or ""
+        pair = _comparison(self.report, baseline, model, estimate)
+        if pair is None or pair.relative is None or pair.candidate != model:
+            message = f"{self._name} of {model} has no relative difference to {baseline!r}"
+            return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
+        sign = -1.0 if estimate.higher_is_better is False else 1.0
+        sides = pair.relative_low, pair.relative_high
+        low, high = (math.nan if each is None else sign * each for each in sides)
+        low, high = (high, low) if sign < 0.0 else (low, high)
+        outcome = PASS if low >= -bound else FAIL if high < -bound else UNCLEAR
+        if pair.n_users < self.rule.min_users:
+            outcome = UNCLEAR
+        interval = Interval(low, high)
+        shown = f" ({low:+.2%} … {high:+.2%})" if interval.exists else " (no interval)"
+        message = (
+            f"{self._name} of {model}{_among(self.rule)} is {sign * pair.relative:+.2%}{shown} to "
+            f"{baseline}, {bound:.2%} worse is allowed"
+        )
+        return self._gate(
+            model,
+            value=estimate.value,
+            delta=pair.relative,
+            interval=interval,
+            judged_by="paired",
+            n_users=pair.n_users,
+            outcome=outcome,
+            message=message + self._too_few(pair.n_users),
+        )
+
+    def _small(self) -> str:
+        """Why a segment may not be in the report: it may stand with others that are as small."""
+        rule, segment = _where(self.rule)
+        pooled = (each for each in self.report.estimates if each.segment == SMALL)
+        if rule is None or all(each.segmentation != rule for each in pooled):
+            return ""
+        section = (self.report.config or {}).get("segments")
+        least = section.get("min_users") if isinstance(section, dict) else None
+        asked = f"min_users = {least:,}" if isinstance(least, int) else "min_users"
+        return (
+            f": segments with fewer users than {asked} under [segments] stand together as {SMALL}, "
+            f"and {segment!r} may be one of them"
+        )
+
+    def _fixed(self, model: str, estimate: Estimate, kind: str, bound: float) -> Gate:
+        interval = _interval_of(estimate, self.level)
+        low, high = interval.low, interval.high
+        if estimate.n_users < self.rule.min_users or not interval.exists:
+            outcome = UNCLEAR
+        elif kind == "min":
+            outcome = PASS if low >= bound else FAIL if high < bound else UNCLEAR
+        else:
+            outcome = PASS if high <= bound else FAIL if low > bound else UNCLEAR
+        side = "at least" if kind == "min" else "at most"
+        message = (
+            f"{self._name} of {model}{_among(self.rule)} is {_number(estimate.value)}"
+            f"{_limits(interval)}, {side} {_number(bound)} is asked"
+        )
+        return self._gate(
+            model,
+            value=estimate.value,
+            interval=interval,
+            n_users=estimate.n_users,
+            outcome=outcome,
+            message=message + self._too_few(estimate.n_users),
+        )
+
+    def _drop(self, model: str, estimate: Estimate, bound: float) -> Gate:
+        rule = self.rule
+        reference = rule.baseline or ""
+        old_run, old_model = self.report, reference
+        if self.baselines.is_run(reference):
+            found = self.baselines.report(reference)
+            if found is None:
+                message = f"{self.baselines.lack(reference)} to compare {self._name} with"
+                return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
+            old_run, old_model = found, model
+        if differs := differences_of_measure(old_run, self.report):
+            message = f"{reference} measured {self._name} otherwise: {'; '.join(differs)}"
+            return self._gate(
+                model,
+                value=estimate.value,
+                baseline_run=_id(old_run, self.report),
+                outcome=UNCLEAR,
+                message=message,
+            )
+        before = old_run.estimate(old_model, rule.metric, *_where(rule))
+        if before is None or math.isnan(before.value):
+            message = f"{reference} has no {self._name} of {old_model}{_among(rule)}"
+            return self._gate(
+                model,
+                value=estimate.value,
+                baseline_run=_id(old_run, self.report),
+                outcome=UNCLEAR,
+                message=message,
+            )
+        delta, interval, n_users, judged_by, why = self._difference(
+            model, estimate, before, old_run, old_model
+        )
+        better = -delta if estimate.higher_is_better is False else delta
+        low, high = (
+            (-interval.high, -interval.low)
+            if estimate.higher_is_better is False
+            else (interval.low, interval.high)
+        )
+        if n_users < rule.min_users or not interval.exists:
+            outcome = UNCLEAR
+        else:
+            outcome = PASS if low >= -bound else FAIL if high < -bound else UNCLEAR
+        word = "better" if better > 0 else "worse" if better < 0 else "different"
+        message = (
+            f"{self._name} of {model}{_among(rule)} is {_number(abs(delta))} {word} than "
+            f"{reference}{_limits(interval)}, {_number(bound)} worse is allowed"
+        )
+        if why:
+            message += f"; judged by independent intervals, since {why}"
+        return self._gate(
+            model,
+            value=estimate.value,
+            delta=delta,
+            interval=interval,
+            baseline_run=_id(old_run, self.report),
+            judged_by=judged_by,
+            n_users=n_users,
+            outcome=outcome,
+            message=message + self._too_few(n_users),
+        )
+
+    def _difference(
+        self, model: str, now: Estimate, before: Estimate, old_run: Report, old_model: str
+    ) -> tuple[float, Interval, int, str, str]:
+        """Delta, its interval, users, how it was judged, and why not by user."""
+        if old_run is self.report:
+            pair = _comparison(self.report, old_model, model, now)
+            if pair is not None and pair.std_error is not None:
+                shown = (math.nan if each is None else each for each in (pair.low, pair.high))
+                interval = Interval(*shown)
+                return pair.delta, interval, pair.n_users, "paired", ""
+        why = "values by segment are not kept"
+        if now.segment is None:
+            from evalkit.runs.gates._paired import paired_difference
+
+            found, why = paired_difference((self.report, model), (old_run, old_model), now.metric)
+            if found is not None:
+                return found.mean, found.limits(self.level), found.n_users, "paired", ""
+        limits = self._limits_of_value(self.report, now), self._limits_of_value(old_run, before)
+        interval = difference_interval(now.value, limits[0], before.value, limits[1])
+        n_users = min(now.n_users, before.n_users)
+        return now.value - before.value, interval, n_users, "independent", why
+
+    def _limits_of_value(self, report: Report, estimate: Estimate) -> Interval:
+        """Those that its report shows, where they are at this level."""
+        used, level = report.statistics, self.level
+        if used is None or used.level == level:
+            return _interval_of(estimate, level)
+        n, error = estimate.n_clusters or estimate.n_users, estimate.std_error
+        value, deviation = estimate.value, math.sqrt(max(0, n - 1)) * (error or 0.0)
+        if estimate.n_clusters is None and math.isclose(deviation**2, value * (1.0 - value)):
+            return wilson_interval(round(value * n), n, level=level)  # none but 0 and 1 vary so far
+        return mean_interval(estimate.value, error, n, level=level, df=estimate.df)
+
+    def _too_few(self, n_users: int) -> str:
+        least = self.rule.min_users
+        return f"; {n_users:,} users are too few, {least:,} are asked" if n_users < least else ""
+
+    # Counts.
+
+    def counts(self) -> Iterator[Gate]:
+        rule = self.rule
+        if str(rule.data).startswith(LEAKAGE):
+            yield self._leak()
+            return
+        if rule.data in OF_CHECKS:
+            yield from self._checked()
+            return
+        if rule.model is None and rule.data in OF_TRUTH:
+            yield self._count(None)
+        for model in self.models if rule.data in OF_MODELS else ():
+            yield self._count(model)
+
+    def _checked(self) -> Iterator[Gate]:
+        """What the weights of logged feedback are."""
+        rule, (kind, bound) = self.rule, self.kind_and_bound
+        found = [
+            check
+            for check in self.report.checks
+            if check.check == rule.data and check.segment is None and check.value is not None
+            if rule.model is None or check.model == rule.model
+        ]
+        if not found or kind not in ("min", "max"):
+            told = "not in the report" if not found else "min or max judges it"
+            yield self._gate(rule.model, outcome=UNCLEAR, message=f"{rule.data}: {told}")
+            return
+        for check in found:
+            value = check.value or 0.0
+            holds = value >= bound if kind == "min" else value <= bound
+            side = "at least" if kind == "min" else "at most"
+            message = f"{rule.data} of {check.model}: {value:,.4g}, {side} {bound:g} is asked"
+            outcome = PASS if holds else FAIL
+            yield self._gate(check.model, value=value, outcome=outcome, message=message)
+
+    def _leak(self) -> Gate:
+        """A count of the split that the truth is a part of."""
+        kind, bound = self.kind_and_bound
+        what = str(self.rule.data)
+        truth = (self.report.config or {}).get("truth")
+        folder = truth.get("split") if isinstance(truth, dict) else None
+        if folder is None or kind not in ("min", "max"):
+            told = "the truth is no part of a split" if folder is None else "min or max judges it"
+            return self._gate(None, outcome=UNCLEAR, message=f"{what}: {told}")
+        counts = read_split(folder).get("leakage", {}).get("counts", {})
+        now = counts.get(str(self.rule.data).removeprefix(LEAKAGE))
+        if now is None:
+            return self._gate(None, outcome=UNCLEAR, message=f"{what}: the split does not say")
+        holds = now >= bound if kind == "min" else now <= bound
+        side = "at least" if kind == "min" else "at most"
+        message = f"{what}: {now:g}, {side} {bound:g} is asked"
+        return self._gate(None, value=now, outcome=PASS if holds else FAIL, message=message)
+
+    def _count(self, model: str | None) -> Gate:
+        rule, (kind, bound) = self.rule, self.kind_and_bound
+        what = f"{str(rule.data).replace('_', ' ')} of {model or 'the truth'}"
+        now = _count_of(self.report, model, str(rule.data))
+        if now is None:
+            return self._gate(model, outcome=UNCLEAR, message=f"{what}: not in the report")
+        shown = _shown(now, str(rule.data))
+        if kind in ("min", "max"):
+            holds = now >= bound if kind == "min" else now <= bound
+            side = "at least" if kind == "min" else "at most"
+            message = f"{what}: {shown}, {side} {_shown(bound, str(rule.data))} is asked"
+            return self._gate(model, value=now, outcome=PASS if holds else FAIL, message=message)
+        reference = rule.baseline or ""
+        is_run = self.baselines.is_run(reference)
+        old_run = self.baselines.report(reference) if is_run else self.report
+        if old_run is None:
+            message = f"{self.baselines.lack(reference)} to compare {what} with"
+            return self._gate(model, value=now, outcome=UNCLEAR, message=message)
+        before = _count_of(old_run, model if is_run else reference, str(rule.data))
+        old_id = _id(old_run, self.report)
+        if before is None or (before == 0 and now != 0):
+            message = f"{what}: {shown}; {reference} has none to compare with"
+            return self._gate(
+                model, value=now, baseline_run=old_id, outcome=UNCLEAR, message=message
+            )
+        change = (now - before) / before if before else 0.0
+        message = (
+            f"{what}: {shown}, {change:+.1%} against {reference}, {bound:.1%} either way is allowed"
+        )
+        return self._gate(
+            model,
+            value=now,
+            delta=change,
+            baseline_run=old_id,
+            outcome=PASS if abs(change) <= bound else FAIL,
+            message=message,
+        )
+
+    def _gate(
+        self,
+        model: str | None,
+        *,
+        outcome: str,
+        message: str,
+        value: float | None = None,
+        delta: float | None = None,
+        interval: Interval | None = None,
+        baseline_run: str | None = None,
+        judged_by: str | None = None,
+        n_users: int | None = None,
+    ) -> Gate:
+        rule, (kind, bound) = self.rule, self.kind_and_bound
+        known = interval is not None and interval.exists
+        return Gate(
+            metric=rule.metric or str(rule.data),
+            model=model,
+            segmentation=_where(rule)[0],
+            segment=_where(rule)[1],
+            kind=kind,
+            bound=bound,
+            value=value,
+            delta=delta,
+            low=interval.low if known and interval is not None else None,
+            high=interval.high if known and interval is not None else None,
+            baseline=rule.baseline,
+            baseline_run=baseline_run,
+            judged_by=judged_by or ("count" if rule.data is not None else "bound"),
+            n_users=n_users,
+            outcome=outcome,
+            fails=outcome == FAIL or (outcome == UNCLEAR and rule.unclear == "fail"),
+            message=message,
+        )
+
+
+def _where(rule: GateRule) -> tuple[str | None, str | None]:
+    if rule.segment is None:
+        return None, None
+    name, _, segment = rule.segment.partition("=")
+    return name, segment
+
+
+def _among(rule: GateRule) -> str:
+    return f" among {rule.segment}" if rule.segment is not None else ""
+
+
+def _comparison(report: Report, baseline: str, model: str, of: Estimate) -> Comparison | None:
+    """The run's own comparison; turned where it was made the other way."""
+    pairs = (
+        each
+        for each in report.comparisons
+        if (each.metric, each.segmentation, each.segment)
+        == (of.metric, of.segmentation, of.segment)
+        and model in (each.baseline, each.candidate)
+    )
+    return next(iter(against(pairs, baseline)), None)
+
+
+def _interval_of(estimate: Estimate, level: float) -> Interval:
+    if estimate.low is not None and estimate.high is not None:
+        return Interval(estimate.low, estimate.high)
+    return mean_interval(estimate.value, estimate.std_error, estimate.n_users, level=level)
+
+
+def _id(old_run: Report, report: Report) -> str | None:
+    return None if old_run is report else old_run.run_id
+
+
+def _count_of(report: Report, model: str | None, name: str) -> float | None:
+    """A count, or a share of what it is counted among."""
+    truth = report.counts.truth
+    if model is None:
+        if name == "rows_dropped":
+            return _share(truth.rows - truth.rows_used, truth.rows)
+        return float(getattr(truth, name))
+    counts = report.counts.models.get(model)
+    if counts is None:
+        return None
+    if name == "rows_dropped":
+        return _share(counts.rows - counts.rows_used, counts.rows)
+    if name == "users_without_ranking":
+        return _share(counts.users_without_ranking, truth.users)
+    if name == "users_without_truth":
+        return _share(counts.users_without_truth, counts.users)
+    if name == "duplicates":
+        return _share(counts.duplicates, counts.rows)
+    return float(getattr(counts, name))
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def _shown(value: float, name: str) -> str:
+    return f"{value:.2%}" if name in SHARES else f"{value:,.0f}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def _limits(interval: Interval) -> str:
+    if not interval.exists:
+        return " (no interval)"
+    return f" ({_number(interval.low)} … {_number(interval.high)})"

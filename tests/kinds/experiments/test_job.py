@@ -1,0 +1,157 @@
+"""Experiments as a config: run, shares, merge, gates; the same through every entry point."""
+
+import datetime as dt
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evalkit
+from evalkit.cli.app import run_command
+from evalkit.config import load_config
+from evalkit.errors import Errors, MachineError
+from evalkit.pipeline import run_config
+
+JOB = """
+name = "job"
+[experiment]
+variants = { control = 50, b = 50 }
+window = "3d"
+sums = { shown = "show", clicks = "click", spent = { kind = "buy", of = "value" } }
+[exposures]
+path = "exposures.parquet"
+[events]
+path = "events.parquet"
+[metrics]
+names = ["mean(clicks)", "ratio(clicks, shown)", "mean(spent, winsor=0.9)",
+    "quantile(spent, q=0.5, over='events')"]
+primary = ["ratio(clicks, shown)"]
+guardrails = ["mean(spent, winsor=0.9)"]
+[statistics]
+strata = ["country"]
+[segments]
+country = { by = "country" }
+"""
+START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+
+
+@pytest.fixture(scope="module")
+def logs():
+    """600 units in two variants, with events before and after exposure."""
+    draw = np.random.default_rng(1)
+    units = np.arange(600)
+    exposures = pl.DataFrame(
+        {
+            "unit": [f"unit-{n}" for n in units],
+            "variant": np.where(draw.random(600) < 0.5, "control", "b"),
+            "time": [START + dt.timedelta(hours=int(h)) for h in draw.integers(0, 72, 600)],
+            "country": np.where(draw.random(600) < 0.3, "de", "fr"),
+        }
+    )
+    n = 8000
+    events = pl.DataFrame(
+        {
+            "unit": [f"unit-{n}" for n in draw.integers(0, 620, n)],
+            "time": [START + dt.timedelta(minutes=int(m)) for m in draw.integers(-4000, 12000, n)],
+            "kind": draw.choice(["show", "click", "buy"], n, p=[0.7, 0.2, 0.1]),
+            "value": np.round(draw.lognormal(1.0, 2.0, n), 3),
+        }
+    )
+    return exposures, events
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch, logs):
+    for name, frame in zip(("exposures", "events"), logs, strict=True):
+        frame.write_parquet(tmp_path / f"{name}.parquet", row_group_size=500)
+    (tmp_path / "job.toml").write_text(JOB)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def numbers(report) -> str:
+    """What a report says, without what the run cost."""
+    found = json.loads(report.to_json())
+    for name in ("meta", "run_id", "inputs", "run_key"):
+        found.pop(name)
+    return json.dumps(found)
+
+
+def test_no_order_of_rows_and_no_number_of_threads_moves_a_digit(job, logs):
+    whole = numbers(run_config(load_config("job.toml"), threads=1))
+    for name, frame in zip(("exposures", "events"), logs, strict=True):
+        frame.sample(fraction=1.0, shuffle=True, seed=7).write_parquet(f"{name}.parquet")
+
+    assert numbers(run_config(load_config("job.toml"), threads=2)) == whole
+
+
+def test_shares_merge_to_the_same_bytes(job, capsys):
+    whole = run_config(load_config("job.toml"))
+    for share in (2, 1, 3):
+        assert not run_command(
+            ["partial", "job.toml", "--share", f"{share}/3", "--out", f"{share}.partial"]
+        )
+
+    merged = evalkit.merge(sorted(job.glob("*.partial")))
+    assert numbers(merged) == numbers(whole)
+    assert merged.run_key == whole.run_key
+
+
+def test_passes_hold_a_memory_limit_and_move_no_digit(job):
+    whole = numbers(run_config(load_config("job.toml")))
+
+    assert numbers(run_config(load_config("job.toml"), memory_limit=150_000)) == whole
+    with pytest.raises(MachineError, match="more than the limit"):
+        run_config(load_config("job.toml"), memory_limit=1000)
+
+
+def test_a_run_is_written_read_and_judged(job, capsys):
+    gates = '[[gates]]\nmetric = "mean(spent, winsor=0.9)"\nmodel = "b"\nmax_drop_relative = 5.0\n'
+    (job / "job.toml").write_text(JOB + gates)
+
+    assert run_command(["run", "job.toml", "--quiet"]) == 0
+    report = evalkit.load("runs/latest")
+    assert report.kind == "experiment"
+    assert report.checks[0].check == "sample-ratio"
+    assert [gate.outcome for gate in report.gates] == ["pass"]
+    assert run_command(["gate", "last", "--config", "job.toml"]) == 0
+
+
+def test_a_sample_ratio_alarm_stands_above_every_number(job, capsys):
+    text = JOB.replace("control = 50, b = 50", "control = 80, b = 20")
+    (job / "job.toml").write_text(text)
+
+    assert run_command(["run", "job.toml", "--quiet"]) == 1
+    report = evalkit.load("runs/latest")
+    assert report.gates[0].metric == "sample-ratio"
+    assert report.gates[0].fails
+    assert "cannot be read" in report.verdict
+    assert "cannot be read" in capsys.readouterr().out.splitlines()[0]
+
+
+def test_the_python_door_says_the_same_as_a_config(job, logs):
+    of_config = run_config(load_config("job.toml"))
+    report = evalkit.evaluate_experiment(
+        *logs,
+        variants={"control": 50, "b": 50},
+        window="3d",
+        sums={"shown": "show", "clicks": "click", "spent": {"kind": "buy", "of": "value"}},
+        metrics=[each.label for each in load_config("job.toml").requests],
+        primary=["ratio(clicks, shown)"],
+        guardrails=["mean(spent, winsor=0.9)"],
+        statistics={"strata": ["country"]},
+        segments=["country"],
+    )
+
+    assert report.comparisons == of_config.comparisons
+    assert report.checks == of_config.checks
+
+
+def test_what_a_config_cannot_say_is_told(job):
+    wrong = JOB.replace("b = 50 }", "b = 0 }").replace("names = [", 'names = ["mea(clicks)", ')
+    (job / "job.toml").write_text(wrong)
+
+    with pytest.raises(Errors) as raised:
+        load_config("job.toml")
+    assert {each.code for each in raised.value.errors} == {"bad-share", "unknown-metric"}

@@ -1,0 +1,146 @@
+"""What limits and tests promise, held against simulated experiments whose truth is known."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evalkit
+from evalkit.statistics.independent import Contrast, Group, Part, Rules, Sequential
+from evalkit.statistics.moments import Linear
+
+N_DRAWS = 200
+
+
+def contrast(rules, means, ns, variances):
+    groups = []
+    for mean, n, variance in zip(means, ns, variances, strict=True):
+        one = np.ones(1)
+        linear = Linear(int(n), np.array([mean]), np.array([[variance]]), one)
+        groups.append(Group((Part(1.0, linear),), np.zeros(0)))
+    return Contrast(groups[0], groups[1], rules).difference()
+
+
+def alarms(rules_at, looks, n_draws=N_DRAWS):
+    """Share of experiments without an effect in which any look finds one; 500 units a look."""
+    draw = np.random.default_rng(3)
+    found = 0
+    for _ in range(n_draws):
+        values = draw.normal(size=(2, 500 * looks))
+        for look in range(1, looks + 1):
+            seen = values[:, : 500 * look]
+            one = contrast(
+                rules_at(look), seen.mean(axis=1), (500 * look,) * 2, seen.var(axis=1, ddof=1)
+            )
+            if one.p_value <= 0.05:
+                found += 1
+                break
+    return found / n_draws
+
+
+def test_one_look_has_as_many_false_alarms_as_it_says():
+    assert 0.02 <= alarms(lambda look: Rules(), 1) <= 0.095
+
+
+def test_daily_looks_inflate_plain_tests_and_no_always_valid_one():
+    sequential = Rules(is_normal=True, sequential=Sequential(10_000.0, 0.95))
+
+    assert alarms(lambda look: Rules(), 10) > 0.1
+    assert alarms(lambda look: sequential, 10) <= 0.05
+
+
+def test_planned_looks_spend_what_they_may():
+    times = (1 / 3, 2 / 3, 1.0)
+
+    def rules(look):
+        return Rules(is_normal=True, spending=("pocock", times[:look]))
+
+    assert 0.015 <= alarms(rules, 3) <= 0.09
+
+
+def test_relative_limits_of_skewed_units_hold_the_truth():
+    draw = np.random.default_rng(5)
+    held = 0
+    for _ in range(N_DRAWS):
+        base, new = draw.lognormal(0.0, 1.0, (2, 500))
+        new = 1.2 * new
+        limits = contrast(
+            Rules(), (base.mean(), new.mean()), (500, 500), (base.var(ddof=1), new.var(ddof=1))
+        ).relative_limits
+        held += limits.low <= 0.2 <= limits.high
+
+    assert 0.90 <= held / N_DRAWS <= 0.99
+
+
+def test_covariates_gain_what_theory_says():
+    """var(adjusted) = (1 - r^2) var(plain), r the correlation with the covariate."""
+    draw = np.random.default_rng(7)
+    n = 20_000
+    before = draw.normal(size=n)
+    after = 0.8 * before + 0.6 * draw.normal(size=n)
+    units = pl.DataFrame(
+        {"unit": range(n), "variant": ["a", "b"] * (n // 2), "y": after, "x": before}
+    )
+    report = evalkit.evaluate_experiment(
+        units, variants={"a": 1, "b": 1}, metrics=["mean(y)"], before={"y": "x"}
+    )
+
+    adjusted, raw = report.comparisons
+    assert (adjusted.std_error / raw.std_error) ** 2 == pytest.approx(0.36, abs=0.02)
+    assert adjusted.theta == pytest.approx(0.8, abs=0.02)
+
+
+def test_effects_of_triggered_units_are_diluted_to_all():
+    draw = np.random.default_rng(9)
+    n = 40_000
+    sees, arm = draw.random(n) < 0.25, draw.random(n) < 0.5
+    y = draw.normal(size=n) + np.where(sees & arm, 0.4, 0.0)
+    units = pl.DataFrame(
+        {"unit": range(n), "variant": np.where(arm, "b", "a"), "triggered": sees, "y": y}
+    )
+    report = evalkit.evaluate_experiment(
+        units,
+        variants={"a": 1, "b": 1},
+        metrics=["mean(y)"],
+        columns={"triggered": "triggered"},
+    )
+
+    rows = {each.segment: each for each in report.comparisons}
+    whole, some, diluted = rows[None], rows["triggered"], rows["diluted to all"]
+    assert some.delta == pytest.approx(0.4, abs=4 * some.std_error)
+    assert diluted.delta == pytest.approx(0.1, abs=4 * diluted.std_error)
+    assert diluted.std_error < 0.6 * whole.std_error
+    assert {each.segment for each in report.checks if each.check == "sample-ratio"} == {
+        None,
+        "triggered",
+    }
+
+
+def test_clusters_as_units_are_today_s_rule():
+    """Against sums over clusters, which single samples of clusters have had so far."""
+    from evalkit.statistics.exact import ExactSums
+    from evalkit.statistics.ratios import RatioSum, terms_of
+
+    draw = np.random.default_rng(11)
+    n = 3000
+    cluster = draw.integers(0, 40, n)
+    y = draw.poisson(2.0, n) + draw.normal(size=40)[cluster]
+    arm = cluster % 2
+    units = pl.DataFrame(
+        {"unit": range(n), "variant": np.where(arm == 1, "b", "a"), "y": y, "c": cluster}
+    )
+    report = evalkit.evaluate_experiment(
+        units, variants={"a": 1, "b": 1}, metrics=["mean(y)"], statistics={"cluster": "c"}
+    )
+
+    for number, name in enumerate(("a", "b")):
+        own = [c for c in range(40) if c % 2 == number]
+        values = np.array([[y[cluster == c].sum()] for c in own])
+        weights = np.array([[float((cluster == c).sum())] for c in own])
+        sums = ExactSums(7)
+        sums.add(terms_of(values, weights))
+        wanted = RatioSum.of(sums, 0)
+        found = next(each for each in report.estimates if each.model == name)
+        assert found.value == pytest.approx(wanted.mean)
+        assert found.std_error == pytest.approx(wanted.std_error)
+        assert found.df == pytest.approx(wanted.df)
+        assert found.n_clusters == 20

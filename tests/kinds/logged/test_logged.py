@@ -1,0 +1,327 @@
+"""What another policy would have earned: by hand, as obp has it, in any order; what is refused."""
+
+import json
+import math
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from program import Outcome, run_program
+
+import evalkit
+from evalkit.errors import DataError, RequestError
+
+FOLDER = Path(os.environ.get("EVALKIT_TEST_DATA", "absent")) / "conformance" / "offpolicy"
+LOG = pl.DataFrame(
+    {
+        "user": [1, 1, 2, 3],
+        "reward": [1.0, 0.0, 2.0, 1.0],
+        "p0": [0.5, 0.25, 0.5, 0.8],
+        "p": [0.25, 0.75, 0.5, 0.4],
+        "q": [0.5, 0.5, 1.0, 1.0],
+        "v": [0.4, 0.6, 0.8, 0.5],
+    }
+)
+COLUMNS = {"user": "user", "propensity": "p0", "predicted": "q"}
+TARGETS = {"b": {"probability": "p", "predicted": "v"}}
+WEIGHTS = [0.5, 3.0, 1.0, 0.5]
+
+
+def measured(*metrics: str, log: pl.DataFrame = LOG, **options) -> evalkit.Report:  # type: ignore[no-untyped-def]
+    given = {"columns": COLUMNS, **options}
+    return evalkit.evaluate_logged(log, TARGETS, metrics=list(metrics), **given)
+
+
+@pytest.mark.parametrize(
+    ("metric", "by_hand"),
+    [
+        ("IPS", (0.5 * 1 + 3 * 0 + 1 * 2 + 0.5 * 1) / 4),
+        ("IPS(cap=0.75)", (0.5 * 1 + 0.75 * 2 + 0.5 * 1) / 4),
+        ("SNIPS", 3.0 / 5.0),
+        ("DM", 2.3 / 4),
+        ("DR", (2.3 + 0.5 * 0.5 - 3 * 0.5 + 1 * 1 + 0) / 4),
+        ("SNDR", 2.3 / 4 + (0.25 - 1.5 + 1) / 5),
+        ("SWITCH-DR(tau=1)", (2.3 + 0.25 + 1) / 4),
+        ("DR(shrink=1)", (2.3 + 0.5 / 1.25 * 0.5 - 3 / 10 * 0.5 + 1 / 2 * 1) / 4),
+    ],
+)
+def test_estimators_by_hand(metric: str, by_hand: float) -> None:
+    report = measured(metric)
+
+    assert report.value(report.labels[0], model="b") == pytest.approx(by_hand, rel=1e-12)
+    assert report.value(report.labels[0], model="(logging)") == 1.0
+
+
+def test_errors_are_of_users_over_n_less_one() -> None:
+    """Users' sums of w (r - 0.6): 0.2 - 1.8, 1.4, 0.2; over the sum of w, 5."""
+    report = measured("SNIPS")
+
+    found = next(each for each in report.estimates if each.model == "b")
+    own = np.array([0.5 * 0.4 + 3 * -0.6, 1 * 1.4, 0.5 * 0.4])
+    assert found.std_error == pytest.approx(math.sqrt(3 / 2 * (own**2).sum()) / 5, rel=1e-12)
+    assert found.n_users == 3
+    alone = measured("SNIPS", columns={"propensity": "p0"})
+    assert {each.n_users for each in alone.estimates} == {4}
+
+
+def test_what_weights_are_is_always_said() -> None:
+    checks = {each.check: each.value for each in measured("SNIPS").checks}
+
+    assert checks["effective-sample-size"] == pytest.approx(25 / (0.25 + 9 + 1 + 0.25))
+    assert checks["weight-mean"] == pytest.approx(5 / 4)
+    assert checks["weight-max"] == 3.0
+    assert checks["weight-zero-share"] == 0.0
+    assert "few-effective" in {each.code for each in measured("SNIPS").warnings}
+    assert {each.verdict for each in measured("SNIPS").comparisons} == {"cannot tell"}
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "code"),
+    [
+        ("p0", 0.0, "bad-propensity"),
+        ("p0", -0.1, "bad-propensity"),
+        ("p0", 1.1, "bad-propensity"),
+        ("p0", None, "bad-propensity"),
+        ("p0", math.nan, "bad-propensity"),
+        ("p", 1.5, "bad-propensity"),
+        ("p", None, "bad-propensity"),
+        ("reward", None, "bad-reward"),
+        ("reward", math.inf, "bad-reward"),
+        ("reward", 1e13, "bad-reward"),
+        ("user", None, "null-id"),
+    ],
+)
+def test_rows_that_say_nothing_are_refused(column: str, value: float | None, code: str) -> None:
+    log = LOG.with_columns(pl.Series(column, [value, *LOG[column][1:]], LOG.schema[column]))
+
+    with pytest.raises(DataError) as raised:
+        measured("SNIPS", log=log)
+
+    assert raised.value.code == code
+
+
+def test_no_overlap_is_no_zero() -> None:
+    with pytest.raises(DataError) as raised:
+        measured("SNIPS", log=LOG.with_columns(p=0.0))
+    assert raised.value.code == "no-overlap"
+
+
+def test_a_column_that_is_not_given_is_asked_for() -> None:
+    with pytest.raises(RequestError) as raised:
+        evalkit.evaluate_logged(LOG, {"b": {"probability": "p"}}, metrics=["DR"], columns=COLUMNS)
+    assert raised.value.code == "missing-key"
+
+
+def many(n: int = 5000, seed: int = 4) -> pl.DataFrame:
+    """A log of a softmax policy over four items, and the probabilities of another."""
+    rng = np.random.default_rng(seed)
+    users = rng.integers(0, n // 5, n)
+    taste = rng.random((n // 5, 4)) * 0.5
+    logging = rng.dirichlet(np.ones(4) * 3, n)
+    target = rng.dirichlet(np.ones(4) * 3, n)
+    items = (logging.cumsum(1) > rng.random((n, 1))).argmax(1)
+    rows = np.arange(n)
+    rewards = (rng.random(n) < taste[users, items]).astype(float)
+    return pl.DataFrame(
+        {
+            "user": users, "reward": rewards, "p0": logging[rows, items], "p": target[rows, items],
+            "q": np.full(n, 0.25), "v": np.full(n, 0.25), "country": np.where(users % 3, "x", "y"),
+            "true": (target * taste[users]).sum(1),
+        }
+    )  # fmt: skip
+
+
+def test_no_order_of_rows_and_no_share_moves_a_bit(tmp_path: Path) -> None:
+    log = many()
+    options = {"segments": {"country": {"by": "country"}}}
+    one = measured("SNIPS", "DR", log=log, **options)
+    other = measured("SNIPS", "DR", log=log.sample(fraction=1, shuffle=True, seed=9), **options)
+    text = log.with_columns(user="user-" + pl.col("user").cast(pl.String))
+
+    assert one.estimates == other.estimates
+    assert one.comparisons == other.comparisons
+    assert one.checks == other.checks
+    assert measured("SNIPS", "DR", log=text, **options).estimates == one.estimates
+
+
+def test_the_truth_is_within_the_limits_nineteen_times_in_twenty() -> None:
+    held = {"SNIPS": 0, "IPS": 0, "DR": 0}
+    for seed in range(60):
+        log = many(1500, seed)
+        for estimate in measured(*held, log=log).estimates:
+            if estimate.model == "b":
+                held[estimate.metric] += estimate.low <= log["true"].mean() <= estimate.high
+    assert min(held.values()) >= 51  # 57 is the mean; below 51 once in 500
+
+
+def test_a_table_of_probabilities_is_the_column() -> None:
+    log = LOG.with_columns(
+        context=pl.Series(["x", "y", "x", "y"]), item=pl.Series(["a", "b", "b", "a"])
+    )
+    table = pl.DataFrame(
+        {
+            "context": ["x", "x", "y", "y", "y"],
+            "item": ["a", "b", "a", "b", "c"],
+            "probability": [0.4, 0.6, 0.5, 0.25, 0.25],
+        }
+    )
+    own = log.join(table, on=["context", "item"], how="left").rename({"probability": "t"})
+    targets = {"table": {"table": table, "on": ["context"]}, "column": {"probability": "t"}}
+
+    report = evalkit.evaluate_logged(
+        own, targets, metrics=["SNIPS"], columns={**COLUMNS, "item": "item"}
+    )
+
+    assert report.value("SNIPS", model="table") == report.value("SNIPS", model="column")
+    mass = [each.value for each in report.checks if each.check == "unsupported-mass"]
+    assert mass == [pytest.approx(0.125)]  # c in y, half of the rounds
+    off = table.with_columns(probability=pl.col("probability") * 0.9)
+    with pytest.raises(DataError) as raised:
+        evalkit.evaluate_logged(own, {"t": {"table": off, "on": ["context"]}}, columns=COLUMNS)
+    assert raised.value.code == "not-a-distribution"
+
+
+JOB = """
+name = "job"
+[logged]
+path = "log.parquet"
+columns = { user = "user", propensity = "p0" }
+[[targets]]
+model = "b"
+probability = "p"
+[metrics]
+names = ["SNIPS"]
+[[gates]]
+metric = "SNIPS"
+max_drop = 0.5
+baseline = "(logging)"
+[[gates]]
+data = "effective-sample-size"
+min = 100
+"""
+
+
+def command(*arguments: str) -> Outcome:
+    return run_program(list(arguments), Path.cwd())
+
+
+def test_a_job_of_logged_feedback_is_gated_and_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    many().write_parquet("log.parquet")
+    Path("job.toml").write_text(JOB)
+
+    assert command("check", "job.toml").status == 0
+    ran = command("run", "job.toml", "--quiet")
+    assert ran.status == 0, ran.err
+    whole = evalkit.load("runs/latest")
+    assert [each.outcome for each in whole.gates] == ["pass", "pass"]
+    for share in (2, 1, 3):
+        part = command("partial", "job.toml", "--share", f"{share}/3", "--out", f"{share}.partial")
+        assert part.status == 0, part.err
+    merged = evalkit.merge(["3.partial", "1.partial", "2.partial"])
+    assert merged.estimates == whole.estimates
+    assert merged.run_key == whole.run_key
+    few = command("run", "job.toml", "--quiet", "--set", "gates[1].min=1e9")
+    assert few.status == 1
+    many(100).write_parquet("log.parquet")
+    thin = command("run", "job.toml", "--quiet")
+    assert thin.status == 1
+    assert evalkit.load("runs/latest").gates[0].outcome == "cannot tell"
+
+
+def of_fixture(name: str) -> pl.DataFrame:
+    """Rounds of a fixture with the probabilities of both policies, and of a reward model."""
+    found = json.loads((FOLDER / "fixtures" / f"{name}.json").read_text())
+    rounds = found["rounds"]
+    contexts = np.array([found["contexts"].index(each) for each in rounds["context"]])
+    items = np.array([found["items"].index(each) for each in rounds["item"]])
+    logging, target, model = (np.array(found[key]) for key in ("logging", "target", "model"))
+    groups = np.array(found["group"])
+
+    def of_group(policy: np.ndarray) -> list[float]:
+        pairs = zip(contexts, items, strict=True)
+        return [policy[context][groups == groups[item]].sum() for context, item in pairs]
+
+    return pl.DataFrame(
+        {
+            "reward": np.array(rounds["reward"], float), "p0": logging[contexts, items],
+            "p": target[contexts, items], "q": model[contexts, items],
+            "v": (target * model).sum(1)[contexts], "g0": of_group(logging), "g": of_group(target),
+        }
+    )  # fmt: skip
+
+
+def asked(estimator: str) -> str | None:
+    """Our name of a record's estimator."""
+    number = re.search(r"=([\d.]+)$", estimator)
+    given = number.group(1) if number else ""
+    for start, ours in (
+        ("ips clip", f"IPS(cap={given})"), ("dr clip", f"DR(cap={given})"),
+        ("switch-dr", f"SWITCH-DR(tau={given})"), ("dr-shrunk", f"DR(shrink={given})"),
+        ("mips by", "MIPS"),
+    ):  # fmt: skip
+        if estimator.startswith(start):
+            return ours
+    return {"ips": "IPS", "snips": "SNIPS", "dm": "DM", "dr": "DR", "sndr": "SNDR"}.get(estimator)
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="EVALKIT_TEST_DATA is not set")
+@pytest.mark.parametrize("library", ["obp", "vw-estimators"])
+def test_libraries_give_the_same(library: str) -> None:
+    refused = {"no_overlap": "no-overlap", "zero_propensity": "bad-propensity"}
+    wanted: dict[str, dict[str, float]] = {}
+    for line in (FOLDER / f"{library}.jsonl").read_text().splitlines()[1:]:
+        record = json.loads(line)
+        own = asked(record["metric"])
+        plain = record["variant"] == "default" and (record.get("values") or {}).get("value")
+        if own and plain and not {"not_a_target", "drawn"} & set(record):
+            if record["fixture"].startswith("slates"):
+                continue
+            wanted.setdefault(record["fixture"], {})[own] = float(record["values"]["value"])
+    checked = 0
+    for name, values in wanted.items():
+        targets = {"t": {"probability": "p", "predicted": "v", "probability_group": "g"}}
+        columns = {"propensity": "p0", "predicted": "q", "propensity_group": "g0"}
+
+        def run(log: pl.DataFrame, targets=targets, columns=columns, names=tuple(values)):  # type: ignore[no-untyped-def]
+            return evalkit.evaluate_logged(log, targets, metrics=list(names), columns=columns)
+
+        if name in refused:
+            with pytest.raises(DataError) as raised:
+                run(of_fixture(name))
+            assert raised.value.code == refused[name]
+            continue
+        report = run(of_fixture(name))
+        for asked_as, value in values.items():
+            label = report.label_of(asked_as)
+            assert report.value(label, model="t") == pytest.approx(value, rel=1e-9, abs=1e-9), name
+            checked += 1
+    assert checked >= (30 if library == "obp" else 8)
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="EVALKIT_TEST_DATA is not set")
+@pytest.mark.parametrize("name", ["slates_tiny", "slates"])
+def test_slates_are_those_of_obp(name: str) -> None:
+    rows = json.loads((FOLDER / "fixtures" / f"{name}.json").read_text())["rows"]
+    log = pl.DataFrame({key: column for key, column in rows.items() if isinstance(column, list)})
+    columns = {"position": "position", "propensity": "logging_item"}
+    columns |= {f"propensity_{part}": f"logging_{part}" for part in ("slate", "cascade")}
+    target = {"probability": "target_item"}
+    target |= {f"probability_{part}": f"target_{part}" for part in ("slate", "cascade")}
+
+    report = evalkit.evaluate_logged(
+        log, {"t": target}, metrics=["slate-IPS", "IIPS", "RIPS"], columns=columns
+    )
+
+    printed = {}
+    for line in (FOLDER / "obp.jsonl").read_text().splitlines()[1:]:
+        record = json.loads(line)
+        if record["fixture"] == name and record["variant"] == "default":
+            printed[record["metric"]] = record["values"].get("value")
+    for metric in ("slate-IPS", "IIPS", "RIPS"):
+        assert report.value(metric, model="t") == pytest.approx(printed[metric.lower()], rel=1e-9)

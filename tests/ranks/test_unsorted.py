@@ -1,0 +1,277 @@
+"""Rows whose users lie apart, and texts held against each other, against plain Python."""
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import polars as pl
+import pytest
+
+from evalkit.kernels.threads import ordered_map
+from evalkit.ranks import _kernels as kernels
+from evalkit.ranks import _unsorted
+from evalkit.ranks._records import (
+    BAD_RANKS,
+    DUPLICATES,
+    HITS,
+    KNOWN_RUNS,
+    NO_INTS,
+    NOT_RANKED,
+    REAPPEARED,
+    UNKNOWN_ROWS,
+    UNKNOWN_RUNS,
+    BatchResults,
+    RankedRows,
+    Ranks,
+)
+from evalkit.ranks._rows import make_checksums
+from evalkit.sources import ids
+from evalkit.sources.ids import KeyCollisionError, mix
+from evalkit.truth import PairRows, build_user_items
+from evalkit.truth._ids import LEAST_SLOTS, ItemIds, UserIds
+
+N_USERS, N_ITEMS = 60, 200
+
+
+def items_of_users(draw):
+    """Some users have few items, some more than a filter of one word takes, some very many."""
+    return {
+        user: draw.choice(N_ITEMS, size=int(draw.choice([1, 5, 16, 17, 64, 90])), replace=False)
+        for user in range(0, N_USERS, 2)
+    }
+
+
+def lie(order, users, draw):
+    """Rows as logs have them: by user, without any order, or both in turn."""
+    places = draw.permutation(users.size)
+    if order == "apart":
+        return places
+    grouped = places[np.argsort(users[places], kind="stable")]
+    if order == "grouped":
+        return grouped
+    half = users.size // 2
+    parts = [grouped[:half], draw.permutation(grouped[half:])]
+    return np.concatenate(
+        [each[begin : begin + 90] for begin in range(0, half, 90) for each in parts]
+    )
+
+
+def probed_by_runs(rows, pairs, ranks):
+    found = BatchResults.room(rows.users.size)
+    state, sums = ranks.state, make_checksums(128)
+    kernels.probe_ranks(rows, 0, pairs.index, ranks.ranks, NO_INTS, state, sums, found)
+    return found.counters, found.unknown_users[: int(found.counters[UNKNOWN_RUNS])]
+
+
+def probed_by_partition(rows, pairs, ranks, *, at_once, monkeypatch):
+    """By threads, two batches at a time; at once, rows are named as they stand in their batch."""
+    monkeypatch.setattr(_unsorted, "GATHERED_ROWS", 700)
+
+    def look_up(model, portion, found):
+        kernels.probe_unsorted(portion, 0, pairs.index, ranks.ranks, NO_INTS, ranks.state, found)
+
+    def settle(found, frame):
+        n_hits, n_known = int(found.counters[HITS]), int(found.counters[KNOWN_RUNS])
+        assert at_once or n_hits == n_known == 0
+        if at_once:
+            items, of_users = frame["item"].to_numpy(), frame["user"].to_numpy()
+            shown = pairs.index.lows[found.hit_places[:n_hits]]
+            assert (items[found.hit_rows[:n_hits]] == shown).all()
+            known = pairs.users[found.run_codes[:n_known]]
+            assert (of_users[found.run_rows[:n_known]] == known).all()
+        return found.kept()
+
+    gatherer = _unsorted.Gatherer(pairs.index, look_up, BatchResults.room, settle, at_once)
+
+    def add(begin):
+        part = RankedRows(*(each[begin : begin + 333] for each in rows))
+        frame = pl.DataFrame({"user": part.users, "item": part.items})
+        return gatherer.add("a model", part, frame)
+
+    begins = range(0, rows.users.size, 333)
+    done = [each for found in ordered_map(add, begins, threads=3) for each in found]
+    done += gatherer.finish(3)
+    assert {model for model, _ in done} == {"a model"}
+    found = [each for _, each in done]
+    counters = np.sum([each.counters for each in found], axis=0)
+    return counters, np.concatenate([each.unknown_users for each in found])
+
+
+@pytest.mark.some_cases(9)
+@pytest.mark.parametrize("way", ["by runs", "gathered", "at once"])
+@pytest.mark.parametrize("order", ["apart", "grouped", "mixed"])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_in_any_order_are_probed_alike(order, seed, way, monkeypatch):
+    draw = np.random.default_rng(seed)
+    truth = items_of_users(draw)
+    of_rows = np.repeat(list(truth), [len(items) for items in truth.values()])
+    pairs, _ = build_user_items(
+        PairRows.of(
+            of_rows.astype(np.uint64), np.concatenate(list(truth.values())).astype(np.uint64)
+        )
+    )
+    n = 4_000
+    users, items = draw.integers(0, N_USERS, n), draw.integers(0, N_ITEMS, n)
+    places = lie(order, users, draw)
+    users, items = users[places], items[places]
+    shown = draw.integers(-1, 100, users.size).astype(np.int32)
+    ranks = Ranks.empty(pairs)
+
+    rows = RankedRows(users.astype(np.uint64), items.astype(np.uint64), shown)
+    if way == "by runs":
+        counters, strangers = probed_by_runs(rows, pairs, ranks)
+    else:
+        counters, strangers = probed_by_partition(
+            rows, pairs, ranks, at_once=way == "at once", monkeypatch=monkeypatch
+        )
+
+    best, listed, hits = {}, defaultdict(list), Counter()
+    for user, item, rank in zip(users.tolist(), items.tolist(), shown.tolist(), strict=True):
+        if user in truth and rank >= 1:
+            listed[user].append(rank)
+        if item in truth.get(user, ()):
+            hits[rank >= 1] += 1
+            if rank >= 1:
+                best[user, item] = min(best.get((user, item), NOT_RANKED), rank)
+    keys = pairs.item_keys()
+    for code, user in enumerate(pairs.users.tolist()):
+        given = listed[user]
+        assert ranks.state.rows[code] == len(given)
+        assert ranks.state.largest[code] == max(given, default=-1)
+        sum_of_user = sum(int(mix.interpret(np.uint64(rank))) for rank in given) % 2**64
+        assert int(ranks.state.wide[2 * code + 1]) % 2**64 == sum_of_user
+        for place in range(int(pairs.starts[code]), int(pairs.starts[code] + pairs.counts[code])):
+            assert ranks.ranks[place] == best.get((user, int(keys[place])), NOT_RANKED)
+    known = np.isin(users, list(truth))
+    assert counters[UNKNOWN_ROWS] == int((~known).sum())
+    assert counters[BAD_RANKS] == int((known & (shown < 1)).sum())
+    assert counters[DUPLICATES] == hits[True] - len(best)
+    if way != "gathered":
+        assert counters[HITS] == hits.total()
+    if way == "by runs" and order != "mixed":
+        assert bool(counters[REAPPEARED]) == (order == "apart")
+    assert set(strangers.tolist()) == set(users[~known].tolist())
+
+
+TEXTS = [
+    "",
+    "a",
+    "b",
+    "a" * 12,
+    "a" * 11 + "b",
+    "a" * 13,
+    "a" * 12 + "b",
+    "aaaa" + "b" * 40,
+    "é",
+    "\0",
+]
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Binary])
+@pytest.mark.parametrize("begin", [0, 1])
+def test_texts_are_compared_as_they_are(dtype, begin):
+    column = pl.Series("id", ["x" * 20, *TEXTS]).cast(dtype)[begin:]
+    left, right = pl.DataFrame([column]), pl.DataFrame([column.reverse()])
+    for row in range(column.len()):
+        for place in range(column.len()):
+            is_same = ids.same_ids(left, right, np.array([row]), np.array([place]))
+            assert is_same == (row == column.len() - 1 - place)
+    rows = np.arange(column.len())
+    assert ids.same_ids(left, right, rows, rows[::-1].copy())
+    assert not ids.same_ids(left, left, rows, np.roll(rows, 1))
+
+
+@pytest.mark.parametrize("other", TEXTS)
+@pytest.mark.parametrize("text", TEXTS)
+def test_neighbours_of_one_key_have_one_id(text, other):
+    frame = pl.DataFrame({"id": [text, other, other]})
+    assert ids.ids_follow_keys(frame, np.array([7, 7, 7], dtype=np.uint64)) == (text == other)
+    assert ids.ids_follow_keys(frame, np.array([7, 8, 8], dtype=np.uint64))
+
+
+def test_columns_that_are_no_texts_are_compared_too():
+    wide = pl.DataFrame({"id": pl.Series([1, 2, 2**100], dtype=pl.Int128)})
+    rows = np.array([0, 2])
+    assert ids.same_ids(wide, wide, rows, rows)
+    assert not ids.same_ids(wide, wide, rows, rows[::-1].copy())
+    assert not ids.ids_follow_keys(wide, np.array([1, 1, 2], dtype=np.uint64))
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 3_000])
+def test_places_of_keys_are_found(n):
+    draw = np.random.default_rng(n)
+    keys = np.unique(draw.integers(0, 2**64, n, dtype=np.uint64))
+    wanted = draw.permutation(np.repeat(keys, 2))
+    places = np.empty(wanted.size, dtype=np.int64)
+    ids.find_places(keys, ids.first_places(keys), wanted, places)
+    assert (keys[places] == wanted).all()
+
+
+def parts_of(texts, keys):
+    frame = pl.DataFrame({
+        ids.ITEM: texts, ids.ITEM_KEY: pl.Series(keys, dtype=pl.UInt64),
+        "user_0": texts, ids.USER_KEY: pl.Series(keys, dtype=pl.UInt64),
+    })  # fmt: skip
+    return [frame[begin : begin + 1_000] for begin in range(0, frame.height, 1_000)]
+
+
+def settled_items(parts):
+    items = ItemIds()
+    for part in parts:
+        items.take(part)
+    return items.settle(threads=1)
+
+
+def settled_users(parts, pairs):
+    users = UserIds(["user_0"])
+    for number, part in enumerate(parts):
+        users.take(part, 1_000 * number)
+    return users.settle(pairs)
+
+
+@pytest.mark.parametrize("long", ["", "-with-a-long-tail-"])
+def test_items_are_kept_once_each(long):
+    texts = [f"{long}{number % (3 * LEAST_SLOTS)}" for number in range(7 * LEAST_SLOTS)]
+    keys = [hash(text) % 2**64 for text in texts]
+    found, ids_ = settled_items(parts_of(texts, keys))
+    assert dict(zip(found.tolist(), ids_[ids.ITEM], strict=True)) == dict(
+        zip(keys, texts, strict=True)
+    )
+    assert (found[1:] > found[:-1]).all()
+
+
+@pytest.mark.parametrize("other", ["b", "a" * 12, "a" * 29 + "b"])
+@pytest.mark.parametrize("text", ["a", "a" * 30])
+def test_items_of_one_key_are_told(text, other):
+    with pytest.raises(KeyCollisionError):
+        settled_items(parts_of([text, *["c"] * 2_000, other], [1, *[2] * 2_000, 1]))
+
+
+@pytest.mark.parametrize("other", ["b", "a" * 12, "a" * 29 + "b"])
+@pytest.mark.parametrize("text", ["a", "a" * 30])
+@pytest.mark.parametrize("apart", [0, 1, 2_000])
+def test_users_of_one_key_are_told(text, other, apart):
+    texts, keys = [text, *["c"] * apart, other], [1, *[2] * apart, 1]
+    rows = PairRows.of(np.array(keys, np.uint64), np.arange(len(keys), dtype=np.uint64))
+    pairs, _ = build_user_items(rows, with_rows=True)
+    with pytest.raises(KeyCollisionError):
+        settled_users(parts_of(texts, keys), pairs)
+
+
+@pytest.mark.parametrize("other", ["b", "a" * 12, "a" * 29 + "b"])
+@pytest.mark.parametrize("text", ["a", "a" * 30])
+def test_users_of_one_key_are_told_where_batches_meet(text, other):
+    texts, keys = [text] * 1_000 + [other], [1] * 1_001
+    rows = PairRows.of(np.array(keys, np.uint64), np.arange(1_001, dtype=np.uint64))
+    pairs, _ = build_user_items(rows, with_rows=True)
+    with pytest.raises(KeyCollisionError):
+        settled_users(parts_of(texts, keys), pairs)
+
+
+@pytest.mark.parametrize("rows_a_user", [1, 7, 1_000, 2_500])
+def test_users_that_batches_cut_are_kept_once_each(rows_a_user):
+    users = np.repeat(np.arange(5_000 // rows_a_user, dtype=np.uint64), rows_a_user)
+    items = np.arange(users.size, dtype=np.uint64)
+    pairs, _ = build_user_items(PairRows.of(users, items), with_rows=True)
+    texts = [f"user-number-{user}" for user in users]
+    found = settled_users(parts_of(texts, users), pairs)
+    assert found["user_0"].to_list() == [f"user-number-{user}" for user in pairs.users]

@@ -1,0 +1,405 @@
+"""Gates pass, fail or cannot tell; every outcome is worked out by hand."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from example_runs import report
+
+from evalkit.config import GateRule, build_config
+from evalkit.errors import Errors, RequestError
+from evalkit.jobs.job import Job
+from evalkit.report import Comparison, PerUser, Report
+from evalkit.runs import publish
+from evalkit.runs.gates import find_baselines, judge
+from evalkit.runs.gates._paired import difference_of
+
+LOSSES = {"higher_is_better": False, "name": "first_hit_rank"}
+
+
+def run(
+    value: float = 0.5,
+    error: float | None = 0.01,
+    n_users: int = 1000,
+    run_id: str = "now",
+    values: dict[int, float] | None = None,
+    **more: object,
+) -> Report:
+    """A run with one number: `value` of als, and the values of users that it kept."""
+    whole = report(run_id)
+    (estimate,) = whole.estimates
+    kept = None
+    if values is not None:
+        frame = pl.DataFrame({"user": list(values), "nDCG@10": list(values.values())})
+        kept = PerUser(("user",), ("nDCG@10",), {"als": frame})
+    return replace(
+        whole,
+        estimates=(
+            replace(estimate, value=value, std_error=error, n_users=n_users, **more),
+        ),
+        per_user_values=kept,
+    )  # fmt: skip
+
+
+def judged(rule: dict[str, object], now: Report, old: Report | None = None, folder=None):
+    rules = [GateRule.model_validate({"metric": "nDCG@10", **rule})]
+    if old is not None:
+        publish(old, folder, formats=())
+    baselines = find_baselines(rules, now.models, folder or "nowhere", name="nightly")
+    (gate,) = judge(rules, now, baselines, level=0.95)
+    return gate
+
+
+# 1.96 standard errors of 0.01 reach 0.0196 to either side of 0.5.
+
+
+@pytest.mark.parametrize(
+    ("rule", "outcome"),
+    [
+        ({"min": 0.48}, "pass"),
+        ({"min": 0.49}, "cannot tell"),
+        ({"min": 0.51}, "cannot tell"),
+        ({"min": 0.52}, "fail"),
+        ({"max": 0.52}, "pass"),
+        ({"max": 0.51}, "cannot tell"),
+        ({"max": 0.48}, "fail"),
+        ({"min": 0.48, "min_users": 1001}, "cannot tell"),
+    ],
+)
+def test_fixed_bound_is_judged_by_the_interval(rule, outcome):
+    gate = judged(rule, run())
+
+    assert (gate.outcome, gate.judged_by) == (outcome, "bound")
+    assert gate.low == pytest.approx(0.4804, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("unclear", "outcome", "fails"), [("fail", "cannot tell", True), ("pass", "cannot tell", False)]
+)
+def test_unclear_gate_does_what_is_configured(unclear, outcome, fails):
+    gate = judged({"min": 0.5, "unclear": unclear}, run())
+
+    assert (gate.outcome, gate.fails) == (outcome, fails)
+
+
+@pytest.mark.parametrize("now", [run(math.nan), run(error=None), run(n_users=1)])
+def test_number_without_interval_cannot_tell(now):
+    assert judged({"min": 0.1}, now).outcome == "cannot tell"
+
+
+def test_what_the_report_lacks_cannot_tell():
+    assert judged({"min": 0.1, "metric": "recall@5"}, run()).outcome == "cannot tell"
+    assert judged({"min": 0.1, "model": "other"}, run()).outcome == "cannot tell"
+    assert judged({"min": 0.1, "segment": "age=new"}, run()).outcome == "cannot tell"
+
+
+# Independent intervals: sqrt(0.01^2 + 0.01^2) x 1.96 = 0.0277.
+
+
+@pytest.mark.parametrize(
+    ("before", "more", "outcome"),
+    [
+        (0.55, {}, "fail"),  # -0.05 +- 0.028 is below -0.002
+        (0.52, {}, "cannot tell"),  # -0.02 +- 0.028
+        (0.45, {}, "pass"),
+        (0.45, LOSSES, "fail"),  # higher is worse here
+        (0.55, LOSSES, "pass"),
+    ],
+)
+def test_drop_without_values_of_users_is_judged_by_independent_intervals(
+    tmp_path, before, more, outcome
+):
+    old, now = run(before, run_id="before", **more), run(**more)
+
+    gate = judged({"max_drop": 0.002, "baseline": "last"}, now, old, tmp_path)
+
+    assert (gate.outcome, gate.judged_by, gate.baseline_run) == (outcome, "independent", "before")
+    assert gate.delta == pytest.approx(0.5 - before)
+    assert "kept no values of users" in gate.message
+
+
+def shifted(shift: float, n_users: int = 100) -> dict[int, float]:
+    """Values that differ much among users, and little from run to run."""
+    return {user: (user % 10) / 10 + shift + (user % 3) * 0.02 for user in range(n_users)}
+
+
+@pytest.mark.parametrize(
+    ("shift", "outcome"), [(0.4, "fail"), (0.0, "pass"), (-0.4, "pass"), (0.066, "cannot tell")]
+)
+def test_drop_is_judged_user_by_user_where_values_are_kept(tmp_path, shift, outcome):
+    # By user the runs differ by the shift and by 0.02 or so; users not seen make it 0.04 at most.
+    old = run(run_id="before", error=0.1, values=shifted(shift))
+    wobbling = {user: (user % 10) / 10 + (user % 7) * 0.008 for user in range(100)}
+    now = run(error=0.1, values=wobbling)
+
+    gate = judged({"max_drop": 0.06, "baseline": "last"}, now, old, tmp_path)
+
+    assert (gate.outcome, gate.judged_by, gate.n_users) == (outcome, "paired", 100)
+    expected = [wobbling[user] - value for user, value in shifted(shift).items()]
+    assert gate.delta == pytest.approx(math.fsum(expected) / 100, rel=1e-15)
+
+
+def test_users_without_a_value_in_either_run_are_left_out(tmp_path):
+    values = shifted(0.0)
+    old = run(run_id="before", values={**values, 3: math.nan})
+    now = run(values={**values, 4: math.nan})
+
+    gate = judged({"max_drop": 0.003, "baseline": "last"}, now, old, tmp_path)
+
+    assert (gate.judged_by, gate.n_users, gate.delta) == ("paired", 98, 0.0)
+
+
+def test_runs_of_other_people_are_not_compared_user_by_user(tmp_path):
+    old = run(run_id="before", values=shifted(0.0))
+    now = run(values={user + 10: value for user, value in shifted(0.0).items()})
+
+    gate = judged({"max_drop": 0.003, "baseline": "last"}, now, old, tmp_path)
+
+    assert gate.judged_by == "independent"
+    assert "share 90% of their users" in gate.message
+
+
+def test_first_run_cannot_tell(tmp_path):
+    gate = judged({"max_drop": 0.002, "baseline": "last"}, run(), folder=tmp_path)
+
+    assert (gate.outcome, gate.fails) == ("cannot tell", True)
+    assert "no run 'last' yet" in gate.message
+
+
+def test_baseline_model_is_judged_by_the_comparison_of_the_run():
+    now = run()
+    (estimate,) = now.estimates
+    pair = Comparison(
+        baseline="old", candidate="als", metric="nDCG@10", segmentation=None, segment=None,
+        delta=-0.01, std_error=0.001, low=-0.012, high=-0.008, relative=None, relative_low=None,
+        relative_high=None, p_value=None, p_adjusted=None, effect_size=None, test="t",
+        n_users=900, wins=0, ties=0, losses=0, margin=None, verdict="worse",
+        smallest_difference=None,
+        users_needed=None,
+    )  # fmt: skip
+    now = replace(now, estimates=(estimate, replace(estimate, model="old")), comparisons=(pair,))
+
+    gate = judged({"max_drop": 0.002, "baseline": "old"}, now)
+
+    assert (gate.model, gate.outcome, gate.judged_by) == ("als", "fail", "paired")
+    assert (gate.delta, gate.n_users, gate.baseline_run) == (-0.01, 900, None)
+    assert (gate.low, gate.high) == (-0.012, -0.008)
+
+    now = replace(now, comparisons=(replace(pair, std_error=0.0, low=None, high=None),))
+    gate = judged({"max_drop": 0.02, "baseline": "old"}, now)
+    assert (gate.outcome, gate.low) == ("cannot tell", None)  # of three clusters that differ alike
+
+
+# Counts of the report that test_runs makes: 3 rows of truth, 9 of als, 2 users.
+
+
+def count(rule: dict[str, object], now: Report, old: Report | None = None, folder=None):
+    rules = [GateRule.model_validate(rule)]
+    if old is not None:
+        publish(old, folder, formats=())
+    baselines = find_baselines(rules, now.models, folder or "nowhere", name="nightly")
+    return [
+        (each.model, each.outcome, each.value, each.delta)
+        for each in judge(rules, now, baselines, level=0.95)
+    ]
+
+
+def test_a_comparison_that_was_made_the_other_way_is_turned():
+    now = run(0.52)
+    base = replace(now.estimates[0], model="popularity", value=0.5)
+    pair = Comparison(
+        "als", "popularity", "nDCG@10", None, None, -0.02, 0.004, -0.028, -0.012, None, None, None,
+        0.001, 0.001, None, "t", 1000, 1, 2, 3, None, "worse", None, None,
+    )  # fmt: skip
+    now = replace(now, estimates=(*now.estimates, base), comparisons=(pair,))
+
+    gate = judged({"max_drop": 0.0, "baseline": "popularity", "model": "als"}, now)
+
+    assert (gate.outcome, gate.judged_by, gate.delta) == ("pass", "paired", 0.02)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bound", "outcome"),
+    [
+        (-0.031, -0.009, 0.029, "cannot tell"),  # Student's limits, -0.028, would pass
+        (-0.031, -0.009, 0.008, "fail"),
+        (None, None, 0.5, "cannot tell"),  # models of other users have no limits of Tukey's
+    ],
+)
+def test_a_pair_of_tukeys_test_is_judged_by_the_limits_that_are_shown(low, high, bound, outcome):
+    now = run(0.48)
+    base = replace(now.estimates[0], model="popularity", value=0.5)
+    pair = Comparison(
+        "popularity", "als", "nDCG@10", None, None, -0.02, 0.004, low, high, None, None, None,
+        0.001, 0.001, None, "tukey", 1000, 1, 2, 3, None, "worse", None, None,
+    )  # fmt: skip
+    now = replace(now, estimates=(*now.estimates, base), comparisons=(pair,))
+
+    gate = judged({"max_drop": bound, "baseline": "popularity", "model": "als"}, now)
+
+    assert (gate.outcome, gate.low, gate.high) == (outcome, low, high)
+
+
+def test_shares_and_counts_are_judged():
+    now = report("now")
+    (als,) = now.counts.models.values()
+    als = replace(als, users_without_ranking=1, rows_used=6)
+    now = replace(now, counts=replace(now.counts, models={"als": als}))
+
+    assert count({"data": "users_without_ranking", "max": 0.5}, now) == [
+        ("als", "pass", 0.5, None)
+    ]  # fmt: skip
+    assert count({"data": "rows_dropped", "max": 0.3}, now) == [
+        (None, "pass", 0.0, None),
+        ("als", "fail", 1 / 3, None),
+    ]
+    assert count({"data": "pairs", "min": 4}, now) == [(None, "fail", 3.0, None)]
+    assert count({"data": "rows", "min": 9, "model": "als"}, now) == [("als", "pass", 9.0, None)]
+
+
+def test_drift_of_counts_is_judged(tmp_path):
+    now = report("now")
+    truth = replace(now.counts.truth, rows=4)
+    now = replace(now, counts=replace(now.counts, truth=truth))
+
+    found = count(
+        {"data": "rows", "max_change": 0.25, "baseline": "last"}, now, report("before"), tmp_path
+    )
+
+    assert found == [(None, "fail", 4.0, 1 / 3), ("als", "pass", 9.0, 0.0)]
+    assert count({"data": "rows", "max_change": 1, "baseline": "last~1"}, now, None, tmp_path) == [
+        (None, "cannot tell", 4.0, None),
+        ("als", "cannot tell", 9.0, None),
+    ]
+
+
+def test_unknown_baselines_are_told_together(tmp_path):
+    rules = [
+        GateRule(metric="nDCG@10", max_drop=0.1, baseline=name) for name in ("prod", "x", "als")
+    ]
+
+    with pytest.raises(Errors) as caught:
+        find_baselines(rules, ["als"], tmp_path, name="nightly")
+
+    assert [each.code for each in caught.value.errors] == ["unknown-run", "unknown-run"]
+
+
+# The config.
+
+
+@pytest.mark.parametrize(
+    ("gate", "code"),
+    [
+        ({"min": 0.1}, "missing-key"),
+        ({"metric": "nDCG@5", "data": "rows", "min": 1}, "conflicting-keys"),
+        ({"metric": "nDCG@5"}, "missing-key"),
+        ({"metric": "nDCG@5", "min": 0.1, "max": 0.2}, "conflicting-keys"),
+        ({"metric": "nDCG@5", "max_drop": 0.1}, "missing-key"),
+        ({"metric": "nDCG@5", "max_drop": -0.1, "baseline": "last"}, "out-of-range"),
+        ({"metric": "nDCG@5", "min": 0.1, "baseline": "last"}, "conflicting-keys"),
+        ({"metric": "nDCG@5", "max_change": 0.1, "baseline": "last"}, "conflicting-keys"),
+        ({"data": "rows", "max_drop": 0.1, "baseline": "last"}, "conflicting-keys"),
+        ({"metric": "nDCG@6", "min": 0.1}, "metric-not-measured"),
+        ({"metric": "nDCG@{5,10}", "min": 0.1}, "metric-not-measured"),
+        ({"metric": "nDCG@5", "min": 0.1, "model": "b"}, "unknown-model"),
+        ({"metric": "nDCG@5", "max_drop": 0, "model": "a", "baseline": "a"}, "conflicting-keys"),
+        ({"metric": "nDCG@5", "min": 0.1, "segment": "new"}, "out-of-range"),
+        ({"metric": "nDCG@5", "min": 0.1, "segment": "age=new"}, "unknown-segment"),
+        ({"metric": "nDCG@5", "min": 0.1, "unclear": "maybe"}, "unknown-choice"),
+        ({"metric": "nDCG@5", "min": 0.1, "mx": 1}, "unknown-key"),
+        ({"metric": "nDCG@5", "min": math.inf}, "out-of-range"),
+        ({"data": "row", "min": 1}, "unknown-choice"),
+    ],
+)
+def test_gates_that_cannot_be_judged_are_refused(gate, code):
+    tree = {
+        "truth": {"path": "t.parquet"},
+        "rankings": [{"model": "a", "path": "a.parquet"}],
+        "metrics": {"names": ["nDCG@{5,10}"]},
+        "gates": [gate],
+    }
+
+    with pytest.raises(RequestError) as caught:
+        build_config(tree, name="job")
+
+    assert caught.value.code == code
+
+
+def test_gate_reads_any_spelling_of_a_metric():
+    tree = {
+        "truth": {"path": "t.parquet"},
+        "rankings": [{"model": "a", "path": "a.parquet"}],
+        "metrics": {"names": ["ndcg@{5,10}"]},
+        "gates": [{"metric": "NDCG@5", "min": 0.1}],
+    }
+
+    assert build_config(tree, name="job").gates[0].metric == "nDCG@5"
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"segments": {"min_users": 20}}, "min_users = 20 under [segments]"),
+        (None, "fewer users than min_users"),
+    ],
+)
+def test_a_segment_that_stands_with_other_small_ones_is_told(config, said):
+    now = run()
+    small = replace(now.estimates[0], segmentation="job", segment="(small)")
+    now = replace(now, estimates=(*now.estimates, small), config=config)
+
+    gate = judged({"min": 0.1, "segment": "job=doctor"}, now)
+    other = judged({"min": 0.1, "segment": "age=new"}, now)
+
+    assert gate.outcome == other.outcome == "cannot tell"
+    assert said in gate.message
+    assert "stand together as (small), and 'doctor' may be one of them" in gate.message
+    assert "min_users" not in other.message
+
+
+def test_numbers_that_users_have_no_values_of_are_judged_by_their_own_intervals(tmp_path):
+    rows = [(user, (user + rank) % 12, rank) for user in range(120) for rank in (1, 2)]
+    rankings = pl.DataFrame(rows, schema=["user", "item", "rank"], orient="row")
+    rankings.write_parquet(tmp_path / "rankings.parquet")
+    rankings.select("user", "item").write_parquet(tmp_path / "truth.parquet")
+    pl.DataFrame({"item": range(12)}).write_parquet(tmp_path / "items.parquet")
+    names, rule = ["nDCG@2", "entropy@2", "trade"], {"max_drop": 0.9, "baseline": "last"}
+    tree = {
+        "truth": {"path": str(tmp_path / "truth.parquet")},
+        "rankings": [{"model": "m", "path": str(tmp_path / "rankings.parquet")}],
+        "items": {"path": str(tmp_path / "items.parquet")},
+        "metrics": {"names": names[:2], "combined": {"trade": "nDCG@2 + 0.1 * entropy@2"}},
+        "gates": [{"metric": name, **rule} for name in names],
+    }
+
+    for _ in range(2):
+        report = Job(build_config(tree, name="night"), tmp_path / "runs").run().report
+
+    found = {gate.metric: (gate.judged_by, gate.delta, gate.outcome) for gate in report.gates}
+    assert found["nDCG@2"] == ("paired", 0.0, "pass")
+    assert found["entropy@2"] == found["trade"] == ("independent", 0.0, "pass")
+
+
+@pytest.mark.parametrize("scale", [1e-160, 1e-3, 1.0, 1e5])
+@pytest.mark.parametrize("share_changed", [0.0, 0.1, 1.0])
+def test_users_who_stayed_the_same_move_no_digit(scale: float, share_changed: float) -> None:
+    draw = np.random.default_rng(7)
+    old = draw.random(999) * scale
+    new = np.where(draw.random(999) < share_changed, draw.random(999), old)
+    deltas = (new - old).tolist()
+    mean = math.fsum(deltas) / 999
+    error = math.sqrt(math.fsum((each - mean) ** 2 for each in deltas) / 998 / 999)
+
+    found = difference_of(new, old, bounds=(-math.inf, math.inf))
+
+    assert (found.mean, found.std_error) == (mean, error)
+
+
+def test_limits_of_a_paired_gate_lie_within_what_a_difference_can_be():
+    new, old = np.array([1.0] * 9 + [0.5]), np.array([0.0] * 9 + [0.6])
+
+    limits = difference_of(new, old, bounds=(0.0, 1.0)).limits(0.95)
+
+    assert (limits.low > 0.0, limits.high) == (True, 1.0)
