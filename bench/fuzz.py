@@ -204,10 +204,10 @@ class Reader:
         format, name = rng.choice(self.formats), rng.choice([*TABLES, "truth", "rankings"])
         tables = self.sources[rng.random() < 0.5]
         paths = {}
-        for each, frame in tables.items():
-            paths[each] = self.folder / f"{each}.parquet"
-            if each != name:
-                frame.write_parquet(paths[each], compression="uncompressed")
+        for table_name, frame in tables.items():
+            paths[table_name] = self.folder / f"{table_name}.parquet"
+            if table_name != name:
+                frame.write_parquet(paths[table_name], compression="uncompressed")
         paths[name] = self.folder / f"{name}.{SUFFIXES.get(format, 'arrow')}"
         write_table(tables[name], paths[name], format, rng)
         content, how = mutate(paths[name].read_bytes(), rng)

@@ -289,9 +289,9 @@ def lists(
         depth = draw.randint(1, min(n_items, 12))
         shown = [draw.randrange(n_items) for _ in range(depth)] if copies else None
         shown = shown or draw.sample(range(n_items), depth)
-        for rank, each in enumerate(shown, 1):
+        for rank, item_id in enumerate(shown, 1):
             score = float(draw.randrange(-1, 4)) if ties else 1.0 / rank
-            rows.append((user(number), item(each), rank, score))
+            rows.append((user(number), item(item_id), rank, score))
     rows = rows or [(user(0), item(0), 1, 1.0)]
     frame = pl.DataFrame(rows, schema=["user", "item", "rank", "score"], orient="row")
     if form == "list":

@@ -234,13 +234,13 @@ def cluster(folder: Path) -> Iterator[str]:
             start("worker.Worker", "--cores", "1", "--memory", "1g", address)
         yield address
     finally:
-        for each in started:
-            with psutil.Process(each.pid).oneshot():
-                family = psutil.Process(each.pid).children(recursive=True)
+        for worker in started:
+            with psutil.Process(worker.pid).oneshot():
+                family = psutil.Process(worker.pid).children(recursive=True)
             for process in family:
                 process.kill()
-            each.kill()
-            each.wait()
+            worker.kill()
+            worker.wait()
 
 
 def wait_for(port: int) -> None:

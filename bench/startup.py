@@ -178,8 +178,8 @@ def play_rounds(
     """Interleaved rounds after one that is not counted; it fills the cache and is not cold."""
     full, empty = folder / "full", folder / "empty"
     for number in range(given.rounds + 1):
-        for each in commands:
-            is_cold = each.name in EMPTY_FIRST
+        for measured in commands:
+            is_cold = measured.name in EMPTY_FIRST
             if (is_cold and number > given.cold_rounds) or (number == 0 and is_cold):
                 continue
             if is_cold:
@@ -187,12 +187,12 @@ def play_rounds(
             kernels = empty if is_cold else full
             kernels.mkdir(exist_ok=True)
             variables = environment([BENCH, ROOT], given.threads, **{KERNELS: kernels})
-            ended = run_process(each.command, variables)
+            ended = run_process(measured.command, variables)
             if ended.status != 0:
-                command = " ".join(each.command)
+                command = " ".join(measured.command)
                 raise SystemExit(f"exit status {ended.status} of {command}")
             if number > 0:
-                each.ended.append(ended)
+                measured.ended.append(ended)
         for entry in entries:
             play(entry)
 

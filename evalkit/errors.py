@@ -111,7 +111,7 @@ def _on_one_line(text: str) -> str:
 
 
 class EvalkitError(Exception):
-    """A problem that a person can mend; printed as three lines, never as a traceback.
+    """An error that a person can fix; printed as three lines, never as a traceback.
 
     Args:
         message: what is wrong with which value; lower case, no full stop.
@@ -374,9 +374,9 @@ class Faults:
     def of_state(cls, state: "list[_Kept]") -> "Faults":
         """What was found, read back from a file."""
         faults = cls()
-        for each in state:
-            faults._found[each.where] = each.error()
-            faults._alike |= {each.where} if each.is_alike else set()
+        for fault in state:
+            faults._found[fault.where] = fault.error()
+            faults._alike |= {fault.where} if fault.is_alike else set()
         return faults
 
     def _all(self) -> "list[tuple[_Where, EvalkitError]]":
@@ -463,10 +463,15 @@ def edits(one: str, other: str) -> int:
     before, last = list(range(len(other) + 1)), list[int]()
     for row, letter in enumerate(one, 1):
         here = [row]
-        for column, each in enumerate(other, 1):
-            least = min(before[column] + 1, here[-1] + 1, before[column - 1] + (letter != each))
+        for column, other_letter in enumerate(other, 1):
+            least = min(
+                before[column] + 1, here[-1] + 1, before[column - 1] + (letter != other_letter)
+            )
             swapped = (
-                row > 1 and column > 1 and letter == other[column - 2] and each == one[row - 2]
+                row > 1
+                and column > 1
+                and letter == other[column - 2]
+                and other_letter == one[row - 2]
             )
             here.append(min(least, last[column - 2] + 1) if swapped else least)
         before, last = here, before

@@ -144,11 +144,11 @@ def dcg(
     log_base: float = 2.0,
 ) -> float:
     total = 0.0
-    for rank, each in enumerate(top(ranked, k), 1):
+    for rank, item_shown in enumerate(top(ranked, k), 1):
         if discount == "log":
-            total += worth(each, gain) / math.log(1 + rank, log_base)
+            total += worth(item_shown, gain) / math.log(1 + rank, log_base)
         else:
-            total += worth(each, gain) / max(1.0, math.log(rank, log_base))
+            total += worth(item_shown, gain) / max(1.0, math.log(rank, log_base))
     return total
 
 

@@ -227,15 +227,15 @@ def explode(lists: Sequence[Row]) -> tuple[list[Row], set[object]]:
     """List rows as long rows, and the users who have an empty list."""
     rows: list[Row] = []
     empty = set()
-    for each in lists:
-        items, scores = each["item"], each.get("score")
+    for list_entry in lists:
+        items, scores = list_entry["item"], list_entry.get("score")
         if items is None:
             continue
         if not items:
-            empty.add(each["user"])
+            empty.add(list_entry["user"])
         for place, item in enumerate(items):  # type: ignore[arg-type, var-annotated]
             score = {} if scores is None else {"score": scores[place]}  # type: ignore[index]
-            rows.append({"user": each["user"], "item": item, **score})
+            rows.append({"user": list_entry["user"], "item": item, **score})
     return rows, empty
 
 
@@ -423,13 +423,17 @@ def _by_rank(
         len(each) - 1 for item, each in copies.items() if searched_all or judged.matters(user, item)
     )
     kept = []
-    for item, each in copies.items():
+    for item, copies_of_item in copies.items():
         chosen = {
-            "first": min(each, key=lambda copy: copy[1]),
-            "last": max(each, key=lambda copy: copy[1]),
+            "first": min(copies_of_item, key=lambda copy: copy[1]),
+            "last": max(copies_of_item, key=lambda copy: copy[1]),
             "count": None,
-        }.get(str(policies["duplicates"]), min(each))
-        kept += [(rank, item) for rank, _, _ in each] if chosen is None else [(chosen[0], item)]
+        }.get(str(policies["duplicates"]), min(copies_of_item))
+        kept += (
+            [(rank, item) for rank, _, _ in copies_of_item]
+            if chosen is None
+            else [(chosen[0], item)]
+        )
     deepest = max(len(ranked), *(rank for rank, _, _ in ranked))  # type: ignore[type-var]
     return Listed(kept, len(ranked), deepest)  # type: ignore[arg-type]
 

@@ -74,7 +74,7 @@ def test_commands_run_one_after_the_other(
 
         assert status == 0, f"{line}\n{out}{err}"
         if arguments[0] == "run":
-            assert re.search(r" is (better|worse|undecided)", out), out
+            assert re.search(r" (is (better|worse)|shows no clear difference)", out), out
             assert "page: runs/" in out
 
 
@@ -136,9 +136,9 @@ def test_commands_from_a_log_to_lists_run(folder: Path, capsys: pytest.CaptureFi
     of_test = [each.replace("/validation", "/test") for each in made]
     for number, window in enumerate(("7d", "60d", "600d")):
         made[1] = of_test[1] = "recent"
-        for each, end in ((made, ""), (of_test, "-test")):
-            each = [*each, f"lists/{number}{end}.parquet", "--window", window]
-            assert run_command(each) == 0, capsys.readouterr()
+        for command, end in ((made, ""), (of_test, "-test")):
+            command = [*command, f"lists/{number}{end}.parquet", "--window", window]
+            assert run_command(command) == 0, capsys.readouterr()
     assert run_command(["baseline", "popular", *made[2:], out]) == 0, capsys.readouterr()
     Path("trials.csv").write_text("number,params_window\n0,7\n1,60\n2,600\n")
     Path("choose.toml").write_text(blocks("selection", "ini")[1].replace("/week", "/other"))

@@ -173,14 +173,14 @@ class Totals:
         for name, sums in self.models.items():
             with self._locks[name]:
                 first = 0
-                for each in values[name]:
-                    width = each.shape[1]
+                for array in values[name]:
+                    width = array.shape[1]
                     if self._by_steps and width >= MANY_CUTOFFS:
                         if (name, first) not in self._steps:
                             self._steps[name, first] = StepSums((width,))
-                        self._steps[name, first].add(each, first_column=0)
+                        self._steps[name, first].add(array, first_column=0)
                     else:
-                        sums.add(each, first_column=first, rows=rows)
+                        sums.add(array, first_column=first, rows=rows)
                     first += width
         for pair, found in self.pairs.items():
             baseline, candidate = values[pair[0]], values[pair[1]]

@@ -32,6 +32,7 @@ from evalkit.api.in_memory import (
 )
 from evalkit.config import SELECTED, Config, build_config
 from evalkit.errors import RequestError
+from evalkit.metrics import OwnMetric
 from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
 from evalkit.report import Report
@@ -42,9 +43,10 @@ def evaluate(
     truth: object,
     rankings: object,
     *,
-    metrics: Sequence[str],
+    metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
     combined: Mapping[str, str] | None = None,
+    metric_files: Sequence[str | os.PathLike[str]] = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
@@ -83,9 +85,12 @@ def evaluate(
         rankings: model name -> table of user, item and rank or score (or row order, or lists of
             items); one table alone holds one model, or several where it has a model column.
             `{"als": {"path": table, "earlier": [table, ...]}}`: and its lists before, oldest first.
-        metrics: such as `["nDCG@10", "recall@{5,20}"]`.
+        metrics: such as `["nDCG@10", "recall@{5,20}"]`; and your own: what `@metric` makes,
+            `my_metric.request(10)`, or a plain function of one user's relevances in rank order,
+            which is slower.
         primary: those of them that decide, and stand first; the first one by default.
         combined: numbers made of several of them, such as `{"trade": "hmean(nDCG@10, hit@10)"}`.
+        metric_files: Python files with metrics of your own, which `metrics` may name.
         profile: whose conventions to follow: a library's, such as `ranx`, or those of a TOML file
             of your own.
         policies: what to do at edges, as under `[policies]` of a config; they win over the
@@ -125,6 +130,10 @@ def evaluate(
         >>> report = evaluate(truth, {"als": als}, metrics=["recall@2", "RR"])
         >>> report.value("recall@2"), report.value("RR")
         (0.75, 1.0)
+        >>> def starts_well(relevances):
+        ...     return relevances[:1].any()
+        >>> evaluate(truth, als, metrics=["RR", starts_well]).value("starts_well")
+        1.0
         >>> liked = {"ann": ["a", "b"], "bob": ["c"]}
         >>> ranked = {"ann": {"a": 0.9, "x": 0.8, "b": 0.1}, "bob": {"c": 0.7}}
         >>> evaluate(liked, {"als": ranked}, metrics=["recall@2"]).value("recall@2")
@@ -136,11 +145,12 @@ def evaluate(
             code="missing-key",
             hint="pass train=table of user and item, or leave drop_seen out",
         )
-    taken = GivenFrames(user_ids, item_ids, depth_of(metrics, profile, policies))
+    depth = None if drop_seen else depth_of(metrics, profile, policies)
+    taken = GivenFrames(user_ids, item_ids, depth)
     listed = taken.listed(rankings, truth, columns_of(columns, "rankings"))
     truth, train = taken.table(truth, "truth"), taken.table(train, "train")
     tree: dict[str, object] = {
-        "metrics": metrics_section(metrics, primary, profile, combined),
+        "metrics": metrics_section(metrics, primary, profile, combined, metric_files),
         "policies": dict(policies or {}),
         "rankings": [each.section() for each in listed],
         "engine": dict(engine or {}),
@@ -228,9 +238,10 @@ def compare(
     truth: object,
     rankings: Mapping[str, object],
     *,
-    metrics: Sequence[str],
+    metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
     combined: Mapping[str, str] | None = None,
+    metric_files: Sequence[str | os.PathLike[str]] = (),
     baseline: str | None = None,
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
@@ -257,9 +268,9 @@ def compare(
     """Models compared user by user over the same truth: `report.comparisons`.
 
     Args:
-        truth, metrics, primary, combined, profile, policies, threshold, train, items, users,
-            reference, drop_seen, columns, where, format, files, ranked_by, user_ids, item_ids,
-            segments: as `evaluate`.
+        truth, metrics, primary, combined, metric_files, profile, policies, threshold, train,
+            items, users, reference, drop_seen, columns, where, format, files, ranked_by,
+            user_ids, item_ids, segments: as `evaluate`.
         rankings: model name -> table, two or more.
         baseline: every other model is compared with it; the first one by default. `selected` is
             the winner of the last selection of the folder `runs`.
@@ -293,6 +304,7 @@ def compare(
         metrics=metrics,
         primary=primary,
         combined=combined,
+        metric_files=metric_files,
         profile=profile,
         policies=policies,
         threshold=threshold,
@@ -347,7 +359,7 @@ def evaluate_ratings(
     ratings: object,
     predictions: object | None = None,
     *,
-    metrics: Sequence[str],
+    metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
@@ -408,7 +420,7 @@ def evaluate_ratings(
 def evaluate_labels(
     labels: object,
     *,
-    metrics: Sequence[str],
+    metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
@@ -465,7 +477,7 @@ def evaluate_labels(
 
 
 def _rows_tree(
-    metrics: Sequence[str],
+    metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str],
     profile: str,
     policies: Mapping[str, str | int] | None,
@@ -496,9 +508,9 @@ def _evaluate_rows(
     }
     for section, listed in sections.items():
         tables = []
-        for each in listed:
-            held.append(taken_over(each.table, section))
-            tables.append({**each.section(), **(extra or {})})
+        for listed_table in listed:
+            held.append(taken_over(listed_table.table, section))
+            tables.append({**listed_table.section(), **(extra or {})})
         tree[section] = tables
     config = _named(build_config(tree, name=name, unnamed=unnamed, entry_point="python"))
     given = Given(rankings=held, segments=segment_tables, unnamed=unnamed)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 from evalkit.errors import EvalkitError, RequestError
-from evalkit.metrics import parse_metrics
+from evalkit.metrics import OwnMetric, name_metrics, parse_metrics
 from evalkit.sources import (
     Ids,
     Named,
@@ -294,7 +294,7 @@ class GivenFrames:
 
 
 def depth_of(
-    metrics: Sequence[str], profile: str, policies: Mapping[str, str | int] | None
+    metrics: Sequence[str | OwnMetric], profile: str, policies: Mapping[str, str | int] | None
 ) -> int | None:
     """How deep a matrix of scores is read: to the deepest cutoff, or all of it, None.
 
@@ -303,33 +303,37 @@ def depth_of(
     if profile != "evalkit" or policies or isinstance(metrics, str):
         return None
     try:
-        requests = parse_metrics(list(metrics))
+        requests = parse_metrics([each for each in metrics if isinstance(each, str)])
     except (EvalkitError, TypeError):
         return None
     cutoffs = [each.cutoff for each in requests if each.cutoff is not None]
     is_plain = all(each.metric.name in _FROM_THE_TOP and not each.given for each in requests)
-    return max(cutoffs) if is_plain and cutoffs and len(cutoffs) == len(requests) else None
+    return max(cutoffs) if is_plain and cutoffs and len(cutoffs) == len(metrics) else None
 
 
 def metrics_section(
-    metrics: Sequence[str],
+    metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str],
     profile: str,
     combined: Mapping[str, str] | None = None,
+    files: Sequence[str | os.PathLike[str]] = (),
 ) -> dict[str, object]:
     """`[metrics]` of a config.
 
     Raises:
-        RequestError: one text in place of a list [wrong-type].
+        RequestError: one text or metric in place of a list [wrong-type]; as `name_metrics`.
     """
-    if isinstance(metrics, str):
+    if not isinstance(metrics, Sequence) or isinstance(metrics, str):
         raise RequestError(
-            f"metrics is the text {metrics!r}, not a list",
+            f"metrics is {metrics!r:.80}, not a list",
             code="wrong-type",
-            hint=f"pass metrics=[{metrics!r}]",
+            hint=f"pass metrics=[{metrics!r:.80}]",
         )
+    names, own = name_metrics(metrics)
     leads = primary if isinstance(primary, str) else list(primary)
-    tree: dict[str, object] = {"names": list(metrics), "primary": leads, "profile": profile}
+    tree: dict[str, object] = {"names": names, "primary": leads, "profile": profile}
+    if own or files:
+        tree["files"] = [*(os.fspath(file) for file in files), *own]
     if combined:
         tree["combined"] = dict(combined) if isinstance(combined, Mapping) else combined
     return tree

@@ -88,9 +88,9 @@ def _variants(request: "Request") -> Iterator["Request"]:
     """The request at each cutoff, then each other choice of each parameter."""
     metric = request.metric
     values: dict[str, Value] = dict(request.parameters)
-    for each in metric.parameters:  # columns and groups that are here
-        if isinstance(each.default, str) and not each.choices:
-            values[each.name] = each.default or GROUP.get(metric.name, "")
+    for own_parameter in metric.parameters:  # columns and groups that are here
+        if isinstance(own_parameter.default, str) and not own_parameter.choices:
+            values[own_parameter.name] = own_parameter.default or GROUP.get(metric.name, "")
     cutoffs = CUTOFFS if metric.cutoff == "optional" else (None,)
     for cutoff in cutoffs:
         yield metric.request(cutoff, **values)

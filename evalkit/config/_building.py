@@ -117,7 +117,7 @@ def _build(
     check_profile(tree, problems)
     check_segments(tree, problems)
     check_statistics(tree, problems)
-    check_gates(tree, problems)
+    check_gates(tree, variables, problems)
     check_storage(tree, problems)
     check_layout(tree, problems)
     problems.raise_all()
@@ -170,6 +170,9 @@ def build_split(
         own = {key: each for key, each in tree.items() if key in SplitConfig.model_fields}
         gates = own.get("gates")
         if isinstance(gates, list):
+            for number, gate in enumerate(gates):
+                if isinstance(gate, dict) and _is_of_leakage(gate):
+                    check_form(gate, ("gates", number), problems)
             own["gates"] = [each for each in gates if _is_of_leakage(each)]
         config: SplitConfig | None = None
         try:
@@ -239,6 +242,10 @@ def override_key(
         option = spelled
         spelled = _OPTIONS[spelled.partition(" ")[0]] + spelled.partition(" ")[2]
     spelled = spelled.strip()
+    if spelled == "--metric-file" and isinstance(section := tree.setdefault("metrics", {}), dict):
+        given = section.get("files", [])
+        section["files"] = [*(given if isinstance(given, list) else [given]), text]
+        return places.replace(("metrics", "files"), f"{spelled} {text}")
 
     def refuse(message: str, hint: str) -> None:
         at = f"--set {override}" if option.startswith("--set") else override

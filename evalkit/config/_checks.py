@@ -10,6 +10,7 @@ from evalkit.config._named import (
     check_combined,
     check_whole,
     combined_in,
+    files_in,
     kind_of,
     labels_of,
     metrics_kind,
@@ -24,7 +25,6 @@ from evalkit.errors import EvalkitError, nearest
 from evalkit.metrics import (
     Request,
     declared,
-    known_metrics,
     load_metric_files,
     other_kinds,
     over,
@@ -176,17 +176,14 @@ def _metrics_of(tree: Mapping[str, object], problems: Problems) -> list[Request]
         case _:
             return []
     texts = [(number, name) for number, name in enumerate(names) if isinstance(name, str)]
-    files = others.get("files")
     key: Key = ("metrics", "names")
     kind = kind_of(sections_in(tree))
     measured = metrics_kind(kind)
-    metrics = known_metrics(measured)
-    if isinstance(files, list) and all(isinstance(file, str) for file in files) and files:
-        try:
-            metrics = load_metric_files(files, measured)
-        except EvalkitError as error:
-            problems.add_error(("metrics", "files"), error)
-            return []
+    try:
+        metrics = load_metric_files(files_in(tree), measured)
+    except EvalkitError as error:
+        problems.add_error(("metrics", "files"), error)
+        return []
     parse = partial(
         parse_metrics,
         metrics=metrics,
@@ -221,9 +218,9 @@ def _metrics_of(tree: Mapping[str, object], problems: Problems) -> list[Request]
         except EvalkitError as error:
             problems.add_error(place, error)
             continue
-        for each in leading:
-            if each not in found:
-                _add_not_measured(each.label, [one.label for one in found], place, problems)
+        for segmentation in leading:
+            if segmentation not in found:
+                _add_not_measured(segmentation.label, [one.label for one in found], place, problems)
     known, reference = known_models(tree, problems), others.get("reference")
     if isinstance(reference, str) and known and reference not in known:
         if not is_path_of(reference):
@@ -270,21 +267,21 @@ def check_segments(tree: Mapping[str, object], problems: Problems) -> None:
     crosses = section.get("cross")
     for number, pair in enumerate(crosses if isinstance(crosses, list) else []):
         names = [each for each in pair if isinstance(each, str)] if isinstance(pair, list) else []
-        for each in names:
+        for segmentation in names:
             at = ("segments", "cross", number)
-            if each not in named:
-                close = nearest(each, named)
+            if segmentation not in named:
+                close = nearest(segmentation, named)
                 problems.add(
                     at,
                     "unknown-segmentation",
-                    f"no segmentation is called {each!r}",
+                    f"no segmentation is called {segmentation!r}",
                     hint=f"did you mean {close!r}?" if close else "cross names two segmentations",
                 )
-            elif "item" in named[each]:
+            elif "item" in named[segmentation]:
                 problems.add(
                     at,
                     "conflicting-keys",
-                    f"{each!r} has segments of items, and crosses are of users",
+                    f"{segmentation!r} has segments of items, and crosses are of users",
                     hint="join both columns in the table of items",
                 )
 

@@ -1,17 +1,22 @@
 """What a gate must say: one quantity, one bound, and a baseline where it compares."""
 
 from collections.abc import Mapping
+from datetime import date
 
 from evalkit.config._checks import known_models
 from evalkit.config._named import combined_in, labels_of, requests_named
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
+from evalkit.config._tables import SPAN
 from evalkit.errors import nearest
 
 BOUNDS = ("min", "max", "max_drop", "max_drop_relative", "max_change")
+_OF_TRUTH = ("pairs", "age")  # counts of the truth alone
 
 
-def check_gates(tree: Mapping[str, object], problems: Problems) -> None:
+def check_gates(
+    tree: Mapping[str, object], variables: Mapping[str, str], problems: Problems
+) -> None:
     """Gates that can be judged: of what is measured, with one bound each."""
     gates = tree.get("gates")
     if not isinstance(gates, list):
@@ -23,6 +28,23 @@ def check_gates(tree: Mapping[str, object], problems: Problems) -> None:
             _check_metric(gate, key, tree, problems)
             _check_model(gate, key, tree, problems)
             _check_segment(gate, key, tree, problems)
+            if gate.get("data") == "age":
+                _check_age(key, tree, variables, problems)
+
+
+def _check_age(
+    key: Key, tree: Mapping[str, object], variables: Mapping[str, str], problems: Problems
+) -> None:
+    """There is a truth whose rows have a time, and {day} is a day."""
+    if not {"truth", "log"} & tree.keys():
+        message, hint = "age is that of the truth, and there is none", "path = ... under [truth]"
+        problems.add((*key, "data"), "missing-input", message, hint=hint)
+    day = variables.get("day", "2026-01-31")
+    try:
+        date.fromisoformat(day)
+    except ValueError:
+        message = f"age counts from {{day}}, and {day!r} is no date"
+        problems.add((*key, "data"), "bad-var", message, hint="--var day=2026-01-31")
 
 
 def check_form(gate: Mapping[str, object], key: Key, problems: Problems) -> None:
@@ -53,6 +75,7 @@ def _check_bound(gate: Mapping[str, object], key: Key, problems: Problems) -> No
         )
         return
     bound = given[0]
+    _check_unit(gate, key, bound, problems)
     compares = bound in ("max_drop", "max_change")
     if compares and "baseline" not in gate:
         problems.add(
@@ -77,6 +100,18 @@ def _check_bound(gate: Mapping[str, object], key: Key, problems: Problems) -> No
             f"{bound} does not go with {wrong}",
             hint=f"write {other} = ...",
         )
+
+
+def _check_unit(gate: Mapping[str, object], key: Key, bound: str, problems: Problems) -> None:
+    """The bound of an age has a unit, and no other has one."""
+    is_age, is_span = gate.get("data") == "age", isinstance(gate[bound], str)
+    if is_age and not (is_span and bound in ("min", "max")):
+        message, hint = f"{bound} of age is no span of time", 'max = "2d", or in hours "36h"'
+        problems.add((*key, bound), "out-of-range", message, hint=hint)
+    elif is_span and not is_age and SPAN.fullmatch(str(gate[bound])):
+        message = f"{gate[bound]!r} is a span of time, and {gate.get('metric', gate.get('data'))}"
+        hint = "leave the unit out"
+        problems.add((*key, bound), "wrong-type", f"{message} is none", hint=hint)
 
 
 def _check_metric(
@@ -115,6 +150,9 @@ def _check_model(
 ) -> None:
     known = known_models(tree, problems)
     model = gate.get("model")
+    if model is not None and gate.get("data") in _OF_TRUTH:
+        message, hint = f"{gate['data']} is of the truth, not of a model", "leave model out"
+        problems.add((*key, "model"), "conflicting-keys", message, hint=hint)
     if isinstance(model, str) and known and model not in known:
         close = nearest(model, known)
         problems.add(

@@ -148,9 +148,9 @@ def _fill(section: str, table: dict[str, Any], part: str, problems: Problems) ->
     entry = find_entry(found, part, table.get("fold"), at=problems.places.at(key))
     files = list(entry["files"])
     if section == "train":
-        for each in found["parts"]:
-            if each["name"].endswith("fold_in") and each["fold"] == entry["fold"]:
-                files += each["files"]  # what the models may see of users that are held out
+        for made_part in found["parts"]:
+            if made_part["name"].endswith("fold_in") and made_part["fold"] == entry["fold"]:
+                files += made_part["files"]  # what the models may see of users that are held out
         if found.get("rule", {}).get("seen") == "drop":
             table.setdefault("drop_seen", True)
     table["path"] = [os.path.join(folder, str(each["path"])) for each in files]

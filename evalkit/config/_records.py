@@ -2,6 +2,7 @@
 
 # Long: every record of a config in one place, as the schema has them.
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -9,7 +10,17 @@ from dataclasses import dataclass
 from operator import is_not
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    PrivateAttr,
+    TypeAdapter,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
 
 from evalkit.config._engine import EngineSection
 from evalkit.config._entry_points import EntryPoint, spell_policy
@@ -26,6 +37,7 @@ from evalkit.config._tables import (
     _TABLE,
     _VERIFY,
     _WHERE,
+    SPAN,
     AsTheyAre,
     ItemsTable,
     LabelsTable,
@@ -50,6 +62,7 @@ from evalkit.errors import EvalkitError, masked
 from evalkit.metrics import Request, other_kinds, parse_metrics
 from evalkit.metrics.profiles import Profile, find_profile
 
+AGE = "age"
 SELECTED = "selected"  # a baseline: the winner of the last selection
 
 
@@ -221,10 +234,25 @@ Count = Literal[
     "users_without_ranking",
     "users_without_truth",
     "duplicates",
+    "age",
     "effective-sample-size",
     "weight-mean",
 ]
-Bound = Annotated[float, Field(allow_inf_nan=False)]
+
+
+def _as_bound(value: object) -> float | str:
+    """A finite number, or a span of time, as 2d."""
+    if isinstance(value, str) and SPAN.fullmatch(value):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PydanticCustomError("float_type", "a number is wanted")
+    if not math.isfinite(value):
+        raise PydanticCustomError("finite_number", "a finite number is wanted")
+    return float(value)
+
+
+_BOUND = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^{SPAN.pattern}$"}]}
+Bound = Annotated[float | str, PlainValidator(_as_bound), WithJsonSchema(_BOUND)]
 Allowance = Annotated[float, Field(allow_inf_nan=False, ge=0)]
 
 
@@ -245,12 +273,13 @@ class GateRule(Record):
     data: Count | None = key(
         None,
         "A count: rows, users, pairs; or a share: of rows that were dropped or are "
-        "duplicates, of users without ranking or truth; or what a split leaks.",
+        "duplicates, of users without ranking or truth; or what a split leaks; or age: how far "
+        "the newest row of the truth is from {day}, or from the run's start.",
     )
     model: str | None = key(None, "That model; default: every model.")
     segment: str | None = key(None, "Users of that segment, as activity=new; default: all.")
-    min: Bound | None = key(None, "The value is at least that.")
-    max: Bound | None = key(None, "The value is at most that.")
+    min: Bound | None = key(None, "The value is at least that; of age a span of time, as 1h.")
+    max: Bound | None = key(None, "The value is at most that; of age a span of time, as 2d.")
     max_drop: Allowance | None = key(
         None, "The metric gets worse than the baseline's by that at most."
     )
@@ -479,6 +508,11 @@ class Config(Record):
     def is_truthless(self) -> bool:
         """Whether rankings are looked at alone, without right answers."""
         return self.kind == "rankings" and self.truth is None and self.log is None
+
+    @property
+    def judges_age(self) -> bool:
+        """Whether a gate asks how old the truth is."""
+        return any(gate.data == AGE for gate in self.gates)
 
     @property
     def reference_is_model(self) -> bool:

@@ -31,6 +31,7 @@ _HEADER = "false: the first line of CSV is a row, and columns are column_1, colu
 _VERIFY = "false: checksums of pages of local Parquet files are not verified."
 _WHERE = "SQL predicate; rows in are the rows after it."
 _RANKED_BY = "rows: their order ranks, whatever columns look like ranks or scores."
+_AGE = "Date, datetime or whole seconds; for gates of its age."
 _ORDER = "What the rows are put in order by, where their order matters; default: as they stand."
 
 
@@ -89,6 +90,7 @@ class TruthColumns(Record):
     user: Texts = key(("user",), "User column, or a list of columns together.")
     item: str = key("item", "Item column.")
     relevance: str | None = key(None, "Relevance column; without one every row is relevant.")
+    time: str | None = key(None, _AGE, exclude_if=is_none)
     order: str | None = key(None, _ORDER, exclude_if=is_none)
     judge: str | None = key(None, "Of judgements: who judged.", exclude_if=is_none)
 
@@ -108,6 +110,7 @@ class LogColumns(RankingsColumns):
     """Columns of a joined log: names, or SQL expressions over its columns."""
 
     label: str = key("label", "Relevance of the row's item.")
+    time: str | None = key(None, _AGE, exclude_if=is_none)
 
 
 class TrainColumns(Record):

@@ -9,6 +9,7 @@ from evalkit.config._joined import kinds_in
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
 from evalkit.config._records import (
+    AGE,
     Config,
     OutputSection,
     is_path_of,
@@ -172,6 +173,9 @@ def fill_variables(
         if key[0] in ("segments", "statistics"):
             for name in ("by", "user", "item"):
                 _rewrite(table, name, key, fill_sql)
+    gates = tree.get("gates")
+    if isinstance(gates, list) and any(isinstance(x, dict) and x.get("data") == AGE for x in gates):
+        places.add("day")  # age counts from it
     for name in variables:
         if name not in places:
             close = nearest(name, places)

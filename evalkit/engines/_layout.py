@@ -101,9 +101,9 @@ def _parts_of_rankings(tables: Tables) -> list[TablePart]:
         for number, table in enumerate(before)
     ]
     parts += _parts_of_segments(tables.segments)
-    for each in beside:
-        if each.table is not None and not _is_own(each):
-            parts.append(TablePart(GivenPlace("weight"), each.table, each.table.used))
+    for weights in beside:
+        if weights.table is not None and not _is_own(weights):
+            parts.append(TablePart(GivenPlace("weight"), weights.table, weights.table.used))
     return parts
 
 

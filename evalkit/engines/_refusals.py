@@ -65,11 +65,11 @@ def refuse_many(task: RankingTask, tables: Tables, known: GlobalStats, most: int
     n_users = round(known.n_users * (1.0 if task.sample is None else task.sample))
     named = sum(len(each) for each in known.models.values())
     n_models = named + sum(number not in known.models for number in range(len(tables.rankings)))
-    for what, each in task.numbers_of_user(n_models).items():
-        if each * n_users > most:
+    for what, n_numbers in task.numbers_of_user(n_models).items():
+        if n_numbers * n_users > most:
             raise RequestError(
-                f"{what} takes {each:,} numbers of each of {n_users:,} users to the driver, which "
-                f"takes {most:,} in all",
+                f"{what} takes {n_numbers:,} numbers of each of {n_users:,} users to the driver, "
+                f"which takes {most:,} in all",
                 code="not-on-spark",
                 at="[engine]",
                 hint='raise it by options = { "spark.driver.maxResultSize" = "8g" } under '

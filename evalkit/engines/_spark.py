@@ -42,6 +42,7 @@ from evalkit.errors import (
     install_hint,
 )
 from evalkit.kinds import kind_named
+from evalkit.metrics import pack_file
 from evalkit.planning.leakage import check_splits
 from evalkit.planning.partials import open_partials
 from evalkit.planning.tables import Given, Tables
@@ -289,7 +290,7 @@ def _task(read: Read, work: MeasureOptions, frames: Mapping[int, Any], n_partiti
     )
     settled = read.config.model_copy(update={"engine": EngineSection()})
     asked = (work.sample, work.keep_users, work.keep_parts)
-    files = {path: Path(path).read_bytes() for path in settled.metrics.files}
+    files = {path: pack_file(path) for path in settled.metrics.files}
     return Task(settled, kept, n_partitions + 1, *asked, files=files)
 
 

@@ -2,10 +2,9 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from evalkit.inference.ratios import RatioTotal, RatioTotals
 from evalkit.inference.summed import Summed
 from evalkit.metrics import BOUNDS, TIED, Request, is_of_means
 from evalkit.report import Comparison, Estimate, Warning_
+from evalkit.report.text import count_noun
 from evalkit.statistics.distributions import normal_quantile
 from evalkit.statistics.exact import SCALE_BITS, ExactSums, Summaries
 from evalkit.statistics.means import is_share
@@ -35,9 +35,21 @@ FEWEST_OF_ROWS = 100  # of numbers over rows (docs/labels.md)
 FEWEST_CLUSTERS = 50
 FEWEST_DIFFERING = 30  # users, of clusters whose difference is tested by t alone
 ERROR = 0.05  # of limits whose coverage was measured
-_HELD = "95 % limits held {} to {} times in 100 there"
+LEAST_SHIFT = 1e-9
 FEWEST_OF_LISTS = 100  # users behind a number of all lists
 FEWEST_MOVING = 30  # of those whose lists are kept, for an error by their deviation alone
+
+
+class Caveat(NamedTuple):
+    """Why limits may say more than they know, and how often of 100 times such held at least."""
+
+    why: str
+    held: int
+
+    @classmethod
+    def of(cls, why: str, held: int, most: int) -> "Caveat":
+        """Of limits whose coverage was measured."""
+        return cls(f"{why}: 95 % limits held {held} to {most} times in 100 there", held)
 
 
 class OfLists(Protocol):
@@ -61,20 +73,16 @@ def of_few_lists(numbers: Iterable[tuple[str, str, OfLists]]) -> Iterator[Warnin
     """
     few: list[tuple[str, str, int]] = []
     fewer: list[tuple[str, str, int]] = []
-    for model, label, each in numbers:
-        if 0 < each.count < FEWEST_OF_LISTS:
-            few.append((model, label, each.count))
-        elif each.fewest < FEWEST_MOVING and not math.isnan(each.mean):
-            fewer.append((model, label, each.fewest))
-    ends = (
-        ": on {:,} users alone, so that limits are rough",
-        ": {:,} users alone add to one of its sums, as a group that is hardly shown has them: "
-        "limits may be far too narrow",
-    )
+    for model, label, of_lists in numbers:
+        if 0 < of_lists.count < FEWEST_OF_LISTS:
+            few.append((model, label, of_lists.count))
+        elif of_lists.fewest < FEWEST_MOVING and not math.isnan(of_lists.mean):
+            fewer.append((model, label, of_lists.fewest))
+    ends = "{:,} users in all", "{:,} users in a sum"
     for found, end in zip((few, fewer), ends, strict=True):
-        for model, label, count in found[:1]:
-            more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
-            yield Warning_("few-lists", f"{label} of {model!r}{more}{end.format(count)}")
+        for _, label, count in found[:1]:
+            named = f"{label}{_more(found)}"
+            yield Warning_("few-lists", f"take {named} as rough: {end.format(count)}")
 
 
 def of_no_interval(requests: Iterable[Request]) -> Iterator[Warning_]:
@@ -88,7 +96,7 @@ def of_no_interval(requests: Iterable[Request]) -> Iterator[Warning_]:
 def of_small_segments(totals: GrandTotals) -> Iterator[Warning_]:
     """One warning for each segmentation whose small segments stand as one."""
     for name, n_pooled in Counter(name for name, _ in totals.pooled).items():
-        message = f"{n_pooled:,} segments of {name!r} have too few users and stand as {SMALL}"
+        message = f"{n_pooled:,} small segments of {name!r} are one, {SMALL}"
         yield Warning_("small-segments", message)
 
 
@@ -130,6 +138,41 @@ def of_ties(
             )
 
 
+def of_tied_orders(
+    estimates: Sequence[Estimate],
+    shifts: Mapping[str, ExactSums],
+    moved: Sequence[Request],
+    weighed: Callable[[Estimate], float],
+) -> Iterator[Warning_]:
+    """One warning for each model of which the order of equal scores moves numbers far.
+
+    Args:
+        shifts: of each of the requests `moved` what the best and the worst order change.
+        weighed: how many users a number is a mean of, or their weights together.
+    """
+    places = {each.label: place for place, each in reversed([*enumerate(moved)])}
+    for model, sums in shifts.items():
+        found = []
+        for estimate in estimates:
+            place = places.get(estimate.metric)
+            if estimate.model != model or estimate.segment is not None or place is None:
+                continue
+            total = weighed(estimate) or math.nan
+            ends = [sums.sum_of(2 * place + side).total / total for side in (0, 1)]
+            if max(map(abs, ends)) > max(estimate.std_error or 0.0, LEAST_SHIFT):
+                low, high = (estimate.value + end for end in (min(0.0, *ends), max(0.0, *ends)))
+                shown = f"{estimate.metric} = {estimate.value:.6f}"
+                found.append(f"{shown} from {low:.6f} to {high:.6f}")
+        if found:
+            more = f", and {len(found) - 3:,} more" if len(found) > 3 else ""
+            yield Warning_(
+                "ties-move-number",
+                "scores are equal, and another order of these rows moves "
+                f"{'; '.join(found[:3])}{more}: further than the standard error",
+                model,
+            )
+
+
 Place = tuple[str | None, str | None, str, str]  # segmentation, segment, model, label
 
 
@@ -138,7 +181,7 @@ def of_few_values(
     requests: Sequence[Request],
     models: Sequence[str],
     weighted: RatioTotals | None = None,
-) -> dict[Place, str]:
+) -> dict[Place, Caveat]:
     """Why intervals may hold less than they say, those of all users first.
 
     Args:
@@ -162,24 +205,22 @@ def of_few_values(
     }
 
 
-def with_caveats(estimates: Sequence[Estimate], found: Mapping[Place, str]) -> tuple[Estimate, ...]:
+def with_caveats(
+    estimates: Sequence[Estimate], found: Mapping[Place, Caveat]
+) -> tuple[Estimate, ...]:
     """The same numbers, with why their intervals may say more than they know."""
     if not found:
         return tuple(estimates)
     places = [(each.segmentation, each.segment, each.model, each.metric) for each in estimates]
     return tuple(
-        replace(each, caveats=found[place]) if place in found else each
+        replace(each, caveats=found[place].why) if place in found else each
         for each, place in zip(estimates, places, strict=True)
     )
 
 
-def of_caveats(found: Mapping[Place, str]) -> Iterator[Warning_]:
-    """One warning for the caveats of all intervals."""
-    first = [
-        f"{label} of {model!r}{_among((name, segment))} {why}"
-        for (name, segment, model, label), why in islice(found.items(), 1)
-    ]
-    yield from _few_users(first, len(found))
+def of_caveats(found: Mapping[Place, Caveat]) -> Iterator[Warning_]:
+    """One warning for the caveats of all intervals; which they are of stands beside each."""
+    yield from _few_users([*found.values()], "interval")
 
 
 def _suspects(found: Summaries, requests: Sequence[Request]) -> npt.NDArray[np.bool_]:
@@ -194,16 +235,16 @@ def _suspects(found: Summaries, requests: Sequence[Request]) -> npt.NDArray[np.b
     return suspects
 
 
-def too_uneven(total: RatioTotal | None) -> str:
-    """Why weights make an interval hold the true mean too seldom; empty where they do not."""
+def too_uneven(total: RatioTotal | None) -> Caveat | None:
+    """Why weights make an interval hold the true mean too seldom; None where they do not."""
     if total is None or not total.std_error:
-        return ""
+        return None
     if total.df + 1.0 < FEWEST_USERS:
-        return f"has weights that leave {total.df + 1.0:.0f} users: {_HELD.format(87, 96)}"
+        return Caveat.of(f"has weights that leave {total.df + 1.0:.0f} users", 87, 96)
     if abs(total.skewness) > MOST_SKEWED * math.sqrt(total.count):
-        n, held = total.count, _HELD.format(88, 97)
-        return f"has a skewness of {total.skewness:.1f} with weights, much for {n:,} users: {held}"
-    return ""
+        leaning = f"has a skewness of {total.skewness:.1f} with weights"
+        return Caveat.of(f"{leaning}, much for {total.count:,} users", 88, 97)
+    return None
 
 
 def of_skewed_differences(
@@ -218,17 +259,13 @@ def of_skewed_differences(
     """
     found = []
     for draft in drafts:
-        is_suspect = draft.spread.is_plain or bootstraps
-        is_suspect &= draft.spread.table is None or draft.spread.is_weighted or bootstraps
-        if draft.std_error and is_suspect and (why := _leaning(draft)):
-            draft.caveats = why
-            found.append(draft)
-    first = [
-        f"differences of {each.metric} between {each.baseline!r} and {each.candidate!r}"
-        f"{_among((each.segmentation, each.segment))} {each.caveats}"
-        for each in found[:1]
-    ]
-    yield from _few_users(first, len(found))
+        spread = draft.spread
+        is_suspect = spread.is_plain or math.isinf(spread.widest) or bootstraps
+        is_suspect &= spread.table is None or spread.is_weighted or bootstraps
+        if draft.std_error and is_suspect and (caveat := _leaning(draft)):
+            draft.caveats = caveat.why
+            found.append(caveat)
+    yield from _few_users(found, "difference")
 
 
 def of_small_margins(
@@ -244,68 +281,70 @@ def of_small_margins(
         if n < needed:
             yield Warning_(
                 "margin-users",
-                f"{draft.metric} is equivalent within {margin:g} from {needed:,} users on, and "
-                f"there are {n:,}: users not seen count, were all lists identical",
+                f"margin {margin:g} of {draft.metric} takes {needed:,} users; there are {n:,}",
             )
             return
 
 
-def _leaning(each: Draft) -> str:
-    """Why a t test of a difference says more than it knows; empty where it does not."""
-    spread = each.spread
+def _leaning(each: Draft) -> Caveat | None:
+    """Why a t test of a difference says more than it knows; None where it does not."""
+    spread, n_differ = each.spread, (each.wins or 0) + (each.losses or 0)
     if spread.is_clustered:  # whose skewness is mended, or not known
-        n_differ = (each.wins or 0) + (each.losses or 0)
-        why = f"come of {n_differ:,} users alone"
-        return f"{why}: {_HELD.format(72, 94)}" if 0 < n_differ < FEWEST_DIFFERING else ""
+        is_few = 0 < n_differ < FEWEST_DIFFERING
+        return Caveat.of(f"come of {n_differ:,} users alone", 72, 94) if is_few else None
+    at = each.judged_at if each.test == "t" and each.judged_at < ERROR else ERROR
+    further = (normal_quantile(at / 2) / normal_quantile(ERROR / 2)) ** 2
+    if math.isnan(spread.skewness):
+        is_few = 0 < n_differ < FEWEST_NONZERO * further
+        why = f"come of {n_differ:,} users alone, and nobody knows how skewed they are"
+        return Caveat.of(why, 72, 94) if is_few else None
     k = abs(spread.skewness) / math.sqrt(spread.n)
     why = f"have a skewness of {spread.skewness:.1f}, much for {spread.n:,} users"
     if k > MOST_SKEWED_DIFFERENCES:
-        return f"{why}: {_HELD.format(72, 94)}"
-    if each.test == "t" and each.judged_at < ERROR and k > _most_skewed_at(each.judged_at):
-        return (
-            f"{why} at a level of {each.judged_at:.1g}: of 60 such tests Holm found something "
-            "9 to 17 times in 100 where nothing differed"
-        )
-    return ""
+        return Caveat.of(why, 72, 94)
+    if k * further > MOST_SKEWED_DIFFERENCES:  # which moves a limit by the square of t
+        found = "of 60 such tests Holm found something 9 to 17 times in 100 where nothing differed"
+        return Caveat(f"{why} at a level of {at:.1g}: {found}", 83)
+    return None
 
 
-def _most_skewed_at(error: float) -> float:
-    """The skewness / sqrt(n) that t tests bear at a level: it moves them by the square of t."""
-    return MOST_SKEWED_DIFFERENCES * (normal_quantile(ERROR / 2) / normal_quantile(error / 2)) ** 2
+def _few_users(found: Sequence[Caveat], what: str) -> Iterator[Warning_]:
+    if found:
+        held, named = min(each.held for each in found), count_noun(len(found), what)
+        message = f"take {named} as rough: the worst hold in {held} of 100"
+        yield Warning_("few-users", message)
 
 
-def _few_users(first: Sequence[str], n_found: int) -> Iterator[Warning_]:
-    if first:
-        more = f", and {n_found - 1:,} more" if n_found > 1 else ""
-        yield Warning_("few-users", f"intervals may be too narrow: {first[0]}{more}")
+def _more(found: Sequence[object]) -> str:
+    return f", and {len(found) - 1:,} more," if len(found) > 1 else ""
 
 
 def _among(segment: tuple[str | None, str | None]) -> str:
     return f" among {segment[0]}={segment[1]}" if segment[0] else ""
 
 
-def too_narrow(sums: ExactSums, column: int, bounds: tuple[float, float]) -> str:
-    """Why an interval of such values held the true mean too seldom; empty where it did not."""
+def too_narrow(sums: ExactSums, column: int, bounds: tuple[float, float]) -> Caveat | None:
+    """Why an interval of such values held the true mean too seldom; None where it did not."""
     total = sums.sum_of(column)
     n, skewness = total.count, sums.skewness_of(column)
     if n < 2:
-        return ""
+        return None
     if is_share(total, bounds):
         n_ones = total.scaled >> SCALE_BITS
         rarer = min(n_ones, n - n_ones)
         value = 1 if rarer == n_ones else 0
         few = 0 < rarer < FEWEST_APART
-        return f"is {value} for {rarer} users alone: {_HELD.format(84, 97)}" if few else ""
+        return Caveat.of(f"is {value} for {rarer} users alone", 84, 97) if few else None
     if n < FEWEST_USERS:
-        return f"stands on {n:,} users: {_HELD.format(91, 100)}"
+        return Caveat.of(f"stands on {n:,} users", 91, 100)
     if math.isnan(skewness) and sums.largest_of(column) > 1.0:
         n_nonzero = n - sums.n_zero(column)
         few = n_nonzero < FEWEST_NONZERO
-        return f"is not 0 for {n_nonzero:,} users alone: {_HELD.format(68, 94)}" if few else ""
+        return Caveat.of(f"is not 0 for {n_nonzero:,} users alone", 68, 94) if few else None
     if abs(skewness) > MOST_SKEWED * math.sqrt(n):
-        held = _HELD.format(91 if n < 2 * FEWEST_USERS else 94, 100)
-        return f"has values of a skewness of {skewness:.1f}, much for {n:,} users: {held}"
-    return ""
+        why = f"has values of a skewness of {skewness:.1f}, much for {n:,} users"
+        return Caveat.of(why, 91 if n < 2 * FEWEST_USERS else 94, 100)
+    return None
 
 
 def of_few_users(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
@@ -313,7 +352,7 @@ def of_few_users(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
     overall = [each for each in estimates if each.segment is None and each.low is not None]
     n_fewest = min((each.n_users for each in overall), default=FEWEST_OF_ROWS)
     if n_fewest < FEWEST_OF_ROWS:
-        message = f"intervals may be too narrow: they stand on {n_fewest:,} users"
+        message = f"take intervals as rough: they stand on {n_fewest:,} users"
         yield Warning_("few-users", message)
 
 
@@ -326,12 +365,8 @@ def of_other_users(comparisons: Sequence[Comparison]) -> Iterator[Warning_]:
     ]
     if found:
         names = list(dict.fromkeys(found))
-        more = f", and {len(names) - 1:,} more" if len(names) > 1 else ""
-        yield Warning_(
-            "tukey-users",
-            f"not every user has a value of every model, as Tukey's test wants: {names[0]}{more} "
-            "not tested",
-        )
+        message = f"{names[0]}{_more(names)} not tested: models have other users"
+        yield Warning_("tukey-users", message)
 
 
 def _filled(each: Estimate, ratios: RatioTotals | None, labels: Sequence[str]) -> int:
@@ -354,9 +389,5 @@ def of_few_clusters(
     found = [each for each in estimates if each.n_clusters and each.std_error]
     n_fewest = min((_filled(each, ratios, labels) for each in found), default=FEWEST_CLUSTERS)
     if n_fewest < FEWEST_CLUSTERS:
-        message = (
-            f"intervals stand on {n_fewest:,} {what} at fewest whose values differ from 0; where "
-            "20 varied, 95 % limits held 93 to 96 times in 100, and 91 where the largest was ten "
-            "times the smallest"
-        )
+        message = f"only {n_fewest:,} {what} have values: limits of 20 held 91 in 100"
         yield Warning_("few-clusters", message)

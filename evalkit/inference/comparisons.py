@@ -332,14 +332,16 @@ def _note_adjusted(
     low, high = limits_of(family, levels)
     differs = np.array(p_values) <= 1.0 - chosen.level
     agree = ((low <= 0.0) & (high >= 0.0)) != differs
-    for place, (each, *limits) in enumerate(zip(family, low.tolist(), high.tolist(), strict=True)):
+    for place, (comparison, *limits) in enumerate(
+        zip(family, low.tolist(), high.tolist(), strict=True)
+    ):
         interval = Interval(*limits)
         if resampling is not None:
-            interval = _drawn_limits(each, resampling, level=levels[place]) or interval
+            interval = _drawn_limits(comparison, resampling, level=levels[place]) or interval
         if resampling is not None or not agree[place]:
-            interval = _agreeing(interval, each.delta, differs=bool(differs[place]))
+            interval = _agreeing(interval, comparison.delta, differs=bool(differs[place]))
         if interval.exists:
-            each.low_adjusted, each.high_adjusted = interval.low, interval.high
+            comparison.low_adjusted, comparison.high_adjusted = interval.low, interval.high
 
 
 def _drawn_limits(each: Draft, resampling: Resampling, level: float) -> Interval | None:

@@ -132,12 +132,12 @@ def _reading(table: Table) -> Iterator[None]:
     Raises:
         DataError: one has none [empty-input]; what reading raises.
     """
-    for each in table.made.tables if table.made is not None else ():
-        with reading(each):
-            if each.frame.head(1).collect(engine="streaming").height:
+    for source in table.made.tables if table.made is not None else ():
+        with reading(source):
+            if source.frame.head(1).collect(engine="streaming").height:
                 continue
-        message, hint = f"{each.role} has no rows", "look at the path, and who writes it"
-        raise DataError(message, code="empty-input", at=each.at, hint=hint)
+        message, hint = f"{source.role} has no rows", "look at the path, and who writes it"
+        raise DataError(message, code="empty-input", at=source.at, hint=hint)
     try:
         with reading(table):
             yield

@@ -54,7 +54,7 @@ OF_C = {"numba_ldexp": "ldexp", "numba_frexp": "frexp"}  # as numba calls them
 OF_NUMBA = ("numba_", "NRT_", "Py", "_Py", "nrt_")
 
 
-class _Part(JITCodeLibrary):
+class _KernelPart(JITCodeLibrary):
     """Code to be linked into that of entries; the engine never sees it."""
 
     def _optimize_functions(self, module: Any) -> None:
@@ -97,7 +97,7 @@ class _PartCompiler(CompilerBase):
 
     def define_pipelines(self) -> list[Any]:
         state = self.state
-        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = _KernelPart(state.targetctx.codegen(), state.func_id.func_qualname)
         if any(isinstance(each, CodeType) for each in state.func_id.code.co_consts):
             return [DefaultPassBuilder.define_nopython_pipeline(state)]  # a function in a function
         passes = PassManager("kernel")
@@ -173,7 +173,7 @@ def make_part(function: FunctionType, *, allocates: bool) -> Any:
     return numba.njit(**options)(function)
 
 
-class _Whole(_Part):
+class _Whole(_KernelPart):
     """An entry with all that it calls, optimised, of which nothing but the entry is seen."""
 
     def finalize(self) -> None:
@@ -206,7 +206,9 @@ def _all_needed_by(library: Any) -> list[Any]:
             if linking_library not in found:
                 found[linking_library] = None
                 waiting.append(linking_library)
-    return sorted(found, key=lambda each: not isinstance(each, _Part))  # numba's come on request
+    return sorted(
+        found, key=lambda each: not isinstance(each, _KernelPart)
+    )  # numba's come on request
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]

@@ -121,10 +121,34 @@ from ._measuring import (
     weighing_of,
     who_of,
 )
+from ._own import (
+    OwnMetric,
+    file_of,
+    hashes_of_files,
+    name_metrics,
+    pack_file,
+    unpack_file,
+    user_metric,
+)
 from ._parameters import NO_CUTOFF, Parameter, Value, Values, choice, number, text
 from ._policies import BOUNDS, EXACT, POLICIES, TIED
-from ._registry import FOLDERS, known_metrics, load_metric_files, registry, registry_of, tiers
-from ._rows import at_threshold, of_counts, of_kernel, over_rows_or_groups, over_rows_or_users
+from ._registry import (
+    FOLDERS,
+    known_metrics,
+    load_metric_files,
+    metrics_of_file,
+    registry,
+    registry_of,
+    tiers,
+)
+from ._rows import (
+    at_threshold,
+    called_from,
+    of_counts,
+    of_kernel,
+    over_rows_or_groups,
+    over_rows_or_users,
+)
 from ._sums import (
     NEGATIVES,
     POSITIVES,
@@ -135,6 +159,7 @@ from ._sums import (
     Term,
     as_float,
     of_sums,
+    of_whole,
     ratio,
     square_root,
 )
@@ -175,6 +200,7 @@ __all__ = [
     "Lists",
     "Metric",
     "OfSums",
+    "OwnMetric",
     "Parameter",
     "Relevant",
     "Request",
@@ -193,6 +219,7 @@ __all__ = [
     "attention",
     "bounds_of",
     "cache_directory",
+    "called_from",
     "choice",
     "combine",
     "declared",
@@ -201,8 +228,10 @@ __all__ = [
     "digest_of",
     "explain",
     "family_of",
+    "file_of",
     "folders",
     "has_user_values",
+    "hashes_of_files",
     "intrinsic",
     "is_made_of_users",
     "is_of_means",
@@ -218,9 +247,11 @@ __all__ = [
     "log_loss_of",
     "measure_lists",
     "metric",
+    "metrics_of_file",
     "minus_ln",
     "minus_ln_of_rest",
     "most_likely",
+    "name_metrics",
     "needs_of",
     "number",
     "of_counts",
@@ -229,10 +260,12 @@ __all__ = [
     "of_kernel",
     "of_loss",
     "of_sums",
+    "of_whole",
     "other_kinds",
     "over",
     "over_rows_or_groups",
     "over_rows_or_users",
+    "pack_file",
     "parse_metrics",
     "policies_of_kind",
     "rating_metric",
@@ -245,6 +278,8 @@ __all__ = [
     "text",
     "tiers",
     "unknown_metric",
+    "unpack_file",
+    "user_metric",
     "warm_metrics",
     "weighing_of",
     "weighting",

@@ -55,8 +55,8 @@ def combine(
         raise RequestError(message, code="metric-name-taken", at=at, hint="give it another name")
     how, weights, texts = _read(written, at)
     parts: list[Request] = []
-    for each in texts:
-        part = _part(each, measured, read, others, at)
+    for part_text in texts:
+        part = _part(part_text, measured, read, others, at)
         if part in parts:
             raise _refused(f"{part.label} stands in {written!r} twice", at, HINT)
         if how == "hmean" and part.metric.bounds[0] < 0.0:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from evalkit.kernels import Kernel
 
+from ._failures import naming_place
 from ._lists import Ends, Family, ItemContext, ListRules, Need, Needs, Weighing
 from ._parameters import NO_CUTOFF, Parameter, Value, Values, write_value
 from ._sums import ROWS, OfSums, of_sums, ratio
@@ -157,7 +158,8 @@ class Metric:
     that each of them counts by alone. `counts_hits`: a value hangs on the number of hits up to the
     cutoff, of relevant items and of rows, not on the ranks of hits.
     Of ratings and labels: `over_rows`, how the number over all rows is made of sums; `is_loss`,
-    whether the kernel gives the loss of each row, of which the value is the mean;
+    whether the kernel gives the loss of each row, of which the value is the mean; `domain`, what
+    all ratings and predictions have to be, of losses that are NaN where they are not;
     `of_probabilities`, whether scores lie between 0 and 1. Of a number made of several metrics:
     `combined`. `columns`: parameters that are written first and without their names, as columns of
     units are: ratio(clicks, shown).
@@ -185,6 +187,7 @@ class Metric:
     kind: str
     over_rows: "Callable[[Request], OfSums] | None"
     is_loss: bool
+    domain: Callable[[Values], str] | None
     of_probabilities: bool
     over_hits: str | None
     counts_hits: bool
@@ -249,12 +252,14 @@ class Request:
     def _spell(self) -> str:
         defaults = self.metric.defaults
         name = self.metric.name
+        written = [each.name for each in self.metric.parameters if each.is_written]
         if self.metric.suffix is not None:
             name += write_value(dict(self.parameters)[self.metric.suffix])
         shown = [
             spell_argument(self.metric, parameter, value)
             for parameter, value in self.parameters
-            if value != defaults[parameter] and parameter != self.metric.suffix
+            if (value != defaults[parameter] or parameter in written)
+            and parameter != self.metric.suffix
         ]
         shown += [
             f"{policy}={repr(value) if isinstance(value, str) else write_value(value)}"
@@ -314,6 +319,11 @@ class Request:
         """Whether a relevance is counted from one below the threshold."""
         return dict(self.parameters).get("gain") == "exp2_shifted"
 
+    def call(self, *arguments: object) -> None:
+        """Run the kernel; what a user's own one raises names its file and line."""
+        with naming_place(self.metric.name, self.metric.function):
+            self.metric.kernel(*arguments)
+
     def measure(
         self,
         hits: Hits | TiedHits,
@@ -344,14 +354,15 @@ class Request:
         kernel = self.metric.kernel if isinstance(hits, Hits) else self.metric.tied
         if kernel is None:
             raise ValueError(f"{self.metric.name} has no kernel for rows without an order")
-        kernel(
-            type(hits)(*(_frozen(each) for each in hits)),
-            Relevant(*(_frozen(each) for each in relevant)),
-            _frozen(lengths),
-            _frozen(cutoffs),
-            *self.arguments(hits, relevant, lengths, cutoffs),
-            out,
-        )
+        with naming_place(self.metric.name, self.metric.function):
+            kernel(
+                type(hits)(*(_frozen(each) for each in hits)),
+                Relevant(*(_frozen(each) for each in relevant)),
+                _frozen(lengths),
+                _frozen(cutoffs),
+                *self.arguments(hits, relevant, lengths, cutoffs),
+                out,
+            )
 
     def arguments(
         self,
@@ -421,6 +432,7 @@ def metric(
     kind: str = "rankings",
     over_rows: "Callable[[Request], OfSums] | OfSums | None" = None,
     is_loss: bool = False,
+    domain: Callable[[Values], str] | str | None = None,
     of_probabilities: bool = False,
     over_hits: str | None = None,
     counts_hits: bool = False,
@@ -453,6 +465,7 @@ def metric(
             kind=kind,
             over_rows=of_loss if is_loss else _callable(over_rows),
             is_loss=is_loss,
+            domain=_callable(domain),
             of_probabilities=of_probabilities,
             over_hits=over_hits,
             counts_hits=counts_hits,

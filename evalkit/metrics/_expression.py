@@ -351,8 +351,8 @@ def _cutoffs(
     listed = cutoffs[1:-1] if cutoffs[:1] + cutoffs[-1:] == "{}" else cutoffs
     several = listed.split(",") if listed is not cutoffs else [cutoffs]
     found: list[int | None] = []
-    for each in several:
-        word = each.strip()
+    for cutoff in several:
+        word = cutoff.strip()
         is_whole = word.isascii() and word.isdigit() and len(word) <= 10
         if is_whole and 1 <= int(word) <= LARGEST_CUTOFF:
             found.append(int(word))

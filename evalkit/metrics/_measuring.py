@@ -73,7 +73,7 @@ def measure_lists(
     import numpy as np
 
     within = np.minimum(lists.lengths[:, None], cutoffs)
-    request.metric.kernel(
+    request.call(
         frozen(lists), frozen(within), frozen(cutoffs), *map(frozen, tables), *request.encoded, out
     )
 

@@ -19,17 +19,21 @@ def of_kernel(*terms: Term, is_exact: bool = True) -> Callable[[Request], OfSums
     return made
 
 
+def called_from(request: Request) -> float:
+    """The lowest score that a request at a threshold calls positive."""
+    parameters = dict(request.parameters)
+    threshold = float(parameters["threshold"])
+    return threshold if parameters["rule"] == "from" else math.nextafter(threshold, math.inf)
+
+
 def of_counts(request: Request) -> OfSums:
     """A number of rows called positive or negative, which the metric's kernel makes of counts.
 
     A best threshold jumps, and has no standard error.
     """
     kernel, extra = request.metric.kernel, request.own_arguments
-    parameters = dict(request.parameters)
-    threshold = float(parameters["threshold"])
-    if parameters["rule"] != "from":
-        threshold = math.nextafter(threshold, math.inf)
-    is_best = parameters["at"] == "best"
+    threshold = called_from(request)
+    is_best = dict(request.parameters).get("at") == "best"
 
     def value(called: tuple[float, ...], positives: float, negatives: float) -> Any:
         import numpy as np  # metrics are listed without it
@@ -82,9 +86,10 @@ def over_rows_or_groups() -> tuple[Parameter, Parameter]:
     )
 
 
-def at_threshold() -> tuple[Parameter, Parameter, Parameter]:
-    """`threshold`, `rule` and `at`, for metrics of rows that are called positive or negative."""
-    return (
+def at_threshold(*, best: bool = True) -> tuple[Parameter, ...]:
+    """Parameters of metrics of rows that are called positive or negative; `best`: also `at`."""
+    own = (
+        *over_rows_or_groups(),
         number("threshold", 0.5, doc="A row is called positive from this score on."),
         choice(
             "rule",
@@ -94,13 +99,16 @@ def at_threshold() -> tuple[Parameter, Parameter, Parameter]:
             },
             doc="What a score at the threshold is.",
         ),
-        choice(
-            "at",
-            {
-                "threshold": "the given threshold",
-                "best": "the score at which this very metric is best, the highest of several; "
-                "it flatters, for it is chosen on the rows that it is measured on",
-            },
-            doc="Which threshold is taken.",
-        ),
     )
+    if not best:
+        return own
+    at = choice(
+        "at",
+        {
+            "threshold": "the given threshold",
+            "best": "the score at which this very metric is best, the highest of several; "
+            "it flatters, for it is chosen on the rows that it is measured on",
+        },
+        doc="Which threshold is taken.",
+    )
+    return *own, at

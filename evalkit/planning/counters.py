@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from importlib.metadata import version
 
@@ -140,6 +140,11 @@ def versions() -> Mapping[str, str]:
     return {"evalkit": VERSION, "python": platform.python_version(), **found}
 
 
+def _moment(second: int) -> str:
+    """A second since 1970, as `Meta.started` is written."""
+    return (datetime(1970, 1, 1) + timedelta(seconds=second)).isoformat() + "Z"
+
+
 @dataclass(slots=True)
 class RowCounts:
     """Rows and users of the truth or of one model, added up over shares of the users."""
@@ -153,11 +158,13 @@ class RowCounts:
     users_without_relevant: int = 0
     pairs: int = 0
     in_train: int | None = None
+    newest: int | None = None
     unknown_rows: int = 0
     bad_scores: int = 0
     bad_rank_rows: int = 0
     seen: int = 0
     ties: int = 0
+    copied_rows: int = 0
     users_with_truth: int = 0
     users_without_ranking: int = 0
     users_without_truth: int = 0
@@ -177,7 +184,7 @@ class RowCounts:
         """Add the counts of other shares of the users."""
         for attribute in fields(self):
             mine, theirs = getattr(self, attribute.name), getattr(other, attribute.name)
-            if attribute.name == "depth":
+            if attribute.name in ("depth", "newest") and None not in (mine, theirs):
                 setattr(self, attribute.name, max(mine, theirs))
             elif attribute.name == "unknown_named":
                 setattr(self, attribute.name, tuple(sorted({*mine, *theirs})[:3]))
@@ -214,6 +221,7 @@ class RowCounts:
         self.bad_rank_rows += probe.bad_rank_rows
         self.seen += probe.seen
         self.ties += probe.ties
+        self.copied_rows += probe.copied_rows
         present = probe.ranks.present
         if truth.is_extra is not None:  # users whom the rankings alone know
             self.users_without_truth += int((present & truth.is_extra).sum())
@@ -251,6 +259,7 @@ class RowCounts:
             users_without_relevant=self.users_without_relevant,
             pairs=self.pairs,
             in_train=self.in_train,
+            newest=None if self.newest is None else _moment(self.newest),
         )
 
     def model_counts(self, config: Config) -> ModelCounts:
@@ -294,6 +303,12 @@ class RowCounts:
             found.append(Warning_("bad-ranks", message, model))
         if self.duplicates:
             message = f"{self.duplicates:,} rows list an item a second time"
+            found.append(Warning_("duplicate-item", message, model))
+        if self.copied_rows:
+            message = (
+                f"{self.copied_rows:,} rows of the lists that were looked at list an item a second "
+                'time, and push others down: the policy duplicates = "best" keeps one of each'
+            )
             found.append(Warning_("duplicate-item", message, model))
         if self.unknown_items:
             share = self.unknown_items / self.listed_rows

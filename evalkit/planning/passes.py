@@ -67,6 +67,7 @@ USER = 130  # table entry, run, state
 
 # -- of a further model whose ranks are held, by truth row and by user
 RANK, RANKED_USER = 4, 16
+TIED = 4  # of a model by score, by truth row: where equal scores stand
 LISTED_ROW = 230  # of a whole list: its columns, sorted, cleaned and looked at
 COLLECTED_ROW = 60  # of a whole list, while others are still read
 SUM_OF_CELL = SUM + 500  # and what holds it
@@ -213,6 +214,7 @@ def _bound(
     if asked.items is not None:
         room = memory_of_items(asked.items, replace(sizes, n_items=rows), segments, rows, rows)
     made = MadeMemory.of(tables, n_ranked, n_items, seen, text)
+    truth += TIED * sizes.n_apart
     if asked.holds_all:
         truth += (n_models - 1) * (RANK + RANKED_USER)
     known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
@@ -377,6 +379,7 @@ class _Needs:
             text = max(text, texts.mean) if texts.mean > USUAL_TEXT else text
             row += HASHED_ROW + TEXT_COPIES * text
         user = float(USER)
+        row += TIED * max(_models_by_score(table, n_models) for _, table in tables.rankings)
         if asked.holds_all:
             row += (n_models - 1) * RANK
             user += (n_models - 1) * RANKED_USER

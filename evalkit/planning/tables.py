@@ -23,6 +23,7 @@ from evalkit.config.credentials import storing
 from evalkit.errors import DataError, EvalkitError, RequestError, note, raise_all
 from evalkit.planning._needs import columns_needed, groups_needed, lacking, naming_metrics
 from evalkit.sources import (
+    ROLE_KEYS,
     Guessing,
     Table,
     open_items,
@@ -171,6 +172,15 @@ def _open_tables(config: Config, given: Given) -> Tables:
             open_segments({name: rule}, own, held, _noting(note, problems))
     raise_all(problems)
     (truth,) = opened["truth"]
+    if config.judges_age and "time" not in truth.columns:
+        section = "truth" if config.log is None else "log"
+        raise DataError(
+            "a gate judges the age of the truth, which has no time",
+            code="missing-column",
+            at=truth.at,
+            hint=f'time = "{truth.chosen.unread.get("time", "timestamp")}" under '
+            f"[{section}.columns]",
+        )
     _check_order(truth, opened["rankings"])
     _check_shapes(truth, opened["rankings"])
     models = [log.model for log in config.rankings] if config.log is None else [config.log.model]
@@ -265,14 +275,16 @@ def _open_logs(
 
     if config.log is not None:
         try:
-            both = open_log(config.log, given.truth, replace(guessing, section="log"))
+            section = replace(guessing, section="log")
+            both = open_log(config.log, given.truth, section, keys=_with_time(config, "log"))
         except EvalkitError as error:
             note(error, problems)
         else:
             opened |= {"truth": [both[0]], "rankings": [both[1]]}
     else:
         if config.truth is not None:
-            attempt("truth", partial(open_truth, config.truth, given.truth))
+            keys = _with_time(config, "truth")
+            attempt("truth", partial(open_truth, config.truth, given.truth, keys=keys))
         for place, table in enumerate(config.rankings):
             held = given.rankings[place] if place < len(given.rankings) else None
             if table.builtin is None:
@@ -317,6 +329,11 @@ def _open_logs(
         with naming_metrics(groups, problems):
             attempt("items", opening)
     return opened
+
+
+def _with_time(config: Config, role: str) -> tuple[str, ...] | None:
+    """What columns are looked for where a gate judges the age of the truth."""
+    return (*ROLE_KEYS[role], "time") if config.judges_age else None
 
 
 def _one_model(table: RankingsTable | LogTable) -> RankingsTable:

@@ -37,6 +37,7 @@ class TruthCounts:
     users_without_relevant: int
     pairs: int  # of a user and a relevant item
     in_train: int | None = None  # of the pairs; None: no train log was given, or nobody counted
+    newest: str | None = None  # time of the newest row, where a gate judges its age
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def render_json(report: Report) -> str:
         ("schema_version", _line(report.schema_version)),
         *((name, _line(getattr(report, name))) for name in _TEXTS),
         ("inputs", lists.pop("inputs")),
-        ("counts", _block([("truth", _line(_fields(counts.truth))), ("models", models)], 2)),
+        ("counts", _block([("truth", _line(_truth(counts.truth))), ("models", models)], 2)),
         ("primary", _line(report.primary)),
         ("metrics", _records(report.estimates, estimate, {"label": shown_labels(report)})),
         ("comparisons", lists.pop("comparisons")),
@@ -138,6 +138,11 @@ def _plain(value: object) -> object:
 
 def _fields(record: Any) -> dict[str, object]:
     return {each.name: getattr(record, each.name) for each in fields(record)}
+
+
+def _truth(truth: TruthCounts) -> dict[str, object]:
+    """Its counts; the time of its newest row where that was looked for."""
+    return {name: each for name, each in _fields(truth).items() if (name, each) != ("newest", None)}
 
 
 def _counts(model: ModelCounts) -> dict[str, object]:

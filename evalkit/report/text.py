@@ -51,11 +51,11 @@ def shorten(text: str, width: int) -> str:
 
 def _fitting(text: Iterable[str], width: int) -> str:
     shown = ""
-    for each in text:
-        width -= _columns(each)
+    for letter in text:
+        width -= _columns(letter)
         if width < 0:
             break
-        shown += each
+        shown += letter
     return shown
 
 
@@ -259,6 +259,8 @@ def truth_notes(truth: TruthCounts, words: CountWords = RANKED_COUNTS) -> list[s
         notes.append(f"{count_noun(truth.users_without_relevant, 'user')} without relevant items")
     if truth.in_train:
         notes.append(f"{count_noun(truth.in_train, 'pair')} in train")
+    if truth.newest:
+        notes.append(f"newest row of {truth.newest}")
     return notes
 
 

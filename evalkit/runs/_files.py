@@ -54,8 +54,11 @@ def _opened(folder: Path, name: str) -> Iterator[BufferedReader]:
     *inner, last = name.split("/")
     directory = os.open(folder, DIRECTORY)
     try:
-        for each in inner:
-            outer, directory = directory, os.open(each, DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+        for name_inside in inner:
+            outer, directory = (
+                directory,
+                os.open(name_inside, DIRECTORY | os.O_NOFOLLOW, dir_fd=directory),
+            )
             os.close(outer)
         descriptor = os.open(last, OLD_FILE, dir_fd=directory)
     finally:

@@ -6,6 +6,7 @@ Open first: `table.py`, then `tables.py`.
 """
 
 from evalkit.sources.checksums import verifying
+from evalkit.sources.columns import newest_second
 from evalkit.sources.extents import Extent
 from evalkit.sources.given import (
     Ids,
@@ -15,7 +16,7 @@ from evalkit.sources.given import (
     frame_of,
     is_one_ranking,
 )
-from evalkit.sources.guess import Chosen, Guessing, Order, guess_columns
+from evalkit.sources.guess import ROLE_KEYS, Chosen, Guessing, Order, guess_columns
 from evalkit.sources.memory import Named, Shape, describe_given, is_spark, open_given
 from evalkit.sources.noted import MOST_BYTES
 from evalkit.sources.paths import FORMATS, refuse_absent
@@ -58,6 +59,7 @@ __all__ = [
     "HELD_OUT",
     "MOST_BYTES",
     "NEVER_TRAIN",
+    "ROLE_KEYS",
     "TRAIN",
     "Chosen",
     "Extent",
@@ -83,6 +85,7 @@ __all__ = [
     "guess_table",
     "is_one_ranking",
     "is_spark",
+    "newest_second",
     "open_columns",
     "open_given",
     "open_items",

@@ -443,15 +443,44 @@ def put_in_order(frame: pl.LazyFrame) -> pl.LazyFrame:
 _A_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
-def with_times(frame: pl.LazyFrame, every: str | None) -> pl.LazyFrame:
-    """Times as whole numbers; where `every` is given, sessions of a user and such a span."""
-    dtype = frame.collect_schema()["time"]
+_SECONDS = range(-62_135_596_800, 253_402_300_800)  # of the years 1 to 9999
+
+
+def newest_second(frame: pl.LazyFrame, column: object, at: str) -> int | None:
+    """The newest time of some rows, in whole seconds since 1970 in UTC; None where none has any.
+
+    Args:
+        column: what `time` is read from, for hints.
+    Raises:
+        DataError: numbers that are no seconds [bad-time].
+    """
+    time, a_second = _whole_times(frame.collect_schema()["time"])
+    newest: int | None = frame.select(time.max()).collect(engine="streaming").item()
+    seconds = newest if newest is None else newest // a_second
+    if seconds is not None and seconds not in _SECONDS:
+        raise DataError(
+            f"times reach {newest:,}, which are no seconds of any year until 9999",
+            code="bad-time",
+            at=at,
+            hint=f'if they are milliseconds: time = "cast({column} / 1000 as bigint)"',
+        )
+    return seconds
+
+
+def _whole_times(dtype: pl.DataType) -> tuple[pl.Expr, int]:
+    """Times as whole numbers, and how many of these are a second."""
     time, a_second = pl.col("time"), 1
     if isinstance(dtype, pl.Date):
         time, dtype = time.cast(pl.Datetime("us")), pl.Datetime("us")
     if isinstance(dtype, pl.Datetime):
         time, a_second = time.dt.epoch(dtype.time_unit), _A_SECOND[dtype.time_unit]
-    frame = frame.with_columns(time=time.cast(pl.Int64))
+    return time.cast(pl.Int64), a_second
+
+
+def with_times(frame: pl.LazyFrame, every: str | None) -> pl.LazyFrame:
+    """Times as whole numbers; where `every` is given, sessions of a user and such a span."""
+    time, a_second = _whole_times(frame.collect_schema()["time"])
+    frame = frame.with_columns(time=time)
     if every is None:
         return frame
     seconds = int(every[:-1]) * {"m": 60, "h": 3600, "d": 86400}[every[-1]]

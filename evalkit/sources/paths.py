@@ -457,9 +457,9 @@ def _few_missing(errors: Sequence[EvalkitError], guessing: Guessing) -> Sequence
     """One error for many paths that lead nowhere, as a list of ids that was meant as a table."""
     missing = [each for each in errors if each.code == "path-not-found"]
     if guessing.entry_point == "python" and missing and all("." not in each.at for each in missing):
-        for each in missing:
-            each.hint += "; text is a path: where it is an id of an item, the truth has no user "
-            each.hint += "of that ranking, and {user: {item: score}} is never taken for paths"
+        for error in missing:
+            error.hint += "; text is a path: where it is an id of an item, the truth has no user "
+            error.hint += "of that ranking, and {user: {item: score}} is never taken for paths"
     if len(missing) <= MOST_MISSING:
         return errors
     hint = missing[0].hint

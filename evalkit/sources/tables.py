@@ -59,16 +59,22 @@ _TEXT = (pl.String, pl.Categorical, pl.Enum)
 
 
 def open_truth(
-    table: TruthTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+    table: TruthTable,
+    given: object | None = None,
+    guessing: Guessing = BY_CONFIG,
+    *,
+    keys: Sequence[str] | None = None,
 ) -> Table:
     """The held-out interactions, lazily; `given` stands in for the paths.
 
+    Args:
+        keys: our names that are looked for where nobody wrote columns, as `time`.
     Raises:
         DataError: what `read_schema` and `choose_columns` raise, and missing-column, bad-sql,
             schema-differs, float-id, not-a-number, bad-type.
     """
     source = open_source("truth", table, given, guessing, kind="qrels")
-    chosen = _choose("truth", table, source, guessing)
+    chosen = _choose("truth", table, source, guessing, keys)
     if source.is_trec:
         chosen = chosen.with_defaults(relevance="relevance")
     return _open("truth", source, chosen, table.where)
@@ -255,19 +261,23 @@ _OWN_ROLES = {RatingsTable: "ratings", LabelsTable: "labels"}
 
 
 def open_log(
-    table: LogTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+    table: LogTable,
+    given: object | None = None,
+    guessing: Guessing = BY_CONFIG,
+    *,
+    keys: Sequence[str] | None = None,
 ) -> tuple[Table, Table]:
     """A joined log as truth and rankings over the same rows; raises as `open_truth` does.
 
     Rows whose label says that they are not relevant stay in the truth, as judged.
     """
     source = open_source("log", table, given, guessing, kind="run")
-    both = _open("log", source, _choose("log", table, source, guessing), table.where)
+    both = _open("log", source, _choose("log", table, source, guessing, keys), table.where)
     both = by_rows(both, table, guessing)
     names = list(both.frame.collect_schema())
     order = [name for name in names if name not in ("rank", "score", "model")]
     truth = both.frame.select(order)
-    rankings = both.frame.select([name for name in names if name != "relevance"])
+    rankings = both.frame.select([name for name in names if name not in ("relevance", "time")])
     return (
         replace(both, role="truth", frame=truth),
         replace(both, role="rankings", frame=rankings, model=table.model),

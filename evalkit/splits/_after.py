@@ -55,9 +55,9 @@ def leave_after(
             each.add(rows, rows.own(letters))
     for low, high in budget.shares(feed, rule):
         rows = feed.gather(low, high)
-        for (letters, dropped), each in zip(folds, known, strict=True):
+        for (letters, dropped), known_of in zip(folds, known, strict=True):
             mine = rows.own(letters).copy()
-            _leave(rows, mine, rule, each, dropped)
+            _leave(rows, mine, rule, known_of, dropped)
             letters[rows.begin : rows.begin + rows.height][_places(rows)] = mine
     for _, dropped in folds:
         for name in _POLICIES:

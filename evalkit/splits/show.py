@@ -114,8 +114,8 @@ def judge_leaks(gates: Sequence[GateRule], counts: Mapping[str, float]) -> list[
         value = counts.get(str(gate.data).removeprefix("leakage."))
         is_fine = gate.unclear == "pass"
         if value is not None:
-            is_fine = (gate.min is None or value >= gate.min) and (
-                gate.max is None or value <= gate.max
+            is_fine = (gate.min is None or value >= float(gate.min)) and (
+                gate.max is None or value <= float(gate.max)
             )
         found.append(
             {"data": gate.data, "value": value, "min": gate.min, "max": gate.max, "holds": is_fine}

@@ -197,8 +197,8 @@ def _round_together(exact: list[Fraction]) -> list[float]:
     exponent = math.frexp(float(size))[1] - 52
     unit = Fraction(2) ** exponent
     rounded, before, running = [], 0, Fraction(0)
-    for each in exact:
-        running += each
+    for exact_value in exact:
+        running += exact_value
         here = round(running / unit)
         rounded.append(math.ldexp(here - before, exponent))
         before = here

@@ -14,8 +14,8 @@ import polars.selectors  # noqa: F401
 
 import evalkit.cli.app
 import evalkit.config
-import evalkit.pipeline  # noqa: F401
-import evalkit.report.record
+import evalkit.pipeline
+import evalkit.report.record  # noqa: F401
 from evalkit.cli import main, outcome  # noqa: F401
 
 

@@ -309,12 +309,12 @@ def test_alerts_and_panels_speak_of_what_a_run_writes(place):
     page = json.loads((OPERATIONS / "grafana.json").read_text(encoding="utf-8"))
     asked += [target["expr"] for panel in page["panels"] for target in panel["targets"]]
     asked += [each["query"] for each in page["templating"]["list"]]
-    for each in asked:
-        names = re.findall(r"evalkit_\w+", each)
+    for line in asked:
+        names = re.findall(r"evalkit_\w+", line)
         assert names
-        assert all(f"\n{name}{{" in written for name in names), each
-        labels = set(re.findall(r"(\w+)=", each)) | set(re.findall(r", (\w+)\)", each))
-        assert all(f'{label}="' in written for label in labels), each
+        assert all(f"\n{name}{{" in written for name in names), line
+        labels = set(re.findall(r"(\w+)=", line)) | set(re.findall(r", (\w+)\)", line))
+        assert all(f'{label}="' in written for label in labels), line
 
 
 def test_examples_of_operations_name_commands_that_there_are():

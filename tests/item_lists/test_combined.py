@@ -115,10 +115,14 @@ def test_numbers_and_errors_are_those_of_users_left_out_one_by_one(tables, folde
         return {name: new[name] - old[name] for name in COMBINED}
 
     wanted, errors = deltas(users), jackknife(deltas, users)
-    for each in report.comparisons:
-        if each.metric in COMBINED and each.segment is None:
-            assert each.delta == pytest.approx(wanted[each.metric], abs=1e-12), each.metric
-            assert each.std_error == pytest.approx(errors[each.metric], rel=0.08), each.metric
+    for comparison in report.comparisons:
+        if comparison.metric in COMBINED and comparison.segment is None:
+            assert comparison.delta == pytest.approx(wanted[comparison.metric], abs=1e-12), (
+                comparison.metric
+            )
+            assert comparison.std_error == pytest.approx(errors[comparison.metric], rel=0.08), (
+                comparison.metric
+            )
 
 
 def test_one_part_alone_gives_its_own_error(tables):

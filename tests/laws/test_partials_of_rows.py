@@ -86,7 +86,8 @@ CASES = {
     + '[statistics]\nmethod = "bootstrap"\npairs = "all"\nreplicates = 100\n',
     "clusters": LOG + ' }\n[metrics]\nnames = ["AUC"]\n[statistics]\ncluster = "age"\n',
     "ratings": '[[ratings]]\npath = "log.parquet"\ncolumns = { model = "model" }\n'
-    + '[metrics]\nnames = ["RMSE", "R2", "MAE(over=\'users\')"]\n'
+    + '[metrics]\nnames = ["RMSE", "R2", "Kendall", "median-error", "RMSLE", "max-error", '
+    + "\"MAE(over='users')\"]\n"
     + SEGMENTS,
     "joined": '[[ratings]]\npath = "log.parquet"\nwhere = "model = \'zeta\'"\n'
     + '[[predictions]]\nmodel = "m"\npath = "log.parquet"\n'

@@ -286,9 +286,9 @@ def ways_that_part(seed: int) -> list[str]:
     expected = evaluate(log, metrics, policies)
     neutral = NEUTRAL + (NEUTRAL_OF_SCORES if log.mode == "score" else [])
     wrong = []
-    for each in neutral:
-        found = evaluate(log, metrics, {**policies, **each})
-        where = f"seed {seed}: {each} under {policies}"
+    for policy_change in neutral:
+        found = evaluate(log, metrics, {**policies, **policy_change})
+        where = f"seed {seed}: {policy_change} under {policies}"
         if not alike(body(found), body(expected)):
             wrong.append(f"{where}: {body(found)} for {body(expected)}")
         for label in expected.labels:

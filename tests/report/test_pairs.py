@@ -78,7 +78,7 @@ def test_limits_beside_a_verdict_are_those_that_it_goes_with(format):
     shown = render(found, format, width=200).replace("\u2212", "-")
 
     told = re.sub(r"\s+", " ", shown)
-    sentence = r"undecided against popularity, by \+0\.03\d+ \(-0\.017"
+    sentence = r"shows no clear difference from popularity, by \+0\.03\d+ \(-0\.017"
     wanted = {
         "screen": (sentence, "Holm over 5 tests"),
         "html": (sentence, "Holm over 5 tests", "p equivalent", "primary"),
@@ -216,9 +216,9 @@ def test_findings_name_both_models_in_every_form(make_report, make_estimate, for
 
     for model in ("als", "ease", "base"):
         assert model in text
-    for each in FOUND:
-        assert each.segment in text
-        assert f"{each.delta:+.4f}" in text or repr(each.delta) in text
+    for finding in FOUND:
+        assert finding.segment in text
+        assert f"{finding.delta:+.4f}" in text or repr(finding.delta) in text
 
 
 def test_a_notebook_shows_findings(make_report, make_estimate):

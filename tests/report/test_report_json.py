@@ -45,7 +45,8 @@ def reports() -> st.SearchStrategy[Report]:
     )
     truth = st.builds(
         TruthCounts,
-        **{each.name: COUNTS for each in fields(TruthCounts)} | {"rows_dropped": DROPPED},
+        **{each.name: COUNTS for each in fields(TruthCounts)}
+        | {"rows_dropped": DROPPED, "newest": st.none() | TEXTS},
     )
     return st.builds(
         Report,

@@ -112,9 +112,9 @@ def test_report_json_holds_the_whole_and_parquet_the_segments(folders):
     assert (beside["schema_version"], inside["schema_version"]) == (2, 1)
     for name in ("metrics", "comparisons"):
         whole = [each for each in inside[name] if each["segmentation"] is None]
-        for each in whole:  # written where any record has some, of segments too
-            if each.get("caveats", "some") is None:
-                del each["caveats"]
+        for entry in whole:  # written where any record has some, of segments too
+            if entry.get("caveats", "some") is None:
+                del entry["caveats"]
         assert beside[name] == whole
         assert 0 < len(whole) < len(inside[name])
         rows = pl.read_parquet(folders[0] / "latest" / f"{name}.parquet")

@@ -270,9 +270,9 @@ def test_a_merge_knows_the_test_part_of_a_split_without_opening_it(
     merge = ["merge", "1.evalkit", "2.evalkit"]
 
     assert run_command(merge) == 0
-    assert "look 1 at this test part" in capsys.readouterr().out
+    assert "first use of this test set" in capsys.readouterr().out
     assert run_command(merge) == 0
-    assert "look 2 at this test part" in capsys.readouterr().out
+    assert "use 2 of this test set" in capsys.readouterr().out
     (tmp_path / "splits").rename("elsewhere")  # where nobody knows what it is
     assert run_command(merge) == 0
     assert "this test part" not in capsys.readouterr().out
@@ -468,10 +468,10 @@ def test_footers_tell_times_and_are_held_against_the_rows(log, tmp_path, monkeyp
     assert sum(rows for rows, _, _ in found) == N
     assert (found[0][1], found[-1][2]) == (log["ts"].min(), log["ts"].max())
     assert n_quick == 1
-    for each in made:
-        assert quick.manifest == each.manifest
-        assert quick.leakage == each.leakage
-        assert quick.assignment[0].to_list() == each.assignment[0].to_list()
+    for split_made in made:
+        assert quick.manifest == split_made.manifest
+        assert quick.leakage == split_made.leakage
+        assert quick.assignment[0].to_list() == split_made.assignment[0].to_list()
 
 
 def test_repeats_leave_before_little_relevance(tmp_path):

@@ -14,7 +14,8 @@ from evalkit.statistics.exact import ExactSums
 def reason(values, bounds=(0.0, 1.0)):
     sums = ExactSums(1)
     sums.add(np.asarray(values, dtype=np.float64).reshape(-1, 1))
-    return too_narrow(sums, 0, bounds)
+    found = too_narrow(sums, 0, bounds)
+    return found.why if found else ""
 
 
 @pytest.mark.parametrize(
@@ -55,10 +56,9 @@ def test_hundreds_of_users_are_not_few():
 
     assert not [each for each in report.warnings if each.code == "few-users"]
     (warning,) = [each for each in few.warnings if each.code == "few-users"]
-    assert warning.message == (
-        "intervals may be too narrow: nDCG@3 of 'model' stands on 30 users: "
-        "95 % limits held 91 to 100 times in 100 there, and 1 more"
-    )
+    assert warning.message == ("take 2 intervals as rough: the worst hold in 91 of 100")
+    caveats = [each.caveats for each in few.estimates if each.caveats]
+    assert caveats == ["stands on 30 users: 95 % limits held 91 to 100 times in 100 there"] * 2
 
 
 def test_differences_that_few_users_make_are_told():
@@ -77,21 +77,22 @@ def test_differences_that_few_users_make_are_told():
             statistics={"baseline": "before", "test": "t"},
         )
         found = [each.message for each in report.warnings if each.code == "few-users"]
-        return [message for message in found if "differences" in message]
+        caveats = [each.caveats for each in report.comparisons if each.caveats]
+        return caveats, [message for message in found if "difference" in message]
 
-    assert told(swapped) == []
-    (message,) = told(one_way)
-    assert "differences of nDCG@3 between 'before' and 'after' have a skewness of -5.5" in message
-    assert "72 to 94 times in 100" in message
-    assert message.endswith("and 1 more")  # hit@3
+    assert told(swapped) == ([], [])
+    caveats, messages = told(one_way)
+    assert messages == ["take 2 differences as rough: the worst hold in 72 of 100"]  # hit@3, too
+    assert caveats[0].startswith("have a skewness of -5.5, much for 400 users")
+    assert "72 to 94 times in 100" in caveats[0]
 
 
 @pytest.mark.parametrize(
     ("weights", "said"),
     [
         ([1.0] * 300, ""),
-        ([1.0] * 290 + [30.0] * 10, "nDCG@3 of 'model' has weights that leave"),
-        ([1.0] * 298 + [15.0] * 2, "nDCG@3 of 'model' has a skewness of"),
+        ([1.0] * 290 + [30.0] * 10, "has weights that leave"),
+        ([1.0] * 298 + [15.0] * 2, "has a skewness of"),
     ],
 )
 def test_weights_that_leave_few_users_are_told(weights, said):
@@ -107,7 +108,7 @@ def test_weights_that_leave_few_users_are_told(weights, said):
 
     told = [each.message for each in report.warnings if each.code == "few-users"]
     assert len(told) == bool(said)
-    assert said in "".join(told)
+    assert said in "".join(each.caveats or "" for each in report.estimates)
 
 
 @pytest.mark.parametrize(("n_metrics", "is_told"), [(1, False), (60, True)])
@@ -133,9 +134,12 @@ def test_differences_that_lean_much_for_one_of_many_tests_are_told(n_metrics, is
 
     report = evalkit.evaluate(truth, rankings, metrics=metrics, statistics=statistics)
 
-    told = [each.message for each in report.warnings if "differences of" in each.message]
-    assert bool(told) == (is_told and correction != "none")
-    assert all("of 60 such tests" in each for each in told)
+    told = [each.message for each in report.warnings if "differences" in each.message]
+    caveats = [each.caveats for each in report.comparisons if each.caveats]
+    assert bool(caveats) == (is_told and correction != "none")
+    message = f"take {len(caveats)} differences as rough: the worst hold in 83 of 100"
+    assert told == [message] * bool(caveats)
+    assert all("of 60 such tests" in each for each in caveats)
 
 
 def test_every_caveat_stands_in_its_row_and_on_the_page(tmp_path):
@@ -159,8 +163,34 @@ def test_every_caveat_stands_in_its_row_and_on_the_page(tmp_path):
     told = [each.message for each in report.warnings if each.code == "few-users"]
     for name, message in zip(("metrics", "comparisons"), told, strict=True):
         caveats = tables[f"{name}.parquet"]["caveats"].drop_nulls()
-        assert f"and {len(caveats) - 1} more" in message
-        assert caveats[0] in message
+        assert message.startswith(f"take {len(caveats)} ")
     assert report.to_html().count("<abbr") >= 2
     read = parse_report(report.to_json(), at="report.json")
     assert [each.caveats for each in read.estimates] == [each.caveats for each in report.estimates]
+
+
+def test_differences_of_a_metric_without_bounds_are_told_where_few_users_make_them():
+    users = list(range(600))
+    truth = pl.DataFrame({"user": users, "item": users, "gain": [3.0] * 600})
+    caveats = {}
+    for n_gained in (30, 300):
+        gained = {user for user in users if user < n_gained and user % 5}
+        lost = {user for user in users if user < n_gained and not user % 5}
+        rankings = {
+            name: pl.DataFrame({"user": users, "item": users, "rank": [
+                better if user in gained else worse if user in lost else 2 for user in users
+            ]})
+            for name, better, worse in (("old", 3, 1), ("new", 2, 4))
+        }  # fmt: skip
+        report = evalkit.evaluate(
+            truth,
+            rankings,
+            metrics=["DCG@4"],
+            columns={"relevance": "gain"},
+            statistics={"baseline": "old"},
+            policies={"bad_ranks": "keep"},
+        )
+        (caveats[n_gained],) = [each.caveats for each in report.comparisons]
+
+    assert caveats[300] is None
+    assert caveats[30].startswith("come of 30 users alone, and nobody knows how skewed they are")

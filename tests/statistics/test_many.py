@@ -113,12 +113,12 @@ def test_summaries_are_what_exact_sums_give(kind, n, rng):
     for each in sums:
         each.add(np.ascontiguousarray(KINDS[kind](rng.random((n, 3)))))
     found = summarize(sums, 3)
-    for row, each in enumerate(sums):
+    for row, sums_of_row in enumerate(sums):
         for column in range(3):
-            exact, place = each.sum_of(column), (row, column)
+            exact, place = sums_of_row.sum_of(column), (row, column)
             assert found.counts[place] == exact.count
             error = math.nan if exact.std_error is None else exact.std_error
-            expected = exact.mean, error, each.skewness_of(column)
+            expected = exact.mean, error, sums_of_row.skewness_of(column)
             own = found.means[place], found.errors[place], found.skewnesses[place]
             np.testing.assert_array_equal(own, expected)
             bounds = np.array([(0.0, 1.0)] * 3)

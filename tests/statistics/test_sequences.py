@@ -30,15 +30,15 @@ def test_p_is_one_over_the_mixture_and_limits_are_where_it_is_one_over_alpha(dis
 
     own = [n * error for n, error in zip(USERS, ERRORS, strict=True)]
     prior, smallest = PRIOR * own[0] ** 2, 1.0
-    for n, each in enumerate(found, start=1):
+    for n, state in enumerate(found, start=1):
         total = sum(a * b for a, b in zip(USERS[:n], DELTAS[:n], strict=True))
         variance = sum(e**2 for e in own[:n]) if disjoint else sum(own[:n]) ** 2
         smallest = min(smallest, 1 / mixture(total, variance, prior))
-        assert each.mean == pytest.approx(total / sum(USERS[:n]), rel=1e-12)
-        assert each.p_value == pytest.approx(smallest, rel=1e-8)
-        edge = (each.high - each.mean) * sum(USERS[:n])
+        assert state.mean == pytest.approx(total / sum(USERS[:n]), rel=1e-12)
+        assert state.p_value == pytest.approx(smallest, rel=1e-8)
+        edge = (state.high - state.mean) * sum(USERS[:n])
         assert mixture(edge, variance, prior) == pytest.approx(10, rel=1e-8)
-        assert each.mean - each.low == pytest.approx(each.high - each.mean, rel=1e-12)
+        assert state.mean - state.low == pytest.approx(state.high - state.mean, rel=1e-12)
 
 
 @pytest.mark.parametrize("disjoint", [True, False])
@@ -61,11 +61,11 @@ def test_one_night_twice_is_one_night_where_users_may_be_shared():
 
     errors = [100 * 0.1, 200 * 0.1]  # of sums: as of one user counted twice
     assert [each.mean for each in (once[0], *twice)] == [0.5] * 3
-    for error, each, n in zip(errors, twice, (100, 200), strict=True):
+    for error, limits, n in zip(errors, twice, (100, 200), strict=True):
         prior = PRIOR * errors[0] ** 2
         spread = error**2 + prior
         half = math.sqrt(spread * (math.log(spread / prior) - 2 * math.log(0.05))) / n
-        assert each.high == pytest.approx(0.5 + half, rel=1e-12)
+        assert limits.high == pytest.approx(0.5 + half, rel=1e-12)
 
 
 @pytest.mark.parametrize("disjoint", [True, False])

@@ -285,8 +285,8 @@ class ShownCounts:
                 own = counts[:, column] - short[items, column, 0]
                 full = int(by_length[way, min(cutoff, depth)])  # own is 0 where depth is less
                 into = columns.place(cutoff, n_ranks + way)
-                for word, each in enumerate((full >> WORD, full & ((1 << WORD) - 1))):
-                    counts[:, into + word] = own * each
+                for word, half in enumerate((full >> WORD, full & ((1 << WORD) - 1))):
+                    counts[:, into + word] = own * half
                     counts[:, into + word] += short[items, column, 1 + 2 * way + word]
         for gain in columns.gains:
             first = columns.place_of_gain(columns.cutoffs[0], gain)

@@ -174,9 +174,9 @@ class Resampling:
             pass
         sums = [*totals.models.values(), *(found.deltas for found in totals.pairs.values())]
         bounds = []
-        for each in sums:
-            each = each.take(users.columns)
-            bounds += [max(1.0, each.largest_of(column)) for column in range(n_columns)]
+        for state in sums:
+            state = state.take(users.columns)
+            bounds += [max(1.0, state.largest_of(column)) for column in range(n_columns)]
         if self.in_passes and max(bounds, default=1.0) > 1.0:
             names = [
                 request.label

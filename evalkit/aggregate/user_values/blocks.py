@@ -478,6 +478,6 @@ def _pieces(
         whole = some[0] if len(some) == 1 else np.concatenate(some)
         order = CellRows.of(cells.codes[whole], cells.n_cells).order
         end = 0
-        for each in some:
-            begin, end = end, end + each.size
+        for size in some:
+            begin, end = end, end + size.size
             yield _Piece(whole[order[begin:end]], order[begin:end], whole, end == whole.size)

@@ -175,7 +175,7 @@ def look(truth: Truth, ranks: Ranks, users: Codes, view: View, *, cutoff: int) -
     begins, counts = truth.pairs.starts[users], truth.pairs.counts[users].astype(np.int64)
     owners = np.repeat(np.arange(users.size), counts)
     places = ranges(begins, counts)
-    gains = _relevance(truth, places)
+    gains = gains_at(truth, places)
     is_relevant = gains >= truth.relevant_from
     rows = _rows_of(truth, ranks, users, places, owners)
     shown = np.zeros(places.size, dtype=np.int64)  # how often each item is shown
@@ -203,7 +203,8 @@ def look(truth: Truth, ranks: Ranks, users: Codes, view: View, *, cutoff: int) -
     if view.rel_size == "rows" and view.duplicates != "multiply":
         copies = np.maximum(1, shown)
     if view.ties:
-        rows.ranks = _bound_ranks(rows, best=view.ties == "best")
+        ends = rows.owners, rows.firsts, rows.lasts
+        rows.ranks = bound_ranks(*ends, rows.gains, best=view.ties == "best")
     seekers = np.repeat(owners[sought], copies[sought])
     wanted = np.repeat(gains[sought], copies[sought])
     if view.whole_ideal and view.seen == "shown":
@@ -258,7 +259,7 @@ def _rows_of(truth: Truth, ranks: Ranks, users: Codes, places: Codes, owners: Co
             held.lasts[picked].astype(np.int64),
             held.untils[picked].astype(np.int64),
             held.positive[picked],
-            _relevance(truth, at),
+            gains_at(truth, at),
         )
     best = ranks.ranks[places]
     is_shown = best != np.iinfo(best.dtype).max
@@ -274,11 +275,12 @@ def _rows_of(truth: Truth, ranks: Ranks, users: Codes, places: Codes, owners: Co
     order = np.lexsort((rank, own))
     at, own, rank = at[order], own[order], rank[order]
     return _ShownRows(
-        own, at, rank, rank, rank, rank + 1, np.ones(at.size, dtype=np.bool_), _relevance(truth, at)
+        own, at, rank, rank, rank, rank + 1, np.ones(at.size, dtype=np.bool_), gains_at(truth, at)
     )
 
 
-def _relevance(truth: Truth, places: Codes) -> Values:
+def gains_at(truth: Truth, places: Codes) -> Values:
+    """float64[n], the relevance of the truth's items at some places."""
     grades = truth.pairs.grades
     if grades.codes.size:
         values: Values = grades.values[grades.codes[places]]
@@ -308,14 +310,21 @@ def _first_of_each(places: Codes, ranks: Codes) -> Codes:
     return np.sort(order[first])
 
 
-def _bound_ranks(rows: _ShownRows, *, best: bool) -> Codes:
+def bound_ranks(
+    owners: Codes,
+    firsts: npt.NDArray[np.integer],
+    lasts: npt.NDArray[np.integer],
+    gains: Values,
+    *,
+    best: bool,
+) -> Codes:
     """Ranks in the best or the worst order of each tie: misses stand behind or before the hits.
 
     Gains below 0 stand the other way round.
     """
     sign = -1.0 if best else 1.0
-    order = np.lexsort((sign * rows.gains, rows.firsts, rows.owners))
-    owners, firsts, gains = rows.owners[order], rows.firsts[order], rows.gains[order]
+    order = np.lexsort((sign * gains, firsts, owners))
+    owners, firsts, gains = owners[order], firsts[order], gains[order]
     begins = np.ones(order.size, dtype=np.bool_)
     begins[1:] = (owners[1:] != owners[:-1]) | (firsts[1:] != firsts[:-1])
     starts = np.flatnonzero(begins)
@@ -324,7 +333,7 @@ def _bound_ranks(rows: _ShownRows, *, best: bool) -> Codes:
     from_end = np.repeat(sizes, sizes) - 1 - place
     at_front = (gains >= 0.0) if best else (gains < 0.0)
     ranks = np.empty(order.size, dtype=np.int64)
-    ranks[order] = np.where(at_front, firsts + place, rows.lasts[order] - from_end)
+    ranks[order] = np.where(at_front, firsts + place, lasts[order] - from_end)
     return ranks
 
 

@@ -10,7 +10,7 @@ from evalkit.statistics.independent import Rules, Sequential
 from evalkit.statistics.paired import check_margin
 from evalkit.statistics.spending import rho_of
 
-from ._expressions import Measure, parse_measure, parse_measures, span_of
+from ._expressions import UnitMeasure, parse_measure, parse_measures, span_of
 
 POLICIES: Mapping[str, tuple[str, ...]] = {  # the first is the default
     "crossed_units": ("drop", "first", "error"),
@@ -120,7 +120,7 @@ class ExperimentRequest:
 
     name: str
     variants: Mapping[str, float]
-    measures: tuple[Measure, ...]
+    measures: tuple[UnitMeasure, ...]
     statistics: Statistics
     sums: Mapping[str, Sum] = field(default_factory=dict)
     before: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class ExperimentRequest:
     def policy(self, name: str) -> str:
         return self.policies.get(name, POLICIES[name][0])
 
-    def window_of(self, measure: Measure) -> int | None:
+    def window_of(self, measure: UnitMeasure) -> int | None:
         return self.window if measure.window is None else measure.window
 
 
@@ -178,20 +178,7 @@ def read_asked(
     """
     errors: list[EvalkitError] = []
     shares = _shares(variants, errors)
-    measures: list[Measure] = []
-    try:
-        measures = parse_measures([metrics] if isinstance(metrics, str) else metrics)
-    except EvalkitError as error:
-        errors.append(error)
-    if not measures and not errors:
-        errors.append(
-            RequestError(
-                "no metric is asked for",
-                code="missing-key",
-                at="metrics",
-                hint='metrics=["mean(clicks)", "ratio(clicks, shown)"]',
-            )
-        )
+    measures = _measures(metrics, errors)
     labels = [each.label for each in measures]
     roles = {"primary": primary, "guardrails": guardrails, "lower_is_better": lower_is_better}
     groups = [
@@ -237,6 +224,24 @@ def read_asked(
         profile=profile,
         has_events=has_events,
     )
+
+
+def _measures(metrics: Sequence[str], errors: list[EvalkitError]) -> list[UnitMeasure]:
+    measures: list[UnitMeasure] = []
+    try:
+        measures = parse_measures([metrics] if isinstance(metrics, str) else metrics)
+    except EvalkitError as error:
+        errors.append(error)
+    if not measures and not errors:
+        errors.append(
+            RequestError(
+                "no metric is asked for",
+                code="missing-key",
+                at="metrics",
+                hint='metrics=["mean(clicks)", "ratio(clicks, shown)"]',
+            )
+        )
+    return measures
 
 
 def _shares(variants: object, errors: list[EvalkitError]) -> dict[str, float]:

@@ -67,8 +67,8 @@ def _balance(
     adjusted = [each for each in numbers if each.is_adjusted]
     for arm in range(1, len(asked.names)):
         worst: tuple[float, float] | None = None
-        for each in adjusted:
-            measured = each.by_segment[ALL]
+        for unit_sum in adjusted:
+            measured = unit_sum.by_segment[ALL]
             base, new = measured.groups[0], measured.groups[arm]
             size = measured.adjustment.theta.size
             for place in range(size):

@@ -48,9 +48,9 @@ def correct(drafts: Sequence[EffectDraft], asked: ExperimentRequest) -> int:
         same, not_worse = (
             adjust(values, correction).p_adjusted for values in zip(*tests, strict=True)
         )
-        for place, each in enumerate(family):
+        for place, comparison in enumerate(family):
             _finish(
-                each,
+                comparison,
                 asked,
                 found.p_adjusted[place],
                 found.errors[place],
@@ -148,8 +148,8 @@ def findings_of(asked: ExperimentRequest, drafts: Sequence[EffectDraft]) -> Iter
             min_users=max(asked.statistics.min_users, FEWEST_SEARCHED),
         )
         for kind, listed in (("loss", found.losses), ("gain", found.gains)):
-            for each in listed:
-                where = each.found
+            for finding in listed:
+                where = finding.found
                 yield Finding(
                     baseline=asked.baseline,
                     candidate=candidate,
@@ -157,11 +157,11 @@ def findings_of(asked: ExperimentRequest, drafts: Sequence[EffectDraft]) -> Iter
                     segmentation=where.segmentation,
                     segment=where.segment,
                     kind=kind,
-                    delta=each.delta,
-                    low=each.interval.low,
-                    high=each.interval.high,
-                    p_value=each.p_value,
-                    p_adjusted=each.p_adjusted,
+                    delta=finding.delta,
+                    low=finding.interval.low,
+                    high=finding.interval.high,
+                    p_value=finding.p_value,
+                    p_adjusted=finding.p_adjusted,
                     n_users=where.n,
                     n_searched=found.n_searched,
                 )

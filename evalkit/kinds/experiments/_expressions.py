@@ -25,7 +25,7 @@ DAY = 86400 * 10**6  # microseconds
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class UnitMeasure:
     """One metric of an experiment.
 
     Args:
@@ -53,12 +53,14 @@ class Measure:
     of_events: bool = False
 
     @property
-    def plain(self) -> "Measure":
+    def plain(self) -> "UnitMeasure":
         """The same without covariates."""
         return replace(self, label=f"{self.label[:-1]}, cuped='off')", is_plain=True)
 
 
-def parse_measures(names: Sequence[str], at: Callable[[int], str] | None = None) -> list[Measure]:
+def parse_measures(
+    names: Sequence[str], at: Callable[[int], str] | None = None
+) -> list[UnitMeasure]:
     """The metrics, each once, in their order.
 
     Args:
@@ -67,7 +69,7 @@ def parse_measures(names: Sequence[str], at: Callable[[int], str] | None = None)
         RequestError: all problems together [bad-metric-syntax, unknown-metric,
             unknown-parameter, bad-parameter-value].
     """
-    found: dict[str, Measure] = {}
+    found: dict[str, UnitMeasure] = {}
     errors: list[EvalkitError] = []
     for place, name in enumerate(names):
         where = at(place) if at is not None else f"metrics[{place}]"
@@ -80,7 +82,7 @@ def parse_measures(names: Sequence[str], at: Callable[[int], str] | None = None)
     return list(found.values())
 
 
-def parse_measure(text: str, at: str = "metrics") -> Measure:
+def parse_measure(text: str, at: str = "metrics") -> UnitMeasure:
     """One metric; raises as `parse_measures`.
 
     Example:
@@ -132,7 +134,7 @@ def parse_measure(text: str, at: str = "metrics") -> Measure:
             hint="leave winsor or cap out",
         )
     window = read.get("window")
-    return Measure(
+    return UnitMeasure(
         kind=kind,
         columns=tuple(columns),
         label=label,

@@ -22,7 +22,7 @@ from evalkit.statistics.moments import (
 from evalkit.statistics.quantiles import Sorted, deviation_of
 
 from ._asked import ExperimentRequest
-from ._expressions import Measure
+from ._expressions import UnitMeasure
 from ._units import Column, Floats, Units
 from .metrics.of_units import count, fraction
 
@@ -71,7 +71,7 @@ class MetricNumbers:
         n_open: units left out, whose window is open; `n_imputed`: whose covariates are the mean.
     """
 
-    measure: Measure
+    measure: UnitMeasure
     by_segment: Mapping[Segment, MeasuredUnits]
     raw: Mapping[Segment, MeasuredUnits]
     is_adjusted: bool
@@ -94,9 +94,9 @@ class Cellular:
         sizes = [len(units.names)]
         listed = [*asked.statistics.strata, *asked.segments]
         grouped = [units.groups[name] for name in listed]
-        for each in grouped:
-            codes = codes * (len(each.names) + 1) + each.codes + 1
-            sizes.append(len(each.names) + 1)
+        for grouping in grouped:
+            codes = codes * (len(grouping.names) + 1) + grouping.codes + 1
+            sizes.append(len(grouping.names) + 1)
         if units.triggered is not None:
             codes = codes * 2 + units.triggered
             sizes.append(2)
@@ -136,13 +136,13 @@ def measure_all(units: Units, asked: ExperimentRequest) -> Iterator[MetricNumber
             yield _means(units, asked, cells, measure)
 
 
-def _eligible(units: Units, asked: ExperimentRequest, measure: Measure) -> Flags:
+def _eligible(units: Units, asked: ExperimentRequest, measure: UnitMeasure) -> Flags:
     window = asked.window_of(measure)
     is_open = units.open.get(window) if window is not None else None
     return np.ones(units.n, dtype=np.bool_) if is_open is None else ~is_open
 
 
-def _key(units: Units, asked: ExperimentRequest, measure: Measure, name: str) -> Column:
+def _key(units: Units, asked: ExperimentRequest, measure: UnitMeasure, name: str) -> Column:
     key = name, asked.window_of(measure)
     return key if key in units.columns else (name, None)
 
@@ -151,7 +151,7 @@ def _key(units: Units, asked: ExperimentRequest, measure: Measure, name: str) ->
 
 
 def _means(
-    units: Units, asked: ExperimentRequest, cells: Cellular, measure: Measure
+    units: Units, asked: ExperimentRequest, cells: Cellular, measure: UnitMeasure
 ) -> MetricNumbers:
     keep = _eligible(units, asked, measure)
     columns, caps = [], []
@@ -170,11 +170,11 @@ def _means(
             pairs = list(zip(listed[0], listed[1], strict=False))
         for above, below in pairs:
             places: list[int | None] = []
-            for each in (above, below):
-                if each is None:
+            for side in (above, below):
+                if side is None:
                     places.append(None)
                     continue
-                values, n_missing = _imputed(each[keep])
+                values, n_missing = _imputed(side[keep])
                 n_imputed = max(n_imputed, n_missing)
                 if measure.kind == "fraction" and asked.has_events:
                     values = fraction.function(values, measure.above)
@@ -197,7 +197,7 @@ def _means(
     )
 
 
-def _capped(values: Floats, measure: Measure) -> tuple[Floats, float | None]:
+def _capped(values: Floats, measure: UnitMeasure) -> tuple[Floats, float | None]:
     """Values above a cap count as it; by default there is none."""
     cap = measure.cap
     if measure.winsor is not None:
@@ -228,7 +228,7 @@ def _by_cells(
     asked: ExperimentRequest,
     value: tuple[int, int | None],
     covariates: tuple[tuple[int, int | None], ...],
-    measure: Measure,
+    measure: UnitMeasure,
 ) -> tuple[dict[Segment, MeasuredUnits], dict[Segment, MeasuredUnits]]:
     scales = scales_of(matrix)
     n_columns = matrix.shape[1] * (matrix.shape[1] + 1) // 2
@@ -412,7 +412,7 @@ def _cluster_sums(matrix: Floats, clusters: npt.NDArray[np.uint64]) -> Floats:
 
 
 def _quantiles(
-    units: Units, asked: ExperimentRequest, cells: Cellular, measure: Measure
+    units: Units, asked: ExperimentRequest, cells: Cellular, measure: UnitMeasure
 ) -> MetricNumbers:
     keep = _eligible(units, asked, measure)
     found = {}
@@ -443,7 +443,7 @@ def _quantiles(
 
 
 def _sorted(
-    values: Floats, of: npt.NDArray[np.int64], n_of: int, measure: Measure, *, is_plain: bool
+    values: Floats, of: npt.NDArray[np.int64], n_of: int, measure: UnitMeasure, *, is_plain: bool
 ) -> Sorted:
     ordered = np.sort(values)
     if is_plain and not measure.of_events:
@@ -457,7 +457,7 @@ def _sorted(
 
 
 def _totals(
-    units: Units, asked: ExperimentRequest, cells: Cellular, measure: Measure
+    units: Units, asked: ExperimentRequest, cells: Cellular, measure: UnitMeasure
 ) -> MetricNumbers:
     keep = _eligible(units, asked, measure)
     (name,) = measure.columns

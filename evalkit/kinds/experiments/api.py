@@ -11,9 +11,9 @@ from evalkit.report import Input, Report
 from evalkit.sources import Guessing, Table
 
 from ._asked import ExperimentRequest, read_asked
-from ._opening import Located, open_tables
-from ._running import read_units, report_of, said_of
 from ._units import READ_EVENTS, READ_EXPOSURES
+from .measure import read_units, report_of, said_of
+from .open import LocatedFiles, open_tables
 
 
 def evaluate_experiment(
@@ -164,13 +164,13 @@ def _located(
     events: object | None,
     columns: Mapping[str, Any] | None,
     asked: ExperimentRequest,
-) -> tuple[Located, Located | None]:
+) -> tuple[LocatedFiles, LocatedFiles | None]:
     named = dict(columns or {})
     own = [named.pop(role, {}) for role in ("exposures", "events")]
-    for role, each in zip(("exposures", "events"), own, strict=True):
-        if not isinstance(each, Mapping):
+    for role, own_columns in zip(("exposures", "events"), own, strict=True):
+        if not isinstance(own_columns, Mapping):
             raise RequestError(
-                f"columns of {role} are {each!r}",
+                f"columns of {role} are {own_columns!r}",
                 code="wrong-type",
                 at=f"columns.{role}",
                 hint='{"unit": "user_id", "time": "ts"}',
@@ -181,6 +181,6 @@ def _located(
     second = {**named, **own[1]}
     is_ready = events is None
     return (
-        Located(given=exposures, columns=first, exclude=exclude),
-        None if is_ready else Located(given=events, columns=second),
+        LocatedFiles(given=exposures, columns=first, exclude=exclude),
+        None if is_ready else LocatedFiles(given=events, columns=second),
     )

@@ -13,11 +13,11 @@ from evalkit.sources import Guessing, Table
 from evalkit.sources.ids import DrawnShare, plan_ids
 
 from ._asked import ExperimentRequest, read_asked
-from ._opening import Located, Opened, open_tables
-from ._running import read_units, report_of, said_of
-from ._sums import UnitSums
 from ._units import Units
 from .api import inputs_of, moment_of
+from .measure import read_units, report_of, said_of
+from .merge import UnitsByShare
+from .open import LocatedFiles, OpenedTables, open_tables
 
 __all__ = ["KIND"]
 
@@ -38,7 +38,7 @@ class OpenedExperiment:
 
     config: Config
     asked: ExperimentRequest
-    tables: Opened
+    tables: OpenedTables
 
     @property
     def all(self) -> Sequence[Table]:
@@ -82,7 +82,7 @@ def open_experiment(config: Config, given: Given) -> OpenedExperiment:
     asked = asked_of(config)
     section: Any = getattr(config, "experiment")  # noqa: B009
     held = [*given.rankings, None, None]
-    tables: list[Located | None] = []
+    tables: list[LocatedFiles | None] = []
     for name, frame in zip(("exposures", "events"), held, strict=False):
         table: Any = getattr(config, name, None)
         if table is None:
@@ -92,7 +92,7 @@ def open_experiment(config: Config, given: Given) -> OpenedExperiment:
         exclude = section.exclude if name == "exposures" else None
         header = getattr(table, "header", None)
         where = (table.path, table.format, header, getattr(table, "files", None), table.where)
-        tables.append(Located(*where, frame, columns, exclude))
+        tables.append(LocatedFiles(*where, frame, columns, exclude))
     exposures, events = tables
     assert exposures is not None
     opened = open_tables(asked, exposures, events, Guessing(entry_point=config.entry_point))
@@ -127,7 +127,9 @@ def measure_experiment(
             share = DrawnShare(number - 1, n_shares, plan)
     units = read_units(opened.asked, opened.tables, clock, measure_options, share)
     inputs = inputs_of(opened.all, units.counts)
-    return ShareResult(with_paths(opened.config, config), ids, inputs, UnitSums.of(units, number))
+    return ShareResult(
+        with_paths(opened.config, config), ids, inputs, UnitsByShare.of(units, number)
+    )
 
 
 def units_of_config(config: Config, threads: int | None) -> tuple[ExperimentRequest, Units]:
@@ -163,4 +165,4 @@ def run_experiment(config: Config, measure_options: MeasureOptions) -> Report:
     )
 
 
-KIND = Kind(UnitSums, open_experiment, run_experiment, measure_experiment, conclude_experiment)
+KIND = Kind(UnitsByShare, open_experiment, run_experiment, measure_experiment, conclude_experiment)

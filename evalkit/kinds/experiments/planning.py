@@ -16,8 +16,8 @@ from evalkit.statistics.spending import bounds_of, spent
 from ._aa import splits_of
 from ._asked import ExperimentRequest, read_asked, read_statistics
 from ._measuring import MetricNumbers, measure_all
-from ._opening import Located, collected, open_tables
 from ._units import Units, ready_units
+from .open import LocatedFiles, collected, open_tables
 
 HALVES = {"control": 1.0, "candidate": 1.0}
 SIZES = {
@@ -119,7 +119,7 @@ def units_before(
     named = dict(columns or {})
     opened = open_tables(
         asked,
-        Located(given=given, columns=named),
+        LocatedFiles(given=given, columns=named),
         None,
         Guessing(entry_point="python"),
         is_plan=True,

@@ -26,7 +26,7 @@ from evalkit.statistics.past import (
     true_effects,
 )
 
-from ._opening import Located
+from .open import LocatedFiles
 
 COLUMNS = ("offline", "offline_error", "online", "online_error")
 WORDS = ("keep", "unclear", "ship")
@@ -79,7 +79,7 @@ def surrogates(past: object, *, columns: Mapping[str, str] | None = None) -> Sur
     if "metric" in named:
         wanted["metric"] = named["metric"]
     table = open_columns(
-        "past", Located(given=past), wanted, Guessing(entry_point="python"),
+        "past", LocatedFiles(given=past), wanted, Guessing(entry_point="python"),
         guessed=("metric",), optional=("metric",),
     )  # fmt: skip
     with reading(table):
@@ -90,12 +90,12 @@ def surrogates(past: object, *, columns: Mapping[str, str] | None = None) -> Sur
         groups = {name: rows.filter(names == name) for name in names.drop_nulls().unique().sort()}
     found = {name: _past_of(each, table.at) for name, each in groups.items()}
     numbers, decisions, gates, warnings = [], [], [], []
-    for name, each in found.items():
+    for name, surrogate in found.items():
         own = {} if name is None else {"metric": name}
-        numbers += [{**own, **row} for row in _numbers(each)]
-        decisions += [{**own, **row} for row in _decisions(each)]
-        gates += [{**own, **row} for row in _gates(each)]
-        warnings += [f"{name}: {told}" if name else told for told in _warnings(each)]
+        numbers += [{**own, **row} for row in _numbers(surrogate)]
+        decisions += [{**own, **row} for row in _decisions(surrogate)]
+        gates += [{**own, **row} for row in _gates(surrogate)]
+        warnings += [f"{name}: {told}" if name else told for told in _warnings(surrogate)]
     return Surrogates(
         pl.DataFrame(numbers),
         pl.DataFrame(decisions),

@@ -34,13 +34,13 @@ def generate_experiment(
     draw = np.random.default_rng(seed)
     first = draw.integers(0, (DAYS - 7) * 86_400_000_000, units)
     is_b = draw.random(units) < 0.5
-    for name, each in (("exposures", EXPOSURES_A_UNIT), ("events", EVENTS_A_UNIT)):
+    for name, per_unit in (("exposures", EXPOSURES_A_UNIT), ("events", EVENTS_A_UNIT)):
         (folder / name).mkdir()
-        for number, begin in enumerate(range(0, units * each, ROWS)):
-            n = min(ROWS, units * each - begin)
+        for number, begin in enumerate(range(0, units * per_unit, ROWS)):
+            n = min(ROWS, units * per_unit - begin)
             if name == "exposures":
-                of = np.arange(begin, begin + n) // each
-                is_later = np.arange(begin, begin + n) % each > 0
+                of = np.arange(begin, begin + n) // per_unit
+                is_later = np.arange(begin, begin + n) % per_unit > 0
                 later = draw.integers(0, 5 * 86_400_000_000, n) * is_later
                 frame = pl.DataFrame(
                     {

@@ -1,5 +1,6 @@
 """Metrics of each user, or of each session, and their averages; sums over users."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -29,7 +30,17 @@ from evalkit.kinds.pointwise.store import (
     values_of,
 )
 from evalkit.kinds.pointwise.units import UnitSums
-from evalkit.metrics import POSITIVES, PREDICTED, ROWS, Request, Smooth, Term, weighting
+from evalkit.metrics import (
+    POSITIVES,
+    PREDICTED,
+    ROWS,
+    Request,
+    Smooth,
+    Term,
+    called_from,
+    of_counts,
+    weighting,
+)
 from evalkit.sources.ids import KeyCollisionError
 
 PIECES = 128  # into which parts are divided among threads; what these give is merged
@@ -72,24 +83,35 @@ class GroupRows:
 
     def measure(self, request: Request) -> Floats:
         """float64[n_groups], the value of each group's rows; NaN where undefined."""
-        asked = (request.metric.name, request.own_arguments)
+        asked = request.ungrouped
         if asked not in self.known:
             rows = (self.starts, self.scores, self.labels, self.weights)
             values = np.empty(self.n_groups)
             if request.metric.is_loss:
                 values = self._mean_loss(request)
+            elif request.metric.over_rows is of_counts:
+                values = self._of_called(request)
             else:
-                request.metric.kernel(*rows, *request.encoded, values)
+                request.call(*rows, *request.encoded, values)
             self.known[asked] = values
         return self.known[asked]
 
     def _mean_loss(self, request: Request) -> Floats:
         losses, sums = np.empty(self.scores.size), np.empty(self.n_groups)
-        request.metric.kernel(self.scores, self.labels, *request.own_arguments, losses)
+        request.call(self.scores, self.labels, *request.own_arguments, losses)
         add_up_losses(self.starts, losses, self.weights, sums)
         rows = self.term(ROWS)
         means: Floats = np.divide(sums, rows, out=np.full(sums.size, np.nan), where=rows > 0.0)
         return means
+
+    def _of_called(self, request: Request) -> Floats:
+        """Of the rows of each group that are called positive; nothing of a group without weight."""
+        threshold = called_from(request)
+        tp, fp = self.term(("tp", threshold)), self.term(("fp", threshold))
+        positives, negatives = self.term(("tp", -math.inf)), self.term(("fp", -math.inf))
+        counts = (tp, fp, negatives - fp, positives - tp)  # sums of a prefix: exactly 0 of no row
+        values = request.metric.kernel.interpret(*counts, *request.own_arguments)
+        return np.where(positives + negatives > 0.0, values, np.nan)
 
     def weigh(self, how: str) -> Floats:
         """How much each group counts."""

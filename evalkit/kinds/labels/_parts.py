@@ -103,15 +103,15 @@ class Leading:
         added = [other]
         if (both.first, both.shift, both._n_cells) != (self.first, self.shift, self._n_cells):
             both.counts, added = np.zeros((both._n_cells, 2), dtype=np.int64), [self, other]
-        for each in added:
-            before = each.first - both.first >> each.shift  # cells of the finer kind
-            if each.shift == both.shift:
-                both.counts[before : before + each.counts.shape[0]] += each.counts
+        for counted in added:
+            before = counted.first - both.first >> counted.shift  # cells of the finer kind
+            if counted.shift == both.shift:
+                both.counts[before : before + counted.counts.shape[0]] += counted.counts
                 continue
-            cells = np.arange(each.counts.shape[0], dtype=np.uint64) + np.uint64(before)
-            cells = (cells >> np.uint64(both.shift - each.shift)).astype(np.int64)
+            cells = np.arange(counted.counts.shape[0], dtype=np.uint64) + np.uint64(before)
+            cells = (cells >> np.uint64(both.shift - counted.shift)).astype(np.int64)
             begins = np.flatnonzero(np.diff(cells, prepend=-1))
-            both.counts[cells[begins]] += np.add.reduceat(each.counts, begins, axis=0)
+            both.counts[cells[begins]] += np.add.reduceat(counted.counts, begins, axis=0)
         self.least, self.most, self.counts = both.least, both.most, both.counts
 
     def find_mixed(self, rows: ModelRows) -> npt.NDArray[np.bool_]:
@@ -284,9 +284,9 @@ def _look_into(heavy: _KeyRanges, rows: ModelRows) -> _KeyRanges:
         return found
 
     total = fresh()
-    for each in rows.look(count):
-        total.counts[:] += each.counts
-        np.minimum(total.lows, each.lows, out=total.lows)
-        np.maximum(total.highs, each.highs, out=total.highs)
+    for tally in rows.look(count):
+        total.counts[:] += tally.counts
+        np.minimum(total.lows, tally.lows, out=total.lows)
+        np.maximum(total.highs, tally.highs, out=total.highs)
     there = total.counts.sum(axis=2) > 0
     return _KeyRanges(total.lows[there], total.highs[there], total.counts[there])

@@ -243,7 +243,7 @@ class Loss:
         for label in (0, 1):
             scores, weights = ties.weighty(label)
             losses, labels = np.empty(scores.size), np.full(scores.size, label, dtype=np.uint8)
-            self.request.metric.kernel(scores, labels, *self.request.own_arguments, losses)
+            self.request.call(scores, labels, *self.request.own_arguments, losses)
             self.infinite += float(set_infinite_aside(losses, weights))
             self.sums.add_products(losses, weights, weighted=totals.weighted)
 
@@ -451,21 +451,21 @@ def _total(values: Floats, totals: LabelTotals) -> float:
 def _find_best(
     request: Request, sum_1: Floats, sum_0: Floats, totals: LabelTotals
 ) -> tuple[int, float]:
-    """The first place where a metric of counts is highest, and its value.
+    """The first place where a metric of counts is best, and its value, or less that.
 
     No such metric falls with a row more of label 1 among those called positive, or rises with one
     of label 0. So what a block of scores has at its end of the former and at its begin of the
     latter bounds all its values, and blocks whose bound is lower than another's value are left
-    out; not so of weights, whose sums are rounded.
+    out; not so of weights, whose sums are rounded. Where lower is better all is turned.
     """
-    extra = request.own_arguments
+    extra, is_turned = request.own_arguments, request.metric.higher_is_better is False
 
     def values_of(tp: Floats, fp: Floats, undefined: float = -np.inf) -> Floats:
         with np.errstate(all="ignore"):
             values = request.metric.kernel.plain(
                 tp, fp, totals.negatives - fp, totals.positives - tp, *extra
             )
-        return np.where(np.isnan(values), undefined, values)
+        return np.where(np.isnan(values), undefined, -values if is_turned else values)
 
     n = sum_1.size
     if n > BLOCK and not totals.weighted:

@@ -10,6 +10,7 @@ from evalkit.kinds.labels._walk import has_sum
 from evalkit.kinds.labels.read import refuse_policies
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.open import check_sums, open_all
+from evalkit.metrics import over
 from evalkit.planning.tables import Given, settle_columns
 from evalkit.sources import Table, open_labels
 
@@ -19,6 +20,7 @@ def check_labels(job: RowJob) -> None:
     refuse_policies(job.config.policies)
     check_sums(job.requests, has_sum, has_part)
     _check_sessions(job)
+    _check_thresholds(job)
 
 
 def open_tables(config: Config, given: Given) -> tuple[Config, list[Table]]:
@@ -54,3 +56,20 @@ def _check_sessions(job: RowJob) -> None:
             at=config.at("labels", 0, "columns"),
             hint='session = "session_id" under [labels.columns], or session_every = "1d"',
         )
+
+
+def _check_thresholds(job: RowJob) -> None:
+    """A threshold is given or chosen, and chosen on all rows.
+
+    Raises:
+        RequestError: it is not so [conflicting-keys].
+    """
+    for request in job.requests:
+        values = dict(request.parameters)
+        if values.get("at") == "best" and over(request) != "rows":
+            raise RequestError(
+                f"{request.label} would choose a threshold for every one of the {over(request)}",
+                code="conflicting-keys",
+                at="metrics",
+                hint="leave at or over out: on a user's few rows the best threshold only flatters",
+            )

@@ -365,15 +365,15 @@ def _warnings(checks: Sequence[Check]) -> Iterator[Warning_]:
         if check.check == "effective-sample-size":
             yield Warning_(
                 "few-effective",
-                f"{check.value:,.0f} of {check.expected or 0:,.0f} rounds carry {check.model}: fewer "
-                f"than {FEW_EFFECTIVE} tell nothing apart",
+                f"{check.value:,.0f} of {check.expected or 0:,.0f} rounds carry {check.model}: "
+                f"fewer than {FEW_EFFECTIVE} tell nothing apart",
                 check.model,
             )
         elif check.check == "weight-mean":
             yield Warning_(
                 "weights-off",
-                f"weights of {check.model} are {check.value:.3f} on average, not 1: propensities are "
-                "wrong, or the log lacks what the target shows",
+                f"weights of {check.model} are {check.value:.3f} on average, not 1: propensities "
+                "are wrong, or the log lacks what the target shows",
                 check.model,
             )
         elif check.check == "top10-share":

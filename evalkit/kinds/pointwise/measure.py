@@ -32,7 +32,7 @@ from evalkit.sources import Table
 from evalkit.sources.ids import hashes_of_keys
 
 
-class OfSums(NamedTuple):
+class SumsReading(NamedTuple):
     """What is told of counts alone, where a share of the users leaves sums.
 
     Args:
@@ -59,7 +59,7 @@ class RowsKind:
     open: OpenTables
     check: Callable[[RowJob], None]
     run: "type[RowRun]"
-    of_sums: OfSums | None = None
+    of_sums: SumsReading | None = None
 
 
 def run_rows(kind: RowsKind, job: RowJob, tables: RowTables | None = None) -> Report:

@@ -26,7 +26,13 @@ from evalkit.kinds.pointwise.conclude import Findings, conclude_rows
 from evalkit.kinds.pointwise.counts import CODES, RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.means import WeightedMean
-from evalkit.kinds.pointwise.measure import OfSums, RowRun, RowsKind, run_rows, warn_of_infinite
+from evalkit.kinds.pointwise.measure import (
+    RowRun,
+    RowsKind,
+    SumsReading,
+    run_rows,
+    warn_of_infinite,
+)
 from evalkit.kinds.pointwise.numbers import RowNumber
 from evalkit.kinds.pointwise.open import RowTables, group_by, open_rows
 from evalkit.kinds.pointwise.read import BATCH_ROWS
@@ -175,7 +181,9 @@ class UserTotals:
             names = sorted(self.models)
         return {name: self.models[name] for name in names if name in self.models}
 
-    def findings(self, job: RowJob, of_sums: OfSums, tables: Sequence["KeptTable"]) -> Findings:
+    def findings(
+        self, job: RowJob, of_sums: SumsReading, tables: Sequence["KeptTable"]
+    ) -> Findings:
         """What one run finds in the rows of all users.
 
         Raises:

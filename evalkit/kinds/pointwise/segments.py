@@ -316,9 +316,9 @@ class RowSegments:
 
     def note(self, totals: GrandTotals, measured: Mapping[Segment, Mapping[str, Measured]]) -> None:
         """Tell the totals of the segments that have rows."""
-        for each in self.listed:
-            for label, key in zip(each.groups.labels, each.groups.keys, strict=True):
-                segment = (each.name, label)
+        for axis in self.listed:
+            for label, key in zip(axis.groups.labels, axis.groups.keys, strict=True):
+                segment = (axis.name, label)
                 if segment in measured:
                     n_users = max(one.n_users for one in measured[segment].values())
                     totals.note_segment(segment, key, n_users)

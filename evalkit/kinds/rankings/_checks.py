@@ -204,15 +204,16 @@ def _check_items(
 def _spellings(sums: RankingSums) -> list[Warning_]:
     """Ids of which some meet as they are, and more would meet in another form."""
     found = []
-    for key, each in sorted(sums.meetings.items()):
+    for key, meeting in sorted(sums.meetings.items()):
         what, _, number = key.partition(" ")
-        if each.met and each.repair and each.after > each.before:
+        if meeting.met and meeting.repair and meeting.after > meeting.before:
             names = [name for name in sums.in_order if sums.tables[name] == int(number)]
             message = (
-                f"of the {what}s of {', '.join(map(repr, names))} looked at, {each.before:.1%} are "
-                f"in the truth as they are, {each.after:.1%} {each.repair}: {each.examples}"
+                f"of the {what}s of {', '.join(map(repr, names))} looked at, {meeting.before:.1%} "
+                f"are in the truth as they are, {meeting.after:.1%} {meeting.repair}: "
+                f"{meeting.examples}"
             )
-            message += f"; read {what} as {each.sql}" if each.sql else ""
+            message += f"; read {what} as {meeting.sql}" if meeting.sql else ""
             found.append(Warning_("id-spelling", message))
     return found
 

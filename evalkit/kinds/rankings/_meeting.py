@@ -30,8 +30,8 @@ def note_meetings(
     _, table = tables.rankings[number]
     if job.config.is_truthless or job.config.log is not None or table.made is not None:
         return
-    for name, each in probed.items():
-        main = each.main
+    for name, probed_one in probed.items():
+        main = probed_one.main
         if not main.rows and not job.is_shared:
             continue
         for what, meets in (("user", _shares_users(main, truth)), ("item", _has_hits(main))):

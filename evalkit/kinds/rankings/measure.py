@@ -12,7 +12,7 @@ from evalkit.kinds.rankings._job import RankingJob
 from evalkit.kinds.rankings._meeting import note_meetings, note_meetings_beside
 from evalkit.kinds.rankings._splits import Edges, find_edges, names_in_order, split_share
 from evalkit.kinds.rankings._steps import GAINS, RANKINGS, TRAIN, TRUTH, VALUES
-from evalkit.kinds.rankings._values import Probed, add_values
+from evalkit.kinds.rankings._values import Probed, add_tie_shifts_of, add_values
 from evalkit.kinds.rankings.conclude import inputs_of
 from evalkit.kinds.rankings.merge import Origin, RankingSums
 from evalkit.kinds.rankings.open import open_job
@@ -20,6 +20,7 @@ from evalkit.metrics import needs_of
 from evalkit.planning.passes import count_shares, look_at_texts, memory_of_rows
 from evalkit.planning.work import MeasureOptions, ShareResult, try_seeds
 from evalkit.ranks import RankScan, scan_alike
+from evalkit.sources import newest_second
 from evalkit.sources.ids import Share
 from evalkit.truth import TRUTH_CODES, Train, Truth, build_train, count_in_train
 
@@ -105,6 +106,9 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
     with faults.step(GAINS):
         sums.largest = truth.pairs.grades.largest
         check_gains(job, sums.largest, job.tables.truth.at)
+        if job.config.judges_age and (job.is_laid_out or share is None or share.is_first):
+            table = job.tables.truth
+            sums.truth.newest = newest_second(table.frame, table.columns["time"], table.at)
     clock.stop("build")
     train = _train_of(job, truth, share, sums)
     sums.totals.names = names_in_order(job)
@@ -126,12 +130,13 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
         if faults.first is not None:
             continue
         note_meetings(job, number, probed, truth, sums)
+        add_tie_shifts_of(job, truth, split, probed, sums)
         if job.compares:
             held |= probed
             continue
-        for name, each in probed.items():
-            lists = _lists_of(job, truth, train, share, {name: each})
-            add_values(job, truth, split, {name: each}, sums, lists)
+        for name, probed_one in probed.items():
+            lists = _lists_of(job, truth, train, share, {name: probed_one})
+            add_values(job, truth, split, {name: probed_one}, sums, lists)
         clock.stop("measure")
     if truth.n_users:
         sums.together.add(frozenset(sums.tables))

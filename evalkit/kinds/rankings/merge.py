@@ -22,6 +22,7 @@ from evalkit.planning.meeting import Meeting
 from evalkit.planning.tables import Tables
 from evalkit.report import Warning_
 from evalkit.sources.ids import Keys
+from evalkit.statistics.exact import ExactSums
 
 if TYPE_CHECKING:
     from evalkit.aggregate.accumulators.items import ItemSums
@@ -68,6 +69,8 @@ class RankingSums:
         is_cut: two shares have a user in common.
         together: models that shares with users have rankings of.
         kept: values of users whose sums by share say too little.
+        tie_shifts: what the best and the worst order of equal scores change, by model, of each
+            request that they may move; of models of which hits share their score.
         shown: what metrics of all lists together are made of, as `conclusions.shown` names it.
         ratios: where users count differently, or vary together.
         items: where items are drawn as users are.
@@ -94,6 +97,7 @@ class RankingSums:
     ratios: Ratios = field(default_factory=Ratios)
     items: "ItemSums | None" = None
     kept: KeptUsers = field(default_factory=KeptUsers)
+    tie_shifts: dict[str, ExactSums] = field(default_factory=dict)
     shown: dict[str, "ShownSums"] = field(default_factory=dict)
     seen_values: SeenValues = field(default_factory=SeenValues)
     users: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
@@ -158,6 +162,8 @@ class RankingSums:
         else:
             self.items.merge(other.items)
         self.kept.merge(other.kept)
+        for name, shifts in other.tie_shifts.items():
+            add_to(self.tie_shifts, name, shifts)
         for key, shown in other.shown.items():
             add_to(self.shown, key, shown)
         self.seen_values.merge(other.seen_values)

@@ -239,9 +239,9 @@ def measure(
             elif ideal == ONES:
                 depth = cutoffs[column] if cutoffs[column] < NO_END else place
                 below = 0.0
-                for each in range(depth):
-                    turns = each // n_categories
-                    below += discounted(each + 1, discount) * (1.0 - alpha) ** turns
+                for place_in_list in range(depth):
+                    turns = place_in_list // n_categories
+                    below += discounted(place_in_list + 1, discount) * (1.0 - alpha) ** turns
             elif discount == RECIPROCAL:
                 below = float(n_wanted)
             if n_wanted == 0 or (unknown == REMOVED and rank == 0):

@@ -126,10 +126,10 @@ class Header:
         facts["the number of shares"] = self.n_shares
         facts["whether values of users are kept"] = self.keeps_users
         facts["whether sums that explain a change are kept"] = self.keeps_parts
-        for each in next(iter(self.inputs.values())):
-            if not self._is_own(each):
-                name = " ".join(filter(None, (each.role, each.model)))
-                facts[f"the content of {name} {', '.join(each.paths)}"] = each.fingerprint
+        for table in next(iter(self.inputs.values())):
+            if not self._is_own(table):
+                name = " ".join(filter(None, (table.role, table.model)))
+                facts[f"the content of {name} {', '.join(table.paths)}"] = table.fingerprint
         return facts
 
     def _is_own(self, table: Input) -> bool:

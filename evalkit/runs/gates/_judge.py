@@ -9,7 +9,9 @@ from evalkit.config import GateRule, read_split
 from evalkit.report import Comparison, Estimate, Gate, Report
 from evalkit.report.turning import against
 from evalkit.report.verdict import FAIL, PASS, UNCLEAR
+from evalkit.runs.gates._age import age_of_truth, days_of
 from evalkit.runs.gates._baseline import Baselines
+from evalkit.runs.gates._counts import OF_MODELS, OF_TRUTH, count_of, shown_count
 from evalkit.runs.history import differences_of_measure
 from evalkit.statistics.intervals import (
     Interval,
@@ -19,10 +21,7 @@ from evalkit.statistics.intervals import (
 )
 from evalkit.statistics.sample_ratio import ALARM
 
-SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "duplicates")
 LEAKAGE = "leakage."
-OF_TRUTH = ("rows", "users", "pairs", "rows_dropped")
-OF_MODELS = ("rows", "users", *SHARES)
 EFFECTIVE = "effective-sample-size"
 OF_CHECKS = (EFFECTIVE, "weight-mean")  # of logged feedback
 
@@ -78,7 +77,7 @@ class _Judge:
         for kind in ("min", "max", "max_drop", "max_drop_relative", "max_change"):
             bound = getattr(rule, kind)
             if bound is not None:
-                return kind, float(bound)
+                return kind, days_of(bound) if isinstance(bound, str) else float(bound)
         raise AssertionError("the config has checked that a gate has a bound")
 
     @property
@@ -146,7 +145,7 @@ class _Judge:
         shown = f" ({low:+.2%} … {high:+.2%})" if interval.exists else " (no interval)"
         message = (
             f"{self._name} of {model}{_among(self.rule)} is {sign * pair.relative:+.2%}{shown} to "
-            f"{baseline}, {bound:.2%} worse is allowed"
+            f"{baseline}, allowed drop: {bound:.2%}"
         )
         return self._gate(
             model,
@@ -182,10 +181,10 @@ class _Judge:
             outcome = PASS if low >= bound else FAIL if high < bound else UNCLEAR
         else:
             outcome = PASS if high <= bound else FAIL if low > bound else UNCLEAR
-        side = "at least" if kind == "min" else "at most"
+        side = ">=" if kind == "min" else "<="
         message = (
             f"{self._name} of {model}{_among(self.rule)} is {_number(estimate.value)}"
-            f"{_limits(interval)}, {side} {_number(bound)} is asked"
+            f"{_limits(interval)}, required: {side} {bound:g}"
         )
         return self._gate(
             model,
@@ -241,7 +240,7 @@ class _Judge:
         word = "better" if better > 0 else "worse" if better < 0 else "different"
         message = (
             f"{self._name} of {model}{_among(rule)} is {_number(abs(delta))} {word} than "
-            f"{reference}{_limits(interval)}, {_number(bound)} worse is allowed"
+            f"{reference}{_limits(interval)}, allowed drop: {bound:g}"
         )
         if why:
             message += f"; judged by independent intervals, since {why}"
@@ -301,6 +300,9 @@ class _Judge:
         if str(rule.data).startswith(LEAKAGE):
             yield self._leak()
             return
+        if rule.data == "age":
+            yield self._age()
+            return
         if rule.data in OF_CHECKS:
             yield from self._checked()
             return
@@ -308,6 +310,13 @@ class _Judge:
             yield self._count(None)
         for model in self.models if rule.data in OF_MODELS else ():
             yield self._count(model)
+
+    def _within(self, value: float) -> tuple[str, str]:
+        """Whether a number without an interval keeps its bound, and which side that bounds."""
+        kind, bound = self.kind_and_bound
+        if kind == "min":
+            return PASS if value >= bound else FAIL, ">="
+        return PASS if value <= bound else FAIL, "<="
 
     def _checked(self) -> Iterator[Gate]:
         """What the weights of logged feedback are."""
@@ -324,11 +333,18 @@ class _Judge:
             return
         for check in found:
             value = check.value or 0.0
-            holds = value >= bound if kind == "min" else value <= bound
-            side = "at least" if kind == "min" else "at most"
-            message = f"{rule.data} of {check.model}: {value:,.4g}, {side} {bound:g} is asked"
-            outcome = PASS if holds else FAIL
+            outcome, side = self._within(value)
+            message = f"{rule.data} of {check.model}: {value:,.4g}, required: {side} {bound:g}"
             yield self._gate(check.model, value=value, outcome=outcome, message=message)
+
+    def _age(self) -> Gate:
+        """How far the newest row of the truth is from {day}, or from the run's start, in days."""
+        days, where = age_of_truth(self.report)
+        if days is None:
+            return self._gate(None, outcome=UNCLEAR, message=f"age of the truth: {where}")
+        outcome, side = self._within(days)
+        message = f"age of the truth: {where}; required: {side} {self.rule.min or self.rule.max}"
+        return self._gate(None, value=days, outcome=outcome, message=message)
 
     def _leak(self) -> Gate:
         """A count of the split that the truth is a part of."""
@@ -343,30 +359,28 @@ class _Judge:
         now = counts.get(str(self.rule.data).removeprefix(LEAKAGE))
         if now is None:
             return self._gate(None, outcome=UNCLEAR, message=f"{what}: the split does not say")
-        holds = now >= bound if kind == "min" else now <= bound
-        side = "at least" if kind == "min" else "at most"
-        message = f"{what}: {now:g}, {side} {bound:g} is asked"
-        return self._gate(None, value=now, outcome=PASS if holds else FAIL, message=message)
+        outcome, side = self._within(now)
+        message = f"{what}: {now:g}, required: {side} {bound:g}"
+        return self._gate(None, value=now, outcome=outcome, message=message)
 
     def _count(self, model: str | None) -> Gate:
         rule, (kind, bound) = self.rule, self.kind_and_bound
         what = f"{str(rule.data).replace('_', ' ')} of {model or 'the truth'}"
-        now = _count_of(self.report, model, str(rule.data))
+        now = count_of(self.report, model, str(rule.data))
         if now is None:
             return self._gate(model, outcome=UNCLEAR, message=f"{what}: not in the report")
-        shown = _shown(now, str(rule.data))
+        shown = shown_count(now, str(rule.data))
         if kind in ("min", "max"):
-            holds = now >= bound if kind == "min" else now <= bound
-            side = "at least" if kind == "min" else "at most"
-            message = f"{what}: {shown}, {side} {_shown(bound, str(rule.data))} is asked"
-            return self._gate(model, value=now, outcome=PASS if holds else FAIL, message=message)
+            outcome, side = self._within(now)
+            message = f"{what}: {shown}, required: {side} {shown_count(bound, str(rule.data))}"
+            return self._gate(model, value=now, outcome=outcome, message=message)
         reference = rule.baseline or ""
         is_run = self.baselines.is_run(reference)
         old_run = self.baselines.report(reference) if is_run else self.report
         if old_run is None:
             message = f"{self.baselines.lack(reference)} to compare {what} with"
             return self._gate(model, value=now, outcome=UNCLEAR, message=message)
-        before = _count_of(old_run, model if is_run else reference, str(rule.data))
+        before = count_of(old_run, model if is_run else reference, str(rule.data))
         old_id = _id(old_run, self.report)
         if before is None or (before == 0 and now != 0):
             message = f"{what}: {shown}; {reference} has none to compare with"
@@ -374,9 +388,7 @@ class _Judge:
                 model, value=now, baseline_run=old_id, outcome=UNCLEAR, message=message
             )
         change = (now - before) / before if before else 0.0
-        message = (
-            f"{what}: {shown}, {change:+.1%} against {reference}, {bound:.1%} either way is allowed"
-        )
+        message = f"{what}: {shown}, {change:+.1%} against {reference}, allowed change: {bound:.1%}"
         return self._gate(
             model,
             value=now,
@@ -453,35 +465,6 @@ def _interval_of(estimate: Estimate, level: float) -> Interval:
 
 def _id(old_run: Report, report: Report) -> str | None:
     return None if old_run is report else old_run.run_id
-
-
-def _count_of(report: Report, model: str | None, name: str) -> float | None:
-    """A count, or a share of what it is counted among."""
-    truth = report.counts.truth
-    if model is None:
-        if name == "rows_dropped":
-            return _share(truth.rows - truth.rows_used, truth.rows)
-        return float(getattr(truth, name))
-    counts = report.counts.models.get(model)
-    if counts is None:
-        return None
-    if name == "rows_dropped":
-        return _share(counts.rows - counts.rows_used, counts.rows)
-    if name == "users_without_ranking":
-        return _share(counts.users_without_ranking, truth.users)
-    if name == "users_without_truth":
-        return _share(counts.users_without_truth, counts.users)
-    if name == "duplicates":
-        return _share(counts.duplicates, counts.rows)
-    return float(getattr(counts, name))
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 0.0
-
-
-def _shown(value: float, name: str) -> str:
-    return f"{value:.2%}" if name in SHARES else f"{value:,.0f}"
 
 
 def _number(value: float) -> str:

@@ -123,12 +123,12 @@ class Ahead:
 
     def warning(self, level: float) -> Warning_:
         """What the second look and later ones are told."""
-        message = f"look {self.number} at this test part: intervals are of {level:.2%}, "
-        return Warning_("looked-before", message + "so that those of all looks hold together")
+        message = f"use {self.number} of this test set: intervals are of {level:.2%}, "
+        return Warning_("looked-before", message + "so that those of all uses hold together")
 
     def __str__(self) -> str:
-        known = f"look {self.number} at this test part that is known here"
-        return f"{known}; what other folders and machines did, nobody can know"
+        uses = "first use" if self.number == 1 else f"use {self.number}"
+        return f"{uses} of this test set recorded here; other folders and machines are not counted"
 
 
 NO_LOOK = Ahead()
@@ -196,10 +196,12 @@ def look_by_files(inputs: Sequence[Input], folder: Path, *, again: bool, at: str
 def _prints_of_split(folder: Path, part: HoldoutPart) -> Iterator[str | None]:
     """The fingerprints of a test part's files, in the splits beside a folder of runs."""
     for path in _splits_beside(folder):
-        for each in _listed(path, "parts"):
-            if each.get("name") == "test" and each.get("pairs") == part.content:
+        for part_entry in _listed(path, "parts"):
+            if part_entry.get("name") == "test" and part_entry.get("pairs") == part.content:
                 with suppress(EvalkitError, ValueError, LookupError, TypeError):
-                    files = tuple(os.path.join(path.parent, file["path"]) for file in each["files"])
+                    files = tuple(
+                        os.path.join(path.parent, file["path"]) for file in part_entry["files"]
+                    )
                     found = json.loads(path.read_bytes())["columns"]
                     named = {key: name for key, name in found.items() if key in ("user", "item")}
                     truth = TruthTable(path=files, columns=TruthColumns.model_validate(named))

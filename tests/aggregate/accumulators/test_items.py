@@ -86,8 +86,8 @@ def error_by_hand(parts: dict[tuple[int, int], float]) -> tuple[float, float, in
         """After Cameron, Gelbach and Miller, over 1 - mean leverage as clusters have it."""
         sums: dict[object, float] = defaultdict(float)
         shares: dict[object, float] = defaultdict(float)
-        for key, each in left.items():
-            sums[who(key)] += each
+        for key, amount in left.items():
+            sums[who(key)] += amount
             shares[who(key)] += 1.0 / len(users[key[0]]) / n
         square = math.fsum(each**2 for each in sums.values())
         leverage = math.fsum(each**2 * shares[key] for key, each in sums.items()) / square
@@ -165,8 +165,8 @@ def test_a_segment_has_the_error_of_its_users_alone():
     for each, other in zip(own, alone.estimates, strict=True):
         assert (each.value, each.std_error, each.low) == (other.value, other.std_error, other.low)
     own = [each for each in report.comparisons if each.segment == "1"]
-    for each, other in zip(own, alone.comparisons, strict=True):
-        assert (each.std_error, each.low, each.p_value) == (
+    for comparison, other in zip(own, alone.comparisons, strict=True):
+        assert (comparison.std_error, comparison.low, comparison.p_value) == (
             other.std_error,
             other.low,
             other.p_value,

@@ -380,10 +380,10 @@ def test_all_pairs_have_tukeys_p_values_and_letters(logs):
     rest = values - values.mean(1, keepdims=True) - values.mean(0) + values.mean()
     df = (n - 1) * (m - 1)
     error = math.sqrt((rest**2).sum() / df / n)
-    for (one, other), each in found.items():
+    for (one, other), comparison in found.items():
         delta = abs(values[:, models.index(one)].mean() - values[:, models.index(other)].mean())
         expected = stats.studentized_range.sf(delta / error, m, df)
-        assert each.p_adjusted == pytest.approx(expected, abs=1e-8)
+        assert comparison.p_adjusted == pytest.approx(expected, abs=1e-8)
     (standing,) = [each for each in report.standings if each.metric == "RR"]
     assert [name for name, _, _ in standing.models] == sorted(
         models, key=lambda model: -values[:, models.index(model)].mean()
@@ -499,7 +499,7 @@ def test_a_segment_of_items_has_the_relevant_items_of_its_group_alone(logs, tmp_
     found = of_segments(report, "recall@8", "a", "genre")
     assert list(found) == ["love", "noir", "war", "(unknown)"]
     names = ["war", "love", "noir"]
-    for segment, each in found.items():
+    for segment, estimate in found.items():
         chosen = (
             truth["item"] >= ITEMS - 5
             if segment == "(unknown)"
@@ -513,8 +513,8 @@ def test_a_segment_of_items_has_the_relevant_items_of_its_group_alone(logs, tmp_
             }
         )
         expected = pipeline.run_config(alone)
-        assert each.value == expected.value("recall@8", model="a")
-        assert each.n_users == expected.estimates[0].n_users
+        assert estimate.value == expected.value("recall@8", model="a")
+        assert estimate.n_users == expected.estimates[0].n_users
         for metric in ("nDCG@8", "RR"):
             own = of_segments(report, metric, "b", "genre")[segment]
             assert own.value == expected.value(metric, model="b")

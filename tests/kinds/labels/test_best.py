@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from evalkit.kinds.labels import _walk
 from evalkit.metrics import parse_metrics, registry_of
 
-NAMES = ("accuracy", "balanced-accuracy", "F1", "F(beta=3)", "MCC", "precision", "recall")
+NAMES = (
+    *("accuracy", "balanced-accuracy", "F1", "F(beta=3)", "MCC", "precision", "recall", "NPV"),
+    *("error-rate", "fallout", "miss-rate", "FDR", "FOR", "informedness", "markedness", "kappa"),
+    *("positive-likelihood-ratio", "negative-likelihood-ratio", "diagnostic-odds"),
+    *("Fowlkes-Mallows", "threat-score", "prevalence-threshold"),
+)
 METRICS = parse_metrics(
     [f"{name.rstrip(')')}{', ' if '(' in name else '('}at='best')" for name in NAMES]
     + ["MCC(undefined='zero', at='best')", "balanced-accuracy(one_kind='other', at='best')"],

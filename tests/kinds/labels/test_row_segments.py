@@ -37,10 +37,10 @@ def check(report, segmentation: str, logs: dict[str, pl.DataFrame]) -> None:
     }
     found = [each for each in report.estimates if each.segmentation == segmentation]
     assert {each.segment for each in found} == set(logs)
-    for each in found:
-        (same,) = [one for one in alone[each.segment] if one.metric == each.metric]
+    for estimate in found:
+        (same,) = [one for one in alone[estimate.segment] if one.metric == estimate.metric]
         for field in ("value", "std_error", "low", "high", "n_users", "n_undefined"):
-            assert getattr(each, field) == getattr(same, field), (each.metric, field)
+            assert getattr(estimate, field) == getattr(same, field), (estimate.metric, field)
 
 
 @pytest.mark.parametrize("text", [False, True], ids=["numbers", "text"])
@@ -122,10 +122,10 @@ def test_models_are_compared_within_segments():
         own = {name: log.filter(pl.col("land") == land) for name, log in logs.items()}
         alone = evalkit.evaluate_labels(own, **asked).comparisons
         found = [each for each in report.comparisons if each.segment == str(land)]
-        for each, same in zip(found, alone, strict=True):
+        for estimate, same in zip(found, alone, strict=True):
             for field in ("delta", "std_error", "low", "high", "p_value", "n_users", "wins"):
-                a, b = getattr(each, field), getattr(same, field)
-                assert a == b or (a != a and b != b), (each.metric, field)
+                a, b = getattr(estimate, field), getattr(same, field)
+                assert a == b or (a != a and b != b), (estimate.metric, field)
     assert {each.segmentation for each in report.macros} == {"land"}
 
 

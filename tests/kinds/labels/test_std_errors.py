@@ -12,6 +12,10 @@ NAMES = [
     "partial-AUC(max_fpr=0.2, scale='area')", "log-loss", "log-loss(clip=0.1)", "NE", "Brier",
     "calibration", "base-rate", "accuracy", "precision(threshold=0.3)", "recall(threshold=0.3)",
     "specificity", "F2(threshold=0.3)", "balanced-accuracy(threshold=0.3)", "MCC(threshold=0.3)",
+    "TP(threshold=0.3)", "positive-rate", "NPV", "fallout(threshold=0.3)", "FDR(threshold=0.3)",
+    "LR_plus(threshold=0.3)", "LR_minus(threshold=0.3)", "informedness(threshold=0.3)",
+    "markedness(threshold=0.3)", "Fowlkes-Mallows(threshold=0.3)", "threat-score(threshold=0.3)",
+    "kappa(threshold=0.3)", "prevalence-threshold(threshold=0.3)",
 ]  # fmt: skip
 WEIGHTED = [name for name in NAMES if "AUC" not in name and name != "AP"]
 
@@ -47,9 +51,9 @@ def check(log: pl.DataFrame, names: list[str], **asked: object) -> None:
     found = evalkit.evaluate_labels(log, metrics=names, **asked).estimates
     expected = jackknife(log, names, **asked)
 
-    for each, error in zip(found, expected, strict=True):
-        assert each.std_error == pytest.approx(error, rel=0.06), each.metric
-        assert each.low < each.value < each.high
+    for estimate, error in zip(found, expected, strict=True):
+        assert estimate.std_error == pytest.approx(error, rel=0.06), estimate.metric
+        assert estimate.low < estimate.value < estimate.high
 
 
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])

@@ -84,8 +84,8 @@ def test_segments_are_measured_and_compared_as_their_pairs_alone():
         own = {name: each.filter(pl.col("user") % 2 == land) for name, each in models.items()}
         alone = evalkit.evaluate_ratings(ratings.filter(pl.col("user") % 2 == land), own, **asked)
         found = [each for each in report.estimates if each.segment == str(land)]
-        for each, same in zip(found, alone.estimates, strict=True):
-            assert (each.value, each.n_users) == (same.value, same.n_users)
-            assert each.std_error == pytest.approx(same.std_error, rel=1e-9)
+        for estimate, same in zip(found, alone.estimates, strict=True):
+            assert (estimate.value, estimate.n_users) == (same.value, same.n_users)
+            assert estimate.std_error == pytest.approx(same.std_error, rel=1e-9)
         deltas = [each.delta for each in report.comparisons if each.segment == str(land)]
         assert deltas == [each.delta for each in alone.comparisons]

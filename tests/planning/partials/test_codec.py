@@ -264,9 +264,9 @@ def test_exact_sums_come_back_and_can_be_added_to(one, other):
     sums, found = ExactSums(3, 2), None
     sums.add(one, rows=CellRows.of(np.arange(len(one), dtype=np.int32) % 2, 2))
     found = round_trip(sums, ExactSums)
-    for each in (sums, found):
-        each.add(other)
-        each.merge(round_trip(each, ExactSums))
+    for sums_of_one in (sums, found):
+        sums_of_one.add(other)
+        sums_of_one.merge(round_trip(sums_of_one, ExactSums))
 
     assert written(sums, ExactSums) == written(found, ExactSums)
     for column in range(6):

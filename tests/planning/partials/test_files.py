@@ -475,7 +475,7 @@ def test_an_earlier_file_stays_until_the_new_one_is_whole(files, monkeypatch):
 def test_a_killed_writer_leaves_nothing_that_looks_whole(tmp_path):
     program = f"""
 import os, sys
-sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[1])!r}]
+sys.path[:0] = [{str(Path(__file__).parent)!r}, {str(Path(__file__).parents[2])!r}]
 from pathlib import Path
 from evalkit.planning.partials import _container as container, Partial
 from test_files import header_of, sums_of

@@ -141,11 +141,11 @@ def test_runs_give_what_their_models_give_in_one_run(folder, capsys, test):
     out = said(capsys, "compare", "last~1", "last", "--json", "--quiet", "--test", test)
 
     found = [each for each in json.loads(out)["comparisons"] if each["candidate"] == "a (last)"]
-    for each, expected in zip(found, together.comparisons, strict=True):
-        assert each["metric"] == expected.metric
-        assert each["delta"] == expected.delta
-        assert each["p_value"] == expected.p_value
-        assert (each["wins"], each["losses"]) == (expected.wins, expected.losses)
+    for comparison, expected in zip(found, together.comparisons, strict=True):
+        assert comparison["metric"] == expected.metric
+        assert comparison["delta"] == expected.delta
+        assert comparison["p_value"] == expected.p_value
+        assert (comparison["wins"], comparison["losses"]) == (expected.wins, expected.losses)
 
 
 PRIMARY = [*("--set", 'metrics.primary=["RR"]')]

@@ -315,6 +315,10 @@ def test_cells_add_up_alike_whether_their_values_wait_or_not(n_users, has_odd, s
     for chosen in (np.array([1]), np.array([0, 2, 4]), np.arange(5)):
         wanted = ExactSums(2)
         wanted.add(values[np.isin(cells, chosen)])
-        for each in (sums, settled):
-            np.testing.assert_array_equal(each.over(chosen).state().used, wanted.state().used)
-            np.testing.assert_array_equal(each.over(chosen).state().numbers, wanted.state().numbers)
+        for sums_of_one in (sums, settled):
+            np.testing.assert_array_equal(
+                sums_of_one.over(chosen).state().used, wanted.state().used
+            )
+            np.testing.assert_array_equal(
+                sums_of_one.over(chosen).state().numbers, wanted.state().numbers
+            )

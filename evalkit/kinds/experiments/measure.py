@@ -28,12 +28,9 @@ from evalkit.runs import new_run_id, run_key
 from evalkit.sources.ids import DrawnShare, PassShare
 
 from ._asked import ExperimentRequest, Statistics
-from ._concluding import conclude, spell_counts
 from ._exposures import Logs
 from ._logs import read_logs
 from ._measuring import measure_all
-from ._opening import Opened, collected
-from ._sums import UnitSums
 from ._units import (
     READ_EVENTS,
     READ_EXPOSURES,
@@ -43,6 +40,9 @@ from ._units import (
     columns_of,
     read_ready,
 )
+from .conclude import conclude, spell_counts
+from .merge import UnitsByShare
+from .open import OpenedTables, collected
 
 BYTES_A_UNIT = 80  # of the table, and of what is known of a unit while logs are read
 MOST_PASSES = 64
@@ -66,7 +66,7 @@ class Said:
 
 def read_units(
     asked: ExperimentRequest,
-    opened: Opened,
+    opened: OpenedTables,
     clock: Clock,
     work: MeasureOptions,
     share: DrawnShare | None = None,
@@ -91,10 +91,10 @@ def read_units(
     n_passes = _passes(logs, work) if share is None else 1
     if n_passes == 1:
         return try_seeds(lambda seed: read_logs(logs, seed))
-    found: UnitSums | None = None
+    found: UnitsByShare | None = None
     for number in range(n_passes):
         own = replace(logs, share=PassShare(number, n_passes))
-        part = UnitSums.of(try_seeds(partial(read_logs, own)), number + 1)
+        part = UnitsByShare.of(try_seeds(partial(read_logs, own)), number + 1)
         if found is None:
             found = part
         else:

@@ -45,13 +45,13 @@ class Kept:
 
 
 @dataclass(slots=True)
-class UnitSums:
+class UnitsByShare:
     """Units of some shares, by share from 1."""
 
     shares: dict[int, Kept]
 
     @classmethod
-    def of(cls, units: Units, share: int) -> "UnitSums":
+    def of(cls, units: Units, share: int) -> "UnitsByShare":
         """Those of one share."""
         found: dict[str, object] = {"key": units.keys, "variant": units.variants}
         for (name, window), values in units.columns.items():
@@ -85,7 +85,7 @@ class UnitSums:
         )
         return cls({share: kept})
 
-    def merge(self, other: "UnitSums") -> None:
+    def merge(self, other: "UnitsByShare") -> None:
         """Take over the units of other shares."""
         self.shares.update(other.shares)
 

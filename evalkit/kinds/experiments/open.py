@@ -15,7 +15,7 @@ EVENTS = ("unit", "time", "kind", "value")
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedFiles:
     """A table, where it is and how it is read.
 
     Args:
@@ -35,7 +35,7 @@ class Located:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedTables:
     """The tables of an experiment.
 
     Args:
@@ -49,12 +49,12 @@ class Opened:
 
 def open_tables(
     asked: ExperimentRequest,
-    exposures: Located,
-    events: Located | None,
+    exposures: LocatedFiles,
+    events: LocatedFiles | None,
     guessing: Guessing,
     *,
     is_plan: bool = False,
-) -> Opened:
+) -> OpenedTables:
     """Both tables; no row is read.
 
     Raises:
@@ -73,7 +73,7 @@ def open_tables(
         opened = open_columns(
             "exposures", exposures, wanted, guessing, guessed=guessed, optional=optional
         )
-        return Opened(opened, None, tuple(facts))
+        return OpenedTables(opened, None, tuple(facts))
     wanted = {key: named[key] for key in (*EXPOSURES, "triggered") if key in named}
     wanted |= {f"fact_{number}": sql for number, sql in enumerate(facts.values())}
     if statistics.cluster is not None:
@@ -92,7 +92,7 @@ def open_tables(
         own.pop("value", None)
     keys = EVENTS if needs_value else EVENTS[:-1]
     second = open_columns("events", events, own, guessing, guessed=keys)
-    return Opened(first, second, tuple(facts))
+    return OpenedTables(first, second, tuple(facts))
 
 
 def _ready(

@@ -1,0 +1,128 @@
+"""Counts and rates at a threshold against plain Python, over rows, users and with weights."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+import evalkit
+from evalkit.errors import RequestError
+from evalkit.metrics import registry_of
+
+
+def share(above, below):
+    return above / below if below else math.nan
+
+
+def likelihood(one, other):
+    return share(one, other) if other == other else math.nan
+
+
+TWINS = {
+    "TP": lambda tp, fp, tn, fn: tp,
+    "FP": lambda tp, fp, tn, fn: fp,
+    "TN": lambda tp, fp, tn, fn: tn,
+    "FN": lambda tp, fp, tn, fn: fn,
+    "positive-rate": lambda tp, fp, tn, fn: share(tp + fp, tp + fp + tn + fn),
+    "error-rate": lambda tp, fp, tn, fn: share(fp + fn, tp + fp + tn + fn),
+    "accuracy": lambda tp, fp, tn, fn: share(tp + tn, tp + fp + tn + fn),
+    "precision": lambda tp, fp, tn, fn: share(tp, tp + fp),
+    "recall": lambda tp, fp, tn, fn: share(tp, tp + fn),
+    "specificity": lambda tp, fp, tn, fn: share(tn, tn + fp),
+    "NPV": lambda tp, fp, tn, fn: share(tn, tn + fn),
+    "fallout": lambda tp, fp, tn, fn: share(fp, tn + fp),
+    "miss-rate": lambda tp, fp, tn, fn: share(fn, tp + fn),
+    "FDR": lambda tp, fp, tn, fn: share(fp, tp + fp),
+    "FOR": lambda tp, fp, tn, fn: share(fn, tn + fn),
+    "positive-likelihood-ratio": lambda tp, fp, tn, fn: likelihood(
+        share(tp, tp + fn), share(fp, fp + tn)
+    ),
+    "negative-likelihood-ratio": lambda tp, fp, tn, fn: likelihood(
+        share(fn, tp + fn), share(tn, fp + tn)
+    ),
+    "diagnostic-odds": lambda tp, fp, tn, fn: likelihood(share(tp, fn), share(fp, tn)),
+    "informedness": lambda tp, fp, tn, fn: share(tp, tp + fn) + share(tn, tn + fp) - 1,
+    "markedness": lambda tp, fp, tn, fn: share(tp, tp + fp) + share(tn, tn + fn) - 1,
+    "Fowlkes-Mallows": lambda tp, fp, tn, fn: math.sqrt(share(tp, tp + fp) * share(tp, tp + fn)),
+    "threat-score": lambda tp, fp, tn, fn: share(tp, tp + fp + fn),
+    "kappa": lambda tp, fp, tn, fn: agreement(tp, fp, tn, fn),
+    "prevalence-threshold": lambda tp, fp, tn, fn: balayla(share(tp, tp + fn), share(fp, fp + tn)),
+}
+
+
+def agreement(tp, fp, tn, fn):
+    n = tp + fp + tn + fn
+    if not n:
+        return math.nan
+    chance = ((tp + fp) * (tp + fn) + (tn + fn) * (tn + fp)) / n / n
+    return share((tp + tn) / n - chance, 1 - chance)
+
+
+def balayla(hits, alarms):
+    return share(math.sqrt(hits * alarms) - alarms, hits - alarms)
+
+
+def log_of(seed, n=400, n_users=12):
+    draw = np.random.default_rng(seed)
+    users = draw.integers(0, n_users, n)
+    return pl.DataFrame(
+        {
+            "user": users,
+            "score": draw.integers(0, 9, n) / 8,
+            "label": (draw.random(n) < 0.1 + 0.06 * users).astype(np.int8),
+            "weight": draw.integers(0, 4, n) / 2,
+        }
+    )
+
+
+def counted(rows, threshold, *, weighted):
+    cells = dict.fromkeys(("tp", "fp", "tn", "fn"), 0.0)
+    for row in rows.iter_rows(named=True):
+        is_called, is_good = row["score"] >= threshold, row["label"] == 1
+        cell = ("t" if is_called == is_good else "f") + ("p" if is_called else "n")
+        cells[cell] += row["weight"] if weighted else 1.0
+    return cells
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("threshold", [0.25, 0.5, 1.0, 1.5])
+def test_counts_and_rates_are_those_of_plain_python(threshold, weighted):
+    log = log_of(int(threshold * 8))
+    columns = {"weight": "weight"} if weighted else {}
+    given = f"threshold={threshold}"
+
+    over_rows = evalkit.evaluate_labels(
+        log, metrics=[f"{name}({given})" for name in TWINS], columns=columns
+    )
+    over_users = evalkit.evaluate_labels(
+        log, metrics=[f"{name}(over='users', {given})" for name in TWINS], columns=columns
+    )
+
+    cells = counted(log, threshold, weighted=weighted)
+    users = [counted(each, threshold, weighted=weighted) for each in log.partition_by("user")]
+    for (name, twin), one, other in zip(
+        TWINS.items(), over_rows.estimates, over_users.estimates, strict=True
+    ):
+        assert one.value == pytest.approx(twin(**cells), abs=1e-12, nan_ok=True), name
+        values = [value for each in users if not math.isnan(value := twin(**each))]
+        mean = math.fsum(values) / len(values) if values else math.nan
+        assert other.value == pytest.approx(mean, abs=1e-12, nan_ok=True), name
+        assert other.n_users == len(values), name
+
+
+def test_every_metric_at_a_threshold_has_a_twin_here():
+    at = {
+        name
+        for name, metric in registry_of("labels").items()
+        if any(each.name == "threshold" for each in metric.parameters)
+    }
+
+    assert at - set(TWINS) == {"F", "MCC", "balanced-accuracy"}  # against scikit-learn
+
+
+def test_a_threshold_is_not_chosen_for_each_user():
+    with pytest.raises(RequestError) as caught:
+        evalkit.evaluate_labels(log_of(1), metrics=["F1(over='users', at='best')"])
+
+    assert caught.value.code == "conflicting-keys"
