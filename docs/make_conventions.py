@@ -130,8 +130,8 @@ def lines() -> Iterator[str]:
     yield ""
     yield (
         "Libraries print different numbers under one name. This page lists every choice on which "
-        "they differ, what each value means with a number that it gives, what each library "
-        "chooses, what no choice reproduces, and the errors that were found. A choice is a "
+        "they differ, and what each value means, with a number that it gives. It has what each "
+        "library chooses, what no choice reproduces, and the errors that were found. A choice is a "
         "parameter of a metric or a policy of a run; `evalkit explain nDCG --profile ranx` tells "
         "one library's, `evalkit audit` measures all of them on your own logs."
     )
@@ -202,9 +202,9 @@ def policy_lines() -> Iterator[str]:
     yield "## Policies"
     yield ""
     yield (
-        "Numbers are means over a small log (in `docs/make_conventions.py`) with equal scores, an "
-        "item listed twice, a score below 0, a user without relevant items, one without a "
-        "ranking, one with an empty list, and one whom the truth lacks; equal scores in the order "
+        "Numbers are means over a small log (in `docs/make_conventions.py`). It has equal scores, "
+        "an item listed twice, a score below 0, a user without relevant items, one without "
+        "a ranking. One user has an empty list, one the truth lacks. Equal scores in the order "
         "of the log and copies that count, but where the row says otherwise. A policy may be "
         "given to one metric alone: `RR(ties='input')@10`; those with a star hold for a whole run."
     )

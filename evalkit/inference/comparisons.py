@@ -36,7 +36,6 @@ from evalkit.statistics.tukey import (
     p_of_all_pairs,
     tukey_test,
 )
-from evalkit.statistics.unseen import p_unseen
 
 if TYPE_CHECKING:
     from evalkit.inference.shown import Delta, Number, ShownNumbers
@@ -83,8 +82,6 @@ def _note_t_test(each: Draft, p_value: float) -> None:
     if spread.is_student:
         return
     distance, is_above = abs(each.delta), each.delta > 0.0
-    if not 2.0 * p_unseen(distance, spread.widest, spread.df + 1.0) > each.p_value:
-        return  # nor where more was seen
     least = spread.p_unseen(distance, each.delta, each.std_error, is_above=is_above)
     if 2.0 * least > each.p_value:
         each.p_value, each.test = min(1.0, 2.0 * least), f"{spread.test}{OF_UNSEEN}"
@@ -240,9 +237,10 @@ def _powers(each: Draft, level: float, chosen: StatisticsSection) -> tuple[float
     smallest = error * math.sqrt(n) * _smallest_effect(n, level, chosen.power)
     if not spread.is_student:
         tail = 0.5 * (1.0 - level)
-        least = reach_alone(tail, spread.widest, n) - normal_quantile(1.0 - chosen.power) * error
+        alone = reach_alone(tail, spread.widest, n)
+        least = alone - normal_quantile(1.0 - chosen.power) * error
         if least > smallest and all(
-            spread.reach_unseen(each.delta, error, error=tail, is_above=is_above) > 0.0
+            spread.reach_unseen(each.delta, error, error=tail, is_above=is_above) >= alone
             for is_above in (True, False)
         ):
             smallest = least

@@ -63,6 +63,8 @@ from evalkit.kernels.stack import ROOM, room
 
 from ._combined import combine
 from ._declare import (
+    SAYS_OF_WHAT,
+    TARGETS,
     Combination,
     Example,
     Hits,
@@ -148,6 +150,7 @@ from ._rows import (
     of_kernel,
     over_rows_or_groups,
     over_rows_or_users,
+    target_of,
 )
 from ._sums import (
     NEGATIVES,
@@ -180,6 +183,8 @@ __all__ = [
     "RANKED_COUNTS",
     "ROOM",
     "ROWS",
+    "SAYS_OF_WHAT",
+    "TARGETS",
     "TIED",
     "WORTH",
     "Combination",
@@ -275,6 +280,7 @@ __all__ = [
     "room",
     "share_cache",
     "square_root",
+    "target_of",
     "text",
     "tiers",
     "unknown_metric",

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GROUPED = ("over", "weighting")
-SAYS_OF_WHAT = (*GROUPED, "threshold", "rule", "at")  # not how a value is made
+TARGETS = ("at_precision", "at_recall", "at_specificity")
+CHOSEN = ("threshold", "rule", "at", *TARGETS, "reaches", "least")  # where rows are called positive
+SAYS_OF_WHAT = (*GROUPED, *CHOSEN)  # not how a value is made
 
 
 View = Literal["relevant", "judged"]

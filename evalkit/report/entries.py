@@ -280,8 +280,9 @@ class Graph:
     """Points to be drawn as a line or as bars, such as a ROC curve.
 
     Args:
-        kind: roc, precision-recall, calibration, gain, lift, precision-recall-by-cutoff,
-            error-by-rating, residuals, lorenz, popularity, exposure, genres.
+        kind: roc, det, by-threshold, precision-recall, calibration, gain, lift,
+            precision-recall-by-cutoff, error-by-rating, residuals, lorenz, popularity, exposure,
+            genres.
         x_name, y_name: what the axes show.
         low, high: the interval of each `y`; empty where there is none.
         x_low, x_high: the interval of each `x`, likewise.

@@ -332,7 +332,7 @@ def find_looks(folder: Path, part: HoldoutPart) -> list[Look]:
     """What looked at a part, or at some of it by `where`, the first one first.
 
     Looks are noted; runs that came here otherwise are looks where their files are the part's, or
-    are still there and hold the same. Nobody can know of other folders and machines.
+    are still there and hold the same. Other folders and machines are not looked at.
     """
     known: dict[tuple[str, ...], bool] = {}
     noted = _noted(folder, part)
