@@ -91,7 +91,7 @@ class _RequestColumn:
 
     @classmethod
     def of(cls, place: int, request: Request, policies: Policies) -> "_RequestColumn":
-        own, parameters = policies_of(request, policies), dict(request.parameters)
+        own, parameters = policies_of(request, policies), request.reported
         is_mean = parts_of(request) is None
         label, bounds = request.label, bounds_of(request)
         return cls(place, request, label, own, parameters, differing(own), is_mean, bounds)

@@ -1,8 +1,7 @@
 """How much memory a run of rankings takes, and in how many passes over its users that fits.
 
-Peaks were measured by the operating system (`bench/memory.py`, on two cores). What a share of the
-users takes is counted here before a row is held: the truth's users are read once, if the limit is
-so near that a bound by the number of rows does not do.
+Peaks are those of `bench/memory.py` on two cores. What a share of the users takes is counted before
+a row is held: the truth's users are read once, if a bound by the number of rows does not do.
 """
 
 import math
@@ -44,7 +43,7 @@ from evalkit.planning.list_memory import (
     memory_of_lists,
 )
 from evalkit.planning.machine import default_limit, give_back_early, polars_gives_back
-from evalkit.planning.memory import SUM, MemoryNeeds, Sizes, count_items, room_of_values
+from evalkit.planning.memory import SUM, MemoryNeeds, Sizes, count_items, room_of_values, weighed
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources.ids import USER_KEY, PassShare
 
@@ -193,7 +192,8 @@ def _bound(
     seen = 0 if tables.train is None else most_rows(tables.train)
     ranked = [most_rows(tables.rankings[number][1]) for number in asked.listed]
     text = max(float(USUAL_TEXT), texts.mean) if texts.is_hashed else 0.0
-    truth = ROW + WIDE_KEY + RUN + MOVED_ROW + USER + (text and HASHED_ROW + 2 * text)
+    truth: float = ROW + weighed(tables) + WIDE_KEY + RUN + MOVED_ROW + USER
+    truth += text and HASHED_ROW + 2 * text
     lists = (LISTED_ROW + text) * sum(ranked)
     train = (_SEEN_ROW + (text and HASHED_ROW + text)) * seen
     if n_models is None:
@@ -333,7 +333,7 @@ class _Needs:
         users, items = plan_ids_of(tables, 1)
         survey = Survey.of(tables.truth, users)
         n_models = count_models(tables)
-        row, text = float(ROW), 0.0
+        row, text = float(ROW + weighed(tables)), 0.0
         if items.hashed or items.unsigned:
             row += WIDE_KEY
         if users.hashed or items.hashed:

@@ -86,7 +86,7 @@ def key_of_inputs(config: Config, fingerprints: Sequence[str | None], sample: fl
     definitions = [
         [
             request.label,
-            dict(request.parameters),
+            request.reported,
             dict(request.policies),
             digest_of(request.metric),
         ]

@@ -14,7 +14,7 @@ from evalkit.kinds.rankings._splits import Edges, find_edges, names_in_order, sp
 from evalkit.kinds.rankings._steps import GAINS, RANKINGS, TRAIN, TRUTH, VALUES
 from evalkit.kinds.rankings._values import Probed, add_tie_shifts_of, add_values
 from evalkit.kinds.rankings.conclude import inputs_of
-from evalkit.kinds.rankings.merge import Origin, RankingSums
+from evalkit.kinds.rankings.merge import Origin, RankingSums, WeightSums
 from evalkit.kinds.rankings.open import open_job
 from evalkit.metrics import needs_of
 from evalkit.planning.passes import count_shares, look_at_texts, memory_of_rows
@@ -101,6 +101,7 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
     with faults.step(TRUTH, codes=TRUTH_CODES):
         truth = job.truth_of(share)
     sums.truth.add_truth(truth)
+    sums.weights = WeightSums.of(truth)
     if job.is_laid_out:
         sums.note_users(truth.stable_hashes())
     with faults.step(GAINS):
