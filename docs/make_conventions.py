@@ -68,6 +68,7 @@ SHOWN_BY = {
     "unknown_users": "precision(no_relevant='zero')@3",
     "zeros": "RR",
     "list_users": "user_coverage@3",
+    "propensity": "recall@3",
     "round_users": "nDCG",
     "round_mean": "nDCG",
     "negative_relevance": "DCG",
@@ -107,11 +108,14 @@ def measured(metric: str, policies: Mapping[str, str | int], *, threshold: float
     schema = {"user": pl.String, "item": pl.List(pl.String), "score": pl.List(pl.Float64)}
     fractional = "fractional_relevance" in policies or "threshold_rule" in policies
     truth = [(u, i, r - 0.5 if fractional and r > 1 else r) for u, i, r in TRUTH]
+    frame = pl.DataFrame(truth, schema=["user", "item", "relevance"], orient="row")
+    columns = {"truth": {"propensity": "p"}} if "propensity" in policies else None
     try:
         value = evalkit.evaluate(
-            pl.DataFrame(truth, schema=["user", "item", "relevance"], orient="row"),
+            frame.with_columns(p=1 / (1 + pl.int_range(pl.len()) % 3)),
             pl.DataFrame(rows, schema=schema, orient="row"),
             metrics=[metric],
+            columns=columns,
             policies={**BASE, **policies},
             threshold=threshold,
             train=TRAIN if "list_users" in policies else None,

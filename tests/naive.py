@@ -142,6 +142,7 @@ def dcg(
     below_threshold: str = "count",
     discount: str = "log",
     log_base: float = 2.0,
+    per: str = "user",
 ) -> float:
     total = 0.0
     for rank, item_shown in enumerate(top(ranked, k), 1):
@@ -149,7 +150,9 @@ def dcg(
             total += worth(item_shown, gain) / math.log(1 + rank, log_base)
         else:
             total += worth(item_shown, gain) / max(1.0, math.log(rank, log_base))
-    return total
+    if per == "user":
+        return total
+    return total / len(relevant) if relevant else math.nan
 
 
 @naive("nDCG")

@@ -15,6 +15,7 @@ from evalkit.api.in_memory import (
     GivenFrames,
     Listed,
     TableColumns,
+    add_floors,
     add_table,
     columns_of,
     depth_of,
@@ -50,6 +51,7 @@ def evaluate(
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
+    min_propensity: float | None = None,
     train: object | None = None,
     items: object | None = None,
     users: object | None = None,
@@ -96,6 +98,7 @@ def evaluate(
         policies: what to do at edges, as under `[policies]` of a config; they win over the
             profile.
         threshold: items are relevant from this relevance on; above 0 by default.
+        min_propensity: smaller propensities of the truth count as this.
         train: what the models had seen: user, item.
         items: all items, for metrics of lists: item and, as they need it, genres, vector,
             published and columns that they name; a table, or a mapping as under `[items]` of a
@@ -103,9 +106,10 @@ def evaluate(
         users: who should have got a list: user.
         reference: lists that others are held against: a model's name, or a table.
         drop_seen: drop ranked items that `train` holds; otherwise they are counted.
-        columns: our names (user, item, rank, score, relevance, model; genres, vector, published)
-            to the tables' columns; those that are left out are guessed, `report.inputs` tells them.
-            User may be several; order, of one table, puts its rows in order.
+        columns: our names (user, item, rank, score, relevance, propensity, model; genres, vector,
+            published) to the tables' columns; those that are left out are guessed, but for
+            propensity; `report.inputs` tells them. User may be several; order, of one table, puts
+            its rows in order.
         where, format: of a table, `{"truth": "split = 'test'"}`, as under `[truth]` of a config.
         ranked_by: `{"rankings": "rows"}`: their order ranks, whatever columns look like scores.
         files: `{"truth": "as they are"}`: read files of Delta, Iceberg and Hudi tables as such.
@@ -167,8 +171,7 @@ def evaluate(
     for section, table in zip(OTHERS, (truth, train, items, users), strict=True):
         add_table(section, table, columns_of(columns, section), tree, beside)
     say_of_tables(tree, {"where": where, "format": format, "ranked_by": ranked_by, "files": files})
-    if threshold is not None:
-        tree["truth"] = {**cast("dict[str, object]", tree.get("truth", {})), "threshold": threshold}
+    add_floors(tree, threshold=threshold, min_propensity=min_propensity)
     if drop_seen:
         tree["train"] = {**cast("dict[str, object]", tree["train"]), "drop_seen": True}
     if reference is not None:
@@ -246,6 +249,7 @@ def compare(
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
+    min_propensity: float | None = None,
     train: object | None = None,
     items: object | None = None,
     users: object | None = None,
@@ -268,9 +272,9 @@ def compare(
     """Models compared user by user over the same truth: `report.comparisons`.
 
     Args:
-        truth, metrics, primary, combined, metric_files, profile, policies, threshold, train,
-            items, users, reference, drop_seen, columns, where, format, files, ranked_by,
-            user_ids, item_ids, segments: as `evaluate`.
+        truth, metrics, primary, combined, metric_files, profile, policies, threshold,
+            min_propensity, train, items, users, reference, drop_seen, columns, where, format,
+            files, ranked_by, user_ids, item_ids, segments: as `evaluate`.
         rankings: model name -> table, two or more.
         baseline: every other model is compared with it; the first one by default. `selected` is
             the winner of the last selection of the folder `runs`.
@@ -308,6 +312,7 @@ def compare(
         profile=profile,
         policies=policies,
         threshold=threshold,
+        min_propensity=min_propensity,
         train=train,
         items=items,
         users=users,

@@ -25,7 +25,7 @@ Columns: TypeAlias = Mapping[str, str | Sequence[str]]
 TableColumns: TypeAlias = Columns | Mapping[str, Columns] | None
 MEMORY = "memory"  # stands for a path where a table is in memory
 TABLES = {  # and the columns of ours that each may have
-    "truth": ("user", "item", "relevance", "order"),
+    "truth": ("user", "item", "relevance", "propensity", "order"),
     "rankings": ("user", "item", "rank", "score", "model", "order"),
     "train": ("user", "item", "order"),
     "items": ("item", "genres", "vector", "published"),
@@ -207,6 +207,13 @@ def _check_tables(of: Mapping[str, object], argument: str) -> None:
             )
 
 
+def add_floors(tree: dict[str, object], **floors: float | None) -> None:
+    """Writes what numbers of the truth must reach into its section, where they are given."""
+    given = {key: floor for key, floor in floors.items() if floor is not None}
+    if given:
+        tree["truth"] = {**cast("dict[str, object]", tree.get("truth", {})), **given}
+
+
 def say_of_tables(tree: dict[str, object], said: Mapping[str, Mapping[str, str] | None]) -> None:
     """Writes `where` and `format` into the sections of their tables.
 
@@ -332,8 +339,9 @@ def metrics_section(
     names, own = name_metrics(metrics)
     leads = primary if isinstance(primary, str) else list(primary)
     tree: dict[str, object] = {"names": names, "primary": leads, "profile": profile}
-    if own or files:
-        tree["files"] = [*(os.fspath(file) for file in files), *own]
+    listed = [files] if isinstance(files, (str, os.PathLike)) else files
+    if own or listed:
+        tree["files"] = [*(os.fspath(file) for file in listed), *own]
     if combined:
         tree["combined"] = dict(combined) if isinstance(combined, Mapping) else combined
     return tree

@@ -47,6 +47,9 @@ class Policies(Record):
     list_users: Annotated[
         str, OneOf("list_users"), Field(exclude_if=lambda value: value == default_of("list_users"))
     ] = default_of("list_users")
+    propensity: Annotated[
+        str, OneOf("propensity"), Field(exclude_if=lambda value: value == default_of("propensity"))
+    ] = default_of("propensity")
     unknown_users: Literal["skip", "count", "error"] = key(
         "skip",
         "A ranked user that the truth lacks; always counted in the report. count: as "

@@ -78,6 +78,7 @@ from ._declare import (
     metric,
     of_loss,
     rating_metric,
+    shifted,
 )
 from ._declared import (
     KINDS,
@@ -113,6 +114,7 @@ from ._lists import (
     worth,
 )
 from ._measuring import (
+    as_plain_sum,
     bounds_of,
     digest_of,
     family_of,
@@ -121,6 +123,8 @@ from ._measuring import (
     measure_lists,
     needs_of,
     weighing_of,
+    weighted,
+    weighting_of,
     who_of,
 )
 from ._own import (
@@ -166,6 +170,7 @@ from ._sums import (
     ratio,
     square_root,
 )
+from ._unbiased import WEIGHTED, Unbiased
 from .sampling import most_likely
 
 __all__ = [
@@ -186,6 +191,7 @@ __all__ = [
     "SAYS_OF_WHAT",
     "TARGETS",
     "TIED",
+    "WEIGHTED",
     "WORTH",
     "Combination",
     "Complaints",
@@ -215,11 +221,13 @@ __all__ = [
     "Smooth",
     "Term",
     "TiedHits",
+    "Unbiased",
     "Value",
     "Values",
     "Vectors",
     "View",
     "as_float",
+    "as_plain_sum",
     "at_threshold",
     "attention",
     "bounds_of",
@@ -279,6 +287,7 @@ __all__ = [
     "registry_of",
     "room",
     "share_cache",
+    "shifted",
     "square_root",
     "target_of",
     "text",
@@ -288,7 +297,9 @@ __all__ = [
     "user_metric",
     "warm_metrics",
     "weighing_of",
+    "weighted",
     "weighting",
+    "weighting_of",
     "who_of",
     "worth",
 ]

@@ -14,6 +14,7 @@ from ._failures import naming_place
 from ._lists import Ends, Family, ItemContext, ListRules, Need, Needs, Weighing
 from ._parameters import NO_CUTOFF, Parameter, Value, Values, write_value
 from ._sums import ROWS, OfSums, of_sums, ratio
+from ._unbiased import Unbiased
 
 if TYPE_CHECKING:
     from numpy import float64, int32, int64
@@ -158,7 +159,8 @@ class Metric:
     kernel takes behind its parameters, of the parameters and what it is called with. `example`:
     where the common one would say nothing. `over_hits`: where a value adds up over hits, the metric
     that each of them counts by alone. `counts_hits`: a value hangs on the number of hits up to the
-    cutoff, of relevant items and of rows, not on the ranks of hits.
+    cutoff, of relevant items and of rows, not on the ranks of hits. `unbiased`: its form where hits
+    count by 1 / propensity.
     Of ratings and labels: `over_rows`, how the number over all rows is made of sums; `is_loss`,
     whether the kernel gives the loss of each row, of which the value is the mean; `domain`, what
     all ratings and predictions have to be, of losses that are NaN where they are not;
@@ -197,6 +199,7 @@ class Metric:
     kernel: Kernel[..., Any]
     combined: Combination | None = None
     columns: tuple[str, ...] = ()
+    unbiased: Unbiased | None = None
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -276,6 +279,12 @@ class Request:
         return self.metric.view(dict(self.parameters))
 
     @property
+    def reported(self) -> dict[str, Value]:
+        """The parameters as reports keep them."""
+        late = {each.name: each.default for each in self.metric.parameters if each.is_late}
+        return {name: v for name, v in self.parameters if name not in late or late[name] != v}
+
+    @property
     def encoded(self) -> tuple[int | float, ...]:
         """The parameters as the kernel takes them."""
         return tuple(
@@ -349,10 +358,10 @@ class Request:
             # what lies behind the last user's was never written
             shown, wanted = int(hits.starts[-1]), int(relevant.starts[-1])
             hits = hits._replace(
-                gains=_shifted(hits.gains[:shown], threshold),
-                ideal=_shifted(hits.ideal[:shown], threshold),
+                gains=shifted(hits.gains[:shown], threshold),
+                ideal=shifted(hits.ideal[:shown], threshold),
             )
-            relevant = relevant._replace(gains=_shifted(relevant.gains[:wanted], threshold))
+            relevant = relevant._replace(gains=shifted(relevant.gains[:wanted], threshold))
         kernel = self.metric.kernel if isinstance(hits, Hits) else self.metric.tied
         if kernel is None:
             raise ValueError(f"{self.metric.name} has no kernel for rows without an order")
@@ -394,7 +403,7 @@ def _over_rows(request: Request) -> OfSums:
     return request.metric.over_rows(request)
 
 
-def _shifted(gains: "NDArray[float64]", threshold: float) -> "NDArray[float64]":
+def shifted(gains: "NDArray[float64]", threshold: float) -> "NDArray[float64]":
     """Relevances counted from one below the threshold; what was not below 0 stays so."""
     shifted = gains - (threshold - 1.0)
     shifted[(shifted < 0.0) & (gains >= 0.0)] = 0.0
@@ -440,6 +449,7 @@ def metric(
     counts_hits: bool = False,
     lists: ListRules | None = None,
     columns: tuple[str, ...] = (),
+    unbiased: Unbiased | None = None,
 ) -> Callable[[Kernel[..., Any]], Metric]:
     """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
 
@@ -474,6 +484,7 @@ def metric(
             lists=lists,
             kernel=kernel,
             columns=columns,
+            unbiased=unbiased,
         )
 
     return declare

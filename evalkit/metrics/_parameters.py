@@ -16,7 +16,9 @@ class Parameter:
     """One choice that somebody may make; `choice`, `number` and `text` build it.
 
     `is_text`: any text, such as the name of a column; kernels are not given it. `tried` is
-    another number than the default, for tests of all metrics. `is_written`: every label has it.
+    another number than the default, for tests of all metrics. `is_late`: it is younger than
+    reports of its metric, which leave its default out. `is_written`: every
+    label has it.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Parameter:
     is_whole: bool = False
     tried: float | None = None
     is_text: bool = False
+    is_late: bool = False
     is_written: bool = False
 
     def encode(self, value: Value) -> int | float:

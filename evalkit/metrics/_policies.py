@@ -109,6 +109,15 @@ LIST_USERS = choice(
     },
     doc="Who counts in metrics of lists.",
 )
+PROPENSITY = choice(
+    "propensity",
+    {
+        "snips": "by 1 / propensity; recall, AP and DCG(per='relevant') over the sum of these",
+        "ips": "by 1 / propensity; these three over the number of relevant items",
+        "none": "as any other, as if the truth had no propensities",
+    },
+    doc="What a relevant item counts by, where [truth.columns] names a propensity.",
+)
 EXACT = 17  # decimals: more than a float64 below 1 has
 ROUND_USERS = number(
     "round_users",
@@ -141,6 +150,7 @@ POLICIES = {
         NO_RELEVANT,
         ZEROS,
         LIST_USERS,
+        PROPENSITY,
         ROUND_USERS,
         ROUND_MEAN,
     )

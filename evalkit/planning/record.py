@@ -69,6 +69,7 @@ def make_report(
         standings=inference.standings,
         findings=inference.findings,
         macros=inference.macros,
+        gaps=inference.gaps,
         curves=tuple(found.curves),
         graphs=tuple(found.graphs),
         distributions=tuple(found.distributions),
@@ -86,7 +87,7 @@ def key_of_inputs(config: Config, fingerprints: Sequence[str | None], sample: fl
     definitions = [
         [
             request.label,
-            dict(request.parameters),
+            request.reported,
             dict(request.policies),
             digest_of(request.metric),
         ]

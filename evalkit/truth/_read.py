@@ -47,6 +47,25 @@ _NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
+class Weights:
+    """What items count by: 1 / propensity.
+
+    Args:
+        of_places: float64[n_places], beside the item keys; 0 where there is no item.
+        n_raised: relevant items whose propensity was raised to the floor.
+        made: truths whose relevances are gains times weights, by how gains are made.
+    """
+
+    of_places: npt.NDArray[np.float64]
+    n_raised: int
+    made: dict[tuple[str, bool], "Truth"] = field(default_factory=dict, compare=False)
+
+    def over(self, places: npt.NDArray[np.int64]) -> "Weights":
+        """Those of a part of the items."""
+        return Weights(self.of_places[places], self.n_raised)
+
+
+@dataclass(frozen=True, slots=True)
 class Truth:
     """What a run holds rankings against: items with a gain, by user, and the ids behind the keys.
 
@@ -61,6 +80,7 @@ class Truth:
         item_keys: uint64[n_items] ascending; only for hashed ids.
         counts: rows and reasons, for the report.
         is_extra: bool[n_users], users whom only rankings know; None when there are none.
+        weights: what items count by, where their propensities are known.
     """
 
     pairs: UserItems
@@ -73,6 +93,7 @@ class Truth:
     item_keys: Keys
     counts: "TruthRows"
     is_extra: npt.NDArray[np.bool_] | None = None
+    weights: Weights | None = None
 
     @property
     def n_users(self) -> int:
@@ -141,6 +162,7 @@ TRUTH_CODES = (
     "threshold-without-relevance",
     "duplicate-truth",
     "negative-relevance",
+    "bad-propensity",
 )
 
 

@@ -79,8 +79,9 @@ def test_a_request_has_all_parameters_in_declared_order():
         ("below_threshold", "count"),
         ("discount", "jarvelin"),
         ("log_base", 2.0),
+        ("per", "user"),
     )
-    assert request.encoded == (0, 0, 1, 2.0)
+    assert request.encoded == (0, 0, 1, 2.0, 0)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,8 @@ class ItemPart:
         n_relevant = np.bincount(owner[is_relevant], minlength=pairs.n_users).astype(np.int32)
         index = pairs.index._replace(counts=counts)
         part = UserItems(index, grades, pairs.users, starts, n_relevant, pairs.first_rows)
-        return cls(replace(truth, pairs=part), places)
+        weights = truth.weights and truth.weights.over(places)
+        return cls(replace(truth, pairs=part, weights=weights), places)
 
     def ranks_of(self, ranks: Ranks) -> Ranks:
         """The ranks of the items that are left."""

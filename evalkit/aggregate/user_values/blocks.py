@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from evalkit.aggregate.segments import CellSet
 from evalkit.aggregate.sums import Pair, Totals
 from evalkit.aggregate.user_values._hits import RelevantItems, ShownRanks, gather_hits
+from evalkit.aggregate.user_values._weighted import is_weighted, measure_weighted, prepare
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
 from evalkit.aggregate.user_values.gather import BlockView, RankSets, View, look
 from evalkit.aggregate.user_values.outcomes import (
@@ -26,7 +28,7 @@ from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import Hits, Relevant, Request
 from evalkit.ranks import Ranks
 from evalkit.statistics.exact import CellRows
-from evalkit.truth import Truth
+from evalkit.truth import Truth, weigh
 
 if TYPE_CHECKING:
     from evalkit.item_lists import Measure
@@ -38,7 +40,8 @@ MOST_SUMS_A_THREAD = 1 << 13  # of about 2 kB each
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
 Values = npt.NDArray[np.float64]
-PlainHits: TypeAlias = dict[tuple[int, bool], tuple[Hits, Relevant]]  # by probe and `judged`
+# by probe, `judged`, and how gains that are weighted are made
+PlainHits: TypeAlias = dict[tuple[int, bool, str], tuple[Hits, Relevant]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +117,7 @@ class Measuring:
         present, lengths = [each.present for each in found], [each.lengths for each in found]
         n_relevant, is_extra = truth.pairs.n_relevant, truth.is_extra
         counts_extra = policies.unknown_users == "count"
-        return cls(
+        measuring = cls(
             truth,
             found,
             groups,
@@ -127,6 +130,9 @@ class Measuring:
             ],
             lists,
         )
+        for group in groups:  # once, before threads ask for them
+            prepare(truth, group.request, group.policies, judged=measuring._view(group).judged)
+        return measuring
 
     def measure(self, users: npt.NDArray[np.int64], pool: BufferPool | None = None) -> list[Values]:
         """For each group float64[n_users, n_cutoffs] of a block of users; NaN where left out."""
@@ -163,7 +169,11 @@ class Measuring:
             lengths, cases = about[probe]
             view = self._view(group)
             values = take((users.size, group.cutoffs.size), np.float64)
-            if view.is_plain:
+            if is_weighted(self.truth, request, policies):
+                gather = partial(self.gather, users, probe, plain, pool)
+                given = gather, lengths, group.cutoffs, values
+                measure_weighted(request, policies, view.judged, *given)
+            elif view.is_plain:
                 hits, relevant = self.gather(users, probe, plain, pool, judged=view.judged)
                 threshold = self.truth.threshold
                 request.measure(hits, relevant, lengths, group.cutoffs, values, threshold=threshold)
@@ -234,11 +244,15 @@ class Measuring:
         pool: BufferPool | None = None,
         *,
         judged: bool = False,
+        gain: str = "",
     ) -> tuple[Hits, Relevant]:
-        """The hits of a block of users and what is relevant to them; kept in `plain`."""
-        if (probe, judged) in plain:
-            return plain[probe, judged]
-        pairs, ranks = self.truth.pairs, self.ranks[probe]
+        """Hits of a block of users and what is relevant to them, in `plain`; `gain`: by weights."""
+        if gain and not self.truth.pairs.grades.is_graded:
+            gain, judged = "binary", False
+        if (probe, judged, gain) in plain:
+            return plain[probe, judged, gain]
+        truth = weigh(self.truth, gain, judged=judged) if gain else self.truth
+        pairs, ranks = truth.pairs, self.ranks[probe]
         n_places = int(pairs.counts[users].sum())
         n_hits = n_places + ranks.copy_places.size + 1  # one is written before it counts
         take = np.empty if pool is None else pool.take
@@ -252,14 +266,14 @@ class Measuring:
         gather_hits(
             users,
             RelevantItems(pairs.starts, pairs.counts, pairs.grades),
-            self.truth.relevant_from,
+            truth.relevant_from,
             judged,
             self.present[probe],
             ShownRanks(ranks.ranks, ranks.copy_places, ranks.copy_ranks),
             hits,
             relevant,
         )
-        plain[probe, judged] = hits, relevant
+        plain[probe, judged, gain] = hits, relevant
         return hits, relevant
 
 

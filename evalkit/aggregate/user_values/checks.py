@@ -246,6 +246,26 @@ def check_item_segments(requests: Sequence[Request], config: Config) -> None:
             )
 
 
+def check_propensity(requests: Sequence[Request], config: Config) -> None:
+    """Refuse weights of hits under conventions of copies and scores that no sum over hits has.
+
+    Raises:
+        RequestError: a metric follows such a convention [no-unbiased-form].
+    """
+    for request in requests if config.has_propensity else ():
+        followed = policies_of(request, config.policies)
+        is_weighted = request.metric.unbiased is not None and followed.propensity != "none"
+        if is_weighted and not View.of(request, followed, judged=False).is_plain:
+            raise RequestError(
+                f"{request.label} counts copies or scores in a way that has no form with "
+                "propensities",
+                code="no-unbiased-form",
+                at=config.at("policies"),
+                hint="leave seen, rel_size, duplicates, ties and nonpositive_scores at evalkit's "
+                "defaults, or write propensity='none' for the metric",
+            )
+
+
 def check_threshold(config: Config) -> None:
     """Refuse a threshold below 0 where relevance below 0 is neither relevant nor a gain.
 

@@ -1,6 +1,6 @@
 """What is wrong or odd with a run of rankings: with the request, with a share, with the whole."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -10,15 +10,17 @@ from evalkit.errors import DataError, EvalkitError, FaultyShareError, raise_all
 from evalkit.kinds.rankings._job import RankingJob, RankingTask
 from evalkit.kinds.rankings._meeting import TRUTH, key_of
 from evalkit.kinds.rankings._steps import GAINS, SEGMENTS
-from evalkit.kinds.rankings.merge import RankingSums
+from evalkit.kinds.rankings.merge import RankingSums, WeightSums
 from evalkit.metrics import needs_of
 from evalkit.planning.leakage import find_leak
 from evalkit.planning.meeting import MET
 from evalkit.report import Input, Warning_
+from evalkit.report.entries import Check
 from evalkit.sources import Table
 
 LARGEST_EXPONENT = 960.0  # 2^960 still adds up over many items and squares
 LARGEST_RELEVANCE = 1e140
+FEW_EFFECTIVE = 100
 BESIDE = {  # by the role of a table what is said of it, and the needs that it serves
     "train": ("the training log has", ("train", "history")),
     "users": ("the users have", ("users",)),
@@ -234,12 +236,40 @@ class _Told:
             self.warnings.append(Warning_(code, message, model))
 
 
+def checks_of_weights(weights: WeightSums) -> Iterator[Check]:
+    """How far propensities carry: few large weights are as good as few items."""
+    effective, n = weights.effective, weights.count
+    verdict = "ok" if effective >= FEW_EFFECTIVE else "warn"
+    yield Check("effective-sample-size", None, None, effective, float(n), None, verdict)
+    yield Check("weight-max", None, None, weights.largest, None, None, "ok")
+    verdict = "warn" if weights.n_raised else "ok"
+    yield Check("propensity-raised", None, None, float(weights.n_raised), 0.0, None, verdict)
+
+
+def _warnings_of_weights(weights: WeightSums, floor: float | None) -> Iterator[Warning_]:
+    if weights.n_raised and floor is not None:
+        share = weights.n_raised / weights.count
+        message = (
+            f"{weights.n_raised:,} relevant items ({share:.2%}) have a propensity below "
+            f"{floor:g}, and count as if it were that: their weight is too small"
+        )
+        yield Warning_("raised-propensity", message)
+    if weights.effective < FEW_EFFECTIVE:
+        message = (
+            f"weights of 1 / propensity make {weights.count:,} relevant items as good as "
+            f"{weights.effective:,.0f}: fewer than {FEW_EFFECTIVE} tell little"
+        )
+        yield Warning_("few-effective", message)
+
+
 def _oddities(task: RankingTask, sums: RankingSums) -> list[Warning_]:
     """What lets all numbers stand but may mislead."""
     found: list[Warning_] = []
     if sums.truth.negative and task.config.policies.negative_relevance == "ignore":
         message = f"{sums.truth.negative:,} items of the truth have a relevance below 0"
         found.append(Warning_("negative-relevance", message + ", which counts as 0"))
+    if sums.weights is not None and task.config.truth is not None:
+        found += _warnings_of_weights(sums.weights, task.config.truth.min_propensity)
     if task.config.log is not None:
         message = "relevant items are those logged: what was never shown cannot be missed"
         found.append(Warning_("joined-log", message))

@@ -17,7 +17,12 @@ from evalkit.aggregate.user_values.blocks import GivenValues
 from evalkit.aggregate.user_values.checks import convention_warnings
 from evalkit.inference.caveats import of_tied_orders
 from evalkit.inference.conclude import Inference
-from evalkit.kinds.rankings._checks import check_shares, check_whole, tell_faults
+from evalkit.kinds.rankings._checks import (
+    check_shares,
+    check_whole,
+    checks_of_weights,
+    tell_faults,
+)
 from evalkit.kinds.rankings._job import RankingTask
 from evalkit.kinds.rankings.merge import RankingSums
 from evalkit.planning.counters import Clock, input_of, versions
@@ -73,7 +78,8 @@ def conclude(
     with ThreadPoolExecutor(1) as beside:  # files are written while numbers are made of sums
         kept = beside.submit(_kept_values, task, sums, writer)
         report = _concluded(task, sums, inputs, earlier_warnings)
-        return replace(report, per_user_values=kept.result())
+        checks = () if sums.weights is None else tuple(checks_of_weights(sums.weights))
+        return replace(report, checks=checks, per_user_values=kept.result())
 
 
 def _concluded(

@@ -1,7 +1,7 @@
 # mypy: disable-error-code="no-untyped-def"
 """RBP: what a user sees who goes on to the next rank with a fixed probability."""
 
-from evalkit.metrics import choice, kernel, metric, number
+from evalkit.metrics import Unbiased, choice, kernel, metric, number
 from evalkit.metrics.rankings._gain import BELOW_THRESHOLD, view_of_gain
 
 BINARY = 0
@@ -17,6 +17,19 @@ def power(base, exponent):
         base *= base
         exponent >>= 1
     return value
+
+
+@kernel(allocates=False)
+def rbp_weighted(hits, relevant, lengths, cutoffs, patience, gain, below_threshold, out):
+    """Discounted weights of hits up to each cutoff."""
+    for user in range(out.shape[0]):
+        hit, end = hits.starts[user], hits.starts[user + 1]
+        total = 0.0
+        for column in range(cutoffs.size):
+            while hit < end and hits.ranks[hit] <= cutoffs[column]:
+                total += hits.gains[hit] * power(patience, hits.ranks[hit] - 1)
+                hit += 1
+            out[user, column] = (1.0 - patience) * total
 
 
 @metric(
@@ -51,6 +64,7 @@ def power(base, exponent):
         BELOW_THRESHOLD,
     ),
     view=view_of_gain,
+    unbiased=Unbiased(rbp_weighted, only={"gain": ("binary",)}),
 )
 @kernel(allocates=False)
 def rbp(hits, relevant, lengths, cutoffs, patience, gain, below_threshold, out):
