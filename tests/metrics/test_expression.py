@@ -88,11 +88,11 @@ def test_a_request_has_all_parameters_in_declared_order():
     ("written", "view"),
     [
         ("recall", "relevant"),
-        ("nDCG", "judged"),
-        ("nDCG(gain='exp2')", "judged"),
+        ("nDCG", "graded"),
+        ("nDCG(gain='exp2')", "graded"),
         ("nDCG(gain='binary')", "relevant"),
         ("CG(below_threshold='ignore')", "relevant"),
-        ("DCG", "judged"),
+        ("DCG", "graded"),
     ],
 )
 def test_parameters_choose_which_items_count(written, view):
@@ -199,15 +199,17 @@ def test_a_misspelt_metric_is_suggested(written, meant):
 
 @pytest.mark.parametrize(
     "written",
-    ["EBR", "alpha_DCG", "Rndcg", "MRBP", "coverage", "ILX", "EPD", "diversity", "binG", "x"],
-)
+    ["alpha_nDCG", "coverage", "novelty", "ILS", "EPC", "Gini", "serendipity", "diversity", "x"],
+)  # fmt: skip
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_metric_that_is_not_here_is_no_misspelt_one(written, kind):
     with pytest.raises(RequestError) as caught:
         parse_metrics([written], metrics=registry_of(kind))
 
     assert caught.value.code == "unknown-metric"
-    assert "did you mean" not in caught.value.hint
+    assert caught.value.hint in (
+        "evalkit metrics lists all", f"it is a metric of lists; evalkit explain {written} has more",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
