@@ -88,11 +88,11 @@ def test_a_request_has_all_parameters_in_declared_order():
     ("written", "view"),
     [
         ("recall", "relevant"),
-        ("nDCG", "judged"),
-        ("nDCG(gain='exp2')", "judged"),
+        ("nDCG", "graded"),
+        ("nDCG(gain='exp2')", "graded"),
         ("nDCG(gain='binary')", "relevant"),
         ("CG(below_threshold='ignore')", "relevant"),
-        ("DCG", "judged"),
+        ("DCG", "graded"),
     ],
 )
 def test_parameters_choose_which_items_count(written, view):
@@ -199,8 +199,7 @@ def test_a_misspelt_metric_is_suggested(written, meant):
 
 @pytest.mark.parametrize(
     "written",
-    ["ERR", "alpha_nDCG", "bpref", "NCRR", "MAR", "coverage", "novelty", "ILS", "EPC", "Gini",
-     "serendipity", "infAP", "fallout", "diversity", "x"],
+    ["alpha_nDCG", "coverage", "novelty", "ILS", "EPC", "Gini", "serendipity", "diversity", "x"],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_metric_that_is_not_here_is_no_misspelt_one(written, kind):
