@@ -356,6 +356,29 @@ def of_few_users(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
         yield Warning_("few-users", message)
 
 
+def of_uneven_judgements(
+    comparisons: Sequence[Comparison], requests: Sequence[Request]
+) -> Iterator[Warning_]:
+    """One warning where the truth judges more of one model's lists, by more than chance."""
+    names = {each.label: each.metric.name for each in requests}
+    for comparison in comparisons:
+        differs = comparison.verdict in ("better", "worse") and comparison.segment is None
+        if differs and names[comparison.metric] in ("judged", "unjudged"):
+            more = (comparison.delta > 0.0) == (names[comparison.metric] == "judged")
+            pair = (
+                (comparison.baseline, comparison.candidate)
+                if more
+                else (comparison.candidate, comparison.baseline)
+            )
+            yield Warning_(
+                "uneven-judgements",
+                f"the truth judges less of the lists of {pair[0]!r} than of those of {pair[1]!r} "
+                f"({comparison.metric} differs by {abs(comparison.delta):.6f}): what it lacks "
+                "counts against them",
+            )
+            return
+
+
 def of_other_users(comparisons: Sequence[Comparison]) -> Iterator[Warning_]:
     """One warning where Tukey's test has no layout: pairs of models stand on other users."""
     found = [

@@ -38,6 +38,7 @@ def _renamed(report: Report) -> Report:
         comparisons=_named(report.comparisons, names),
         findings=_named(report.findings, names),
         macros=_named(report.macros, names),
+        gaps=_named(report.gaps, names),
         standings=_named(report.standings, names),
         distributions=_named(report.distributions, names),
         gates=_named(report.gates, names),
