@@ -127,6 +127,7 @@ from ._measuring import (
     weighting_of,
     who_of,
 )
+from ._over_users import is_gmean
 from ._own import (
     OwnMetric,
     file_of,
@@ -246,6 +247,7 @@ __all__ = [
     "has_user_values",
     "hashes_of_files",
     "intrinsic",
+    "is_gmean",
     "is_made_of_users",
     "is_of_means",
     "is_plain_mean",

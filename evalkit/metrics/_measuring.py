@@ -32,7 +32,8 @@ def is_of_means(request: Request) -> bool:
 
 def is_made_of_users(request: Request) -> bool:
     """Whether a number of rankings is the mean of the users' values, of those who count."""
-    return family_of(request) in ("", "users") and not is_of_means(request)
+    is_mean = request.metric.over_users is None and not is_of_means(request)
+    return is_mean and family_of(request) in ("", "users")
 
 
 def needs_of(request: Request) -> "tuple[Need, ...]":
