@@ -118,6 +118,7 @@ from ._measuring import (
     bounds_of,
     digest_of,
     family_of,
+    is_gmean,
     is_made_of_users,
     is_of_means,
     measure_lists,
@@ -127,7 +128,6 @@ from ._measuring import (
     weighting_of,
     who_of,
 )
-from ._over_users import is_gmean
 from ._own import (
     OwnMetric,
     file_of,

@@ -341,6 +341,11 @@ class Request:
         """Whether a relevance is counted from one below the threshold."""
         return dict(self.parameters).get("gain") == "exp2_shifted"
 
+    def averaged(self, values: "NDArray[float64]") -> "NDArray[float64]":
+        """What the number is the mean of, by the values of users."""
+        over = self.metric.over_users
+        return values if over is None else over.of_values(values)
+
     def call(self, *arguments: object) -> None:
         """Run the kernel; what a user's own one raises names its file and line."""
         with naming_place(self.metric.name, self.metric.function):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from ..errors import EvalkitError, RequestError, edits, nearest, raise_all
 from ._declare import Metric, Request, spell_argument
 from ._declared import folders
-from ._measuring import is_made_of_users
-from ._over_users import opens_over_users, over_users, read_parameter, split_call
+from ._measuring import is_made_of_users, over_users
+from ._over_users import opens_over_users, read_parameter, split_call
 from ._parameters import Parameter, Value, Values
 from ._policies import POLICIES
 from ._registry import fold, known_metrics, registry_of, tiers

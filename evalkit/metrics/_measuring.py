@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..kernels import Kernel
 from ._declare import Metric, Request, _frozen
 from ._lists import Lists
+from ._over_users import FORMULAS, SOURCES, SUMMARIES, OverUsers
 from ._parameters import Values
 
 if TYPE_CHECKING:
@@ -135,3 +136,30 @@ def as_plain_sum(request: Request) -> Request:
     return replace(
         request, parameters=tuple((name, plain.get(name, v)) for name, v in request.parameters)
     )
+
+
+def over_users(how: str, parameter: float, of: Request) -> Request:
+    """The request of a number over users, whose kernel is that of the metric."""
+    over = OverUsers(how, parameter, of.metric)
+    made = replace(
+        of.metric,
+        name=over.spell(of.metric.name),
+        summary=SUMMARIES[how].format(f"{parameter:g}"),
+        formula=FORMULAS[how].format(of.metric.name, f"{parameter:g}"),
+        latex="",
+        source=SOURCES[how],
+        bounds=over.bounds,
+        aliases=(),
+        tied=None,
+        has_closed_form=_never,
+        over_hits=None,
+        counts_hits=False,
+        unbiased=None,
+        over_users=over,
+    )
+    return replace(of, metric=made, asked=over.spell(of.asked or of.label))
+
+
+def is_gmean(request: Request) -> bool:
+    """Whether a number is measured as a mean of logarithms."""
+    return request.metric.over_users is not None and request.metric.over_users.how == "gmean"

@@ -3,11 +3,10 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ..errors import RequestError
-from ._declare import Metric, Request
 from ._parameters import Parameter, number, write_value
 
 if TYPE_CHECKING:
@@ -50,12 +49,12 @@ class OverUsers:
     Args:
         how: a key of `PARAMETERS`.
         parameter: its value; NaN where it takes none.
-        of: the metric.
+        of: the `Metric`.
     """
 
     how: str
     parameter: float
-    of: Metric
+    of: Any
 
     def spell(self, metric: str) -> str:
         """`fraction(nDCG@10, at_least=0.5)`."""
@@ -143,34 +142,3 @@ def read_parameter(how: str, arguments: str, at: str) -> float:
             hint=f"write {own.name}={own.default:g}, the default",
         )
     return value
-
-
-def over_users(how: str, parameter: float, of: Request) -> Request:
-    """The request of a number over users, whose kernel is that of the metric."""
-    over = OverUsers(how, parameter, of.metric)
-    made = replace(
-        of.metric,
-        name=over.spell(of.metric.name),
-        summary=SUMMARIES[how].format(f"{parameter:g}"),
-        formula=FORMULAS[how].format(of.metric.name, f"{parameter:g}"),
-        latex="",
-        source=SOURCES[how],
-        bounds=over.bounds,
-        aliases=(),
-        tied=None,
-        has_closed_form=_never,
-        over_hits=None,
-        counts_hits=False,
-        unbiased=None,
-        over_users=over,
-    )
-    return replace(of, metric=made, asked=over.spell(of.asked or of.label))
-
-
-def _never(_: object) -> bool:
-    return False
-
-
-def is_gmean(request: Request) -> bool:
-    """Whether a number is measured as a mean of logarithms."""
-    return request.metric.over_users is not None and request.metric.over_users.how == "gmean"

@@ -166,7 +166,7 @@ class Measuring:
                 yield np.full((users.size, group.cutoffs.size), np.nan)
                 continue
             if request.metric.lists is not None:
-                yield _over_users(request, self._measure_lists(users, group, probe))
+                yield request.averaged(self._measure_lists(users, group, probe))
                 continue
             if probe not in about:
                 lengths = self.lengths[probe][users].astype(np.int64)
@@ -187,7 +187,7 @@ class Measuring:
                 cases = with_relevant(cases, n_relevant)
             higher_is_better = bool(request.metric.higher_is_better)
             apply_user_policies(values, cases, policies, higher_is_better=higher_is_better)
-            yield _over_users(request, values)
+            yield request.averaged(values)
 
     def counts_hits(self, place: int) -> bool:
         """Whether users of as many hits, relevant items and rows have the same value of a group."""
@@ -278,11 +278,6 @@ class Measuring:
         )
         plain[probe, which, gain] = hits, relevant
         return hits, relevant
-
-
-def _over_users(request: Request, values: Values) -> Values:
-    over = request.metric.over_users
-    return values if over is None else over.of_values(values)
 
 
 class BlockValues(Protocol):
