@@ -204,7 +204,6 @@ def _with_targets(
 
 
 def _check_rows(rows: pl.DataFrame, table: Table, counts: RowCounts) -> None:
-    counts.rows += rows.height
     users = [name for name in rows.columns if name.startswith("user_")]
     if users and (n := rows.filter(pl.any_horizontal(pl.col(users).is_null())).height):
         raise DataError(f"{n:,} rounds have no user", code="null-id", at=table.at)
@@ -237,6 +236,11 @@ def _check_rows(rows: pl.DataFrame, table: Table, counts: RowCounts) -> None:
                 message = f"{int(bad.sum()):,} values of {name} are null or no finite number"
                 hint = "where = ... leaves them out"
                 raise DataError(message, code="bad-reward", at=table.at, hint=hint)
+    if rows.height:
+        named = [name for name in rows.columns if name.startswith("propensity")]
+        ends = rows.select(pl.min("reward"), pl.max("reward").alias("most"), pl.col(named).min())
+        low, high, *least = map(float, ends.row(0))
+        counts.note(rows.height, (low, high), dict(zip(named, least, strict=True)))
 
 
 def _weight(place: int, term: Term) -> pl.Expr:

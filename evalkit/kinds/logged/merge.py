@@ -1,6 +1,7 @@
 """What a share of the users leaves behind: their sums, counts of rows, the largest weights."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,13 +14,27 @@ TOP = 10
 
 @dataclass(slots=True)
 class RowCounts:
-    """Rounds that were read."""
+    """Rounds that were read, and how far a round can go.
+
+    Args:
+        rewards: the least and the largest; `least`: the smallest value of each column of
+            propensities.
+    """
 
     rows: int = 0
+    rewards: tuple[float, float] = (math.inf, -math.inf)
+    least: dict[str, float] = field(default_factory=dict)
+
+    def note(self, rows: int, rewards: tuple[float, float], least: Mapping[str, float]) -> None:
+        """Add rounds."""
+        self.rows += rows
+        self.rewards = min(self.rewards[0], rewards[0]), max(self.rewards[1], rewards[1])
+        for name, value in least.items():
+            self.least[name] = min(value, self.least.get(name, value))
 
     def merge(self, other: "RowCounts") -> None:
         """Add those of other users."""
-        self.rows += other.rows
+        self.note(other.rows, other.rewards, other.least)
 
 
 @dataclass(slots=True)
