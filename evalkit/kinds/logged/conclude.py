@@ -13,6 +13,7 @@ import polars as pl
 from evalkit.errors import DataError
 from evalkit.inference.conclude import Inference
 from evalkit.inference.spread import DifferenceSpread
+from evalkit.kinds.logged._units import sum_of_parts
 from evalkit.kinds.logged.declaration import LOGGING
 from evalkit.kinds.logged.measure import SQUARES, ZEROS, Wanted, measure_logged, recipes_of
 from evalkit.kinds.logged.merge import LoggedSums, RowCounts
@@ -70,6 +71,11 @@ class Cell:
     segmentation: str | None
     segment: str | None
     users: pl.DataFrame
+    weights: pl.DataFrame
+
+    def sum_of_weights(self, column: str) -> float:
+        """Of all rounds: squares of weights, or how many are 0."""
+        return sum_of_parts(self.weights, column)
 
     def sums(self, column: str) -> Values:
         """A term of each user."""
@@ -125,11 +131,13 @@ def cells_of(sums: LoggedSums, segmentations: Sequence[str]) -> Iterator[Cell]:
             return some
         return some.group_by(keys, maintain_order=True).agg(pl.col(terms).sum()).sort(keys)
 
-    yield Cell(None, None, joined(rows))
+    weights = pl.concat([sums.weights[share] for share in sorted(sums.weights)])
+    yield Cell(None, None, joined(rows), weights)
     for place, name in enumerate(segmentations):
         column = pl.col(f"segment_{place}").cast(pl.String)
         for segment in rows.select(column).to_series().drop_nulls().unique().sort():
-            yield Cell(name, segment, joined(rows.filter(column == segment)))
+            own = weights.filter(column == segment)
+            yield Cell(name, segment, joined(rows.filter(column == segment)), own)
 
 
 def conclude_logged(
@@ -344,8 +352,8 @@ def _checks(cell: Cell, wanted: Wanted, names: Sequence[str], sums: LoggedSums) 
     n_rounds = math.fsum(cell.sums(wanted.column(0, Term("ones"))).tolist())
     for place, name in enumerate(names):
         total = math.fsum(cell.sums(wanted.column(place, Term("weight"))).tolist())
-        squares = math.fsum(cell.sums(f"{place}:{SQUARES}").tolist())
-        zeros = math.fsum(cell.sums(f"{place}:{ZEROS}").tolist())
+        squares = cell.sum_of_weights(f"{place}:{SQUARES}")
+        zeros = cell.sum_of_weights(f"{place}:{ZEROS}")
         effective = total**2 / squares if squares > 0 else 0.0
         verdict = "ok" if effective >= FEW_EFFECTIVE else "warn" if effective > 0 else "fail"
         yield Check("effective-sample-size", name, cell.segment, effective, n_rounds, None, verdict)

@@ -1,27 +1,25 @@
 """Measures one share of the users: rounds become sums of users, which no order moves.
 
-A term of a round is cut into multiples of 2^-8 and of 2^-48 that are added up as integers, so that
-neither the order of rows nor threads nor batches change a bit; it is rounded at 2^-49. Users are
-grouped by Polars, which looks at real ids.
+Polars makes the terms of rounds, batch by batch; `_units.py` adds them up.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from evalkit.config import Config
 from evalkit.errors import DataError, RequestError
+from evalkit.kinds.logged._units import UnitSums
 from evalkit.kinds.logged.merge import Biggest, LoggedSums, RowCounts
 from evalkit.kinds.logged.open import LoggedTables, open_logged, section_of, targets_of
 from evalkit.metrics.logged import Recipe, Term
 from evalkit.planning.counters import input_of
-from evalkit.planning.work import SEEDS, MeasureOptions, ShareResult
+from evalkit.planning.work import MeasureOptions, ShareResult, try_seeds
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import USER_KEY, DrawnShare, Sample, plan_ids
 
-COARSE, FINE = 2.0**8, 2.0**48
 LARGEST = 2.0**40  # of a term: its sums over rounds stay below 2^63
 BATCH_ROWS = 1 << 20
 CONTEXT_SLACK = 1e-6
@@ -45,7 +43,7 @@ class Wanted:
     @classmethod
     def of(cls, recipes: Sequence[Recipe]) -> "Wanted":
         found = {term: None for recipe in recipes for pair in recipe.pairs for term in pair}
-        always = (Term("ones"), Term("reward"), Term("weight"))
+        always = (Term("ones"), Term("reward"), Term("weight"), Term("weighted"))
         return cls(tuple({term: None for term in (*always, *found)}))
 
     def column(self, target: int, term: Term) -> str:
@@ -55,6 +53,11 @@ class Wanted:
 
 
 def measure_logged(config: Config, work: MeasureOptions) -> ShareResult:
+    """As `_measure`, by the first seed of hashes under which no two users share a key."""
+    return try_seeds(lambda seed: _measure(config, work, seed))
+
+
+def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
     """The sums of one share of the users.
 
     Raises:
@@ -73,12 +76,21 @@ def measure_logged(config: Config, work: MeasureOptions) -> ShareResult:
     schema = dict(table.frame.collect_schema())
     keys = [name for name in schema if name.startswith("user_")]
     segments = [name for name in schema if name.startswith("segment_")]
-    frames = Frames(keys or [ROUND], segments)
+    names = list(
+        dict.fromkeys(
+            wanted.column(p, t) for p, _ in enumerate(targets_of(config)) for t in wanted.terms
+        )
+    )
+    spreads = [
+        f"{place}:{name}" for name in (SQUARES, ZEROS) for place in range(len(targets_of(config)))
+    ]
+    users = UnitSums((*(keys or [ROUND]), *segments), names, seed)
+    weights = UnitSums(segments, spreads, seed)
     distributions = {
         place: _distribution(config, place, own) for place, own in opened.targets.items()
     }
     types = {name: schema[name] for name in keys}
-    plan = plan_ids("user", [(table.role, table.at, types)], seed=SEEDS[0]) if keys else None
+    plan = plan_ids("user", [(table.role, table.at, types)], seed=seed) if keys else None
     counts, n_rows = RowCounts(), 0
     biggest = [Biggest() for _ in targets_of(config)]
     number, n_shares = work.share
@@ -100,15 +112,13 @@ def measure_logged(config: Config, work: MeasureOptions) -> ShareResult:
                     batch = batch.filter(pl.col(ROUND) % n_shares == number - 1)
             rows = _with_targets(batch, opened, distributions)
             _check_rows(rows, table, counts)
-            terms = _terms(rows, opened, wanted)
-            _note(rows, biggest)
-            frames.add(terms)
+            _add(rows, opened, wanted, (users, weights), biggest)
     missing = _unsupported(opened, distributions)
     ids = {"user": tuple(map(str, types.values()))}
     inputs = [input_of(table, n_rows, "logged")]
     inputs += [input_of(own, own.n_rows_hint() or 0, "targets") for own in opened.targets.values()]
-    names = tuple(table.user_names)
-    sums = LoggedSums({number: frames.whole()}, names, counts, biggest, missing, table.at)
+    whole = {number: users.whole()}, {number: weights.parts()}
+    sums = LoggedSums(*whole, tuple(table.user_names), counts, biggest, missing, table.at)
     return ShareResult(config, ids, inputs, sums)
 
 
@@ -145,39 +155,6 @@ def check_columns(config: Config, recipes: Sequence[Recipe]) -> None:
                 at=config.at("metrics", "names"),
                 hint="name the column; docs/logged.md says what each estimator needs",
             )
-
-
-@dataclass(slots=True)
-class Frames:
-    """Sums of users so far; put together when they are many."""
-
-    keys: Sequence[str]
-    segments: Sequence[str]
-    parts: list[pl.DataFrame] = field(default_factory=list)
-    n_rows: int = 0
-
-    def add(self, terms: pl.DataFrame) -> None:
-        """Add the rounds of a batch."""
-        self.parts.append(self._grouped(terms))
-        self.n_rows += self.parts[-1].height
-        if len(self.parts) > 8 and self.n_rows > 2 * self.parts[0].height:
-            self.parts = [self._grouped(pl.concat(self.parts))]
-            self.n_rows = self.parts[0].height
-
-    def _grouped(self, rows: pl.DataFrame) -> pl.DataFrame:
-        by = [*self.keys, *self.segments]
-        sums = pl.exclude(*by).sum()
-        return rows.group_by(by).agg(sums)
-
-    def whole(self) -> pl.DataFrame:
-        """All sums, as floats, in the order of the users."""
-        rows = self._grouped(pl.concat(self.parts))
-        names = [name[2:] for name in rows.columns if name.startswith("c|")]
-        summed = [
-            (pl.col(f"c|{name}") / COARSE + pl.col(f"f|{name}") / FINE).alias(name)
-            for name in names
-        ]
-        return rows.select(*self.keys, *self.segments, *summed).sort(*self.keys, *self.segments)
 
 
 def _with_targets(
@@ -285,49 +262,43 @@ def _uses_model(term: Term) -> bool:
 SQUARES, ZEROS = "squares", "zeros"
 
 
-def _terms(rows: pl.DataFrame, opened: LoggedTables, wanted: Wanted) -> pl.DataFrame:
-    """Keys, and every term as two integers: `c|NAME` in multiples of 2^-8, `f|NAME` the rest."""
+def _add(
+    rows: pl.DataFrame,
+    opened: LoggedTables,
+    wanted: Wanted,
+    sums: tuple[UnitSums, UnitSums],
+    biggest: Sequence[Biggest],
+) -> None:
+    """Add rounds to the sums of users, and to those of weights of a segment."""
     values: dict[str, pl.Expr] = {}
-    n_targets = len(targets_of(opened.config))
-    for place in range(n_targets):
+    for place in range(len(biggest)):
         for term in wanted.terms:
             values.setdefault(wanted.column(place, term), _value(place, term))
-        weight = _weight(place, Term("weight"))
-        values[f"{place}:{SQUARES}"] = weight**2
-        values[f"{place}:{ZEROS}"] = (weight == 0).cast(pl.Float64)
-    keys = [
-        name for name in rows.columns if name.startswith(("user_", "segment_")) or name == ROUND
+    found = rows.select(
+        pl.lit(each).alias(name) if not isinstance(each, pl.Expr) else each.alias(name)
+        for name, each in values.items()
+    )
+    users, spreads = sums
+    matrix = found.to_numpy(order="fortran").T
+    largest = users.add(rows, matrix)
+    if not rows.height:
+        return
+    at = [
+        users.terms.index(f"{place}:{wanted.terms.index(Term('weight'))}")
+        for place in range(len(biggest))
     ]
-    found = rows.select(*keys, *[value.alias(name) for name, value in values.items()])
-    largest = found.select(pl.col(list(values)).abs().max()).row(0)
-    for most in largest:
-        if most is not None and not most < LARGEST:
-            raise DataError(
-                f"a weighted reward is {most:.3g}, and sums hold values below 2^40",
-                code="bad-reward",
-                at=opened.log.at,
-                hint="measure rewards in a larger unit",
-            )
-    coarse = [(pl.col(name) * COARSE).floor().cast(pl.Int64).alias(f"c|{name}") for name in values]
-    fine = [
-        ((pl.col(name) - (pl.col(name) * COARSE).floor() / COARSE) * FINE)
-        .round()
-        .cast(pl.Int64)
-        .alias(f"f|{name}")
-        for name in values
-    ]
-    return found.select(*keys, *coarse, *fine)
-
-
-def _note(rows: pl.DataFrame, biggest: Sequence[Biggest]) -> None:
-    """The largest weights and weighted rewards of each target."""
-    for place, big in enumerate(biggest):
-        weight = _weight(place, Term("weight"))
-        found = rows.select(
-            weight.alias("w"), (weight * pl.col("reward").cast(pl.Float64)).alias("x")
+    own = matrix[at]
+    largest = max(largest, spreads.add(rows, np.concatenate([own * own, own == 0.0])))
+    if not largest < LARGEST:
+        raise DataError(
+            f"a weighted reward is {largest:.3g}, and sums hold values below 2^40",
+            code="bad-reward",
+            at=opened.log.at,
+            hint="measure rewards in a larger unit",
         )
-        if found.height:
-            big.note(found["w"].to_numpy(), found["x"].to_numpy())
+    earned = wanted.terms.index(Term("weighted"))
+    for place, big in enumerate(biggest):
+        big.note(own[place], matrix[users.terms.index(f"{place}:{earned}")])
 
 
 def _distribution(config: Config, place: int, table: Table) -> pl.DataFrame:

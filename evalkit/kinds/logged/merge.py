@@ -52,6 +52,8 @@ class Biggest:
         """Look at some rounds: float64[n_rounds] each."""
         self.weight = max(self.weight, float(weights.max()))
         sizes = np.abs(values)
+        if len(self.tops) == TOP:
+            sizes = sizes[sizes > self.tops[-1]]
         top = sizes[np.argpartition(sizes, -TOP)[-TOP:]] if len(sizes) > TOP else sizes
         self._take(top.tolist())
 
@@ -71,10 +73,12 @@ class LoggedSums:
     Args:
         users: by share, from 1: user and segment columns, and a column for each term.
         user_names: as they were given; empty where rounds are units.
+        weights: by share, of all rounds of a segment: squares of weights, and how many are 0.
         unsupported: by target that is a table, the mass on items that are never shown.
     """
 
     users: dict[int, pl.DataFrame]
+    weights: dict[int, pl.DataFrame]
     user_names: tuple[str, ...]
     counts: RowCounts
     biggest: list[Biggest]
@@ -84,6 +88,7 @@ class LoggedSums:
     def merge(self, other: "LoggedSums") -> None:
         """Take over the sums of other users."""
         self.users.update(other.users)
+        self.weights.update(other.weights)
         self.counts.merge(other.counts)
         for mine, theirs in zip(self.biggest, other.biggest, strict=True):
             mine.merge(theirs)

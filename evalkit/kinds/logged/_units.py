@@ -1,0 +1,137 @@
+"""Sums of users, and of all rounds of a segment, while batches of rounds come by.
+
+A term of a round is cut into multiples of 2^-8 and of 2^-48 that are added up as integers, so that
+neither the order of rows nor threads nor batches change a bit; it is rounded at 2^-49.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.kernels import kernel
+from evalkit.sources.ids import KeyCollisionError, as_keys, hash_ids, mix
+
+COARSE, FINE = 2.0**8, 2.0**48
+PARTS = ("c", "f")
+
+Integers = npt.NDArray[np.int64]
+
+
+@kernel(allocates=False)
+def find_slots(keys, table, n_used, slots):  # type: ignore[no-untyped-def]
+    """The number of each row's key, by first appearance; gives how many there are then.
+
+    `table` uint64[2 * n_places] of key and number + 1, n_places a power of two.
+    """
+    last = np.uint64(table.size // 2 - 1)
+    for row in range(keys.size):
+        place = mix(keys[row]) & last
+        while table[2 * place + np.uint64(1)] != 0 and table[2 * place] != keys[row]:
+            place = (place + np.uint64(1)) & last
+        if table[2 * place + np.uint64(1)] == 0:
+            n_used += 1
+            table[2 * place] = keys[row]
+            table[2 * place + np.uint64(1)] = np.uint64(n_used)
+        slots[row] = np.int64(table[2 * place + np.uint64(1)]) - 1
+    return n_used
+
+
+@kernel(allocates=False)
+def add_rows(values, slots, sums):  # type: ignore[no-untyped-def]
+    """Add float64[n_terms, n_rows] to int64[n_slots, n_terms, 2]; gives the largest by absolute."""
+    largest = 0.0
+    for row in range(slots.size):
+        slot = slots[row]
+        for term in range(values.shape[0]):
+            value = values[term, row]
+            coarse = np.floor(value * COARSE)
+            sums[slot, term, 0] += np.int64(coarse)
+            sums[slot, term, 1] += np.int64(np.rint((value - coarse / COARSE) * FINE))
+            largest = max(largest, abs(value))
+    return largest
+
+
+@dataclass(slots=True)
+class UnitSums:
+    """Sums of units: of the different values of some columns.
+
+    Args:
+        by: the columns.
+        terms: what is added up, by name.
+        seed: of hashes of the ids.
+    """
+
+    by: Sequence[str]
+    terms: Sequence[str]
+    seed: int
+    ids: list[pl.DataFrame] = field(default_factory=list)
+    n_units: int = 0
+    sums: Integers = field(default_factory=lambda: np.zeros((0, 0, 2), np.int64))
+    table: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, np.uint64))
+
+    def add(self, rows: pl.DataFrame, values: npt.NDArray[np.float64]) -> float:
+        """Add rounds, float64[n_terms, n_rows]; the largest value by absolute size.
+
+        Raises:
+            KeyCollisionError: two units share a key.
+        """
+        slots = self._slots(rows) if self.by else np.zeros(rows.height, np.int64)
+        if not self.by:
+            self.n_units = 1
+        if len(self.sums) < self.n_units:
+            grown = np.zeros((self.n_units * 5 // 4, len(self.terms), 2), np.int64)
+            if len(self.sums):
+                grown[: len(self.sums)] = self.sums
+            self.sums = grown
+        return float(add_rows(values, slots, self.sums))
+
+    def _slots(self, rows: pl.DataFrame) -> Integers:
+        ids = rows.select(self.by)
+        is_own = len(self.by) == 1 and ids.dtypes[0].is_integer()
+        own = pl.col(self.by[0]).cast(pl.Int64, wrap_numerical=True).reinterpret(signed=False)
+        key = own if is_own else hash_ids(pl.struct(self.by), self.seed)
+        keys = as_keys(ids.select(key).to_series())
+        wanted = 1 << int(2 * (self.n_units + rows.height)).bit_length()
+        if self.table.size < 2 * wanted:
+            old = self.table.reshape(-1, 2)
+            old = old[old[:, 1] > 0]
+            old = old[np.argsort(old[:, 1])]
+            self.table = np.zeros(2 * wanted, np.uint64)
+            find_slots(np.ascontiguousarray(old[:, 0]), self.table, 0, np.empty(len(old), np.int64))
+        slots, before = np.empty(rows.height, np.int64), self.n_units
+        self.n_units = int(find_slots(keys, self.table, before, slots))
+        if self.n_units > before:
+            new, first = np.unique(slots, return_index=True)
+            self.ids.append(ids[first[new >= before]])
+        if not is_own:
+            known = self.ids[0] if len(self.ids) == 1 else pl.concat(self.ids)
+            self.ids = [known]
+            if not ids.equals(known[slots]):
+                raise KeyCollisionError
+        return slots
+
+    def whole(self) -> pl.DataFrame:
+        """All sums, as floats, in the order of the units."""
+        both = self.sums[: self.n_units].astype(np.float64)
+        found = both[:, :, 0] / COARSE + both[:, :, 1] / FINE
+        sums = [pl.Series(name, found[:, place]) for place, name in enumerate(self.terms)]
+        return pl.concat(self.ids).hstack(sums).sort(self.by)
+
+    def parts(self) -> pl.DataFrame:
+        """The same as the integers that they are added up as: two columns a term."""
+        found = self.sums[: self.n_units]
+        sums = [
+            pl.Series(f"{part}|{name}", found[:, place, limb])
+            for place, name in enumerate(self.terms)
+            for limb, part in enumerate(PARTS)
+        ]
+        return pl.DataFrame(sums) if not self.by else pl.concat(self.ids).hstack(sums)
+
+
+def sum_of_parts(frame: pl.DataFrame, name: str) -> float:
+    """The sum of a term over all units of `parts`."""
+    coarse, fine = (int(frame[f"{part}|{name}"].sum()) for part in PARTS)
+    return coarse / COARSE + fine / FINE
