@@ -21,22 +21,33 @@ Integers = npt.NDArray[np.int64]
 
 
 @kernel(allocates=False)
-def find_slots(keys, table, n_used, slots):  # type: ignore[no-untyped-def]
+def find_slots(keys, table, n_used, slots, firsts):  # type: ignore[no-untyped-def]
     """The number of each row's key, by first appearance; gives how many there are then.
 
-    `table` uint64[2 * n_places] of key and number + 1, n_places a power of two.
+    `table` uint64[2 * n_places] of key and number + 1, n_places a power of two. `firsts`
+    int64[n_rows] gets the rows of new keys.
     """
+    n_known = n_used
     last = np.uint64(table.size // 2 - 1)
     for row in range(keys.size):
         place = mix(keys[row]) & last
         while table[2 * place + np.uint64(1)] != 0 and table[2 * place] != keys[row]:
             place = (place + np.uint64(1)) & last
         if table[2 * place + np.uint64(1)] == 0:
+            firsts[n_used - n_known] = row
             n_used += 1
             table[2 * place] = keys[row]
             table[2 * place + np.uint64(1)] = np.uint64(n_used)
         slots[row] = np.int64(table[2 * place + np.uint64(1)]) - 1
     return n_used
+
+
+@kernel(allocates=False)
+def add_value(value, sums, slot, term):  # type: ignore[no-untyped-def]
+    """Add one value to int64[n_slots, n_terms, 2]."""
+    coarse = np.floor(value * COARSE)
+    sums[slot, term, 0] += np.int64(coarse)
+    sums[slot, term, 1] += np.int64(np.rint((value - coarse / COARSE) * FINE))
 
 
 @kernel(allocates=False)
@@ -46,12 +57,39 @@ def add_rows(values, slots, sums):  # type: ignore[no-untyped-def]
     for row in range(slots.size):
         slot = slots[row]
         for term in range(values.shape[0]):
-            value = values[term, row]
-            coarse = np.floor(value * COARSE)
-            sums[slot, term, 0] += np.int64(coarse)
-            sums[slot, term, 1] += np.int64(np.rint((value - coarse / COARSE) * FINE))
-            largest = max(largest, abs(value))
+            add_value(values[term, row], sums, slot, term)
+            largest = max(largest, abs(values[term, row]))
     return largest
+
+
+@kernel(allocates=False)
+def add_weights(values, weights, slots, sums):  # type: ignore[no-untyped-def]
+    """Add squares of weights, then whether they are 0, to int64[n_slots, 2 * n_targets, 2].
+
+    `weights` int64[n_targets]: which of the values they are. Gives the largest square.
+    """
+    largest = 0.0
+    for target in range(weights.size):
+        for row in range(slots.size):
+            weight = values[weights[target], row]
+            add_value(weight * weight, sums, slots[row], target)
+            sums[slots[row], weights.size + target, 0] += np.int64(COARSE) * (weight == 0.0)
+            largest = max(largest, weight * weight)
+    return largest
+
+
+@kernel(allocates=False)
+def keep_largest(values, tops):  # type: ignore[no-untyped-def]
+    """Keep the largest absolute values in `tops`, float64 in descending order."""
+    last = tops.size - 1
+    for row in range(values.size):
+        value = abs(values[row])
+        if value > tops[last]:
+            place = last
+            while place > 0 and tops[place - 1] < value:
+                tops[place] = tops[place - 1]
+                place -= 1
+            tops[place] = value
 
 
 @dataclass(slots=True)
@@ -78,6 +116,18 @@ class UnitSums:
         Raises:
             KeyCollisionError: two units share a key.
         """
+        slots = self._room_for(rows)
+        return float(add_rows(values, slots, self.sums))
+
+    def add_weights(
+        self, rows: pl.DataFrame, values: npt.NDArray[np.float64], weights: Sequence[int]
+    ) -> float:
+        """Add what those of the values weigh that are weights; the largest square."""
+        slots = self._room_for(rows)
+        return float(add_weights(values, np.array(weights), slots, self.sums))
+
+    def _room_for(self, rows: pl.DataFrame) -> Integers:
+        """The unit of each row, all of which have sums then."""
         slots = self._slots(rows) if self.by else np.zeros(rows.height, np.int64)
         if not self.by:
             self.n_units = 1
@@ -86,13 +136,13 @@ class UnitSums:
             if len(self.sums):
                 grown[: len(self.sums)] = self.sums
             self.sums = grown
-        return float(add_rows(values, slots, self.sums))
+        return slots
 
     def _slots(self, rows: pl.DataFrame) -> Integers:
         ids = rows.select(self.by)
         is_own = len(self.by) == 1 and ids.dtypes[0].is_integer()
-        own = pl.col(self.by[0]).cast(pl.Int64, wrap_numerical=True).reinterpret(signed=False)
-        key = own if is_own else hash_ids(pl.struct(self.by), self.seed)
+        itself = pl.col(self.by[0]).cast(pl.Int64, wrap_numerical=True)
+        key = itself if is_own else hash_ids(pl.struct(self.by), self.seed)
         keys = as_keys(ids.select(key).to_series())
         wanted = 1 << int(2 * (self.n_units + rows.height)).bit_length()
         if self.table.size < 2 * wanted:
@@ -100,12 +150,12 @@ class UnitSums:
             old = old[old[:, 1] > 0]
             old = old[np.argsort(old[:, 1])]
             self.table = np.zeros(2 * wanted, np.uint64)
-            find_slots(np.ascontiguousarray(old[:, 0]), self.table, 0, np.empty(len(old), np.int64))
-        slots, before = np.empty(rows.height, np.int64), self.n_units
-        self.n_units = int(find_slots(keys, self.table, before, slots))
-        if self.n_units > before:
-            new, first = np.unique(slots, return_index=True)
-            self.ids.append(ids[first[new >= before]])
+            own, unused = np.ascontiguousarray(old[:, 0]), np.empty((2, len(old)), np.int64)
+            find_slots(own, self.table, 0, unused[0], unused[1])
+        (slots, firsts), before = np.empty((2, rows.height), np.int64), self.n_units
+        self.n_units = int(find_slots(keys, self.table, before, slots, firsts))
+        if self.n_units > before or not self.ids:
+            self.ids.append(ids[firsts[: self.n_units - before]])
         if not is_own:
             known = self.ids[0] if len(self.ids) == 1 else pl.concat(self.ids)
             self.ids = [known]

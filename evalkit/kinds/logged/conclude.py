@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -50,11 +50,12 @@ class Number:
 
     value: float
     influence: Values
+    std_error: float  # over n - 1 users; NaN below two
 
-    @property
-    def std_error(self) -> float:
-        """Over n - 1 users; NaN below two."""
-        return _error_of(self.influence)
+    @classmethod
+    def of(cls, value: float, influence: Values) -> "Number":
+        """With its error."""
+        return cls(value, influence, _error_of(influence))
 
 
 def _error_of(influence: Values) -> float:
@@ -72,6 +73,13 @@ class Cell:
     segment: str | None
     users: pl.DataFrame
     weights: pl.DataFrame
+    totals: dict[str, float] = field(default_factory=dict)
+
+    def total(self, column: str) -> float:
+        """A term of all users."""
+        if column not in self.totals:
+            self.totals[column] = math.fsum(self.sums(column).tolist())
+        return self.totals[column]
 
     def sum_of_weights(self, column: str) -> float:
         """Of all rounds: squares of weights, or how many are 0."""
@@ -88,13 +96,13 @@ def number_of(cell: Cell, wanted: Wanted, place: int, recipe: Recipe) -> Number:
     for above, below in recipe.pairs:
         top = cell.sums(wanted.column(place, above))
         bottom = cell.sums(wanted.column(place, below))
-        total = math.fsum(bottom.tolist())
+        total = cell.total(wanted.column(place, below))
         if total == 0:
-            return Number(math.nan, np.full(len(influence), np.nan))
-        ratio = math.fsum(top.tolist()) / total
+            return Number(math.nan, np.full(len(influence), np.nan), math.nan)
+        ratio = cell.total(wanted.column(place, above)) / total
         value += ratio
         influence = influence + (top - ratio * bottom) / total
-    return Number(value, influence)
+    return Number.of(value, influence)
 
 
 def widest_of(recipe: Recipe, n_users: int, counts: RowCounts) -> float:
@@ -262,6 +270,10 @@ class _Draft:
     one: Number
     other: Number
     widest: float = math.inf
+    std_error: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.std_error = _error_of(self.other.influence - self.one.influence)
 
     @property
     def spread(self) -> DifferenceSpread:
@@ -276,10 +288,6 @@ class _Draft:
     @property
     def delta(self) -> float:
         return self.other.value - self.one.value
-
-    @property
-    def std_error(self) -> float:
-        return _error_of(self.other.influence - self.one.influence)
 
     @property
     def p_value(self) -> float:
@@ -349,9 +357,9 @@ def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> l
 
 def _checks(cell: Cell, wanted: Wanted, names: Sequence[str], sums: LoggedSums) -> Iterator[Check]:
     """How far the weights of each target carry."""
-    n_rounds = math.fsum(cell.sums(wanted.column(0, Term("ones"))).tolist())
+    n_rounds = cell.total(wanted.column(0, Term("ones")))
     for place, name in enumerate(names):
-        total = math.fsum(cell.sums(wanted.column(place, Term("weight"))).tolist())
+        total = cell.total(wanted.column(place, Term("weight")))
         squares = cell.sum_of_weights(f"{place}:{SQUARES}")
         zeros = cell.sum_of_weights(f"{place}:{ZEROS}")
         effective = total**2 / squares if squares > 0 else 0.0

@@ -287,8 +287,7 @@ def _add(
         users.terms.index(f"{place}:{wanted.terms.index(Term('weight'))}")
         for place in range(len(biggest))
     ]
-    own = matrix[at]
-    largest = max(largest, spreads.add(rows, np.concatenate([own * own, own == 0.0])))
+    largest = max(largest, spreads.add_weights(rows, matrix, at))
     if not largest < LARGEST:
         raise DataError(
             f"a weighted reward is {largest:.3g}, and sums hold values below 2^40",
@@ -298,7 +297,7 @@ def _add(
         )
     earned = wanted.terms.index(Term("weighted"))
     for place, big in enumerate(biggest):
-        big.note(own[place], matrix[users.terms.index(f"{place}:{earned}")])
+        big.note(matrix[at[place]], matrix[users.terms.index(f"{place}:{earned}")])
 
 
 def _distribution(config: Config, place: int, table: Table) -> pl.DataFrame:

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit.kinds.logged._units import keep_largest
+
 Values = npt.NDArray[np.float64]
 TOP = 10
 
@@ -51,11 +53,9 @@ class Biggest:
     def note(self, weights: Values, values: Values) -> None:
         """Look at some rounds: float64[n_rounds] each."""
         self.weight = max(self.weight, float(weights.max()))
-        sizes = np.abs(values)
-        if len(self.tops) == TOP:
-            sizes = sizes[sizes > self.tops[-1]]
-        top = sizes[np.argpartition(sizes, -TOP)[-TOP:]] if len(sizes) > TOP else sizes
-        self._take(top.tolist())
+        tops = np.array([*self.tops, *[0.0] * (TOP - len(self.tops))])
+        keep_largest(values, tops)
+        self.tops = tops.tolist()
 
     def merge(self, other: "Biggest") -> None:
         """Take over those of other users."""
