@@ -12,10 +12,12 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.kernels import kernel
+from evalkit.kernels.intrinsics import prefetch
 from evalkit.sources.ids import KeyCollisionError, as_keys, hash_ids, mix
 
 COARSE, FINE = 2.0**8, 2.0**48
 PARTS = ("c", "f")
+AHEAD = 6  # rows between asking for the sums of a unit and using them
 
 Integers = npt.NDArray[np.int64]
 
@@ -43,37 +45,40 @@ def find_slots(keys, table, n_used, slots, firsts):  # type: ignore[no-untyped-d
 
 
 @kernel(allocates=False)
-def add_value(value, sums, slot, term):  # type: ignore[no-untyped-def]
-    """Add one value to int64[n_slots, n_terms, 2]."""
+def add_value(value, sums, at):  # type: ignore[no-untyped-def]
+    """Add one value to the two integers at a place."""
     coarse = np.floor(value * COARSE)
-    sums[slot, term, 0] += np.int64(coarse)
-    sums[slot, term, 1] += np.int64(np.rint((value - coarse / COARSE) * FINE))
+    sums[at] += np.int64(coarse)
+    sums[at + 1] += np.int64(np.rint((value - coarse / COARSE) * FINE))
 
 
 @kernel(allocates=False)
 def add_rows(values, slots, sums):  # type: ignore[no-untyped-def]
-    """Add float64[n_terms, n_rows] to int64[n_slots, n_terms, 2]; gives the largest by absolute."""
-    largest = 0.0
+    """Add float64[n_terms, n_rows] to int64[n_slots * n_terms * 2]; gives the largest in size."""
+    largest, width = 0.0, 2 * values.shape[0]
     for row in range(slots.size):
-        slot = slots[row]
+        begin = slots[row] * width
+        ahead = slots[min(row + AHEAD, slots.size - 1)] * width
+        for line in range(0, width, 8):
+            prefetch(sums, ahead + line)
         for term in range(values.shape[0]):
-            add_value(values[term, row], sums, slot, term)
+            add_value(values[term, row], sums, begin + 2 * term)
             largest = max(largest, abs(values[term, row]))
     return largest
 
 
 @kernel(allocates=False)
 def add_weights(values, weights, slots, sums):  # type: ignore[no-untyped-def]
-    """Add squares of weights, then whether they are 0, to int64[n_slots, 2 * n_targets, 2].
+    """Add squares of weights, then whether they are 0, to int64[n_slots * 2 * n_targets * 2].
 
     `weights` int64[n_targets]: which of the values they are. Gives the largest square.
     """
     largest = 0.0
     for target in range(weights.size):
         for row in range(slots.size):
-            weight = values[weights[target], row]
-            add_value(weight * weight, sums, slots[row], target)
-            sums[slots[row], weights.size + target, 0] += np.int64(COARSE) * (weight == 0.0)
+            weight, at = values[weights[target], row], 2 * (2 * slots[row] * weights.size + target)
+            add_value(weight * weight, sums, at)
+            sums[at + 2 * weights.size] += np.int64(COARSE) * (weight == 0.0)
             largest = max(largest, weight * weight)
     return largest
 
@@ -117,14 +122,14 @@ class UnitSums:
             KeyCollisionError: two units share a key.
         """
         slots = self._room_for(rows)
-        return float(add_rows(values, slots, self.sums))
+        return float(add_rows(values, slots, self.sums.reshape(-1)))
 
     def add_weights(
         self, rows: pl.DataFrame, values: npt.NDArray[np.float64], weights: Sequence[int]
     ) -> float:
         """Add what those of the values weigh that are weights; the largest square."""
         slots = self._room_for(rows)
-        return float(add_weights(values, np.array(weights), slots, self.sums))
+        return float(add_weights(values, np.array(weights), slots, self.sums.reshape(-1)))
 
     def _room_for(self, rows: pl.DataFrame) -> Integers:
         """The unit of each row, all of which have sums then."""
@@ -165,9 +170,11 @@ class UnitSums:
 
     def whole(self) -> pl.DataFrame:
         """All sums, as floats, in the order of the units."""
-        both = self.sums[: self.n_units].astype(np.float64)
-        found = both[:, :, 0] / COARSE + both[:, :, 1] / FINE
-        sums = [pl.Series(name, found[:, place]) for place, name in enumerate(self.terms)]
+        found = self.sums[: self.n_units]
+        sums = [
+            pl.Series(name, found[:, place, 0] / COARSE + found[:, place, 1] / FINE)
+            for place, name in enumerate(self.terms)
+        ]
         return pl.concat(self.ids).hstack(sums).sort(self.by)
 
     def parts(self) -> pl.DataFrame:

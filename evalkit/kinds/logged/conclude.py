@@ -37,6 +37,7 @@ from evalkit.report import (
 from evalkit.report.entries import Check
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import t_quantile, t_two_sided
+from evalkit.statistics.exact import ExactSums
 from evalkit.statistics.intervals import NO_INTERVAL
 
 Values = npt.NDArray[np.float64]
@@ -62,7 +63,14 @@ def _error_of(influence: Values) -> float:
     n = len(influence)
     if n < 2:
         return math.nan
-    return math.sqrt(n / (n - 1) * math.fsum((influence**2).tolist()))
+    return math.sqrt(n / (n - 1) * _total(influence**2))
+
+
+def _total(values: Values) -> float:
+    """The correctly rounded sum, as `math.fsum` has it."""
+    sums = ExactSums(1)
+    sums.add(values[:, None])
+    return sums.sum_of(0).total
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +86,7 @@ class Cell:
     def total(self, column: str) -> float:
         """A term of all users."""
         if column not in self.totals:
-            self.totals[column] = math.fsum(self.sums(column).tolist())
+            self.totals[column] = _total(self.sums(column))
         return self.totals[column]
 
     def sum_of_weights(self, column: str) -> float:
