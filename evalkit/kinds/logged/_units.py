@@ -17,6 +17,7 @@ from evalkit.sources.ids import KeyCollisionError, as_keys, hash_ids, mix
 
 COARSE, FINE = 2.0**8, 2.0**48
 PARTS = ("c", "f")
+MOST_CHUNKS = 16  # of ids that rows are held against
 AHEAD = 6  # rows between asking for the sums of a unit and using them
 
 Integers = npt.NDArray[np.int64]
@@ -163,6 +164,7 @@ class UnitSums:
             self.ids.append(ids[firsts[: self.n_units - before]])
         if not is_own:
             known = self.ids[0] if len(self.ids) == 1 else pl.concat(self.ids)
+            known = known.rechunk() if known.n_chunks() > MOST_CHUNKS else known
             self.ids = [known]
             if not ids.equals(known[slots]):
                 raise KeyCollisionError
