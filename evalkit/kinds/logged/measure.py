@@ -218,8 +218,8 @@ def _check_rows(rows: pl.DataFrame, table: Table, counts: RowCounts) -> None:
     if rows.height:
         named = [name for name in rows.columns if name.startswith("propensity")]
         ends = rows.select(pl.min("reward"), pl.max("reward").alias("most"), pl.col(named).min())
-        low, high, *least = map(float, ends.row(0))
-        counts.note(rows.height, (low, high), dict(zip(named, least, strict=True)))
+        least_reward, most, *least = map(float, ends.row(0))
+        counts.note(rows.height, (least_reward, most), dict(zip(named, least, strict=True)))
 
 
 def _weight(place: int, term: Term) -> pl.Expr:
