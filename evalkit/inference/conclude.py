@@ -18,6 +18,7 @@ from evalkit.inference.caveats import (
     of_small_margins,
     of_small_segments,
     of_ties,
+    of_uneven_judgements,
     with_caveats,
 )
 from evalkit.inference.comparisons import comparisons_of, correct, family_in
@@ -130,6 +131,7 @@ class Inference:
             *of_small_margins(drafts, chosen.margin, 1.0 - chosen.level),
             *of_no_interval(requests),
             *of_other_users(judged),
+            *of_uneven_judgements(judged, requests),
             *(() if known else of_ties(config.policies, estimates, totals, measured)),
             *(() if shown is None else shown.warnings(models)),
         )
