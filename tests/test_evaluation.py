@@ -244,6 +244,8 @@ def test_what_is_of_something_else_is_not_merged(other, code):
         (([0, 1], [[1, 2], [1]]), "bad-matrix"),
         (([0], None, [[0.5, 0.4], [0.3, 0.2]]), "bad-matrix"),
         (([0], [[1, 1]]), "duplicate-item"),
+        (([0], [[0.5, 0.4]]), "two-readings"),
+        (([0], [[1, 2]], [["a", "b"]]), "bad-type"),
         (([0],), "missing-key"),
         ((["ann"], [[1]], [[0.5]]), "bad-type"),
     ],
@@ -256,6 +258,21 @@ def test_batches_that_do_not_fit_are_refused(given, code):
         evaluation.update(*given)
 
     assert caught.value.code == code
+
+
+def test_a_wrong_request_is_refused_before_the_first_epoch():
+    for asked, code in (
+        ({"metrics": ["ndgc@2"]}, "unknown-metric"),
+        ({"metrics": "nDCG@2"}, "wrong-type"),
+        ({"metrics": ["RR"], "policies": {"ties": "no"}}, "unknown-choice"),
+    ):
+        with pytest.raises(EvalkitError) as caught:
+            Evaluation({0: [1]}, **asked)
+        assert caught.value.code == code
+    with pytest.raises(TypeError, match="unexpected keyword argument 'threshhold'"):
+        Evaluation({0: [1]}, metrics=["RR"], threshhold=3)
+    with pytest.raises(EvalkitError, match="not 1 or more"):
+        evalkit.EarlyStopping("RR", epochs=0)
 
 
 def test_nothing_is_computed_of_no_batch_and_reset_forgets():

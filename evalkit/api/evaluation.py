@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import signature
 from typing import Any, cast
 
 import numpy as np
@@ -10,14 +11,16 @@ import polars as pl
 
 from evalkit.api.calls import evaluate
 from evalkit.api.in_memory import (
+    MEMORY,
     GivenFrames,
     columns_of,
     depth_of,
     is_path,
+    metrics_section,
     paths_of,
     taken_over,
 )
-from evalkit.config import TrainTable
+from evalkit.config import TrainTable, build_config
 from evalkit.errors import DataError, EvalkitError, RequestError
 from evalkit.metrics import OwnMetric, name_metrics
 from evalkit.planning.partials import pieces_of_file, read_body, read_header
@@ -103,6 +106,9 @@ class Evaluation:
     ) -> None:
         self._columns = asked.pop("columns", None)
         frames = GivenFrames(user_ids, item_ids, None)
+        signature(evaluate).bind(
+            truth, {}, metrics=metrics, train=train, drop_seen=True, columns=self._columns, **asked
+        )
         self._asked, self._model, self._metrics = asked, model, list(metrics)
         self._truth = frames.table(truth, "truth")
         if self._truth is not None and not is_path(self._truth):
@@ -112,6 +118,28 @@ class Evaluation:
         policies = asked.get("policies")
         self._depth = depth_of(metrics, asked.get("profile", "evalkit"), policies)
         self._batches = Batches()
+        if not asked.keys() & {"reference", "combined"}:
+            self._check_request(metrics, {"truth": truth, "train": train})
+
+    def _check_request(
+        self, metrics: Sequence[str | OwnMetric], tables: Mapping[str, object]
+    ) -> None:
+        """Refuse now what no epoch could be measured by; arguments as `evaluate` takes them."""
+        given = {name: self._asked.get(name) for name in ("items", "users")} | dict(tables)
+        table = {"path": [MEMORY]}
+        section = metrics_section(
+            metrics,
+            self._asked.get("primary", ()),
+            self._asked.get("profile", "evalkit"),
+            files=self._asked.get("metric_files", ()),
+        )
+        tree: dict[str, object] = {
+            "metrics": section,
+            "policies": dict(self._asked.get("policies") or {}),
+            "rankings": [{"model": self._model, **table}],
+            **{name: table for name, found in given.items() if found is not None},
+        }
+        build_config(tree, name="evaluation", entry_point="python")
 
     def update(self, users: object, items: object = None, scores: object = None) -> None:
         """Takes over a batch.
@@ -132,7 +160,7 @@ class Evaluation:
         if items is None:
             rows = self._of_matrix(named, scores)
         else:
-            rows = self._of_lists(named, items, None if scores is None else array_of(scores))
+            rows = self._of_lists(named, items, None if scores is None else _numbers(scores))
         batch = rows.with_columns(pl.lit(0, pl.Int64).alias("batch"))
         self._batches.merge(Batches([batch] if batch.height else [], 1))
 
@@ -215,8 +243,8 @@ class Evaluation:
         return found.select(pl.col("user_0").alias("user"), "item").unique().collect()
 
     def _of_matrix(self, users: pl.Series, scores: Any) -> pl.DataFrame:
-        matrix = scores if hasattr(scores, "tocoo") else array_of(scores)
-        if not hasattr(matrix, "tocoo") and matrix.dtype.kind in "biuf" and matrix.ndim == 2:
+        matrix = scores if hasattr(scores, "tocoo") else _numbers(scores)
+        if not hasattr(matrix, "tocoo") and matrix.ndim == 2:
             matrix = matrix.astype(np.float64)
             if self._train is not None:
                 self._mask(matrix, users)
@@ -241,10 +269,14 @@ class Evaluation:
     def _of_lists(
         self, users: pl.Series, items: object, scores: npt.NDArray[Any] | None
     ) -> pl.DataFrame:
-        try:
-            ranked = array_of(items)
-        except ValueError:  # lists of several lengths
-            ranked = np.empty((0, 0, 0))
+        ranked = _array(items)
+        if ranked.dtype.kind == "f" and ranked.size:
+            raise DataError(
+                "items are numbers with a fraction, as scores are",
+                code="two-readings",
+                at="update",
+                hint="a matrix of all items' scores is update(users, scores=matrix)",
+            )
         shape, n = ranked.shape, len(users)
         if ranked.ndim > 2 or shape[:1] != (n,) or (scores is not None and scores.shape != shape):
             told = "" if scores is None else f", scores of {scores.shape}"
@@ -277,6 +309,27 @@ class Evaluation:
         split = pieces.filter(pl.col("batch") > 1)
         if split.height:
             raise _split(split["user"].min(), "its ties are in the order of rows")
+
+
+def _array(given: object) -> npt.NDArray[Any]:
+    try:
+        return array_of(given)
+    except ValueError as error:  # of several lengths
+        raise DataError(
+            f"what was given is no array: {error}",
+            code="bad-matrix",
+            at="update",
+            hint="give each user as many items; pad with the score -inf",
+        ) from error
+
+
+def _numbers(scores: object) -> npt.NDArray[Any]:
+    found = _array(scores)
+    if found.dtype.kind not in "biuf":
+        hint = "give numbers"
+        message = f"scores are {found.dtype}, no numbers"
+        raise DataError(message, code="bad-type", at="update", hint=hint)
+    return found
 
 
 def _check_lists(rows: pl.DataFrame) -> None:

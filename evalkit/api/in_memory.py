@@ -339,8 +339,9 @@ def metrics_section(
     names, own = name_metrics(metrics)
     leads = primary if isinstance(primary, str) else list(primary)
     tree: dict[str, object] = {"names": names, "primary": leads, "profile": profile}
-    if own or files:
-        tree["files"] = [*(os.fspath(file) for file in files), *own]
+    listed = [files] if isinstance(files, (str, os.PathLike)) else files
+    if own or listed:
+        tree["files"] = [*(os.fspath(file) for file in listed), *own]
     if combined:
         tree["combined"] = dict(combined) if isinstance(combined, Mapping) else combined
     return tree

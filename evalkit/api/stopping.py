@@ -47,6 +47,10 @@ class EarlyStopping:
     """
 
     def __init__(self, metric: str, *, epochs: int, patience: int = 3, level: float = 0.95) -> None:
+        if epochs < 1 or patience < 1:
+            raise RequestError(
+                f"epochs={epochs} and patience={patience} are not 1 or more", code="bad-value"
+            )
         self.metric, self.epochs, self.patience = metric, epochs, patience
         self.history: list[Epoch] = []
         self._best: Report | None = None

@@ -8,6 +8,7 @@ from typing import cast
 
 from pydantic import ValidationError
 
+from evalkit.config._alerts import check_alerts
 from evalkit.config._builtins import check_builtins
 from evalkit.config._checks import (
     check_metrics,
@@ -120,6 +121,7 @@ def _build(
     check_statistics(tree, problems)
     check_gates(tree, variables, problems)
     check_storage(tree, problems)
+    check_alerts(tree, problems)
     check_layout(tree, problems)
     problems.raise_all()
     if config is None:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,10 +14,10 @@ from evalkit.aggregate.sums import Pair, PairTotal
 from evalkit.aggregate.user_values.gather import is_mean_of_users
 from evalkit.config import Config, StatisticsSection
 from evalkit.inference.drafts import Draft, limits_of, reach_alone
-from evalkit.inference.plain import of_means
+from evalkit.inference.plain import note_limits, of_means
 from evalkit.inference.ratios import RatioTotal, RatioTotals
 from evalkit.inference.spread import DifferenceSpread
-from evalkit.inference.summed import Summed
+from evalkit.inference.summed import TOGETHER, Summed
 from evalkit.metrics import Request, bounds_of
 from evalkit.statistics.corrections import Family, adjust
 from evalkit.statistics.distributions import normal_quantile
@@ -95,9 +96,14 @@ def _drafts(
 ) -> Iterator[Draft]:
     chosen, totals, n = config.statistics, summed.totals, len(requests)
     are_means = [is_mean_of_users(each, config.policies) for each in requests]
-    for pair in dict.fromkeys(pair for _, pair in totals.pairs):
-        for place, draft in enumerate(of_means(summed, pair, requests, chosen)):
-            segment, column = summed.segments[place // n], place % n
+    n_together = max(1, TOGETHER // max(1, n * len(summed.segments)))
+    for begin in range(0, len(summed.pairs), n_together):
+        pairs = summed.pairs[begin : begin + n_together]
+        drafts = [each for pair in pairs for each in of_means(summed, pair, requests, chosen)]
+        if drafts:
+            note_limits(drafts, chosen.level)
+        places = product(pairs, summed.segments, range(n))
+        for draft, (pair, segment, column) in zip(drafts, places, strict=True):
             request = requests[column]
             if shown is not None and shown.has(request):
                 both = shown.delta(segment, pair, request)

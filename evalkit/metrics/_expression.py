@@ -18,7 +18,7 @@ LONG_NAME = 6  # letters, from which on a wrong one is taken for a slip
 Conventions = Callable[[str, int | None], Values]
 
 _EXPRESSION = re.compile(
-    r"\s*(?P<name>[A-Za-z_][\w.-]*)\s*"
+    r"\s*(?P<name>[A-Za-z0-9_][\w.-]*)\s*"
     r"(?:\((?P<arguments>(?:[^()'\"]|'[^']*'|\"[^\"]*\")*)\))?\s*(?:@\s*(?P<cutoffs>.*?))?\s*"
 )
 _ARGUMENT = re.compile(
@@ -277,6 +277,7 @@ def _values(
             continue
         given.add(parts["name"])
         own = {each.name: each for each in metric.parameters}
+        own |= {each.name.lower(): each for each in metric.parameters if each.name.isupper()}
         parameter = own.get(parts["name"], policies.get(parts["name"]))
         if parameter is None:
             errors.append(_unknown_parameter(metric, parts["name"], at, policies))

@@ -48,6 +48,7 @@ from evalkit.sources.guess import (
     choose_users,
     some_names,
 )
+from evalkit.sources.records import unpack_records
 from evalkit.sources.row_order import RowScore, find_row_scores
 from evalkit.sources.scan import Use
 from evalkit.sources.splits import Splitter, find_splitters
@@ -489,7 +490,7 @@ def _open(
     frame = source.frame(plan.uses)
     with mapped(source.at, lambda error: None):
         schema = frame.collect_schema()
-    plan = typed_plan(plan, schema)
+    plan = unpack_records(typed_plan(plan, schema), schema)
     is_list = check_columns(plan, schema)
     return Table(
         role=role,

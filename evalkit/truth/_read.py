@@ -73,6 +73,8 @@ class Truth:
         pairs: items by user.
         relevant_from: an item is relevant from this relevance on.
         has_threshold: some items with a gain may not be relevant.
+        has_judged: items that are not relevant stand in it, too.
+        subtracts: relevance below 0 is a gain.
         user_plan: how user ids become keys.
         item_plan: how item ids become keys.
         user_ids: the id columns of each user code; only for hashed ids, otherwise empty.
@@ -93,6 +95,8 @@ class Truth:
     item_keys: Keys
     counts: "TruthRows"
     is_extra: npt.NDArray[np.bool_] | None = None
+    has_judged: bool = False
+    subtracts: bool = False
     weights: Weights | None = None
 
     @property
@@ -178,10 +182,12 @@ def build_truth(
     share: Share | None = None,
     clock: Callable[[str], None] = lambda stage: None,
     extra: pl.LazyFrame | None = None,
+    keep_judged: bool = False,
 ) -> Truth:
     """Read the interactions and group them by user.
 
     Args:
+        keep_judged: items that are not relevant, too.
         extra: ids of users whom the truth may lack, each with any item: users without relevant
             items.
     Raises:
@@ -229,6 +235,7 @@ def build_truth(
         relevant_from=relevant_from,
         duplicates=policies.truth_duplicates,
         keep_negative=policies.negative_relevance == "subtract",
+        keep_judged=keep_judged,
         with_rows=user_plan.hashed,
         threads=threads,
     )
@@ -236,6 +243,8 @@ def build_truth(
     is_extra = None
     if rows.extra_keys:
         is_extra = np.isin(pairs.users, np.concatenate(rows.extra_keys))
+        if keep_judged:  # their items are whatever was at hand
+            pairs.counts[is_extra] = 0
     truth = Truth(
         pairs,
         relevant_from,
@@ -247,6 +256,8 @@ def build_truth(
         item_keys,
         TruthRows(rows.n_rows, rows.null_ids, found.duplicates, found.negative, rows.not_sampled),
         is_extra,
+        keep_judged,
+        policies.negative_relevance == "subtract",
     )
     _refuse_rows(truth, found, policies, table)
     return truth

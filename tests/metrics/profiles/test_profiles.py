@@ -25,10 +25,11 @@ path = "als.parquet"
 names = ["nDCG@10", "RR@10"]
 """
 ALL = (
-    "evalkit trec_eval ir_measures ranx rectools replay recommenders lenskit recbole elliot "
-    "torchmetrics sklearn spark cornac recmetrics rs_metrics evidently "
+    "evalkit trec_eval trec_eval_10 ir_measures ranx rectools replay recommenders lenskit recbole "
+    "elliot torchmetrics sklearn spark cornac recmetrics rs_metrics evidently "
     "fair_trec informfully jurity overlap recpack rexmex"
 ).split()
+OF_LABELS = ["tfma"]
 OF_JUDGES = "choix crowd-kit irrCAC krippendorff pingouin statsmodels".split()
 
 
@@ -45,7 +46,7 @@ def evaluate(*metrics, **options):
 
 def test_all_libraries_have_a_profile():
     assert sorted(speaking_of("rankings")) == sorted(ALL)
-    assert sorted(set(profile_names()) - set(ALL)) == sorted(OF_JUDGES)
+    assert sorted(set(profile_names()) - set(ALL)) == sorted([*OF_JUDGES, *OF_LABELS])
 
 
 @pytest.mark.parametrize("name", ALL)
