@@ -303,7 +303,7 @@ def _leaning(each: Draft) -> Caveat | None:
     if k > MOST_SKEWED_DIFFERENCES:
         return Caveat.of(why, 72, 94)
     if k * further > MOST_SKEWED_DIFFERENCES:  # which moves a limit by the square of t
-        found = "of 60 such tests Holm found something 9 to 17 times in 100 where nothing differed"
+        found = "of 60 such tests Holm gave a false alarm 9 to 17 times in 100"
         return Caveat(f"{why} at a level of {at:.1g}: {found}", 83)
     return None
 
