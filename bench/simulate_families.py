@@ -81,6 +81,9 @@ POPULATIONS: Mapping[str, Population] = {
     "nDCG, one rank up against many ranks down": Population.of(
         _even(DISCOUNTS[:9] - DISCOUNTS[1:10]), _even(DISCOUNTS[:5]), 0.4
     ),
+    "nDCG, three ranks up against losses at the top": Population.of(
+        _even(DISCOUNTS[:15] - DISCOUNTS[3:18]), _even(DISCOUNTS[:3]), 0.15
+    ),
     "AP, hundredths against fifths and halves": Population.of(
         {0.01: 0.5, 0.04: 0.5}, {0.2: 0.7, 0.5: 0.3}, 0.35, is_chosen=False
     ),

@@ -60,6 +60,8 @@ SHOWN_BY = {
     "score_type": "RR",
     "duplicates": "nDCG",
     "rel_size": "recall",
+    "unjudged": "RR",
+    "pooled": "judged",
     "seen": "recall",
     "nonpositive_scores": "recall",
     "missing_ranking": "precision@3",
@@ -68,6 +70,7 @@ SHOWN_BY = {
     "unknown_users": "precision(no_relevant='zero')@3",
     "zeros": "RR",
     "list_users": "user_coverage@3",
+    "propensity": "recall@3",
     "round_users": "nDCG",
     "round_mean": "nDCG",
     "negative_relevance": "DCG",
@@ -107,11 +110,14 @@ def measured(metric: str, policies: Mapping[str, str | int], *, threshold: float
     schema = {"user": pl.String, "item": pl.List(pl.String), "score": pl.List(pl.Float64)}
     fractional = "fractional_relevance" in policies or "threshold_rule" in policies
     truth = [(u, i, r - 0.5 if fractional and r > 1 else r) for u, i, r in TRUTH]
+    frame = pl.DataFrame(truth, schema=["user", "item", "relevance"], orient="row")
+    columns = {"truth": {"propensity": "p"}} if "propensity" in policies else None
     try:
         value = evalkit.evaluate(
-            pl.DataFrame(truth, schema=["user", "item", "relevance"], orient="row"),
+            frame.with_columns(p=1 / (1 + pl.int_range(pl.len()) % 3)),
             pl.DataFrame(rows, schema=schema, orient="row"),
             metrics=[metric],
+            columns=columns,
             policies={**BASE, **policies},
             threshold=threshold,
             train=TRAIN if "list_users" in policies else None,
@@ -130,8 +136,8 @@ def lines() -> Iterator[str]:
     yield ""
     yield (
         "Libraries print different numbers under one name. This page lists every choice on which "
-        "they differ, what each value means with a number that it gives, what each library "
-        "chooses, what no choice reproduces, and the errors that were found. A choice is a "
+        "they differ, and what each value means, with a number that it gives. It has what each "
+        "library chooses, what no choice reproduces, and the errors that were found. A choice is a "
         "parameter of a metric or a policy of a run; `evalkit explain nDCG --profile ranx` tells "
         "one library's, `evalkit audit` measures all of them on your own logs."
     )
@@ -202,9 +208,9 @@ def policy_lines() -> Iterator[str]:
     yield "## Policies"
     yield ""
     yield (
-        "Numbers are means over a small log (in `docs/make_conventions.py`) with equal scores, an "
-        "item listed twice, a score below 0, a user without relevant items, one without a "
-        "ranking, one with an empty list, and one whom the truth lacks; equal scores in the order "
+        "Numbers are means over a small log (in `docs/make_conventions.py`). It has equal scores, "
+        "an item listed twice, a score below 0, a user without relevant items, one without "
+        "a ranking. One user has an empty list, one the truth lacks. Equal scores in the order "
         "of the log and copies that count, but where the row says otherwise. A policy may be "
         "given to one metric alone: `RR(ties='input')@10`; those with a star hold for a whole run."
     )

@@ -39,6 +39,7 @@ NAV = {
         "judges",
         "logged",
         "experiments",
+        "training",
         "adding-a-metric",
     ],
     "Notebooks": [

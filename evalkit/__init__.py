@@ -48,8 +48,10 @@ os.environ.setdefault(
 
 if TYPE_CHECKING:
     from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings, load
+    from evalkit.api.evaluation import Evaluation
     from evalkit.api.judges import evaluate_judges, evaluate_preferences, judge_plan
     from evalkit.api.logged import evaluate_logged
+    from evalkit.api.stopping import EarlyStopping
     from evalkit.errors import EvalkitError
     from evalkit.jobs.baseline import baseline
     from evalkit.jobs.merge import merge
@@ -63,7 +65,9 @@ if TYPE_CHECKING:
     from evalkit.splits.api import split
 
 __all__ = [
+    "EarlyStopping",
     "EvalkitError",
+    "Evaluation",
     "Report",
     "__version__",
     "baseline",
@@ -87,7 +91,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "EarlyStopping": "evalkit.api.stopping",
     "EvalkitError": "evalkit.errors",
+    "Evaluation": "evalkit.api.evaluation",
     "Report": "evalkit.report",
     "baseline": "evalkit.jobs.baseline",
     "compare": "evalkit.api",

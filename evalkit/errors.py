@@ -111,7 +111,7 @@ def _on_one_line(text: str) -> str:
 
 
 class EvalkitError(Exception):
-    """A problem that a person can mend; printed as three lines, never as a traceback.
+    """An error that a person can fix; printed as three lines, never as a traceback.
 
     Args:
         message: what is wrong with which value; lower case, no full stop.

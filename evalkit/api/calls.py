@@ -15,6 +15,7 @@ from evalkit.api.in_memory import (
     GivenFrames,
     Listed,
     TableColumns,
+    add_floors,
     add_table,
     columns_of,
     depth_of,
@@ -32,6 +33,7 @@ from evalkit.api.in_memory import (
 )
 from evalkit.config import SELECTED, Config, build_config
 from evalkit.errors import RequestError
+from evalkit.metrics import OwnMetric
 from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
 from evalkit.report import Report
@@ -42,12 +44,14 @@ def evaluate(
     truth: object,
     rankings: object,
     *,
-    metrics: Sequence[str],
+    metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
     combined: Mapping[str, str] | None = None,
+    metric_files: Sequence[str | os.PathLike[str]] = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
+    min_propensity: float | None = None,
     train: object | None = None,
     items: object | None = None,
     users: object | None = None,
@@ -83,14 +87,18 @@ def evaluate(
         rankings: model name -> table of user, item and rank or score (or row order, or lists of
             items); one table alone holds one model, or several where it has a model column.
             `{"als": {"path": table, "earlier": [table, ...]}}`: and its lists before, oldest first.
-        metrics: such as `["nDCG@10", "recall@{5,20}"]`.
+        metrics: such as `["nDCG@10", "recall@{5,20}"]`; and your own: what `@metric` makes,
+            `my_metric.request(10)`, or a plain function of one user's relevances in rank order,
+            which is slower.
         primary: those of them that decide, and stand first; the first one by default.
         combined: numbers made of several of them, such as `{"trade": "hmean(nDCG@10, hit@10)"}`.
+        metric_files: Python files with metrics of your own, which `metrics` may name.
         profile: whose conventions to follow: a library's, such as `ranx`, or those of a TOML file
             of your own.
         policies: what to do at edges, as under `[policies]` of a config; they win over the
             profile.
         threshold: items are relevant from this relevance on; above 0 by default.
+        min_propensity: smaller propensities of the truth count as this.
         train: what the models had seen: user, item.
         items: all items, for metrics of lists: item and, as they need it, genres, vector,
             published and columns that they name; a table, or a mapping as under `[items]` of a
@@ -98,9 +106,10 @@ def evaluate(
         users: who should have got a list: user.
         reference: lists that others are held against: a model's name, or a table.
         drop_seen: drop ranked items that `train` holds; otherwise they are counted.
-        columns: our names (user, item, rank, score, relevance, model; genres, vector, published)
-            to the tables' columns; those that are left out are guessed, `report.inputs` tells them.
-            User may be several; order, of one table, puts its rows in order.
+        columns: our names (user, item, rank, score, relevance, propensity, model; genres, vector,
+            published) to the tables' columns; those that are left out are guessed, but for
+            propensity; `report.inputs` tells them. User may be several; order, of one table, puts
+            its rows in order.
         where, format: of a table, `{"truth": "split = 'test'"}`, as under `[truth]` of a config.
         ranked_by: `{"rankings": "rows"}`: their order ranks, whatever columns look like scores.
         files: `{"truth": "as they are"}`: read files of Delta, Iceberg and Hudi tables as such.
@@ -125,6 +134,10 @@ def evaluate(
         >>> report = evaluate(truth, {"als": als}, metrics=["recall@2", "RR"])
         >>> report.value("recall@2"), report.value("RR")
         (0.75, 1.0)
+        >>> def starts_well(relevances):
+        ...     return relevances[:1].any()
+        >>> evaluate(truth, als, metrics=["RR", starts_well]).value("starts_well")
+        1.0
         >>> liked = {"ann": ["a", "b"], "bob": ["c"]}
         >>> ranked = {"ann": {"a": 0.9, "x": 0.8, "b": 0.1}, "bob": {"c": 0.7}}
         >>> evaluate(liked, {"als": ranked}, metrics=["recall@2"]).value("recall@2")
@@ -136,11 +149,12 @@ def evaluate(
             code="missing-key",
             hint="pass train=table of user and item, or leave drop_seen out",
         )
-    taken = GivenFrames(user_ids, item_ids, depth_of(metrics, profile, policies))
+    depth = None if drop_seen else depth_of(metrics, profile, policies)
+    taken = GivenFrames(user_ids, item_ids, depth)
     listed = taken.listed(rankings, truth, columns_of(columns, "rankings"))
     truth, train = taken.table(truth, "truth"), taken.table(train, "train")
     tree: dict[str, object] = {
-        "metrics": metrics_section(metrics, primary, profile, combined),
+        "metrics": metrics_section(metrics, primary, profile, combined, metric_files),
         "policies": dict(policies or {}),
         "rankings": [each.section() for each in listed],
         "engine": dict(engine or {}),
@@ -157,8 +171,7 @@ def evaluate(
     for section, table in zip(OTHERS, (truth, train, items, users), strict=True):
         add_table(section, table, columns_of(columns, section), tree, beside)
     say_of_tables(tree, {"where": where, "format": format, "ranked_by": ranked_by, "files": files})
-    if threshold is not None:
-        tree["truth"] = {**cast("dict[str, object]", tree.get("truth", {})), "threshold": threshold}
+    add_floors(tree, threshold=threshold, min_propensity=min_propensity)
     if drop_seen:
         tree["train"] = {**cast("dict[str, object]", tree["train"]), "drop_seen": True}
     if reference is not None:
@@ -228,13 +241,15 @@ def compare(
     truth: object,
     rankings: Mapping[str, object],
     *,
-    metrics: Sequence[str],
+    metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
     combined: Mapping[str, str] | None = None,
+    metric_files: Sequence[str | os.PathLike[str]] = (),
     baseline: str | None = None,
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
+    min_propensity: float | None = None,
     train: object | None = None,
     items: object | None = None,
     users: object | None = None,
@@ -257,9 +272,9 @@ def compare(
     """Models compared user by user over the same truth: `report.comparisons`.
 
     Args:
-        truth, metrics, primary, combined, profile, policies, threshold, train, items, users,
-            reference, drop_seen, columns, where, format, files, ranked_by, user_ids, item_ids,
-            segments: as `evaluate`.
+        truth, metrics, primary, combined, metric_files, profile, policies, threshold,
+            min_propensity, train, items, users, reference, drop_seen, columns, where, format,
+            files, ranked_by, user_ids, item_ids, segments: as `evaluate`.
         rankings: model name -> table, two or more.
         baseline: every other model is compared with it; the first one by default. `selected` is
             the winner of the last selection of the folder `runs`.
@@ -293,9 +308,11 @@ def compare(
         metrics=metrics,
         primary=primary,
         combined=combined,
+        metric_files=metric_files,
         profile=profile,
         policies=policies,
         threshold=threshold,
+        min_propensity=min_propensity,
         train=train,
         items=items,
         users=users,
@@ -347,8 +364,9 @@ def evaluate_ratings(
     ratings: object,
     predictions: object | None = None,
     *,
-    metrics: Sequence[str],
+    metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
+    metric_files: Sequence[str | os.PathLike[str]] = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     columns: Columns | None = None,
@@ -369,6 +387,7 @@ def evaluate_ratings(
         predictions: model name -> table of user, item, prediction; or one table alone.
         metrics: such as `["RMSE", "MAE(over='users')"]`.
         primary: those of them that decide, and stand first; the first one by default.
+        metric_files: Python files with metrics of your own.
         profile: whose conventions to follow, as for `evaluate`; it must say something of them.
         policies: what to do at edges, as under `[policies]` of a config.
         columns: our names (user, item, rating, prediction, model) to the tables' columns; those
@@ -400,7 +419,7 @@ def evaluate_ratings(
             "ratings": [Listed(None, ratings, keys_of(named, ("user", "item", "rating")))],
             "predictions": listed_of(predictions, ("user", "item", "prediction", "model"), named),
         }
-    tree = _rows_tree(metrics, primary, profile, policies, statistics)
+    tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files)
     how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
     return _evaluate_rows(sections, tree, segments, name, again, how)
 
@@ -408,8 +427,9 @@ def evaluate_ratings(
 def evaluate_labels(
     labels: object,
     *,
-    metrics: Sequence[str],
+    metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
+    metric_files: Sequence[str | os.PathLike[str]] = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
@@ -431,6 +451,7 @@ def evaluate_labels(
             table, or model name -> table.
         metrics: such as `["AUC", "GAUC", "log-loss", "F1(threshold=0.3)"]`.
         primary: those of them that decide, and stand first; the first one by default.
+        metric_files: Python files with metrics of your own.
         profile: whose conventions to follow, as for `evaluate`; it must say something of them.
         policies: what to do at edges, as under `[policies]` of a config.
         threshold: labels are 1 from here on; labels are 0 and 1 by default.
@@ -459,21 +480,22 @@ def evaluate_labels(
     sections = {"labels": listed_of(labels, keys, named_of(columns, keys))}
     own = {"threshold": threshold, "session_every": session_every}
     extra = {name: value for name, value in own.items() if value is not None}
-    tree = _rows_tree(metrics, primary, profile, policies, statistics)
+    tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files)
     how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
     return _evaluate_rows(sections, tree, segments, name, again, how, extra)
 
 
 def _rows_tree(
-    metrics: Sequence[str],
+    metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str],
     profile: str,
     policies: Mapping[str, str | int] | None,
     statistics: Mapping[str, object] | None,
+    metric_files: Sequence[str | os.PathLike[str]],
 ) -> dict[str, object]:
     """What a config says besides its tables."""
     return {
-        "metrics": metrics_section(metrics, primary, profile),
+        "metrics": metrics_section(metrics, primary, profile, files=metric_files),
         "policies": dict(policies or {}),
         "statistics": dict(statistics or {}),
     }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 from evalkit.errors import EvalkitError, RequestError
-from evalkit.metrics import parse_metrics
+from evalkit.metrics import OwnMetric, name_metrics, parse_metrics
 from evalkit.sources import (
     Ids,
     Named,
@@ -25,7 +25,7 @@ Columns: TypeAlias = Mapping[str, str | Sequence[str]]
 TableColumns: TypeAlias = Columns | Mapping[str, Columns] | None
 MEMORY = "memory"  # stands for a path where a table is in memory
 TABLES = {  # and the columns of ours that each may have
-    "truth": ("user", "item", "relevance", "order"),
+    "truth": ("user", "item", "relevance", "propensity", "order"),
     "rankings": ("user", "item", "rank", "score", "model", "order"),
     "train": ("user", "item", "order"),
     "items": ("item", "genres", "vector", "published"),
@@ -207,6 +207,13 @@ def _check_tables(of: Mapping[str, object], argument: str) -> None:
             )
 
 
+def add_floors(tree: dict[str, object], **floors: float | None) -> None:
+    """Writes what numbers of the truth must reach into its section, where they are given."""
+    given = {key: floor for key, floor in floors.items() if floor is not None}
+    if given:
+        tree["truth"] = {**cast("dict[str, object]", tree.get("truth", {})), **given}
+
+
 def say_of_tables(tree: dict[str, object], said: Mapping[str, Mapping[str, str] | None]) -> None:
     """Writes `where` and `format` into the sections of their tables.
 
@@ -294,7 +301,7 @@ class GivenFrames:
 
 
 def depth_of(
-    metrics: Sequence[str], profile: str, policies: Mapping[str, str | int] | None
+    metrics: Sequence[str | OwnMetric], profile: str, policies: Mapping[str, str | int] | None
 ) -> int | None:
     """How deep a matrix of scores is read: to the deepest cutoff, or all of it, None.
 
@@ -303,33 +310,38 @@ def depth_of(
     if profile != "evalkit" or policies or isinstance(metrics, str):
         return None
     try:
-        requests = parse_metrics(list(metrics))
+        requests = parse_metrics([each for each in metrics if isinstance(each, str)])
     except (EvalkitError, TypeError):
         return None
     cutoffs = [each.cutoff for each in requests if each.cutoff is not None]
     is_plain = all(each.metric.name in _FROM_THE_TOP and not each.given for each in requests)
-    return max(cutoffs) if is_plain and cutoffs and len(cutoffs) == len(requests) else None
+    return max(cutoffs) if is_plain and cutoffs and len(cutoffs) == len(metrics) else None
 
 
 def metrics_section(
-    metrics: Sequence[str],
+    metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str],
     profile: str,
     combined: Mapping[str, str] | None = None,
+    files: Sequence[str | os.PathLike[str]] = (),
 ) -> dict[str, object]:
     """`[metrics]` of a config.
 
     Raises:
-        RequestError: one text in place of a list [wrong-type].
+        RequestError: one text or metric in place of a list [wrong-type]; as `name_metrics`.
     """
-    if isinstance(metrics, str):
+    if not isinstance(metrics, Sequence) or isinstance(metrics, str):
         raise RequestError(
-            f"metrics is the text {metrics!r}, not a list",
+            f"metrics is {metrics!r:.80}, not a list",
             code="wrong-type",
-            hint=f"pass metrics=[{metrics!r}]",
+            hint=f"pass metrics=[{metrics!r:.80}]",
         )
+    names, own = name_metrics(metrics)
     leads = primary if isinstance(primary, str) else list(primary)
-    tree: dict[str, object] = {"names": list(metrics), "primary": leads, "profile": profile}
+    tree: dict[str, object] = {"names": names, "primary": leads, "profile": profile}
+    listed = [files] if isinstance(files, (str, os.PathLike)) else files
+    if own or listed:
+        tree["files"] = [*(os.fspath(file) for file in listed), *own]
     if combined:
         tree["combined"] = dict(combined) if isinstance(combined, Mapping) else combined
     return tree

@@ -38,6 +38,7 @@ COMMANDS = (
     "gate",
     "select",
     "history",
+    "alert",
     "judge",
     "experiment",
     "surrogates",

@@ -9,7 +9,10 @@ from evalkit.cli.guess import tell_columns
 from evalkit.cli.options import ConfigFile, RunOptions, choose_format, takes
 
 
-@takes("overrides variables format json sample threads memory_limit quiet isolated log_format")
+@takes(
+    "metric_file overrides variables format json sample threads memory_limit "
+    "quiet isolated log_format"
+)
 def audit(
     config: ConfigFile,
     options: RunOptions,

@@ -9,7 +9,8 @@ from evalkit.errors import FINE
 
 
 @takes(
-    "train items users reference profile overrides variables json threads quiet isolated log_format"
+    "train items users reference metric_file profile overrides variables json threads "
+    "quiet isolated log_format"
 )
 def check(config: ConfigFile, options: RunOptions) -> int:
     """Report what is wrong or odd with config and data.

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @takes(
-    "runs name primary profile overrides variables format json full again threads memory_limit "
-    "quiet isolated log_format"
+    "runs name primary metric_file profile overrides variables format json full again threads "
+    "memory_limit quiet isolated log_format"
 )
 def compare(
     models: Annotated[
@@ -68,10 +68,6 @@ def compare(
         bool,
         Option("--search", help="Look for segments, and crosses of two, that lose or gain most."),
     ] = False,
-    metric_file: Annotated[
-        list[str] | None,
-        Option("--metric-file", metavar="FILE", help="Metrics of your own, of finished runs."),
-    ] = None,
     across: Annotated[
         bool, Option("--across", help="Runs of several data sets: mean ranks of their models.")
     ] = False,
@@ -152,12 +148,9 @@ def compare(
         for each in loaded:
             tell_taken(*each, on_stdout=shown in ("screen", "table") and not options.quiet)
         report = _of_runs(
-            loaded, asked, metric or [], options.primary or [], metric_file or [], threads
+            loaded, asked, metric or [], options.primary or [], options.metric_file or [], threads
         )
     else:
-        if metric_file:
-            named = "[" + ", ".join(map(repr, metric_file)) + "]"
-            settings.append(f"metrics.files={named}")
         request, given = _asked(
             models, config, truth or [], metric or [], settings, options.variables or [], runs
         )

@@ -11,8 +11,8 @@ from evalkit.cli.options import RunOptions, set_threads, takes
 
 
 @takes(
-    "train items users reference primary combined profile overrides variables out format json full "
-    "per_user sample again threads memory_limit quiet isolated log_format"
+    "train items users reference primary combined metric_file profile overrides variables out "
+    "format json full per_user sample again threads memory_limit quiet isolated log_format"
 )
 def evaluate(
     rankings: Annotated[

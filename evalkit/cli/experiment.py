@@ -12,10 +12,12 @@ from evalkit.cli.options import (
     Json,
     LogFormat,
     MemoryLimit,
+    MetricFile,
     Overrides,
     Quiet,
     RunOptions,
     Threads,
+    file_settings,
     set_threads,
 )
 from evalkit.errors import RequestError
@@ -60,6 +62,7 @@ def experiment(
     aa: Annotated[
         int | None, Option("--aa", metavar="N", min=1, help="Split N times without an effect.")
     ] = None,
+    metric_file: MetricFile = None,
     overrides: Overrides = None,
     out: Annotated[
         Path | None, Option("--out", "-o", metavar="DIR", help="Folder of runs to write to.")
@@ -106,7 +109,8 @@ def experiment(
         tree["events"] = {"path": events}
     if is_plan and not variants:
         tree["exposures"] = {"path": exposures, "columns": {"variant": "'control'"}}
-    config = build_config(tree, name="experiment", overrides=overrides or (), entry_point="options")
+    settings = [*(overrides or ()), *file_settings(metric_file)]
+    config = build_config(tree, name="experiment", overrides=settings, entry_point="options")
     set_threads(threads)
     if is_plan:
         _plan(config, relative, delta, aa, threads)

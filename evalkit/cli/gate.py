@@ -7,7 +7,16 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.named_runs import JobName, tell_taken
-from evalkit.cli.options import Json, LogFormat, Overrides, Quiet, RunsFolder, Variables
+from evalkit.cli.options import (
+    Json,
+    LogFormat,
+    MetricFile,
+    Overrides,
+    Quiet,
+    RunsFolder,
+    Variables,
+    file_settings,
+)
 from evalkit.errors import FINE, GATE_FAILED, DataError, RequestError, clean
 
 if TYPE_CHECKING:
@@ -28,6 +37,7 @@ def gate(
     ] = None,
     out: RunsFolder = Path("runs"),
     name: JobName = None,
+    metric_file: MetricFile = None,
     overrides: Overrides = None,
     variables: Variables = None,
     json: Json = False,
@@ -45,7 +55,9 @@ def gate(
         from evalkit.config import load_config, parse_variables
 
         asked = load_config(
-            config, overrides=overrides or (), variables=parse_variables(variables or ())
+            config,
+            overrides=[*(overrides or ()), *file_settings(metric_file)],
+            variables=parse_variables(variables or ()),
         )
         rules, level = asked.gates, asked.statistics.level
     else:

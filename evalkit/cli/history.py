@@ -10,6 +10,7 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder, Wait
+from evalkit.cli.store_runs import ReadFolder, is_copy, local_copy
 from evalkit.errors import RequestError, clean
 
 Name = Annotated[
@@ -32,7 +33,7 @@ def begin(context: typer.Context, out: RunsFolder = RUNS) -> None:
     The runs' directories are the truth; history.sqlite beside them is an index, and made anew
     when it is lost."""
     if context.invoked_subcommand is None:
-        list_runs(out)
+        list_runs(local_copy(out))
     else:
         context.default_map = {context.invoked_subcommand: {"out": str(out)}}
 
@@ -55,7 +56,7 @@ def _latest_runs(out: Path, name: str | None, limit: int) -> list[tuple[Any, ...
 
 @history.command("html")
 def write_index(
-    out: RunsFolder = RUNS,
+    out: ReadFolder = RUNS,
     name: Name = None,
     limit: Annotated[int, Option("--limit", min=1, metavar="N", help="The last N runs.")] = 1000,
     file: Annotated[
@@ -71,6 +72,10 @@ def write_index(
     from evalkit.report.trend import PastRun
     from evalkit.runs import replacing
 
+    if file is None and is_copy(out):
+        raise RequestError(
+            "no page is written into a store", code="bad-option", hint="--file index.html"
+        )
     page = file or out / "index.html"
     runs = [
         PastRun(
@@ -96,7 +101,7 @@ def write_index(
 
 @history.command("list")
 def list_runs(
-    out: RunsFolder = RUNS,
+    out: ReadFolder = RUNS,
     name: Name = None,
     limit: Annotated[int, Option("--limit", min=1, metavar="N", help="The last N runs.")] = 20,
     json: Json = False,
@@ -146,7 +151,7 @@ def list_runs(
 @history.command()
 def show(
     metric: Annotated[str, Argument(metavar="METRIC", help="As nDCG@10.")],
-    out: RunsFolder = RUNS,
+    out: ReadFolder = RUNS,
     name: Name = None,
     model: Annotated[
         str | None, Option("--model", metavar="MODEL", help="That model. Default: all.")
@@ -257,7 +262,7 @@ def compare_nights(
 @history.command("query")
 def query_runs(
     sql: Annotated[str, Argument(metavar="SQL", help="One SELECT.")],
-    out: RunsFolder = RUNS,
+    out: ReadFolder = RUNS,
     format: Annotated[
         Literal["table", "json", "csv"], Option("--format", help="What stdout shows.")
     ] = "table",
@@ -295,7 +300,7 @@ def query_runs(
 @history.command()
 def export(
     file: Annotated[Path, Argument(metavar="FILE", help="Parquet file to write.")],
-    out: RunsFolder = RUNS,
+    out: ReadFolder = RUNS,
     quiet: Quiet = False,
     log_format: LogFormat = "text",
 ) -> None:

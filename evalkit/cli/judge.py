@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from evalkit.cli import console
-from evalkit.cli.options import ConfigFile, Overrides, Variables
+from evalkit.cli.options import ConfigFile, MetricFile, Overrides, Variables, file_settings
 
 judge = typer.Typer(no_args_is_help=True, help="People as judges: what to judge next.")
 
@@ -34,6 +34,7 @@ def plan(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="CSV file of the pairs; judges fill it in.")
     ] = Path("to-judge.csv"),
+    metric_file: MetricFile = None,
     overrides: Overrides = None,
     variables: Variables = None,
 ) -> None:
@@ -48,7 +49,9 @@ def plan(
     from evalkit.planning.tables import Given
 
     asked = load_config(
-        config, overrides=overrides or (), variables=parse_variables(variables or ())
+        config,
+        overrides=[*(overrides or ()), *file_settings(metric_file)],
+        variables=parse_variables(variables or ()),
     )
     found = plan_of_config(
         asked,

@@ -21,10 +21,6 @@ def merge(
     allow_missing: Annotated[
         bool, Option("--allow-missing", help="Merge what is there; the report says what is not.")
     ] = False,
-    metric_file: Annotated[
-        list[str] | None,
-        Option("--metric-file", metavar="FILE", help="Metrics of your own, of the config."),
-    ] = None,
 ) -> int:
     """Write the report of all shares, as run does of a whole log.
 
@@ -34,7 +30,7 @@ def merge(
     from evalkit.jobs.merge import open_for_merge
 
     config, partials = open_for_merge(
-        files or (), allow_missing=allow_missing, metric_files=metric_file or ()
+        files or (), allow_missing=allow_missing, metric_files=options.metric_file or ()
     )
     return result.run_and_show(
         config, options, partials=partials, folder=options.out or config.output.path

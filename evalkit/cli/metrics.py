@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -25,7 +25,7 @@ from evalkit.cli.explaining import (
     spelled,
 )
 from evalkit.cli.list_examples import list_example
-from evalkit.cli.options import Json, LogFormat, Profile, Quiet, choose_format
+from evalkit.cli.options import Json, LogFormat, MetricFile, Profile, Quiet, choose_format
 from evalkit.cli.row_examples import row_example
 from evalkit.errors import RequestError
 
@@ -37,6 +37,7 @@ ListFormat = Annotated[Literal["table", "json"] | None, Option("--format", help=
 
 
 def metrics(
+    metric_file: MetricFile = None,
     format: ListFormat = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -44,9 +45,10 @@ def metrics(
 ) -> None:
     """List all metrics."""
     shown = choose_format(format, json)
-    from evalkit.metrics import folders, registry_of
+    from evalkit.metrics import folders
 
-    kinds = {kind: list(registry_of(kind).values()) for kind in folders()}
+    own = _own_by_kind(metric_file)
+    kinds = {kind: list(_with_own(kind, own).values()) for kind in folders()}
     if shown == "json":
         console.say_json(
             [_record(metric, kind) for kind, known in kinds.items() for metric in known]
@@ -61,6 +63,22 @@ def metrics(
     console.say("")
     console.say("Written name(parameter=value)@cutoff, as nDCG@10 or recall@{5,20}.")
     console.say("evalkit explain NAME shows formula, parameters and a worked example.")
+
+
+def _own_by_kind(files: list[str] | None) -> "dict[str, list[Metric]]":
+    """The metrics of files, by their kind."""
+    from evalkit.metrics import metrics_of_file
+
+    found: dict[str, list[Metric]] = {}
+    for metric in (each for path in files or () for each in metrics_of_file(path)):
+        found.setdefault(metric.kind, []).append(metric)
+    return found
+
+
+def _with_own(kind: str, own: "dict[str, list[Metric]]") -> "Mapping[str, Metric]":
+    from evalkit.metrics import registry_of
+
+    return {**registry_of(kind), **{metric.name: metric for metric in own.get(kind, ())}}
 
 
 _WHERE = {"lists": "Beside them, of what lists are like:"}
@@ -83,6 +101,7 @@ def explain(
     name: Annotated[
         str, Argument(metavar="NAME", help="As nDCG, MAP, precision@10; or a code as few-users.")
     ],
+    metric_file: MetricFile = None,
     profile: Profile = None,
     latex: Annotated[bool, Option("--latex", help="The formula in LaTeX too.")] = False,
     format: ListFormat = None,
@@ -109,7 +128,7 @@ def explain(
 
     followed = find_profile(profile or DEFAULT, at="--profile")
     try:
-        found = _find(name, followed if profile else None)
+        found = _find(name, followed if profile else None, _own_by_kind(metric_file))
     except RequestError as error:
         if error.code != "unknown-metric":
             raise
@@ -153,10 +172,12 @@ def _speaking_of(kind: str) -> str:
     return ", ".join(speaking_of(kind))
 
 
-def _find(name: str, followed: "LibraryProfile | None") -> "list[tuple[str, Request]]":
+def _find(
+    name: str, followed: "LibraryProfile | None", own: "dict[str, list[Metric]]"
+) -> "list[tuple[str, Request]]":
     """The metrics of that name, of every kind of table, as a profile has them."""
     from evalkit.errors import EvalkitError
-    from evalkit.metrics import folders, parse_metrics, policies_of_kind, registry_of
+    from evalkit.metrics import folders, parse_metrics, policies_of_kind
 
     found: dict[tuple[str, str], Request] = {}
     first: EvalkitError | None = None
@@ -164,7 +185,7 @@ def _find(name: str, followed: "LibraryProfile | None") -> "list[tuple[str, Requ
         try:
             requests = parse_metrics(
                 [name],
-                metrics=registry_of(kind),
+                metrics=_with_own(kind, own),
                 conventions=None if followed is None else followed.of(kind).conventions,
                 policies=policies_of_kind(kind),
                 named=None if followed is None else followed.of(kind).named,

@@ -54,6 +54,10 @@ Combined = Annotated[
     list[str] | None,
     Option("--combined", metavar="NAME=OF", help="A number of several, as t=hmean(A@5, B@5)."),
 ]
+MetricFile = Annotated[
+    list[str] | None,
+    Option("--metric-file", metavar="FILE", help="Python file with metrics of your own."),
+]
 Train = Annotated[
     list[str] | None, Option("--train", metavar="PATH", help="What the models had seen.")
 ]
@@ -114,6 +118,7 @@ class RunOptions:
     reference: Reference = None
     primary: Primary = None
     combined: Combined = None
+    metric_file: MetricFile = None
     profile: Profile = None
     overrides: Overrides = None
     variables: Variables = None
@@ -191,6 +196,7 @@ class RunOptions:
             named = os.path.abspath(self.reference) if is_here else self.reference
             found.append(f"--reference={named}")
         found += self.overrides or ()
+        found += file_settings(self.metric_file)
         if self.profile is not None:
             is_file = self.profile.endswith(".toml") or "/" in self.profile
             named = os.path.abspath(self.profile) if is_file else self.profile
@@ -199,6 +205,11 @@ class RunOptions:
             found.append(f"metrics.primary={json.dumps(list(self.primary), ensure_ascii=False)}")
         found += [f"--combined {combination}" for combination in self.combined or ()]
         return [*found, *([] if self.engine is None else [f"engine.kind={self.engine}"])]
+
+
+def file_settings(paths: list[str] | None) -> list[str]:
+    """The overrides that name files of own metrics, which are meant from here."""
+    return [f"--metric-file={os.path.abspath(path)}" for path in paths or ()]
 
 
 def takes(

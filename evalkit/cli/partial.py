@@ -11,7 +11,10 @@ from evalkit.cli.options import ConfigFile, RunOptions, takes
 from evalkit.errors import FINE
 
 
-@takes("profile overrides variables per_user sample threads memory_limit quiet isolated log_format")
+@takes(
+    "metric_file profile overrides variables per_user sample threads memory_limit "
+    "quiet isolated log_format"
+)
 def partial(
     config: ConfigFile,
     share: Annotated[

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 from evalkit.cli import console
 from evalkit.cli.guess import tell_columns
 from evalkit.cli.options import RunOptions
-from evalkit.errors import FINE, GATE_FAILED, DataError, MachineError, clean
+from evalkit.errors import (
+    FINE,
+    GATE_FAILED,
+    BusyError,
+    DataError,
+    EvalkitError,
+    MachineError,
+    clean,
+)
 
 if TYPE_CHECKING:
     from evalkit.config import Config
@@ -17,6 +25,7 @@ if TYPE_CHECKING:
     from evalkit.planning.partials import PartialFiles
     from evalkit.planning.tables import Given
     from evalkit.report import Report
+    from evalkit.runs import StoreFolder
 
 MANY_PASSES = 8  # over the logs: more take many times as long as one
 
@@ -73,6 +82,10 @@ def run_and_show(
             opened=tell_columns,
         )
         done = job.run() if store is None else run_in_store(job, store)
+    except EvalkitError as error:
+        if not isinstance(error, BusyError):
+            _alert(config, error, folder, store)
+        raise
     finally:
         console.clear_progress()
     console.name_run(done.report.run_id)
@@ -81,6 +94,8 @@ def run_and_show(
     for name, where in trackers.items():
         if where is not None and done.is_new:
             _track(done, name, where)
+    if done.is_new:
+        _alert(config, done.report, folder, store, str(done.path or ""))
     try:
         status = _show(done, options.shown, summary=options.summary)
         sys.stdout.flush()
@@ -96,6 +111,22 @@ def run_and_show(
             hint=f"make room where stdout goes: evalkit report {quote(str(done.path))}",
         ) from error
     return status
+
+
+def _alert(
+    config: "Config",
+    outcome: "Report | EvalkitError",
+    folder: Path | str | None,
+    store: "StoreFolder | None",
+    path: str = "",
+) -> None:
+    """Tell of a change of state; who could not be told is a warning."""
+    if config.alerts is None or folder is None:
+        return
+    from evalkit.jobs.alerts import tell_change
+
+    for error in tell_change(config, outcome, store or Path(folder), path):
+        console.warn(error.code, error.message, at=error.at, hint=error.hint)
 
 
 def _track(done: "Done", name: str, where: str) -> None:

@@ -5,8 +5,8 @@ from evalkit.cli.options import ConfigFile, RunOptions, takes
 
 
 @takes(
-    "profile overrides variables out format json full summary if_new wait prometheus per_user "
-    "sample again threads memory_limit engine quiet isolated log_format"
+    "metric_file profile overrides variables out format json full summary if_new wait prometheus "
+    "per_user sample again threads memory_limit engine quiet isolated log_format"
 )
 def run(config: ConfigFile, options: RunOptions) -> int:
     """Evaluate what a config asks for, and write its report.

@@ -9,7 +9,7 @@ from evalkit.cli import console
 from evalkit.cli.options import ConfigFile, RunOptions, takes
 
 
-@takes("overrides variables runs out again json threads memory_limit quiet log_format")
+@takes("metric_file overrides variables runs out again json threads memory_limit quiet log_format")
 def select(
     config: ConfigFile,
     options: RunOptions,

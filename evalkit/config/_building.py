@@ -8,6 +8,7 @@ from typing import cast
 
 from pydantic import ValidationError
 
+from evalkit.config._alerts import check_alerts
 from evalkit.config._builtins import check_builtins
 from evalkit.config._checks import (
     check_metrics,
@@ -110,6 +111,7 @@ def _build(
         for each in error.errors(include_url=False):
             translate(cast("dict[str, object]", each), tree, problems)
     check_tables(tree, problems)
+    _check_propensity(tree, problems)
     check_builtins(tree, problems)
     check_selection(tree, problems)
     check_names(tree, problems)
@@ -119,6 +121,7 @@ def _build(
     check_statistics(tree, problems)
     check_gates(tree, variables, problems)
     check_storage(tree, problems)
+    check_alerts(tree, problems)
     check_layout(tree, problems)
     problems.raise_all()
     if config is None:
@@ -136,6 +139,23 @@ def _place_judgements(tree: Mapping[str, object], problems: Problems) -> None:
         message = "path (right answers) and judgements (ratings of judges) exclude each other"
         problems.add(("truth", "judgements"), "conflicting-keys", message, hint="give one of them")
     truth["path"] = truth["judgements"]
+
+
+def _check_propensity(tree: Mapping[str, object], problems: Problems) -> None:
+    """A floor needs propensities, and judgements have none."""
+    truth = tree.get("truth")
+    columns = truth.get("columns") if isinstance(truth, dict) else None
+    has_column = isinstance(columns, dict) and columns.get("propensity") is not None
+    if not isinstance(truth, dict):
+        return
+    if "min_propensity" in truth and not has_column:
+        message = "min_propensity is a floor of propensities, and the truth has none"
+        hint = 'name their column: propensity = "p" under [truth.columns]'
+        problems.add(("truth", "min_propensity"), "missing-key", message, hint=hint)
+    if "judgements" in truth and has_column:
+        message = "ratings of judges have no propensity"
+        hint = "leave it out"
+        problems.add(("truth", "columns", "propensity"), "conflicting-keys", message, hint=hint)
 
 
 def build_split(
@@ -209,7 +229,9 @@ def with_conventions(config: Config, *, profile: str | None = None) -> Config:
     whole._followed = followed.profile
     whole._overridden = followed.overridden
     is_default = config.kind == "rankings" and followed.profile.name == DEFAULT
-    if whole.gates and not is_default:  # judged by the labels of the report
+    if whole.gates and (
+        config.has_propensity or not is_default
+    ):  # judged by the labels of the report
         gates = tuple(_as_measured(whole, gate) for gate in whole.gates)
         return whole.model_copy(update={"gates": gates})
     return whole
@@ -242,6 +264,10 @@ def override_key(
         option = spelled
         spelled = _OPTIONS[spelled.partition(" ")[0]] + spelled.partition(" ")[2]
     spelled = spelled.strip()
+    if spelled == "--metric-file" and isinstance(section := tree.setdefault("metrics", {}), dict):
+        given = section.get("files", [])
+        section["files"] = [*(given if isinstance(given, list) else [given]), text]
+        return places.replace(("metrics", "files"), f"{spelled} {text}")
 
     def refuse(message: str, hint: str) -> None:
         at = f"--set {override}" if option.startswith("--set") else override

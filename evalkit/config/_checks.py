@@ -10,6 +10,7 @@ from evalkit.config._named import (
     check_combined,
     check_whole,
     combined_in,
+    files_in,
     kind_of,
     labels_of,
     metrics_kind,
@@ -24,7 +25,6 @@ from evalkit.errors import EvalkitError, nearest
 from evalkit.metrics import (
     Request,
     declared,
-    known_metrics,
     load_metric_files,
     other_kinds,
     over,
@@ -176,17 +176,14 @@ def _metrics_of(tree: Mapping[str, object], problems: Problems) -> list[Request]
         case _:
             return []
     texts = [(number, name) for number, name in enumerate(names) if isinstance(name, str)]
-    files = others.get("files")
     key: Key = ("metrics", "names")
     kind = kind_of(sections_in(tree))
     measured = metrics_kind(kind)
-    metrics = known_metrics(measured)
-    if isinstance(files, list) and all(isinstance(file, str) for file in files) and files:
-        try:
-            metrics = load_metric_files(files, measured)
-        except EvalkitError as error:
-            problems.add_error(("metrics", "files"), error)
-            return []
+    try:
+        metrics = load_metric_files(files_in(tree), measured)
+    except EvalkitError as error:
+        problems.add_error(("metrics", "files"), error)
+        return []
     parse = partial(
         parse_metrics,
         metrics=metrics,

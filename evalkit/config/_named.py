@@ -19,7 +19,7 @@ from evalkit.metrics import (
     declared,
     family_of,
     is_made_of_users,
-    known_metrics,
+    load_metric_files,
     other_kinds,
     parse_metrics,
     policies_of_kind,
@@ -56,22 +56,30 @@ def labels_of(names: Sequence[object], tree: Mapping[str, object] | None = None)
 
 
 def requests_named(names: Sequence[object], tree: Mapping[str, object]) -> list[Request]:
-    """What metric names ask for; none where one is wrong, or of a file of the user's."""
+    """What metric names ask for; none where one is wrong."""
     combined = combined_in(tree)
     texts = [name for name in names if isinstance(name, str) and name not in combined]
     kind = kind_of(sections_in(tree))
-    metrics = known_metrics(metrics_kind(kind))
-    named, policies = named_by(tree, kind, metrics), policies_of_kind(kind)
     try:
+        metrics = load_metric_files(files_in(tree), metrics_kind(kind))
+        named, policies = named_by(tree, kind, metrics), policies_of_kind(kind)
         found = parse_metrics(texts, metrics=metrics, policies=policies, named=named)
     except EvalkitError:
-        return []  # told elsewhere, or a metric of the user's own
+        return []  # told elsewhere
     if len(texts) < len(names) and combined:
         listed = cast("Mapping[str, object]", tree["metrics"]).get("names")
         measured = requests_named(listed, {}) if isinstance(listed, list) else []
         made = _read(combined, metrics, measured, str)
         found += [each for name, each in made if name in names and isinstance(each, Request)]
     return found
+
+
+def files_in(tree: Mapping[str, object]) -> list[str]:
+    """The files of own metrics, where they are a list of texts."""
+    metrics = tree.get("metrics")
+    files = metrics.get("files") if isinstance(metrics, dict) else None
+    is_plain = isinstance(files, list) and all(isinstance(each, str) for each in files)
+    return cast("list[str]", files) if is_plain else []
 
 
 def combined_in(tree: Mapping[str, object]) -> dict[str, str]:

@@ -14,14 +14,19 @@ from evalkit.metrics import (
     BOUNDS,
     POLICIES,
     TIED,
+    WEIGHTED,
     Metric,
     Request,
     Value,
     combine,
     load_metric_files,
+    needs_of,
     other_kinds,
     parse_metrics,
     policies_of_kind,
+    registry,
+    weighted,
+    weighting_of,
 )
 from evalkit.metrics.profiles import DEFAULT, Profile, find_profile, speaking_of
 
@@ -53,6 +58,8 @@ class Asking(Protocol):
     def set_by_hand(self) -> frozenset[str]: ...
     @property
     def profile(self) -> Profile: ...
+    @property
+    def has_propensity(self) -> bool: ...
     def at(self, *key: str | int) -> str: ...
 
 
@@ -120,8 +127,9 @@ def named_by(
     match tree.get("metrics"):
         case {"profile": str() as profile} if profile != DEFAULT:
             with suppress(EvalkitError):
-                measured = kind if kind in other_kinds() else "rankings"
-                return find_profile(profile, metrics=metrics).of(measured).named
+                if kind in other_kinds():  # whose metrics are none that a profile has of rankings
+                    return find_profile(profile).of(kind).named
+                return find_profile(profile, metrics=metrics).of("rankings").named
     return {}
 
 
@@ -154,6 +162,10 @@ def requests_of(config: Asking, names: Sequence[str]) -> list[Request]:
     for request in parsed:
         own = tuple(each for each in request.policies if each[1] != getattr(policies, each[0]))
         known = _with_policies(request, own)
+        known, problem = _weighted(known, config, by_hand=request.given | by_hand)
+        own = known.policies
+        if problem is not None:
+            problems.append(problem)
         problem = _tie_problem(known, policies, config.at("metrics", "names"))
         if problem is not None:
             problems.append(problem)
@@ -184,6 +196,41 @@ def _with_policies(request: Request, own: tuple[tuple[str, Value], ...]) -> Requ
     values = dict(request.parameters)
     followed = request.metric.follow(request.cutoff, values, dict(own), request.given)
     return replace(followed, asked=request.asked)
+
+
+def _weighted(
+    request: Request, config: Asking, *, by_hand: frozenset[str]
+) -> tuple[Request, RequestError | None]:
+    """The request as it weights hits by propensities; what is wrong with that."""
+    how, at = weighting_of(request, config.policies.propensity), config.at("metrics", "names")
+    others = tuple(each for each in request.policies if each[0] != "propensity")
+    if not config.has_propensity:
+        problem = RequestError(
+            f"{request.label} asks for propensity = {how!r}, and the truth has none",
+            code="missing-key",
+            at=at,
+            hint='name its column: propensity = "p" under [truth.columns]',
+        )
+        is_asked = "propensity" in by_hand and how in WEIGHTED
+        return replace(request, policies=others), problem if is_asked else None
+    is_of_lists = request.metric.lists is not None or request.metric.combined is not None
+    if is_of_lists and "relevant" not in needs_of(request):
+        return replace(request, policies=others), None
+    request = replace(request, policies=tuple(sorted([*others, ("propensity", how)])))
+    if how not in WEIGHTED:
+        return request, None
+    unbiased, values = request.metric.unbiased, dict(request.parameters)
+    if unbiased is not None and unbiased.has_form(values):
+        return replace(request, metric=weighted(request.metric, values, how)), None
+    have = ", ".join(name for name, each in registry().items() if each.unbiased is not None)
+    problem = RequestError(
+        f"{request.label} has no unbiased form: it does not add up over hits",
+        code="no-unbiased-form",
+        at=at,
+        hint=f"{have} have one, under their default parameters; or write "
+        f"{request.metric.name}(propensity='none')",
+    )
+    return request, problem
 
 
 def _tie_problem(request: Request, policies: Policies, at: str) -> RequestError | None:

@@ -1,5 +1,6 @@
 """The names of the room, which its `__init__` gives when one is asked for."""
 
+from evalkit.config._alerts import AlertsSection
 from evalkit.config._building import (
     build_config,
     build_gates,
@@ -75,6 +76,7 @@ __all__ = [
     "SPAN",
     "SPLIT_FILE",
     "SPLIT_VERSION",
+    "AlertsSection",
     "Builtin",
     "Config",
     "Confirmation",

@@ -22,6 +22,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from evalkit.config._alerts import AlertsSection
 from evalkit.config._engine import EngineSection
 from evalkit.config._entry_points import EntryPoint, spell_policy
 from evalkit.config._joined import joined, kinds_in
@@ -407,6 +408,9 @@ class Config(Record):
         None, "For evalkit select: one of many trials is chosen.", exclude=True
     )
     output: OutputSection = Field(default_factory=OutputSection, description="Where to write.")
+    alerts: AlertsSection | None = key(
+        None, "Who is told when the state of the job changes.", exclude=True
+    )
     engine: EngineSection = Field(
         default_factory=EngineSection, description="Where it is measured.", exclude=True
     )
@@ -503,6 +507,11 @@ class Config(Record):
         """What is evaluated, which says what metric names mean."""
         named = (kind for kind in reversed(other_kinds()) if getattr(self, kind, None))
         return next(named, "rankings")
+
+    @property
+    def has_propensity(self) -> bool:
+        """Whether the truth says how likely its interactions were to be seen."""
+        return self.truth is not None and self.truth.columns.propensity is not None
 
     @property
     def is_truthless(self) -> bool:

@@ -92,6 +92,9 @@ class TruthColumns(Record):
     relevance: str | None = key(None, "Relevance column; without one every row is relevant.")
     time: str | None = key(None, _AGE, exclude_if=is_none)
     order: str | None = key(None, _ORDER, exclude_if=is_none)
+    propensity: str | None = key(
+        None, "How likely the interaction was to be seen at all, in (0, 1].", exclude_if=is_none
+    )
     judge: str | None = key(None, "Of judgements: who judged.", exclude_if=is_none)
 
 
@@ -157,6 +160,10 @@ class TruthTable(Record):
     columns: TruthColumns = Field(default_factory=TruthColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: relevance above 0.")
+    min_propensity: float | None = key(
+        None, "Smaller propensities count as this; counted and told.", gt=0, le=1,
+        exclude_if=is_none,
+    )  # fmt: skip
     judgements: Texts | None = key(
         None,
         "In place of path: ratings of several judges; limits hold users and judges.",

@@ -4,7 +4,7 @@ import os
 import pickle
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial, reduce
 from math import ceil, isqrt
@@ -42,6 +42,7 @@ from evalkit.errors import (
     install_hint,
 )
 from evalkit.kinds import kind_named
+from evalkit.metrics import pack_file
 from evalkit.planning.leakage import check_splits
 from evalkit.planning.partials import open_partials
 from evalkit.planning.tables import Given, Tables
@@ -210,12 +211,33 @@ def _session(engine: EngineSection, given: Given) -> Iterator[Any]:
     session = running
     try:
         session = session or new_session(SparkSession, **engine.model_dump(include=OF_ENGINE))
-        yield session
+        with _in_own_python(session):
+            yield session
     except PySparkException as error:
         raise _failed(str(error)) from error
     finally:
         if session is not None and running is None:
             session.stop()
+
+
+@contextmanager
+def _in_own_python(session: Any) -> Iterator[None]:
+    """Executors of this machine run the Python that runs here, where nobody names another."""
+    from pyspark.errors import PySparkException
+
+    context = None
+    with suppress(PySparkException, AttributeError):  # a session by Spark Connect has none
+        context = session.sparkContext
+    is_named = "PYSPARK_PYTHON" in os.environ
+    is_named |= context is not None and context.getConf().contains("spark.pyspark.python")
+    if context is None or is_named or not context.master.startswith("local"):
+        yield
+        return
+    before, context.pythonExec = context.pythonExec, sys.executable
+    try:
+        yield
+    finally:
+        context.pythonExec = before
 
 
 def new_session(
@@ -248,7 +270,8 @@ def _failed(told: str) -> EvalkitError:
     """Why Spark ended a job."""
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     if "No module named 'evalkit'" in told:
-        hint = "install this version of evalkit on every node, or send it: --archives env.tar.gz"
+        hint = "install this version of evalkit on every node, or send it: --archives env.tar.gz; "
+        hint += "PYSPARK_PYTHON names the Python that executors run"
         return MachineError(
             "executors have no evalkit", code="spark-failed", at="[engine]", hint=hint
         )
@@ -289,7 +312,7 @@ def _task(read: Read, work: MeasureOptions, frames: Mapping[int, Any], n_partiti
     )
     settled = read.config.model_copy(update={"engine": EngineSection()})
     asked = (work.sample, work.keep_users, work.keep_parts)
-    files = {path: Path(path).read_bytes() for path in settled.metrics.files}
+    files = {path: pack_file(path) for path in settled.metrics.files}
     return Task(settled, kept, n_partitions + 1, *asked, files=files)
 
 

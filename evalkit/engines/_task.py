@@ -62,15 +62,14 @@ class Task:
         if not self.files:
             yield self
             return
+        from evalkit.metrics import unpack_file
+
         with TemporaryDirectory() as folder:
-            paths = [
-                f"{folder}/{number}/{os.path.basename(path)}"
-                for number, path in enumerate(self.files)
-            ]
-            for path, content in zip(paths, self.files.values(), strict=True):
-                os.mkdir(os.path.dirname(path))
-                with open(path, "wb") as file:
-                    file.write(content)
+            paths = []
+            for number, (path, content) in enumerate(self.files.items()):
+                os.mkdir(f"{folder}/{number}")
+                own = f"{folder}/{number}/{os.path.basename(path)}"
+                paths.append(unpack_file(path, content, own))
             yield replace(self, config=_with_files(self.config, paths))
 
     def work(self, number: int, rows: "Mapping[int, pl.DataFrame]") -> "MeasureOptions":

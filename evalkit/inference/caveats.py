@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
@@ -35,6 +35,7 @@ FEWEST_OF_ROWS = 100  # of numbers over rows (docs/labels.md)
 FEWEST_CLUSTERS = 50
 FEWEST_DIFFERING = 30  # users, of clusters whose difference is tested by t alone
 ERROR = 0.05  # of limits whose coverage was measured
+LEAST_SHIFT = 1e-9
 FEWEST_OF_LISTS = 100  # users behind a number of all lists
 FEWEST_MOVING = 30  # of those whose lists are kept, for an error by their deviation alone
 
@@ -134,6 +135,41 @@ def of_ties(
                 f"orders of equal scores move {estimate.metric} from {worst:.6f} to {best:.6f}, "
                 f"{' and '.join(reasons)}",
                 estimate.model,
+            )
+
+
+def of_tied_orders(
+    estimates: Sequence[Estimate],
+    shifts: Mapping[str, ExactSums],
+    moved: Sequence[Request],
+    weighed: Callable[[Estimate], float],
+) -> Iterator[Warning_]:
+    """One warning for each model of which the order of equal scores moves numbers far.
+
+    Args:
+        shifts: of each of the requests `moved` what the best and the worst order change.
+        weighed: how many users a number is a mean of, or their weights together.
+    """
+    places = {each.label: place for place, each in reversed([*enumerate(moved)])}
+    for model, sums in shifts.items():
+        found = []
+        for estimate in estimates:
+            place = places.get(estimate.metric)
+            if estimate.model != model or estimate.segment is not None or place is None:
+                continue
+            total = weighed(estimate) or math.nan
+            ends = [sums.sum_of(2 * place + side).total / total for side in (0, 1)]
+            if max(map(abs, ends)) > max(estimate.std_error or 0.0, LEAST_SHIFT):
+                low, high = (estimate.value + end for end in (min(0.0, *ends), max(0.0, *ends)))
+                shown = f"{estimate.metric} = {estimate.value:.6f}"
+                found.append(f"{shown} from {low:.6f} to {high:.6f}")
+        if found:
+            more = f", and {len(found) - 3:,} more" if len(found) > 3 else ""
+            yield Warning_(
+                "ties-move-number",
+                "scores are equal, and another order of these rows moves "
+                f"{'; '.join(found[:3])}{more}: further than the standard error",
+                model,
             )
 
 
@@ -267,7 +303,7 @@ def _leaning(each: Draft) -> Caveat | None:
     if k > MOST_SKEWED_DIFFERENCES:
         return Caveat.of(why, 72, 94)
     if k * further > MOST_SKEWED_DIFFERENCES:  # which moves a limit by the square of t
-        found = "of 60 such tests Holm found something 9 to 17 times in 100 where nothing differed"
+        found = "of 60 such tests Holm gave a false alarm 9 to 17 times in 100"
         return Caveat(f"{why} at a level of {at:.1g}: {found}", 83)
     return None
 
@@ -318,6 +354,29 @@ def of_few_users(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
     if n_fewest < FEWEST_OF_ROWS:
         message = f"take intervals as rough: they stand on {n_fewest:,} users"
         yield Warning_("few-users", message)
+
+
+def of_uneven_judgements(
+    comparisons: Sequence[Comparison], requests: Sequence[Request]
+) -> Iterator[Warning_]:
+    """One warning where the truth judges more of one model's lists, by more than chance."""
+    names = {each.label: each.metric.name for each in requests}
+    for comparison in comparisons:
+        differs = comparison.verdict in ("better", "worse") and comparison.segment is None
+        if differs and names[comparison.metric] in ("judged", "unjudged"):
+            more = (comparison.delta > 0.0) == (names[comparison.metric] == "judged")
+            pair = (
+                (comparison.baseline, comparison.candidate)
+                if more
+                else (comparison.candidate, comparison.baseline)
+            )
+            yield Warning_(
+                "uneven-judgements",
+                f"the truth judges less of the lists of {pair[0]!r} than of those of {pair[1]!r} "
+                f"({comparison.metric} differs by {abs(comparison.delta):.6f}): what it lacks "
+                "counts against them",
+            )
+            return
 
 
 def of_other_users(comparisons: Sequence[Comparison]) -> Iterator[Warning_]:

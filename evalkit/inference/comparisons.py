@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,10 +14,10 @@ from evalkit.aggregate.sums import Pair, PairTotal
 from evalkit.aggregate.user_values.gather import is_mean_of_users
 from evalkit.config import Config, StatisticsSection
 from evalkit.inference.drafts import Draft, limits_of, reach_alone
-from evalkit.inference.plain import of_means
+from evalkit.inference.plain import note_limits, of_means
 from evalkit.inference.ratios import RatioTotal, RatioTotals
 from evalkit.inference.spread import DifferenceSpread
-from evalkit.inference.summed import Summed
+from evalkit.inference.summed import TOGETHER, Summed
 from evalkit.metrics import Request, bounds_of
 from evalkit.statistics.corrections import Family, adjust
 from evalkit.statistics.distributions import normal_quantile
@@ -35,7 +36,6 @@ from evalkit.statistics.tukey import (
     p_of_all_pairs,
     tukey_test,
 )
-from evalkit.statistics.unseen import p_unseen
 
 if TYPE_CHECKING:
     from evalkit.inference.shown import Delta, Number, ShownNumbers
@@ -82,8 +82,6 @@ def _note_t_test(each: Draft, p_value: float) -> None:
     if spread.is_student:
         return
     distance, is_above = abs(each.delta), each.delta > 0.0
-    if not 2.0 * p_unseen(distance, spread.widest, spread.df + 1.0) > each.p_value:
-        return  # nor where more was seen
     least = spread.p_unseen(distance, each.delta, each.std_error, is_above=is_above)
     if 2.0 * least > each.p_value:
         each.p_value, each.test = min(1.0, 2.0 * least), f"{spread.test}{OF_UNSEEN}"
@@ -98,9 +96,14 @@ def _drafts(
 ) -> Iterator[Draft]:
     chosen, totals, n = config.statistics, summed.totals, len(requests)
     are_means = [is_mean_of_users(each, config.policies) for each in requests]
-    for pair in dict.fromkeys(pair for _, pair in totals.pairs):
-        for place, draft in enumerate(of_means(summed, pair, requests, chosen)):
-            segment, column = summed.segments[place // n], place % n
+    n_together = max(1, TOGETHER // max(1, n * len(summed.segments)))
+    for begin in range(0, len(summed.pairs), n_together):
+        pairs = summed.pairs[begin : begin + n_together]
+        drafts = [each for pair in pairs for each in of_means(summed, pair, requests, chosen)]
+        if drafts:
+            note_limits(drafts, chosen.level)
+        places = product(pairs, summed.segments, range(n))
+        for draft, (pair, segment, column) in zip(drafts, places, strict=True):
             request = requests[column]
             if shown is not None and shown.has(request):
                 both = shown.delta(segment, pair, request)
@@ -234,9 +237,10 @@ def _powers(each: Draft, level: float, chosen: StatisticsSection) -> tuple[float
     smallest = error * math.sqrt(n) * _smallest_effect(n, level, chosen.power)
     if not spread.is_student:
         tail = 0.5 * (1.0 - level)
-        least = reach_alone(tail, spread.widest, n) - normal_quantile(1.0 - chosen.power) * error
+        alone = reach_alone(tail, spread.widest, n)
+        least = alone - normal_quantile(1.0 - chosen.power) * error
         if least > smallest and all(
-            spread.reach_unseen(each.delta, error, error=tail, is_above=is_above) > 0.0
+            spread.reach_unseen(each.delta, error, error=tail, is_above=is_above) >= alone
             for is_above in (True, False)
         ):
             smallest = least

@@ -146,6 +146,11 @@ def _reaches(
     As `DifferenceSpread.reach_unseen` has it, which is asked where rounding might decide.
     """
     known = [not each.is_plain and each.n_below is not None for each in spreads]
+    sides = (
+        np.array([each.n_below or 0 for each in spreads]),
+        np.array([each.n_above or 0 for each in spreads]),
+    )
+    has_sizes = np.array([not each.is_weighted for each in spreads], dtype=bool)
     is_known = np.array(known, dtype=bool) & np.isfinite(widest) & (std_errors > 0.0)
     ns = np.array([each.df for each in spreads]) + 1.0
     z_of = {error: -normal_quantile(error) for error in set(errors)}
@@ -154,14 +159,24 @@ def _reaches(
         squares = ns * ((ns - 1.0) * std_errors * std_errors + deltas * deltas)
         by_squares = np.sqrt(np.sqrt(SQUARES * squares) / widest)
     found = []
-    for is_above in (True, False):
-        against = np.array([(each.n_below if is_above else each.n_above) or 0 for each in spreads])
+    for is_above, (against, others) in ((True, sides), (False, sides[::-1])):
         seen = np.minimum(by_squares, np.sqrt(against / AGAINST))
         seen[against < FEWEST_AGAINST] = -math.inf
-        reaches, nearly = np.zeros(deltas.size), 1e-9 * (1.0 + zs)
+        total, n_all = ns * (deltas if is_above else -deltas), against + others
+        with np.errstate(all="ignore"):  # as `size_against` and `reach_few`
+            apart = np.sqrt(np.maximum(n_all * squares - total * total, 0.0) * (others / against))
+            sizes = np.maximum(apart - total, 0.0) / n_all
+            count = against + 0.5
+            root = 1.0 - 1.0 / (9.0 * count) + zs / (3.0 * np.sqrt(count))
+            few = sizes * (count * root * root * root - against) / ns
+        reaches = np.where(
+            is_known & has_sizes & (against > 0) & (zs > 0.0) & (sizes > 0.0), few, 0.0
+        )
+        nearly = 1e-9 * (1.0 + zs)
         for place in np.flatnonzero(is_known & (seen < zs + nearly)).tolist():
             if seen[place] < zs[place] - nearly[place]:
-                reach = reach_alone(errors[place], spreads[place].widest, float(ns[place]))
+                alone = reach_alone(errors[place], spreads[place].widest, float(ns[place]))
+                reach = max(float(reaches[place]), alone)
             else:
                 reach = spreads[place].reach_unseen(
                     float(deltas[place]),

@@ -41,7 +41,7 @@ class _Values:
 def of_means(
     summed: Summed, pair: Pair, requests: Sequence[Request], chosen: StatisticsSection
 ) -> list[Draft]:
-    """A draft for each segment and request, in this order; without p-values of t tests."""
+    """A draft for each segment and request, in this order; without limits and p of t tests."""
     deltas = summed.deltas(pair)
     bounds = np.array([bounds_of(each) for each in requests])
     old, new = _of_both(summed, pair, bounds)
@@ -84,15 +84,19 @@ def of_means(
         "margin": [chosen.margin] * n.size,
     }
     drafts = [*map(Draft, *columns.values())]
-    low, high = limits_of(drafts, [chosen.level] * n.size)
     of_both = zip(listed(old.means), listed(old.errors), listed(new.errors), strict=True)
-    for draft, its_low, its_high, both in zip(
-        drafts, listed(low), listed(high), of_both, strict=True
-    ):
-        draft.low, draft.high, draft.of_both = its_low, its_high, both
+    for draft, both in zip(drafts, of_both, strict=True):
+        draft.of_both = both
         if draft.spread.table is not None:
             draft.p_value, draft.test = mcnemar_p(*draft.spread.table[1:3]), "mcnemar"
     return drafts
+
+
+def note_limits(drafts: Sequence[Draft], level: float) -> None:
+    """Note limits of the differences, at one level."""
+    low, high = limits_of(drafts, [level] * len(drafts))
+    for each, its_low, its_high in zip(drafts, listed(low), listed(high), strict=True):
+        each.low, each.high = its_low, its_high
 
 
 def _of_both(summed: Summed, pair: Pair, bounds: Floats) -> list[_Values]:

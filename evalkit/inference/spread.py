@@ -6,7 +6,7 @@ from typing import NamedTuple
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
 from evalkit.statistics.paired import p_alike
 from evalkit.statistics.proportions import mcnemar_p, paired_interval
-from evalkit.statistics.unseen import p_at_least, reach_at_least
+from evalkit.statistics.unseen import p_at_least, reach_at_least, size_against
 
 
 class DifferenceSpread(NamedTuple):
@@ -78,10 +78,9 @@ class DifferenceSpread(NamedTuple):
         found = self._unseen(delta, std_error, is_above=is_above)
         if found is None or not distance > 0.0:
             return 0.0
-        n_against, squares = found
-        return p_at_least(
-            distance, self.widest, self.df + 1.0, n_against=n_against, squares=squares
-        )
+        n_against, squares, size = found
+        n = self.df + 1.0
+        return p_at_least(distance, self.widest, n, n_against=n_against, squares=squares, size=size)
 
     def reach_unseen(
         self, delta: float, std_error: float | None, *, error: float, is_above: bool
@@ -90,26 +89,34 @@ class DifferenceSpread(NamedTuple):
         found = self._unseen(delta, std_error, is_above=is_above)
         if found is None:
             return 0.0
-        n_against, squares = found
+        n_against, squares, size = found
         n = self.df + 1.0
-        return reach_at_least(error, self.widest, n, n_against=n_against, squares=squares)
+        return reach_at_least(
+            error, self.widest, n, n_against=n_against, squares=squares, size=size
+        )
 
     def _unseen(
         self, delta: float, std_error: float | None, *, is_above: bool
-    ) -> tuple[int, float] | None:
-        """Users who differ against a verdict, and the squares of all; None where nothing is said.
+    ) -> tuple[int, float, float] | None:
+        """Users who differ against a verdict, the squares of all, and what one against differs by.
 
-        Where users have no differences of their own, or nobody knows how large one can be, only
-        what does not vary at all is known to have been seen too little.
+        None where nothing is said. Where users have no differences of their own, or nobody knows
+        how large one can be, only what does not vary at all is known to have been seen too little;
+        over clusters and with weights no user's difference is known.
         """
-        n_against, n = self.n_below if is_above else self.n_above, self.df + 1.0
+        below, above, n = self.n_below, self.n_above, self.df + 1.0
         if std_error is None or self.n < 2 or not self.df > 0.0:
             return None
         if std_error == 0.0:
-            return 0, 0.0
-        if n_against is None or not math.isfinite(self.widest):
+            return 0, 0.0, 0.0
+        if below is None or above is None or not math.isfinite(self.widest):
             return None
-        return n_against, n * (self.df * std_error * std_error + delta * delta)
+        against, others = (below, above) if is_above else (above, below)
+        squares = n * (self.df * std_error * std_error + delta * delta)
+        if self.is_clustered or self.is_weighted:
+            return against, squares, 0.0
+        total = n * (delta if is_above else -delta)
+        return against, squares, size_against(total, squares, against, others)
 
     def limits(
         self, delta: float, std_error: float | None, *, level: float, of_margin: bool = False

@@ -8,6 +8,8 @@ import numpy.typing as npt
 from evalkit.aggregate.sums import GrandTotals, Pair
 from evalkit.statistics.exact import Summaries, summarize
 
+TOGETHER = 1 << 12  # sums of differences that are read at one time
+
 
 def listed(numbers: npt.NDArray[np.float64]) -> list[float]:
     """One after the other; none but one object is NaN, since records with it else differ."""
@@ -29,6 +31,7 @@ class Summed:
 
     def __init__(self, totals: GrandTotals, n_requests: int) -> None:
         self.totals, self.n_requests, self.segments = totals, n_requests, totals.segments
+        self.pairs = [*dict.fromkeys(pair for _, pair in totals.pairs)]
         self._models: dict[str, Summaries] = {}
         self._deltas: dict[Pair, Summaries] = {}
 
@@ -42,6 +45,11 @@ class Summed:
     def deltas(self, pair: Pair) -> Summaries:
         """Of the differences of two models."""
         if pair not in self._deltas:
-            sums = [self.totals.pairs[segment, pair].deltas for segment in self.segments]
-            self._deltas[pair] = summarize(sums, self.n_requests)
+            n = len(self.segments)
+            begin = self.pairs.index(pair)
+            some = self.pairs[begin : begin + max(1, TOGETHER // n)]
+            sums = [self.totals.pairs[one, each].deltas for each in some for one in self.segments]
+            found = summarize(sums, self.n_requests)
+            for place, each in enumerate(some):
+                self._deltas[each] = found.rows(place * n, (place + 1) * n)
         return self._deltas[pair]

@@ -1,4 +1,4 @@
-"""Jobs: the lock, the work, the run's directory; checks, trackers, selection and audit.
+"""Jobs: the lock, the work, the run's directory; checks, trackers, alerts, selection and audit.
 
 In: a config and a folder of runs.
 Out: a published run, and its exit status.

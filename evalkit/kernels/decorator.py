@@ -104,6 +104,9 @@ class Kernel(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<kernel {self.py_func.__module__}.{self.py_func.__qualname__}>"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.py_func,), {"allocates": self.allocates}
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if kwargs:
             raise TypeError("a kernel takes arguments by place")

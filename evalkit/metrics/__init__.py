@@ -63,6 +63,8 @@ from evalkit.kernels.stack import ROOM, room
 
 from ._combined import combine
 from ._declare import (
+    SAYS_OF_WHAT,
+    TARGETS,
     Combination,
     Example,
     Hits,
@@ -76,6 +78,7 @@ from ._declare import (
     metric,
     of_loss,
     rating_metric,
+    shifted,
 )
 from ._declared import (
     KINDS,
@@ -111,6 +114,7 @@ from ._lists import (
     worth,
 )
 from ._measuring import (
+    as_plain_sum,
     bounds_of,
     digest_of,
     family_of,
@@ -119,11 +123,30 @@ from ._measuring import (
     measure_lists,
     needs_of,
     weighing_of,
+    weighted,
+    weighting_of,
     who_of,
+)
+from ._own import (
+    OwnMetric,
+    file_of,
+    hashes_of_files,
+    name_metrics,
+    pack_file,
+    unpack_file,
+    user_metric,
 )
 from ._parameters import NO_CUTOFF, Parameter, Value, Values, choice, number, text
 from ._policies import BOUNDS, EXACT, POLICIES, TIED
-from ._registry import FOLDERS, known_metrics, load_metric_files, registry, registry_of, tiers
+from ._registry import (
+    FOLDERS,
+    known_metrics,
+    load_metric_files,
+    metrics_of_file,
+    registry,
+    registry_of,
+    tiers,
+)
 from ._rows import (
     at_threshold,
     called_from,
@@ -131,6 +154,7 @@ from ._rows import (
     of_kernel,
     over_rows_or_groups,
     over_rows_or_users,
+    target_of,
 )
 from ._sums import (
     NEGATIVES,
@@ -142,9 +166,11 @@ from ._sums import (
     Term,
     as_float,
     of_sums,
+    of_whole,
     ratio,
     square_root,
 )
+from ._unbiased import WEIGHTED, Unbiased
 from .sampling import most_likely
 
 __all__ = [
@@ -162,7 +188,10 @@ __all__ = [
     "RANKED_COUNTS",
     "ROOM",
     "ROWS",
+    "SAYS_OF_WHAT",
+    "TARGETS",
     "TIED",
+    "WEIGHTED",
     "WORTH",
     "Combination",
     "Complaints",
@@ -182,6 +211,7 @@ __all__ = [
     "Lists",
     "Metric",
     "OfSums",
+    "OwnMetric",
     "Parameter",
     "Relevant",
     "Request",
@@ -191,11 +221,13 @@ __all__ = [
     "Smooth",
     "Term",
     "TiedHits",
+    "Unbiased",
     "Value",
     "Values",
     "Vectors",
     "View",
     "as_float",
+    "as_plain_sum",
     "at_threshold",
     "attention",
     "bounds_of",
@@ -209,8 +241,10 @@ __all__ = [
     "digest_of",
     "explain",
     "family_of",
+    "file_of",
     "folders",
     "has_user_values",
+    "hashes_of_files",
     "intrinsic",
     "is_made_of_users",
     "is_of_means",
@@ -226,9 +260,11 @@ __all__ = [
     "log_loss_of",
     "measure_lists",
     "metric",
+    "metrics_of_file",
     "minus_ln",
     "minus_ln_of_rest",
     "most_likely",
+    "name_metrics",
     "needs_of",
     "number",
     "of_counts",
@@ -237,10 +273,12 @@ __all__ = [
     "of_kernel",
     "of_loss",
     "of_sums",
+    "of_whole",
     "other_kinds",
     "over",
     "over_rows_or_groups",
     "over_rows_or_users",
+    "pack_file",
     "parse_metrics",
     "policies_of_kind",
     "rating_metric",
@@ -249,13 +287,19 @@ __all__ = [
     "registry_of",
     "room",
     "share_cache",
+    "shifted",
     "square_root",
+    "target_of",
     "text",
     "tiers",
     "unknown_metric",
+    "unpack_file",
+    "user_metric",
     "warm_metrics",
     "weighing_of",
+    "weighted",
     "weighting",
+    "weighting_of",
     "who_of",
     "worth",
 ]

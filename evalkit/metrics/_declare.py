@@ -6,23 +6,27 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from evalkit.kernels import Kernel
 
+from ._failures import naming_place
 from ._lists import Ends, Family, ItemContext, ListRules, Need, Needs, Weighing
 from ._parameters import NO_CUTOFF, Parameter, Value, Values, write_value
 from ._sums import ROWS, OfSums, of_sums, ratio
+from ._unbiased import Unbiased
 
 if TYPE_CHECKING:
     from numpy import float64, int32, int64
     from numpy.typing import NDArray
 
 GROUPED = ("over", "weighting")
-SAYS_OF_WHAT = (*GROUPED, "threshold", "rule", "at")  # not how a value is made
+TARGETS = ("at_precision", "at_recall", "at_specificity")
+CHOSEN = ("threshold", "rule", "at", *TARGETS, "reaches", "least")  # where rows are called positive
+SAYS_OF_WHAT = (*GROUPED, *CHOSEN)  # not how a value is made
 
 
-View = Literal["relevant", "judged"]
+View = Literal["relevant", "graded", "pool"]
 
 
 class Hits(NamedTuple):
@@ -148,16 +152,19 @@ class Metric:
 
     `higher_is_better`: None where neither way is. `monotone`: moving a relevant item up never
     lowers the value. `suffix`: the parameter that is written right behind the name, as in F2.
-    `view`: which items count, by the parameters. `tied`: a second kernel, over `TiedHits`, of the
-    mean value over all orders of equal scores, and whether the parameters let it, and the best and
-    the worst order, have a closed form.
+    `view`: which items count, by the parameters: relevant ones, all with a gain, or all that the
+    truth names, whose gains are states then: 1 relevant, 0 judged, -1 pooled and never judged.
+    `tied`: a second kernel, over `TiedHits`, of the mean value over all orders of equal scores, and
+    whether the parameters let it, and the best and the worst order, have a closed form.
     `needs_rows`: whether the parameters ask for what only `TiedHits` say. `tables`: arrays that the
     kernel takes behind its parameters, of the parameters and what it is called with. `example`:
     where the common one would say nothing. `over_hits`: where a value adds up over hits, the metric
     that each of them counts by alone. `counts_hits`: a value hangs on the number of hits up to the
-    cutoff, of relevant items and of rows, not on the ranks of hits.
+    cutoff, of relevant items and of rows, not on the ranks of hits. `unbiased`: its form where hits
+    count by 1 / propensity.
     Of ratings and labels: `over_rows`, how the number over all rows is made of sums; `is_loss`,
-    whether the kernel gives the loss of each row, of which the value is the mean;
+    whether the kernel gives the loss of each row, of which the value is the mean; `domain`, what
+    all ratings and predictions have to be, of losses that are NaN where they are not;
     `of_probabilities`, whether scores lie between 0 and 1. Of a number made of several metrics:
     `combined`. `columns`: parameters that are written first and without their names, as columns of
     units are: ratio(clicks, shown).
@@ -185,6 +192,7 @@ class Metric:
     kind: str
     over_rows: "Callable[[Request], OfSums] | None"
     is_loss: bool
+    domain: Callable[[Values], str] | None
     of_probabilities: bool
     over_hits: str | None
     counts_hits: bool
@@ -192,6 +200,7 @@ class Metric:
     kernel: Kernel[..., Any]
     combined: Combination | None = None
     columns: tuple[str, ...] = ()
+    unbiased: Unbiased | None = None
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -249,12 +258,14 @@ class Request:
     def _spell(self) -> str:
         defaults = self.metric.defaults
         name = self.metric.name
+        written = [each.name for each in self.metric.parameters if each.is_written]
         if self.metric.suffix is not None:
             name += write_value(dict(self.parameters)[self.metric.suffix])
         shown = [
             spell_argument(self.metric, parameter, value)
             for parameter, value in self.parameters
-            if value != defaults[parameter] and parameter != self.metric.suffix
+            if (value != defaults[parameter] or parameter in written)
+            and parameter != self.metric.suffix
         ]
         shown += [
             f"{policy}={repr(value) if isinstance(value, str) else write_value(value)}"
@@ -265,8 +276,14 @@ class Request:
 
     @property
     def view(self) -> View:
-        """Which items the kernel must be given: those at the threshold, or all with a gain."""
+        """Which items the kernel must be given."""
         return self.metric.view(dict(self.parameters))
+
+    @property
+    def reported(self) -> dict[str, Value]:
+        """The parameters as reports keep them."""
+        late = {each.name: each.default for each in self.metric.parameters if each.is_late}
+        return {name: v for name, v in self.parameters if name not in late or late[name] != v}
 
     @property
     def encoded(self) -> tuple[int | float, ...]:
@@ -314,6 +331,11 @@ class Request:
         """Whether a relevance is counted from one below the threshold."""
         return dict(self.parameters).get("gain") == "exp2_shifted"
 
+    def call(self, *arguments: object) -> None:
+        """Run the kernel; what a user's own one raises names its file and line."""
+        with naming_place(self.metric.name, self.metric.function):
+            self.metric.kernel(*arguments)
+
     def measure(
         self,
         hits: Hits | TiedHits,
@@ -337,21 +359,22 @@ class Request:
             # what lies behind the last user's was never written
             shown, wanted = int(hits.starts[-1]), int(relevant.starts[-1])
             hits = hits._replace(
-                gains=_shifted(hits.gains[:shown], threshold),
-                ideal=_shifted(hits.ideal[:shown], threshold),
+                gains=shifted(hits.gains[:shown], threshold),
+                ideal=shifted(hits.ideal[:shown], threshold),
             )
-            relevant = relevant._replace(gains=_shifted(relevant.gains[:wanted], threshold))
+            relevant = relevant._replace(gains=shifted(relevant.gains[:wanted], threshold))
         kernel = self.metric.kernel if isinstance(hits, Hits) else self.metric.tied
         if kernel is None:
             raise ValueError(f"{self.metric.name} has no kernel for rows without an order")
-        kernel(
-            type(hits)(*(_frozen(each) for each in hits)),
-            Relevant(*(_frozen(each) for each in relevant)),
-            _frozen(lengths),
-            _frozen(cutoffs),
-            *self.arguments(hits, relevant, lengths, cutoffs),
-            out,
-        )
+        with naming_place(self.metric.name, self.metric.function):
+            kernel(
+                type(hits)(*(_frozen(each) for each in hits)),
+                Relevant(*(_frozen(each) for each in relevant)),
+                _frozen(lengths),
+                _frozen(cutoffs),
+                *self.arguments(hits, relevant, lengths, cutoffs),
+                out,
+            )
 
     def arguments(
         self,
@@ -381,7 +404,7 @@ def _over_rows(request: Request) -> OfSums:
     return request.metric.over_rows(request)
 
 
-def _shifted(gains: "NDArray[float64]", threshold: float) -> "NDArray[float64]":
+def shifted(gains: "NDArray[float64]", threshold: float) -> "NDArray[float64]":
     """Relevances counted from one below the threshold; what was not below 0 stays so."""
     shifted = gains - (threshold - 1.0)
     shifted[(shifted < 0.0) & (gains >= 0.0)] = 0.0
@@ -421,13 +444,18 @@ def metric(
     kind: str = "rankings",
     over_rows: "Callable[[Request], OfSums] | OfSums | None" = None,
     is_loss: bool = False,
+    domain: Callable[[Values], str] | str | None = None,
     of_probabilities: bool = False,
     over_hits: str | None = None,
     counts_hits: bool = False,
     lists: ListRules | None = None,
     columns: tuple[str, ...] = (),
+    unbiased: Unbiased | None = None,
 ) -> Callable[[Kernel[..., Any]], Metric]:
     """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
+
+    if isinstance(view, str) and view not in get_args(View):
+        raise ValueError(f"view is one of {', '.join(get_args(View))}, not {view!r}")
 
     def declare(kernel: Kernel[..., Any]) -> Metric:
         return Metric(
@@ -453,12 +481,14 @@ def metric(
             kind=kind,
             over_rows=of_loss if is_loss else _callable(over_rows),
             is_loss=is_loss,
+            domain=_callable(domain),
             of_probabilities=of_probabilities,
             over_hits=over_hits,
             counts_hits=counts_hits,
             lists=lists,
             kernel=kernel,
             columns=columns,
+            unbiased=unbiased,
         )
 
     return declare

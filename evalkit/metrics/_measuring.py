@@ -1,11 +1,13 @@
 """Kernels of metrics of lists, called; what a declaration stands above, by its checksum."""
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..kernels import Kernel
 from ._declare import Metric, Request, _frozen
 from ._lists import Lists
+from ._parameters import Values
 
 if TYPE_CHECKING:
     from numpy import float64, int64
@@ -73,7 +75,7 @@ def measure_lists(
     import numpy as np
 
     within = np.minimum(lists.lengths[:, None], cutoffs)
-    request.metric.kernel(
+    request.call(
         frozen(lists), frozen(within), frozen(cutoffs), *map(frozen, tables), *request.encoded, out
     )
 
@@ -90,3 +92,45 @@ def digest_of(metric: Metric) -> str:
     """A checksum of what a declaration stands above, be it a kernel or plain Python."""
     kernel = metric.kernel if isinstance(metric.kernel, Kernel) else Kernel(metric.function)
     return kernel.digest
+
+
+def weighted(metric: Metric, values: Values, how: str) -> Metric:
+    """The form of a metric in which hits count by 1 / propensity.
+
+    Args:
+        how: snips or ips.
+    """
+    unbiased = metric.unbiased
+    assert unbiased is not None
+    is_share = unbiased.is_share or (how == "snips" and unbiased.divides(values))
+    return replace(
+        metric,
+        kernel=unbiased.kernel or metric.kernel,
+        bounds=(0.0, 1.0 if is_share and metric.bounds[1] == 1.0 else math.inf),
+        tied=None,
+        has_closed_form=_never,
+        needs_rows=_never,
+        over_hits=None,
+        counts_hits=False,
+    )
+
+
+def _never(_: Values) -> bool:
+    return False
+
+
+def weighting_of(request: Request, run: str) -> str:
+    """How hits of a request are weighted: snips, ips or none.
+
+    Args:
+        run: the policy of the run, of which a request may have another value.
+    """
+    return str(dict(request.policies).get("propensity", run))
+
+
+def as_plain_sum(request: Request) -> Request:
+    """The same of gains that are worth themselves already, and not divided."""
+    plain = {"gain": "linear", "per": "user"}
+    return replace(
+        request, parameters=tuple((name, plain.get(name, v)) for name, v in request.parameters)
+    )

@@ -16,7 +16,9 @@ class Parameter:
     """One choice that somebody may make; `choice`, `number` and `text` build it.
 
     `is_text`: any text, such as the name of a column; kernels are not given it. `tried` is
-    another number than the default, for tests of all metrics.
+    another number than the default, for tests of all metrics. `is_late`: it is younger than
+    reports of its metric, which leave its default out. `is_written`: every
+    label has it.
     """
 
     name: str
@@ -29,6 +31,8 @@ class Parameter:
     is_whole: bool = False
     tried: float | None = None
     is_text: bool = False
+    is_late: bool = False
+    is_written: bool = False
 
     def encode(self, value: Value) -> int | float:
         """What the kernel gets: the place of a choice, or the number."""
@@ -62,13 +66,16 @@ class Parameter:
         return " ".join([kind, " and ".join(limits)]).strip()
 
 
-def choice(name: str, choices: Mapping[str, str], *, doc: str) -> Parameter:
+def choice(
+    name: str, choices: Mapping[str, str], *, doc: str, is_written: bool = False
+) -> Parameter:
     """A parameter with named values, each with its meaning; the first one is the default.
 
     The kernel gets the place of the value: 0 for the first, 1 for the second.
     """
     names = tuple(choices)
-    return Parameter(name, names[0], doc, choices=names, meanings=tuple(choices.values()))
+    meanings = tuple(choices.values())
+    return Parameter(name, names[0], doc, names, meanings, is_written=is_written)
 
 
 def number(
@@ -80,13 +87,17 @@ def number(
     below: float = math.inf,
     is_whole: bool = False,
     tried: float | None = None,
+    is_written: bool = False,
 ) -> Parameter:
     """A parameter that is a finite number between two limits, neither of them included.
 
     Args:
         tried: another value than the default, which tests of all metrics take too.
+        is_written: every label has it, be it the default.
     """
-    return Parameter(name, float(default), doc, (), (), above, below, is_whole, tried)
+    return Parameter(
+        name, float(default), doc, (), (), above, below, is_whole, tried, is_written=is_written
+    )
 
 
 def text(name: str, default: str, *, doc: str) -> Parameter:

@@ -49,6 +49,22 @@ REL_SIZE = choice(
     },
     doc="How often a relevant item counts among the relevant ones.",
 )
+UNJUDGED = choice(
+    "unjudged",
+    {
+        "count": "is not relevant, and keeps its rank",
+        "skip": "leaves the list once ties are broken, and ranks close up",
+    },
+    doc="An item of a list that nobody judged.",
+)
+POOLED = choice(
+    "pooled",
+    {
+        "unjudged": "was pooled and never judged, as in trec_eval",
+        "judged": "is judged, and not relevant",
+    },
+    doc="An item of the truth with a relevance below 0.",
+)
 SEEN = choice(
     "seen",
     {"all": "are missed", "shown": "do not exist"},
@@ -109,6 +125,15 @@ LIST_USERS = choice(
     },
     doc="Who counts in metrics of lists.",
 )
+PROPENSITY = choice(
+    "propensity",
+    {
+        "snips": "by 1 / propensity; recall, AP and DCG(per='relevant') over the sum of these",
+        "ips": "by 1 / propensity; these three over the number of relevant items",
+        "none": "as any other, as if the truth had no propensities",
+    },
+    doc="What a relevant item counts by, where [truth.columns] names a propensity.",
+)
 EXACT = 17  # decimals: more than a float64 below 1 has
 ROUND_USERS = number(
     "round_users",
@@ -134,6 +159,8 @@ POLICIES = {
         SCORE_TYPE,
         DUPLICATES,
         REL_SIZE,
+        UNJUDGED,
+        POOLED,
         SEEN,
         NONPOSITIVE_SCORES,
         MISSING_RANKING,
@@ -141,6 +168,7 @@ POLICIES = {
         NO_RELEVANT,
         ZEROS,
         LIST_USERS,
+        PROPENSITY,
         ROUND_USERS,
         ROUND_MEAN,
     )

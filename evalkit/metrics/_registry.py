@@ -11,6 +11,7 @@ from types import MappingProxyType, ModuleType
 from ..errors import EvalkitError, RequestError, raise_all
 from ._declare import SAYS_OF_WHAT, Metric
 from ._declared import declared
+from ._own import UserFunction, file_of, own_metric
 from ._rows import of_counts
 
 FOLDERS = ("rankings", "lists", "ratings", "labels")  # here; other kinds bring their own
@@ -83,15 +84,26 @@ def load_metric_files(paths: Iterable[str | Path], kind: str = "rankings") -> Ma
     errors: list[EvalkitError] = []
     for path in paths:
         try:
-            declared = _declared(_load(Path(path)))
-            _check_kind(declared, kind, kinds, at=str(path))
+            declared = metrics_of_file(path)
+            at = file_of(str(path))
+            _check_kind(declared, kind, kinds, at=at)
             for each in declared:
-                _check_functions(each, at=str(path))
-            found = _joined(found, [each for each in declared if each.kind in kinds], at=str(path))
+                _check_functions(each, at=at)
+            found = _joined(found, [each for each in declared if each.kind in kinds], at=at)
         except EvalkitError as error:
             errors.append(error)
     raise_all(errors)
     return _ordered(found)
+
+
+def metrics_of_file(path: str | Path) -> list[Metric]:
+    """The metrics that a file declares, of whatever kind.
+
+    Raises:
+        RequestError: it is missing [missing-metric-file], or does not run [bad-metric-file].
+    """
+    own = own_metric(str(path))
+    return _declared(_load(Path(path))) if own is None else [own]
 
 
 def _ordered(metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
@@ -131,10 +143,13 @@ def _check_functions(metric: Metric, *, at: str) -> None:
 
     names = [each.name for each in metric.parameters]
     is_of_lists = metric.kind == "lists"
+    if isinstance(metric.kernel, UserFunction):
+        return  # whose arguments were looked at where it was declared
     takes = "lists, within, cutoffs" if is_of_lists else declared(metric.kind).kernels_take
     given, own = takes.split(", "), names
     if metric.is_loss:
-        given, own = ["scores", "labels"], [each for each in names if each not in SAYS_OF_WHAT]
+        given = ["scores", "labels"] if metric.kind == "labels" else ["ratings", "predictions"]
+        own = [name for name in names if name not in SAYS_OF_WHAT]
     is_of_sums = metric.kind == "labels" and metric.over_rows and "over" not in names
     is_of_sums = is_of_sums or metric.over_rows is of_counts
     is_of_counts = metric.lists is not None and metric.lists.family == "counts"

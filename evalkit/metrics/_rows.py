@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ._declare import Request
+from ._declare import TARGETS, Request
 from ._parameters import Parameter, choice, number
 from ._sums import NEGATIVES, POSITIVES, ROWS, OfSums, Smooth, Term, of_sums
 
@@ -26,19 +26,30 @@ def called_from(request: Request) -> float:
     return threshold if parameters["rule"] == "from" else math.nextafter(threshold, math.inf)
 
 
+def target_of(request: Request) -> tuple[str, float] | None:
+    """The rate that a request's threshold has to reach, and how much of it; None without one."""
+    values = dict(request.parameters)
+    if "reaches" in values:
+        return str(values["reaches"]), float(values["least"])
+    asked = [(name.removeprefix("at_"), float(values.get(name, 0.0))) for name in TARGETS]
+    return next((each for each in asked if each[1]), None)
+
+
 def of_counts(request: Request) -> OfSums:
     """A number of rows called positive or negative, which the metric's kernel makes of counts.
 
     A best threshold jumps, and has no standard error.
     """
     kernel, extra = request.metric.kernel, request.own_arguments
-    threshold = called_from(request)
-    is_best = dict(request.parameters).get("at") == "best"
+    threshold, target = called_from(request), target_of(request)
+    is_best = dict(request.parameters).get("at") == "best" or target is not None
 
     def value(called: tuple[float, ...], positives: float, negatives: float) -> Any:
         import numpy as np  # metrics are listed without it
 
         tp, fp = np.float64(called[0]), np.float64(called[1])
+        if target is not None and target[0] != "specificity" and not tp + fp:  # nothing reaches it
+            tp = fp = np.float64(math.nan)
         return kernel.interpret(tp, fp, negatives - fp, positives - tp, *extra)
 
     def smooth(tp: complex, fp: complex, positives: complex, rows: complex) -> Any:
@@ -86,8 +97,13 @@ def over_rows_or_groups() -> tuple[Parameter, Parameter]:
     )
 
 
-def at_threshold(*, best: bool = True) -> tuple[Parameter, ...]:
-    """Parameters of metrics of rows that are called positive or negative; `best`: also `at`."""
+def at_threshold(*targets: str, best: bool = True) -> tuple[Parameter, ...]:
+    """Parameters of metrics of rows that are called positive or negative.
+
+    Args:
+        targets: rates that a threshold may have to reach.
+        best: whether there is a best one.
+    """
     own = (
         *over_rows_or_groups(),
         number("threshold", 0.5, doc="A row is called positive from this score on."),
@@ -111,4 +127,15 @@ def at_threshold(*, best: bool = True) -> tuple[Parameter, ...]:
         },
         doc="Which threshold is taken.",
     )
-    return *own, at
+    reached = [
+        number(
+            f"at_{name}",
+            0.0,
+            doc=f"The threshold is the one that is best where {name} reaches this, the highest of "
+            "several; 0 asks for none.",
+            above=-5e-324,
+            below=1.0 + 2.0**-52,
+        )
+        for name in targets
+    ]
+    return *own, at, *reached

@@ -60,12 +60,18 @@ class OfSums:
         smooth: what the standard error is made of; None: the number has none.
         is_exact: the function is given fractions, and what it gives is rounded once; otherwise
             each sum is rounded first.
+        limits: of a quantile, whose `smooth` is the share of rows up to it: its own limits, by how
+            far that share may be off.
+        made: of a number that hangs on the order of all ratings: what makes the sums, of all
+            ratings and predictions, float64[n_pairs], which are sorted.
     """
 
     terms: tuple[Term, ...]
     function: Callable[..., Any]
     smooth: Smooth | None
     is_exact: bool = True
+    limits: Callable[[float], tuple[float, float]] | None = None
+    made: "Callable[[Any, Any], OfSums] | None" = None
 
     def value(self, sums: Sequence[Any]) -> float:
         """The number; NaN where it is undefined."""
@@ -90,6 +96,11 @@ def of_sums(
 ) -> OfSums:
     """A number by a function of fractions and of complex numbers: its derivative is its error."""
     return OfSums(terms, by, Smooth(terms, by) if is_smooth else None, is_exact)
+
+
+def of_whole(made: Callable[[Any, Any], OfSums]) -> OfSums:
+    """A number of ratings whose sums are not known before all pairs are."""
+    return OfSums((), lambda: math.nan, None, made=made)
 
 
 def _held(each: Any) -> Any:

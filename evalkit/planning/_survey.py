@@ -10,6 +10,7 @@ from evalkit.sources import Table, reading
 from evalkit.sources.ids import IdPlan, as_keys, mix
 from evalkit.truth import BATCH_ROWS
 
+PLACES = 3  # of a table that are looked at
 CELLS = 4096  # of the hash that shares are cut by
 SAMPLED_KEYS = 1 << 14
 
@@ -61,16 +62,26 @@ class Survey:
         return cls(rows, runs, n_users, text_bytes(table, plan), in_order)
 
 
-def text_bytes(table: Table, plan: IdPlan) -> float:
-    """Mean bytes of ids that are kept beside their keys."""
+def text_bytes(table: Table, *plans: IdPlan, most: int | None = None) -> float:
+    """Mean bytes of ids that are kept beside their keys.
+
+    Args:
+        most: rows that are looked at, some here and there in the table; None: all.
+    """
     sizes = [
         expr.bin.size() if dtype == pl.Binary else expr.str.len_bytes()
+        for plan in plans
         for expr, dtype in zip(plan.canonical(), plan.dtypes, strict=True)
         if dtype in (pl.String, pl.Binary)
     ]
     if not sizes:
         return 0.0
-    whole = pl.sum_horizontal(sizes)
+    frames = [table.frame]
+    if most is not None:
+        n_rows = table.n_rows_hint() if table.has_all_rows else None
+        begins = [0] if n_rows is None or n_rows <= most else range(0, n_rows, -(-n_rows // PLACES))
+        frames = [table.frame.slice(begin, most // len(begins)) for begin in begins]
+    whole = [pl.sum_horizontal(sizes).sum().alias("bytes"), pl.len()]
     with reading(table):
-        found = table.frame.select(whole.mean()).collect(engine="streaming")
-    return float(found.item() or 0.0)
+        found = [frame.select(whole).collect(engine="streaming").row(0) for frame in frames]
+    return float(sum(n for n, _ in found) / max(1, sum(rows for _, rows in found)))

@@ -9,6 +9,7 @@ from evalkit.sources.ids import IdPlan
 
 USUAL_TEXT = 250  # bytes of a user's and an item's id together, up to which nothing else is counted
 LARGE_GROUP = 128 << 20  # bytes: a row group of longer texts is not decoded to look at it
+LOOKED_AT = 1 << 15  # rows
 # times the bytes of a row group of long texts: unpacked, as rows, gathered, and not given back yet
 DECODED, DECODED_IN_SHARES = 1.5, 4.0
 
@@ -41,10 +42,10 @@ def _look(table: Table, plans: tuple[IdPlan, IdPlan]) -> Texts:
     n_bytes, group = table.stored_bytes(["user", "item"])
     if table.made is not None or table.is_list:
         mean = n_bytes / max(1, table.count_rows()) if n_bytes else 0.0
-    elif group > LARGE_GROUP:
-        mean = n_bytes / max(1, table.n_rows_hint() or 1)
     else:
-        mean = sum(text_bytes(table, plan) for plan in plans)
+        mean = n_bytes / max(1, table.n_rows_hint() or 1)
+        if group <= LARGE_GROUP:  # a dictionary says a text once
+            mean = max(mean, text_bytes(table, *plans, most=LOOKED_AT))
     if table.n_text_bytes is not None:  # of which as much is on its way
         group = min(table.n_text_bytes, LARGE_GROUP)
     return Texts(mean, group if mean > USUAL_TEXT else 0)

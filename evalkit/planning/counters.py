@@ -164,6 +164,7 @@ class RowCounts:
     bad_rank_rows: int = 0
     seen: int = 0
     ties: int = 0
+    copied_rows: int = 0
     users_with_truth: int = 0
     users_without_ranking: int = 0
     users_without_truth: int = 0
@@ -178,6 +179,7 @@ class RowCounts:
     empty_genres: int = 0
     zero_vectors: int = 0
     unknown_named: tuple[str, ...] = ()
+    judged: int = 0
 
     def merge(self, other: "RowCounts") -> None:
         """Add the counts of other shares of the users."""
@@ -204,6 +206,9 @@ class RowCounts:
         self.users += truth.pairs.n_users - n_extra
         self.users_without_relevant += int((truth.pairs.n_relevant == 0).sum()) - n_extra
         self.pairs += int(truth.pairs.n_relevant.sum())
+        if truth.has_judged:  # and not relevant
+            n_others = int(truth.pairs.counts.sum()) - int(truth.pairs.n_relevant.sum())
+            self.judged += max(0, n_others - counts.negative)
 
     def add_in_train(self, n_pairs: int) -> None:
         """Pairs of one share of the truth that stand in train."""
@@ -220,6 +225,7 @@ class RowCounts:
         self.bad_rank_rows += probe.bad_rank_rows
         self.seen += probe.seen
         self.ties += probe.ties
+        self.copied_rows += probe.copied_rows
         present = probe.ranks.present
         if truth.is_extra is not None:  # users whom the rankings alone know
             self.users_without_truth += int((present & truth.is_extra).sum())
@@ -301,6 +307,12 @@ class RowCounts:
             found.append(Warning_("bad-ranks", message, model))
         if self.duplicates:
             message = f"{self.duplicates:,} rows list an item a second time"
+            found.append(Warning_("duplicate-item", message, model))
+        if self.copied_rows:
+            message = (
+                f"{self.copied_rows:,} rows of the lists that were looked at list an item a second "
+                'time, and push others down: the policy duplicates = "best" keeps one of each'
+            )
             found.append(Warning_("duplicate-item", message, model))
         if self.unknown_items:
             share = self.unknown_items / self.listed_rows

@@ -12,6 +12,12 @@ from evalkit.statistics.exact import N_LIMBS, N_POWERS, N_WAITING
 
 SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
 VALUES_ROW, VALUE = 80, 16  # of the values of users: id, model and place; a value
+WEIGHED_ROW = 48  # weights, relevances times them by three kinds of gain, what is relevant
+
+
+def weighed(tables: Tables) -> int:
+    """Bytes of a truth row that propensities take."""
+    return WEIGHED_ROW if tables.config.has_propensity else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,28 +1,36 @@
 """How much memory a run of rankings takes, and in how many passes over its users that fits.
 
-Peaks were measured by the operating system (`bench/memory.py`, on two cores). What a share of the
-users takes is counted here before a row is held: the truth's users are read once, if the limit is
-so near that a bound by the number of rows does not do.
+Peaks are those of `bench/memory.py` on two cores. What a share of the users takes is counted before
+a row is held: the truth's users are read once, if a bound by the number of rows does not do.
 """
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.aggregate.segments import MOST_GROUPS, SegmentTable
-from evalkit.config import Segmentation
 from evalkit.errors import EvalkitError
 from evalkit.kernels import cache_directory
 from evalkit.kernels.threads import kernels_are_compiled, usable_cores
 from evalkit.planning import machine
+from evalkit.planning._counts import (
+    by_name,
+    count_models,
+    count_rows,
+    count_segments,
+    models_by_score,
+    most_different,
+    most_items,
+    most_rows,
+    most_segments,
+    users_of_lists,
+)
 from evalkit.planning._survey import CELLS, Survey, text_bytes
 from evalkit.planning._texts import DECODED, DECODED_IN_SHARES, USUAL_TEXT, Texts
 from evalkit.planning.item_memory import AskedOfItems, memory_of_items
@@ -35,9 +43,8 @@ from evalkit.planning.list_memory import (
     memory_of_lists,
 )
 from evalkit.planning.machine import default_limit, give_back_early, polars_gives_back
-from evalkit.planning.memory import SUM, MemoryNeeds, Sizes, count_items, room_of_values
+from evalkit.planning.memory import SUM, MemoryNeeds, Sizes, count_items, room_of_values, weighed
 from evalkit.planning.tables import Tables, plan_ids_of
-from evalkit.sources import Table, reading
 from evalkit.sources.ids import USER_KEY, PassShare
 
 MIB = 1 << 20
@@ -67,17 +74,19 @@ USER = 130  # table entry, run, state
 
 # -- of a further model whose ranks are held, by truth row and by user
 RANK, RANKED_USER = 4, 16
+TIED = 4  # of a model by score, by truth row: where equal scores stand
 LISTED_ROW = 230  # of a whole list: its columns, sorted, cleaned and looked at
 COLLECTED_ROW = 60  # of a whole list, while others are still read
-PART = 2 * (SUM + 600)  # two cells of a segment that explain a change: sums, and as text
-RESULT = 1_000  # of an estimate or a comparison, and of its lines in what is written
+SUM_OF_CELL = SUM + 500  # and what holds it
+PACKED_SUM = 700  # of all passes before, without what is 0
+RESULT = 2_300  # of an estimate or a comparison, in columns and in Parquet
+WRITTEN_RESULT = 8_000  # the same in report.json
 MOST_SHARES = 16  # more passes would take many times as long as one
 NAMED_SHARES = 8  # passes that the limit is named for where it is refused, if one takes more
 LAST_SHARES = 256  # where the machine has no more memory to give
 
 # -- what is taken for granted where nothing is read: more of it costs a look at the users
-USUAL_MODELS = 20  # of a table that names them
-LEAST_TEXT_ROW = 4  # bytes of a row of a text file
+USUAL_MODELS = 256  # of a table that names them
 _MANY = 1 << 40  # rows of a table that nobody has counted
 SORTED_ROW = 150  # of a table whose column says the order, which is sorted whole
 SEEN_MOVED = RUN + MOVED_ROW  # of a training log, when all rows have been read
@@ -113,64 +122,85 @@ class Asked:
     n_kept: int = 0
 
 
-def count_shares(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
+def look_at_texts(tables: Tables, memory_limit: int | None) -> Texts | None:
+    """What ids take beside their keys; None where no limit asks."""
+    return None if memory_limit is None else Texts.of(tables)
+
+
+def count_shares(
+    tables: Tables, memory_limit: int | None, asked: Asked, texts: Texts | None = None
+) -> int:
     """Into how many passes users are split, so that the process stays below the limit.
 
+    Args:
+        texts: what ids take, where somebody has looked.
     Raises:
         MachineError: no number of passes holds the limit [memory-limit].
     """
     if memory_limit is None:
         return 1
     looks_at_items = asked.lists is not None or any(each.made for _, each in tables.rankings)
-    n_items = float(_most_items(tables)) if looks_at_items else 0.0
-    segments = _by_name(_most_segments, tables)
-    texts = Texts.of(tables)
+    n_items = float(most_items(tables)) if looks_at_items else 0.0
+    segments = by_name(most_segments, tables)
+    texts = texts or Texts.of(tables)
     bound = _bound(tables, asked, n_items, segments, texts)
     if bound <= memory_limit:  # seen without holding a row
+        return 1
+    n_models = count_models(tables)
+    bound = _bound(tables, asked, n_items, segments, texts, n_models)
+    if bound <= memory_limit:
         return 1
     least = texts.group and at_rest() + 2 * DECODED * texts.group  # no pass decodes less
     if with_noise(least) > memory_limit:
         raise machine.too_small(memory_limit, math.ceil(bound / MIB))
     with suppress(EvalkitError):  # of a table that cannot be read, which is told in its turn
-        segments = _by_name(_count_segments, tables)  # much less than users, as items are
-        if _bound(tables, asked, n_items, segments, texts) <= memory_limit:
+        segments = by_name(count_segments, tables)  # much less than users, as items are
+        if _bound(tables, asked, n_items, segments, texts, n_models) <= memory_limit:
             return 1
     if looks_at_items:
         n_items = count_listed_items(tables)
-        if _bound(tables, asked, n_items, segments, texts) <= memory_limit:
+        if _bound(tables, asked, n_items, segments, texts, n_models) <= memory_limit:
             return 1
     give_back_early()
     return _Needs.of(tables, asked, n_items, texts).n_shares(memory_limit)
 
 
-def memory_of_rows(tables: Tables, memory_limit: int | None, asked: Asked) -> int:
+def memory_of_rows(
+    tables: Tables, memory_limit: int | None, asked: Asked, texts: Texts | None
+) -> int:
     """Bytes that a run in one pass leaves for rows, which are read twice where they do not fit."""
     most = int(HELD_SHARE * default_limit())
-    if memory_limit is None:
+    if memory_limit is None or texts is None:
         return most
     looks_at_items = asked.lists is not None or any(each.made for _, each in tables.rankings)
-    n_items = float(_most_items(tables)) if looks_at_items else 0.0
-    segments = _by_name(_most_segments, tables)
-    bound = _bound(tables, asked, n_items, segments, Texts.of(tables))
+    n_items = float(most_items(tables)) if looks_at_items else 0.0
+    segments = by_name(most_segments, tables)
+    bound = _bound(tables, asked, n_items, segments, texts)
     return max(0, min(most, int((memory_limit - bound) / NOISE)))
 
 
 def _bound(
-    tables: Tables, asked: Asked, n_items: float, segments: Mapping[str, int], texts: Texts
+    tables: Tables,
+    asked: Asked,
+    n_items: float,
+    segments: Mapping[str, int],
+    texts: Texts,
+    n_models: int | None = None,
 ) -> int:
     """More than a run of so many items needs, and of so many segments of each segmentation."""
-    rows = _most_rows(tables.truth)
-    seen = 0 if tables.train is None else _most_rows(tables.train)
-    ranked = [_most_rows(tables.rankings[number][1]) for number in asked.listed]
+    rows = most_rows(tables.truth)
+    seen = 0 if tables.train is None else most_rows(tables.train)
+    ranked = [most_rows(tables.rankings[number][1]) for number in asked.listed]
     text = max(float(USUAL_TEXT), texts.mean) if texts.is_hashed else 0.0
-    truth = ROW + WIDE_KEY + RUN + MOVED_ROW + USER + (text and HASHED_ROW + 2 * text)
+    truth: float = ROW + weighed(tables) + WIDE_KEY + RUN + MOVED_ROW + USER
+    truth += text and HASHED_ROW + 2 * text
     lists = (LISTED_ROW + text) * sum(ranked)
     train = (_SEEN_ROW + (text and HASHED_ROW + text)) * seen
-    n_models = len(tables.rankings)
-    if any("model" in table.frame.collect_schema() for _, table in tables.rankings):
-        n_models = USUAL_MODELS
-    shown = _users_of_lists(tables) if n_items else []
-    n_ranked = max((_most_different([table], "user") for table in shown), default=0)
+    if n_models is None:
+        names = [table.frame.collect_schema() for _, table in tables.rankings]
+        n_models = USUAL_MODELS if any("model" in each for each in names) else len(names)
+    shown = users_of_lists(tables) if n_items else []
+    n_ranked = max((most_different([table], "user") for table in shown), default=0)
     crosses = tables.config.segments.cross
     n_segments = sum(segments.values())
     n_segments += sum(segments[one] * segments[other] for one, other in crosses)
@@ -181,7 +211,7 @@ def _bound(
         _count_pairs(n_models, asked),
         n_segments,
         asked.threads,
-        max(_models_by_score(table, n_models) for _, table in tables.rankings),
+        max(models_by_score(table, n_models) for _, table in tables.rankings),
         seen,
         seen,
         text=text,
@@ -191,12 +221,13 @@ def _bound(
     if asked.items is not None:
         room = memory_of_items(asked.items, replace(sizes, n_items=rows), segments, rows, rows)
     made = MadeMemory.of(tables, n_ranked, n_items, seen, text)
+    truth += TIED * sizes.n_apart
     if asked.holds_all:
         truth += (n_models - 1) * (RANK + RANKED_USER)
     known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
     n_rows = [rows, seen, *(each or _MANY for each in known)] if known else [_MANY]
     streamed = _streamed(0, max(n_rows), text, texts.group, in_shares=False) + _sorted(tables, text)
-    sums = _sums(n_models, n_segments, asked) if tables.segments else 0
+    sums = _sums(tables, n_models, n_segments, asked)
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
     first = room.first + room.paired
     last = max(room.last, asked.sample * room_of_values(n_models, rows, text, asked.n_kept))
@@ -225,46 +256,6 @@ def compiling() -> tuple[int, int]:
     return (COMPILING if "numba" in sys.modules else again), again
 
 
-def _most_rows(table: Table) -> int:
-    """How many rows a table has at most; counted by reading it where nothing else tells."""
-    if table.n_text_bytes is not None:
-        return table.n_text_bytes // LEAST_TEXT_ROW
-    return _count_rows(table)
-
-
-def _most_items(tables: Tables) -> int:
-    """How many items lists, train and the table of items have at most."""
-    given = [tables.items, tables.train, *_users_of_lists(tables)]
-    return _most_different([each for each in given if each is not None], "item")
-
-
-def _most_different(tables: Sequence[Table], key: str) -> int:
-    """How many users or items tables have at most: a row each, but for what footers say."""
-    rows = sum(map(_most_rows, tables))
-    told = [table.extents(key) for table in tables]
-    if not all(told):
-        return rows
-    every = [extent for each in told for extent in each]
-    return min(rows, max(most for _, _, most in every) - min(least for _, least, _ in every) + 1)
-
-
-def _by_name(count: Callable[[SegmentTable], Sequence[int]], tables: Tables) -> dict[str, int]:
-    """How many segments each segmentation has, as counted table by table."""
-    counted = [zip(each.names, count(each), strict=True) for each in tables.segments]
-    return dict(chain.from_iterable(counted))
-
-
-def _most_segments(source: SegmentTable) -> list[int]:
-    return [
-        MOST_GROUPS if rule.quantiles is None and rule.edges is None else 1 + _n_buckets(rule)
-        for rule in source.rules
-    ]
-
-
-def _n_buckets(rule: Segmentation) -> int:
-    return rule.quantiles or len(rule.edges or ()) + 1
-
-
 def _streamed(n_truth: int, n_rows: int, text: float, group: int, *, in_shares: bool) -> int:
     """What is decoded and on its way, of rows with so many bytes of text, and of row groups."""
     is_gathered = not text and not in_shares
@@ -287,28 +278,23 @@ def _waiting(tables: Tables, text: float) -> int:
 
 def _sorted(tables: Tables, text: float) -> int:
     """What the largest table takes that is put in order, while its rows are."""
-    rows = [_count_rows(table) for table in tables.logs if "order" in table.columns]
+    rows = [count_rows(table) for table in tables.logs if "order" in table.columns]
     return int(max(rows, default=0) * (SORTED_ROW + 2 * text))
 
 
-def _sums(n_models: int, n_segments: int, asked: Asked) -> int:
-    """Exact sums of all cells, and of all segments, of models and of pairs; and their results."""
-    n_pairs = _count_pairs(n_models, asked)
-    n_sums = (n_segments + 1) * asked.n_columns * (n_models + n_pairs)
-    twice = 1 + 1 / max(1, n_models + n_pairs)  # those of cells are given back one after the other
-    n_parts = (n_segments + 1) * asked.n_columns * n_models
-    return int(n_sums * (twice * SUM + RESULT) + n_parts * PART)
+def _sums(tables: Tables, n_models: int, n_segments: int, asked: Asked) -> int:
+    """Exact sums of all cells, of models and of pairs, or what becomes of them afterwards."""
+    output = tables.config.output
+    n_results = asked.n_columns * (n_models + _count_pairs(n_models, asked))
+    n_sums = (n_segments + 1) * n_results
+    n_written = n_sums if output.segments_in_json else n_results
+    return max(n_sums * SUM_OF_CELL, n_sums * RESULT + n_written * WRITTEN_RESULT)
 
 
 def _count_pairs(n_models: int, asked: Asked) -> int:
     if asked.all_pairs:
         return n_models * (n_models - 1) // 2
     return n_models - 1 if asked.has_baseline else 0
-
-
-def _users_of_lists(tables: Tables) -> list[Table]:
-    """The tables that say whose lists the rankings hold: of a baseline, those it is made for."""
-    return [table if table.made is None else table.made.tables[1] for _, table in tables.rankings]
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +311,7 @@ class _Needs:
         made: of baselines.
         moved: of all rows of train, while users' rows are brought together.
         sorted_values: of users, while they are put in order.
+        packed: of the sums of passes before.
     """
 
     fixed: int
@@ -338,14 +325,15 @@ class _Needs:
     made: MadeMemory
     moved: float
     sorted_values: float
+    packed: int
 
     @classmethod
     def of(cls, tables: Tables, asked: Asked, n_items: float, texts: Texts) -> "_Needs":
         """Read the truth's users, and count models and segments."""
         users, items = plan_ids_of(tables, 1)
         survey = Survey.of(tables.truth, users)
-        n_models = _count_models(tables)
-        row, text = float(ROW), 0.0
+        n_models = count_models(tables)
+        row, text = float(ROW + weighed(tables)), 0.0
         if items.hashed or items.unsigned:
             row += WIDE_KEY
         if users.hashed or items.hashed:
@@ -353,6 +341,7 @@ class _Needs:
             text = max(text, texts.mean) if texts.mean > USUAL_TEXT else text
             row += HASHED_ROW + TEXT_COPIES * text
         user = float(USER)
+        row += TIED * max(models_by_score(table, n_models) for _, table in tables.rankings)
         if asked.holds_all:
             row += (n_models - 1) * RANK
             user += (n_models - 1) * RANKED_USER
@@ -363,17 +352,17 @@ class _Needs:
             cells += runs * RUN + survey.rows * MOVED_ROW
         cells += user * n_users / CELLS
         cells *= asked.sample
-        ranked = [_count_rows(table) for _, table in tables.rankings]
+        ranked = [count_rows(table) for _, table in tables.rankings]
         n_listed = asked.sample * max([ranked[number] for number in asked.listed], default=0)
         n_truth, n_rows = int(survey.rows.sum()), max(ranked)
-        n_seen = 0 if tables.train is None else _count_rows(tables.train)
+        n_seen = 0 if tables.train is None else count_rows(tables.train)
         if n_seen:
             n_rows = max(n_rows, n_seen)
             seen_row = _SEEN_ROW + (HASHED_ROW + text if text else 0)
             cells += asked.sample * (seen_row - SEEN_MOVED) * n_seen / CELLS
-        segments = _by_name(_count_segments, tables)
+        segments = by_name(count_segments, tables)
         n_segments = sum(segments.values())
-        sums = _sums(n_models, n_segments, asked) if tables.segments else 0
+        sums = _sums(tables, n_models, n_segments, asked)
         extra, made = MemoryNeeds(), MadeMemory()
         ordered = _sorted(tables, text)
         n_pairs = _count_pairs(n_models, asked)
@@ -383,7 +372,7 @@ class _Needs:
             most = float(survey.rows.max())  # of users who share a cell
             extra = memory_of_items(asked.items, sizes, segments, asked.sample * n_truth, most)
         if n_items:
-            own = [Survey.of(table, users) for table in _users_of_lists(tables)]
+            own = [Survey.of(table, users) for table in users_of_lists(tables)]
             sizes = replace(
                 sizes,
                 n_items=n_items,
@@ -398,7 +387,7 @@ class _Needs:
                     sizes, n_train=n_seen, n_train_users=seen.n_users, in_order=seen.in_order
                 )
             by_score = [
-                _models_by_score(table, n_models) * (not each.in_order)
+                models_by_score(table, n_models) * (not each.in_order)
                 for (_, table), each in zip(tables.rankings, own, strict=True)
             ]
             sizes = replace(sizes, n_apart=max(by_score), extra=bytes_of_items(tables.items))
@@ -418,6 +407,7 @@ class _Needs:
             made,
             asked.sample * SEEN_MOVED * n_seen,
             asked.sample * room_of_values(n_models, n_users, survey.text, asked.n_kept),
+            PACKED_SUM * (n_segments + 1) * asked.n_columns * (n_models + n_pairs),
         )
 
     def n_shares(self, limit: int) -> int:
@@ -456,42 +446,5 @@ class _Needs:
         )
         extra = self.extra.fixed + self.extra.counted * min(2, n_shares)
         last = max(held, self.extra.last, self.sorted_values)
-        return self.fixed + extra + self.made.kept + last
-
-
-def _count_rows(table: Table) -> int:
-    hint = table.n_rows_hint()
-    return hint if hint is not None and not table.is_list else table.count_rows()
-
-
-def _models_by_score(table: Table, n_models: int) -> int:
-    """How many models' ranks are counted at one time, of so many in all tables."""
-    names = table.frame.collect_schema()
-    return n_models if "model" in names and "rank" not in names else int("rank" not in names)
-
-
-def _count_models(tables: Tables) -> int:
-    """How many models the rankings name."""
-    n_models = 0
-    for _, table in tables.rankings:
-        if "model" not in table.frame.collect_schema():
-            n_models += 1
-            continue
-        with reading(table):
-            found = table.frame.select(pl.col("model").n_unique()).collect(engine="streaming")
-        n_models += int(found.item())
-    return n_models
-
-
-def _count_segments(source: SegmentTable) -> list[int]:
-    """About how many segments the segmentations of a table have, crosses left out."""
-    n_segments = []
-    for place, rule in enumerate(source.rules):
-        if rule.quantiles is not None or rule.edges is not None or source.table is None:
-            n_segments.append(1 + _n_buckets(rule))
-            continue
-        values = pl.col(f"value_{place}").approx_n_unique()
-        with reading(source.table):
-            found = source.table.frame.select(values).collect(engine="streaming")
-        n_segments.append(1 + min(MOST_GROUPS, int(found.item())))
-    return n_segments
+        before = self.packed * (n_shares > 1)
+        return self.fixed + before + extra + self.made.kept + last

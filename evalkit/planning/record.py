@@ -1,13 +1,13 @@
 """What every kind of run ends in: its key, and its report."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from evalkit.config import Config
 from evalkit.inference.conclude import Inference
-from evalkit.metrics import digest_of
+from evalkit.metrics import digest_of, hashes_of_files
 from evalkit.planning.counters import Clock
 from evalkit.report import (
     Counts,
@@ -50,6 +50,9 @@ def make_report(
     """The record of a run."""
     inference = found.inference
     fingerprints = [each.fingerprint for each in inputs]
+    if config.metrics.files:
+        own = hashes_of_files(config.metrics.files)
+        meta = replace(meta, versions={**meta.versions, **own})
     return Report(
         evalkit=VERSION,
         run_id=new_run_id(clock.started),
@@ -66,6 +69,7 @@ def make_report(
         standings=inference.standings,
         findings=inference.findings,
         macros=inference.macros,
+        gaps=inference.gaps,
         curves=tuple(found.curves),
         graphs=tuple(found.graphs),
         distributions=tuple(found.distributions),
@@ -83,7 +87,7 @@ def key_of_inputs(config: Config, fingerprints: Sequence[str | None], sample: fl
     definitions = [
         [
             request.label,
-            dict(request.parameters),
+            request.reported,
             dict(request.policies),
             digest_of(request.metric),
         ]

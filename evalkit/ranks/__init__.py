@@ -15,5 +15,6 @@ reappears, the pass starts again in two scans: best score of each relevant item,
 """
 
 from evalkit.ranks._probe import scan_alike
-from evalkit.ranks._records import NOT_RANKED, ModelProbe, Ranks
+from evalkit.ranks._records import NO_TIES, NOT_RANKED, ModelProbe, Ranks
 from evalkit.ranks._scan import RankScan, are_held_whole
+from evalkit.ranks._whole_lists import UNORDERED_TIES

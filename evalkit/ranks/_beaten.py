@@ -188,7 +188,7 @@ def note_ties(rows, row, index, begin, end, shown, found):  # type: ignore[no-un
                 found.deferred[counters[DEFERRED]] = row
                 counters[DEFERRED] += 1
                 return
-            shown.is_tied[number] = 1
+            atomic_add(shown.equal, number, np.int32(1))
             order = np.int64(rows.items[row] ^ shown.flip)
             if rows.orders.size > 0:
                 order = rows.orders[row]
@@ -198,10 +198,13 @@ def note_ties(rows, row, index, begin, end, shown, found):  # type: ignore[no-un
 
 
 @kernel(allocates=False)
-def rank_shown(shown, ranks):  # type: ignore[no-untyped-def]
-    """After both scans: ranks from the counts."""
+def rank_shown(shown, ranks, tied):  # type: ignore[no-untyped-def]
+    """After both scans: ranks from the counts, and those of equals, where there are any."""
     for user in range(shown.firsts.size - 1):
         above = np.int64(0)
         for number in range(shown.firsts[user], shown.firsts[user + 1]):
             above += shown.marks[2 * number + 1]
             ranks[shown.places[number]] = np.int32(above + shown.tied[number] + 1)
+            if shown.equal[number] > 0:
+                tied.firsts[shown.places[number]] = np.int32(above + 1)
+                tied.lasts[shown.places[number]] = np.int32(above + 1 + shown.equal[number])

@@ -42,7 +42,7 @@ def count_as_strong(strengths, strength):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rank_many_hits(rows, begin, end, first, last, found):  # type: ignore[no-untyped-def]
+def rank_many_hits(rows, begin, end, first, last, found, tied):  # type: ignore[no-untyped-def]
     """Ranks of many hits of one user by binary search of each row; gives the number of tied hits.
 
     -1: equal strengths, and no orders to tell them apart.
@@ -57,6 +57,8 @@ def rank_many_hits(rows, begin, end, first, last, found):  # type: ignore[no-unt
         strengths[hit] = row_strengths[shown[hit]]
     beaten = np.zeros(n + 1, dtype=np.int64)
     sharing = np.zeros(n, dtype=np.int64)
+    equal = np.zeros(n, dtype=np.int64)  # rows as strong as the hit, which is the first of such
+    before = np.zeros(n, dtype=np.int64)  # of them, those that stand before all such hits
     for row in range(begin, end):
         strength = row_strengths[row]
         low = count_as_strong(strengths, strength)  # the first hit that this row beats
@@ -69,12 +71,15 @@ def rank_many_hits(rows, begin, end, first, last, found):  # type: ignore[no-unt
                 low = 0
             else:
                 low = count_as_strong(strengths[:top], strength + 1)
+            group = low
             while low < top:
                 middle = (low + top) >> 1
                 if orders[row] < orders[shown[middle]]:
                     top = middle
                 else:
                     low = middle + 1
+            equal[group] += 1
+            before[group] += low == group
         beaten[low] += 1
         # equals stand directly before (with orders also after) the first beaten hit
         near = low - 1
@@ -95,16 +100,31 @@ def rank_many_hits(rows, begin, end, first, last, found):  # type: ignore[no-unt
             near += 1
     above = 0
     n_tied = 0
+    group = 0
+    best = 0
     for hit in range(n):
         above += beaten[hit]
         found.hit_ranks[order[hit]] = above + 1
         n_tied += sharing[hit]
+        if hit == 0 or strengths[hit] != strengths[hit - 1]:
+            group = hit
+            best = above - before[hit] + 1
+        if sharing[hit] == 1:
+            note_tie(tied, found.hit_places[first + order[hit]], best, equal[group])
     return n_tied
 
 
 @kernel(allocates=False)
+def note_tie(tied, place, best, n_equal):  # type: ignore[no-untyped-def]
+    """The ranks that the rows of a hit's score take up together, from `best` on."""
+    most = np.iinfo(tied.firsts.dtype).max - 1
+    tied.firsts[place] = min(best, most)
+    tied.lasts[place] = min(best + n_equal - 1, most)
+
+
+@kernel(allocates=False)
 def count_above(row_strengths, orders, begin, end, row):  # type: ignore[no-untyped-def]
-    """Rows begin..end that beat a row, and whether others equal it; -1 where orders are missing."""
+    """Rows begin..end that beat a row, and how many equal it; -1 where orders are missing."""
     strength = row_strengths[row]
     run_strengths = row_strengths[begin:end]
     n_above = 0
@@ -113,39 +133,44 @@ def count_above(row_strengths, orders, begin, end, row):  # type: ignore[no-unty
         n_above += run_strengths[other] > strength
         n_equal += run_strengths[other] == strength
     if n_equal == 1:
-        return n_above, False
+        return n_above, n_above, n_equal
     if orders.size == 0:
-        return -1, True
+        return -1, n_above, n_equal
+    n_before = n_above
     for other in range(begin, end):
-        n_above += row_strengths[other] == strength and orders[other] < orders[row]
-    return n_above, True
+        n_before += row_strengths[other] == strength and orders[other] < orders[row]
+    return n_before, n_above, n_equal
 
 
 @kernel(allocates=False)
-def rank_hits(rows, begin, end, first, last, found):  # type: ignore[no-untyped-def]
+def rank_hits(rows, begin, end, first, last, found, tied):  # type: ignore[no-untyped-def]
     """Ranks of hits first..last of one user by counting; gives the number of tied hits.
 
     -1: equal strengths, and no orders to tell them apart.
     """
     if last - first > MANY_HITS:
-        return rank_many_hits(rows, begin, end, first, last, found)
+        return rank_many_hits(rows, begin, end, first, last, found, tied)
     n_tied = 0
     for hit in range(first, last):
-        n_above, is_tied = count_above(rows.strengths, rows.orders, begin, end, found.hit_rows[hit])
-        if n_above < 0:
+        n_before, n_above, n_equal = count_above(
+            rows.strengths, rows.orders, begin, end, found.hit_rows[hit]
+        )
+        if n_before < 0:
             return -1
-        n_tied += is_tied
-        found.hit_ranks[hit - first] = n_above + 1
+        if n_equal > 1:
+            n_tied += 1
+            note_tie(tied, found.hit_places[hit], n_above + 1, n_equal)
+        found.hit_ranks[hit - first] = n_before + 1
     return n_tied
 
 
 @kernel(allocates=False)
-def count_strengths(rows, index, ranks, state, found, is_second_look):  # type: ignore[no-untyped-def]
+def count_strengths(rows, index, ranks, state, found, is_second_look, tied):  # type: ignore[no-untyped-def]
     """Rank each hit by counting the rows of its run that beat it.
 
     Orders (smaller first) tell equals apart; without them the rows of a run with tied hits are
     put into `found.deferred`, nothing of the run's ranks is written, and the caller comes back
-    with those rows and their orders (`is_second_look`: the runs are already counted).
+    with those rows, their orders and room for `tied` (`is_second_look`: the runs are counted).
     """
     users, items = rows.users, rows.items
     begins, ends, entries, counters = found.begins, found.ends, found.entries, found.counters
@@ -161,7 +186,7 @@ def count_strengths(rows, index, ranks, state, found, is_second_look):  # type: 
                     counters[REAPPEARED] = 1
             first = counters[HITS]
             n_hits = find_hits(items, begin, end, entry, index, found)
-            n_tied = rank_hits(rows, begin, end, first, n_hits, found)
+            n_tied = rank_hits(rows, begin, end, first, n_hits, found, tied)
             if n_tied < 0:
                 for place in range(begin, end):
                     found.deferred[counters[DEFERRED]] = place

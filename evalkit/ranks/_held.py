@@ -195,6 +195,7 @@ def _count(scan: RankScan, probe: ModelProbe, held: Words) -> None:
         users, items = room.rows.users[:n_known], room.rows.items[:n_known]
         strengths = room.rows.strengths[:n_known]
         done = [_rank(scan, probe, RankedRows(users, items, strengths=strengths), found)]
+        scan.count_copies(RankedRows(users, items), done[0].counters)
         tied = done[0].deferred
         if tied.size:
             users, items, strengths = users[tied], items[tied], strengths[tied]
@@ -213,7 +214,8 @@ def _count(scan: RankScan, probe: ModelProbe, held: Words) -> None:
 def _rank(scan: RankScan, probe: ModelProbe, rows: RankedRows, found: BatchResults) -> BatchResults:
     """Rank the hits of rows that lie by user; with orders, of those that had none before."""
     ranks, is_second = probe.ranks, bool(rows.orders.size)
-    count_strengths(rows, scan.truth.pairs.index, ranks.ranks, ranks.state, found, is_second)
+    tied = ranks.room_for_ties() if is_second else ranks.tied
+    count_strengths(rows, scan.truth.pairs.index, ranks.ranks, ranks.state, found, is_second, tied)
     return scan.give_room_back(found)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -27,8 +28,8 @@ ROWS, MAX_RANK, N_FIELDS = 0, 1, 4
 
 # counters of one batch
 UNKNOWN_ROWS, UNKNOWN_RUNS, KNOWN_RUNS, HITS, DUPLICATES, BAD_RANKS = range(6)
-REAPPEARED, TIES, DEFERRED, BAD_SCORES, SEEN, TOO_DEEP = range(6, 12)
-N_COUNTERS = 12
+REAPPEARED, TIES, DEFERRED, BAD_SCORES, SEEN, TOO_DEEP, COPIES = range(6, 13)
+N_COUNTERS = 13
 
 RUNS = 64  # that are looked up together, so that memory answers while others are asked
 WORDS_A_PIECE = 1 << 18  # of new memory, that one thread fills
@@ -121,6 +122,22 @@ class ListHits:
     positive: npt.NDArray[np.bool_]
 
 
+class TiedRanks(NamedTuple):
+    """Where rows of equal scores stand, whatever their order.
+
+    Args:
+        firsts, lasts: int16 or int32[n_places], the ranks that the rows of a hit's score take up
+            together; 0 of a hit that shares its score with no row. Empty where none does.
+    """
+
+    firsts: npt.NDArray[np.int16 | np.int32]
+    lasts: npt.NDArray[np.int16 | np.int32]
+
+
+NO_TIES = TiedRanks(NO_RANKS, NO_RANKS)
+_making = Lock()
+
+
 @dataclass(slots=True)
 class Ranks:
     """What the rankings of one model say about the truth.
@@ -132,6 +149,7 @@ class Ranks:
         copies: places and ranks of further copies of an item, by place, then rank.
         rows: the same and more, where lists were held whole and somebody asks.
         lists: the lists themselves, where metrics of lists are asked for.
+        tied: of hits whose score other rows have too, until it is known what their order moves.
     """
 
     ranks: npt.NDArray[np.int16 | np.int32]
@@ -140,6 +158,14 @@ class Ranks:
     copy_ranks: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     rows: ListHits | None = None
     lists: Lists | None = None
+    tied: TiedRanks = NO_TIES
+
+    def room_for_ties(self) -> TiedRanks:
+        """Arrays for hits of equal scores, which are made when the first is met."""
+        with _making:
+            if not self.tied.firsts.size:
+                self.tied = TiedRanks(np.zeros_like(self.ranks), np.zeros_like(self.ranks))
+        return self.tied
 
     @classmethod
     def empty(cls, pairs: UserItems, threads: int = 1, *, is_deep: bool = True) -> "Ranks":
@@ -156,7 +182,8 @@ class Ranks:
 
         for _ in ordered_map(fill, slices_of(ranks.size, WORDS_A_PIECE), threads=threads):
             pass
-        return cls(ranks, UserState.empty(pairs.n_users, threads))
+        state = UserState.empty(pairs.n_users, threads)
+        return cls(ranks, state, tied=TiedRanks(ranks[:0], ranks[:0]))
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
@@ -224,7 +251,7 @@ class ShownItems(NamedTuple):
         places: int64[n_shown].
         orders: int64[n_shown], of equally strong rows.
         tied: int32[n_shown], equal rows that stand before it.
-        is_tied: uint8[n_shown].
+        equal: int32[n_shown], rows that are as strong, without its own.
         by_key: a row's order is its item's key with the bits of `flip` turned over.
     """
 
@@ -233,7 +260,7 @@ class ShownItems(NamedTuple):
     places: Array
     orders: Array
     tied: npt.NDArray[np.int32]
-    is_tied: npt.NDArray[np.uint8]
+    equal: npt.NDArray[np.int32]
     by_key: bool
     flip: np.uint64
 
@@ -247,7 +274,7 @@ class ShownItems(NamedTuple):
             np.empty(n_shown, dtype=np.int64),
             np.zeros(n_shown, dtype=np.int64),
             np.zeros(n_shown, dtype=np.int32),
-            np.zeros(n_shown, dtype=np.uint8),
+            np.zeros(n_shown, dtype=np.int32),
             flip is not None,
             np.uint64(0) if flip is None else flip,
         )
@@ -339,6 +366,7 @@ class ModelProbe:
 
     Args:
         searched: which duplicates were looked for: "relevant" or "all".
+        copied_rows: rows of the lists looked at that list an item of any kind again.
         given: the state of the ranks as given, where lists are put in order anew.
     """
 
@@ -354,6 +382,7 @@ class ModelProbe:
     bad_rank_rows: int = 0
     seen: int = 0
     ties: int = 0
+    copied_rows: int = 0
     users_with_bad_ranks: int = 0
     score_disagreements: int = 0
     problems: list[EvalkitError] = field(default_factory=list)
@@ -389,6 +418,7 @@ class ModelProbe:
             raise DeepRanksError
         self.duplicates += int(counters[DUPLICATES])
         self.ties += int(counters[TIES])
+        self.copied_rows += int(counters[COPIES])
         self.unknown_rows += int(counters[UNKNOWN_ROWS])
         self.bad_rank_rows += int(counters[BAD_RANKS])
         self.bad_scores += int(counters[BAD_SCORES])

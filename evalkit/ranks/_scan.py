@@ -16,11 +16,13 @@ from evalkit.config import Policies
 from evalkit.errors import DataError
 from evalkit.kernels.threads import ordered_map
 from evalkit.ranks import _kernels as kernels
+from evalkit.ranks._copies import MANY_ROWS, TEXT_ROW, count_copies
 from evalkit.ranks._counting import count_strengths
 from evalkit.ranks._order import order_in_batch
 from evalkit.ranks._records import (
     BAD_RANKS,
     BAD_SCORES,
+    COPIES,
     DEFERRED,
     HITS,
     KNOWN_RUNS,
@@ -36,6 +38,7 @@ from evalkit.ranks._records import (
     BatchResults,
     Dropped,
     ModelProbe,
+    RankedRows,
     Ranks,
     UserState,
 )
@@ -123,11 +126,13 @@ class RankScan:
     rooms: SimpleQueue[BatchResults] = field(default_factory=SimpleQueue)
     dropped: dict[str, Dropped] = field(default_factory=dict)  # of the whole log, by model
     gatherer: Gatherer | None = None  # of rows whose users lie apart
+    one_list_in: int = field(init=False)  # lists that are searched for copies
     is_deep: bool = False  # ranks may be too large for two bytes
 
     def __post_init__(self) -> None:
         self.columns = tuple(self.table.frame.collect_schema())
         self.item_firsts = first_places(self.truth.item_keys)
+        self.one_list_in = 1 if self.about_rows < MANY_ROWS else 16
 
     @property
     def has_rank(self) -> bool:
@@ -138,6 +143,12 @@ class RankScan:
     def has_score(self) -> bool:
         """Whether the log names scores."""
         return "score" in self.columns
+
+    @property
+    def about_rows(self) -> int:
+        """Rows of the log, of a share of it too, as far as its size tells."""
+        hint = self.table.n_rows_hint()
+        return (self.table.n_text_bytes or 0) // TEXT_ROW if hint is None else hint
 
     @property
     def mode(self) -> Mode:
@@ -412,6 +423,7 @@ class RankScan:
         """Probe a batch in which a row's rank is its place in its user's rows."""
         batch, strengths, row_counts = self.drop_rows(batch)
         self.collect(batch, strengths, has_all_rows=True)
+        self.count_copies(rows_of(batch.frame), row_counts)
         found = self.lower(batch, NO_RANKS, NO_INTS)
         found.counters[:] += row_counts
         return [(batch.probe.model, found)]
@@ -425,6 +437,11 @@ class RankScan:
         if self.collector is not None:
             given = batch.probe.model, batch.frame, self.truth.pairs.index, strengths
             self.collector.insert(*given, self.policies.ties, has_all_rows=has_all_rows)
+
+    def count_copies(self, rows: RankedRows, counters: Array) -> None:
+        """Count rows that list an item of any kind again, in all lists, or in some of many."""
+        if self.policies.duplicates == "error":
+            counters[COPIES] = count_copies(rows, self.truth.pairs.index, self.one_list_in)
 
     def restart(self, *, is_deep: bool = False) -> None:
         """Forget what has been found: the log is read anew."""
@@ -502,6 +519,7 @@ class RankScan:
         self.note_ranks(batch)
         batch, strengths, row_counts = self.drop_rows(batch)
         self.collect(batch, strengths, has_all_rows=True)
+        self.count_copies(rows_of(batch.frame), row_counts)
         found = self._count(batch, strengths, NO_INTS, second_look=False)
         found.counters[:] += row_counts
         model = batch.probe.model
@@ -524,15 +542,10 @@ class RankScan:
         self, batch: Batch, strengths: Array, orders: Array, *, second_look: bool
     ) -> BatchResults:
         rows = rows_of(batch.frame)._replace(strengths=strengths, orders=orders)
-        found = self.take_room(rows.users.size)
-        count_strengths(
-            rows,
-            self.truth.pairs.index,
-            batch.probe.ranks.ranks,
-            batch.probe.ranks.state,
-            found,
-            second_look,
-        )
+        found, ranks = self.take_room(rows.users.size), batch.probe.ranks
+        tied = ranks.room_for_ties() if second_look else ranks.tied
+        index = self.truth.pairs.index
+        count_strengths(rows, index, ranks.ranks, ranks.state, found, second_look, tied)
         return self.verified(found, batch.frame)
 
     def drop_rows(self, batch: Batch) -> tuple[Batch, Array, Array]:

@@ -8,8 +8,17 @@ import polars as pl
 
 from evalkit.kernels.threads import ordered_map
 from evalkit.ranks import _beaten as kernels
+from evalkit.ranks._copies import MOST_HELD, HeldRows
 from evalkit.ranks._order import flip_of_keys, order_by_catalogue
-from evalkit.ranks._records import NO_INTS, Array, BatchResults, BestRows, Ranks, ShownItems
+from evalkit.ranks._records import (
+    N_COUNTERS,
+    NO_INTS,
+    Array,
+    BatchResults,
+    BestRows,
+    Ranks,
+    ShownItems,
+)
 from evalkit.ranks._rows import Batch, rows_of
 from evalkit.ranks._scan import RankScan
 from evalkit.ranks._unsorted import Portion
@@ -38,6 +47,7 @@ def scan_twice(scan: RankScan) -> None:
         ranks, state = scan.probes[model].ranks.ranks, scan.probes[model].ranks.state
         kernels.find_best(portion, pairs.index, ranks, best[model], state, found)
 
+    held = HeldRows(scan.about_rows < MOST_HELD)
     by_catalogue = not is_input and flip is None
     gatherer = scan.gather(look_for_best, scan.verified, at_once=by_catalogue)
 
@@ -45,6 +55,7 @@ def scan_twice(scan: RankScan) -> None:
         scan.note_ranks(batch)
         batch, strengths, orders, row_counts = drop_rows(scan, batch)
         rows = rows_of(batch.frame)._replace(strengths=strengths, orders=orders)
+        held.add(batch.probe.model, rows)
         done = gatherer.add(batch.probe.model, rows, batch.frame)
         return batch, strengths, [(batch.probe.model, BatchResults.counted(row_counts)), *done]
 
@@ -94,13 +105,18 @@ def scan_twice(scan: RankScan) -> None:
                 scan.give_room_back(found)
     for _ in gatherer.finish(scan.threads):
         pass
+    for name, rows in held.by_user():
+        counters = np.zeros(N_COUNTERS, dtype=np.int64)
+        scan.count_copies(rows, counters)
+        scan.probes[name].take(BatchResults.counted(counters))
     for name, (n_rows, n_null, not_sampled) in counted.items():
         probe = scan.probes[name]
         probe.rows, probe.null_ids, probe.not_sampled = n_rows, n_null, not_sampled
     for name, shown_items in shown.items():
         probe = scan.probes[name]
-        kernels.rank_shown(shown_items, probe.ranks.ranks)
-        probe.ties = int(shown_items.is_tied.sum())
+        probe.ties = int((shown_items.equal > 0).sum())
+        tied = probe.ranks.room_for_ties() if probe.ties else probe.ranks.tied
+        kernels.rank_shown(shown_items, probe.ranks.ranks, tied)
 
 
 def _order_shown(

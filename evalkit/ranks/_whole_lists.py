@@ -7,6 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.kernels.threads import ordered_map
+from evalkit.metrics import TIED
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._numba_order import numba_order
 from evalkit.ranks._order import order_in_batch
@@ -19,6 +20,7 @@ from evalkit.ranks._records import (
     Dropped,
     ListHits,
     ModelProbe,
+    Ranks,
     UserState,
 )
 from evalkit.ranks._rows import Batch, shared_strengths, strengths_of_scores
@@ -35,6 +37,7 @@ from evalkit.sources.ids import (
     same_ids,
 )
 
+UNORDERED_TIES = (*TIED, "mean-rank", "last-rank")  # rules that are no order of equal scores
 _COPIES = {"best": 1, "first": 2, "last": 3}
 _KEEP = 4
 _NEVER = 2**31 - 2  # no rank is that deep
@@ -149,6 +152,8 @@ def _probe_whole_lists(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) ->
     if scan.mode == "strength":
         shared = shared_strengths(frame["__code"], frame["__strength"], items[kept])
         probe.ties = int(shared[found.hit_rows].sum())
+    if probe.ties and scan.has_equals and policies.ties not in UNORDERED_TIES:
+        _note_ties(probe.ranks, found, ranks, firsts, lasts)
     if scan.mode == "rank":  # copies take their ranks, so the list is as long as with them
         state = UserState.empty(scan.truth.pairs.n_users)
         scan.note_into(state, rows)
@@ -198,6 +203,17 @@ def _tie_ranks(scan: RankScan, frame: pl.DataFrame, ranks: Array) -> tuple[Array
     firsts[order] = np.repeat(rank[starts], sizes)
     lasts[order] = np.repeat(rank[starts + sizes - 1], sizes)
     return firsts, lasts
+
+
+def _note_ties(
+    shown: Ranks, found: BatchResults, ranks: Array, firsts: Array, lasts: Array
+) -> None:
+    """The ranks that rows of equal scores take up, of the best row of each item that is a hit."""
+    rows, places = found.hit_rows, found.hit_places
+    is_tied = (lasts[rows] > firsts[rows]) & (shown.ranks[places] == ranks[rows])
+    rows, places, tied = rows[is_tied], places[is_tied], shown.room_for_ties()
+    most = np.iinfo(tied.lasts.dtype).max - 1
+    tied.firsts[places], tied.lasts[places] = firsts[rows], np.minimum(lasts[rows], most)
 
 
 def _list_hits(

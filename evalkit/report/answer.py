@@ -12,13 +12,13 @@ from evalkit.report.turning import against
 
 MOST_NAMED = 3
 _GROUPS = {  # of verdicts, in the order of the sentence
-    "better": "better than",
-    "not inferior": "not inferior to",
-    "equivalent": "equivalent to",
-    "different": "different from",
-    "worse": "worse than",
-    "cannot tell": "undecided against",
-    "not tested": "not tested against",
+    "better": "is better than",
+    "not inferior": "is not inferior to",
+    "equivalent": "is equivalent to",
+    "different": "is different from",
+    "worse": "is worse than",
+    "cannot tell": "shows no clear difference from",
+    "not tested": "is not tested against",
 }
 
 
@@ -140,10 +140,12 @@ def _group(pairs: Sequence[Comparison], words: str) -> str:
     if len(names) > MOST_NAMED:
         names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} more"]
     listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-    first, verb = pairs[0], "is" if len(pairs) == 1 else "are"
+    first = pairs[0]
+    if len(pairs) > 1:
+        words = words.replace("is ", "are ", 1).replace("shows ", "show ", 1)
     whose = "" if len(pairs) == 1 else f"{first.candidate} "
     by = f"{first.delta:+.{_digits(first)}f}{limits(first)}"
-    return f"{listed} {verb} {words} {first.baseline}, {whose}by {by}"
+    return f"{listed} {words} {first.baseline}, {whose}by {by}"
 
 
 def limits(of: Estimate | Comparison) -> str:

@@ -246,6 +246,28 @@ class Macro:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """How far the segments of one segmentation are apart in a rate of labels, of one model.
+
+    Args:
+        highest, lowest: the segments between which the difference is largest.
+        std_error, low, high: of two independent groups; the limits hold for all pairs of segments
+            at once (Bonferroni), for these two were picked.
+    """
+
+    model: str
+    metric: str
+    segmentation: str
+    highest: str
+    lowest: str
+    delta: float
+    std_error: float | None
+    low: float | None
+    high: float | None
+    n_segments: int
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """Models from best to worst by one metric; those that share a letter cannot be told apart."""
 
@@ -280,8 +302,9 @@ class Graph:
     """Points to be drawn as a line or as bars, such as a ROC curve.
 
     Args:
-        kind: roc, precision-recall, calibration, gain, lift, precision-recall-by-cutoff,
-            error-by-rating, residuals, lorenz, popularity, exposure, genres.
+        kind: roc, det, by-threshold, precision-recall, calibration, gain, lift,
+            precision-recall-by-cutoff, error-by-rating, residuals, lorenz, popularity, exposure,
+            genres.
         x_name, y_name: what the axes show.
         low, high: the interval of each `y`; empty where there is none.
         x_low, x_high: the interval of each `x`, likewise.

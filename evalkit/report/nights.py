@@ -25,8 +25,8 @@ def tell_nights(compared: Sequence[OverNights]) -> list[str]:
         if first.users == "disjoint" and fewest < FEWEST_USERS:
             said.append(
                 f"they may be too narrow: a night stands on {count_noun(fewest, 'user')}; below "
-                f"{FEWEST_USERS}, where differences lean, 7 to 19 of 100 histories found something "
-                "where nothing differed"
+                f"{FEWEST_USERS}, 7 to 19 % of simulated histories of skewed differences gave a "
+                "false alarm"
             )
     return said
 

@@ -192,6 +192,6 @@ def _confirmed(selection: Selection) -> list[str]:
         )
         lines.append(f"on test less {clean(found.baseline or '')}: {delta} ({low} to {high})")
     if selection.looks is not None:
-        lines.append(f"look {selection.looks} at this test part that is known here;")
-        lines.append("what other folders and machines did, nobody can know")
+        lines.append(f"recorded uses of this test set: {selection.looks}")
+        lines.append("those of other folders and machines are not counted")
     return lines

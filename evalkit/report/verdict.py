@@ -151,7 +151,12 @@ def render_prometheus(report: Report) -> str:
         ("rows", "Rows of a log.", rows),
         ("rows_dropped", "Rows of a log that were not used.", dropped),
         ("users_without_ranking", "Users of the truth without a ranking.", missing),
-        ("gate", "1 passed, 0 failed, -1 cannot tell.", list(_gate_rows(report.gates, job))),
+        ("gate", "1 passed, 0 failed, -1 cannot tell.", list(_gate_rows(report, job))),
+        (
+            "gate_distance",
+            "How much better than its bound; below 0 beyond it.",
+            list(_gate_rows(report, job, is_distance=True)),
+        ),
     ]
     lines: list[str] = []
     shown = _Labels()
@@ -166,11 +171,26 @@ def render_prometheus(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _distance(report: Report, gate: Gate) -> float | None:
+    """How much better than its bound a gate's value or difference is; None without one."""
+    if gate.kind == "min":
+        return None if gate.value is None else gate.value - gate.bound
+    if gate.kind == "max":
+        return None if gate.value is None else gate.bound - gate.value
+    if gate.delta is None:
+        return None
+    if gate.kind == "max_change":
+        return gate.bound - abs(gate.delta)
+    found = report.estimate(gate.model or "", gate.metric, gate.segmentation, gate.segment)
+    is_lower_better = found is not None and found.higher_is_better is False
+    return gate.bound + (-gate.delta if is_lower_better else gate.delta)
+
+
 def _gate_rows(
-    gates: Sequence[Gate], job: tuple[str, str]
+    report: Report, job: tuple[str, str], *, is_distance: bool = False
 ) -> Iterator[tuple[Sequence[tuple[str, str]], float | None]]:
     values = {PASS: 1.0, FAIL: 0.0, UNCLEAR: -1.0}
-    for number, gate in enumerate(gates):
+    for number, gate in enumerate(report.gates):
         labels = [
             ("metric", gate.metric),
             ("model", gate.model or ""),
@@ -179,7 +199,10 @@ def _gate_rows(
             ("kind", gate.kind),
             ("baseline", gate.baseline or ""),
         ]
-        yield [job, ("gate", str(number)), *labels], values.get(gate.outcome)
+        yield (
+            [job, ("gate", str(number)), *labels],
+            (_distance(report, gate) if is_distance else values.get(gate.outcome)),
+        )
 
 
 _ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}

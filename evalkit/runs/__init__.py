@@ -6,7 +6,7 @@ Open first: `_publish.py`; to read `_manifest.py`.
 """
 
 from evalkit.runs._files import machine_errors
-from evalkit.runs._keys import digest, new_run_id, run_key
+from evalkit.runs._keys import digest, hash_name, new_run_id, run_key
 from evalkit.runs._lock import RunLock, hold
 from evalkit.runs._manifest import (
     LATEST,

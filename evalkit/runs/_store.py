@@ -283,13 +283,16 @@ class StoreFolder:
             hint="evaluate again for a new run",
         )
 
-    def mirror(self, folder: Path, *, name: str) -> None:
-        """Put the manifests of the last runs of a job into a local folder, to look for one."""
+    def mirror(self, folder: Path, *, name: str | None = None, files: Sequence[str] = ()) -> None:
+        """Put the manifests of the last runs into a local folder, to look for one.
+
+        Args:
+            name: of their job; of all jobs by default.
+            files: what else of them is put there.
+        """
         for manifest in self.manifests():
-            if manifest.name == name:
-                (folder / manifest.run_id).mkdir(exist_ok=True)
-                content = self._contents[manifest.run_id]
-                (folder / manifest.run_id / MANIFEST).write_bytes(content)
+            if name in (None, manifest.name):
+                self.fetch(manifest.run_id, folder, files=files)
 
     def sweep(self) -> None:
         """Remove what unfinished publications left: prefixes without a manifest.
@@ -334,8 +337,8 @@ class StoreFolder:
                 self._known[run_id], self._contents[run_id] = manifest, found[0]
         return self._known.get(run_id)
 
-    def fetch(self, run_id: str, into: Path) -> Path:
-        """A local copy of a run's directory, to verify or to read.
+    def fetch(self, run_id: str, into: Path, *, files: Sequence[str] | None = None) -> Path:
+        """A local copy of a run's directory, to verify or to read; of these files, or of all.
 
         Raises:
             DataError: there is no such run [no-such-run], or its manifest is damaged
@@ -351,7 +354,7 @@ class StoreFolder:
             raise DataError("there is no such run", code="no-such-run", at=at)
         target = into / run_id
         target.mkdir(exist_ok=True)
-        for name in manifest.files:
+        for name in manifest.files if files is None else set(files) & set(manifest.files):
             with store_errors(self.url):
                 content = self.objects.get(self.at(run_id, name))
             if content is not None:

@@ -13,7 +13,7 @@ from evalkit.sources.scan import Schema, Use
 from evalkit.sources.sql import check_expression
 from evalkit.sources.sql_words import Refused
 
-_NUMBERS = ("relevance", "rank", "score", "label", "rating", "prediction", "weight")
+_NUMBERS = ("relevance", "rank", "score", "label", "rating", "prediction", "weight", "propensity")
 _USES: dict[str, Use] = dict.fromkeys(_NUMBERS, "number")
 _LARGEST: Mapping[object, int] = {  # absolute value of an integer
     pl.Int8: 1 << 7, pl.Int16: 1 << 15, pl.Int32: 1 << 31, pl.Int64: 1 << 63,

@@ -218,11 +218,12 @@ def _mend(
     """How ids of two kinds become one: by a cast that SQL has, of what is not text already."""
     kinds = {_kind(one[2]), _kind(other[2])}
     if kinds == {"binary", "text"}:
-        role, at, _ = one if _kind(one[2]) == "binary" else other
-        column = spelled.get((role, at), what)
+        of_bytes, of_text = (one, other) if _kind(one[2]) == "binary" else (other, one)
+        column, text = (spelled.get(each[:2], what) for each in (of_bytes, of_text))
         return (
-            f"write the bytes of {role} as text where the table is made, as in Polars "
-            f'pl.col("{column}").bin.encode("hex"); the text has no dashes then'
+            f"write the bytes of {of_bytes[0]} as text where the table is made, as in Polars "
+            f'pl.col("{column}").bin.encode("hex"), and the text without dashes: '
+            f"{what} = \"replace(lower({text}), '-', '')\" under {_section(of_text[0])}"
         )
     cast, to = (one, other) if (one[0], one[1]) not in lists else (other, one)
     if (cast[0], cast[1]) in lists:

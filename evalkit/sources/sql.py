@@ -61,6 +61,7 @@ _BINARY = {
     "&": _BITS, "|": _BITS, "+": _SUM, "-": _SUM, "||": _SUM,
     "*": _PRODUCT, "/": _PRODUCT, "//": _PRODUCT, "%": _PRODUCT,
 }  # fmt: skip
+DECIMALS, MOST_DIGITS = ("decimal", "numeric", "dec"), 38
 _ARITHMETIC = ("+", "-", "*", "/", "//", "%")
 _WITH_PATTERN = ("~", "~*", "!~", "!~*", "like", "ilike", "rlike", "regexp")  # take a pattern
 _MATCHES = ("like", "ilike", "rlike", "regexp")
@@ -491,10 +492,13 @@ class _Parser:
             self._word()
         if self._next.word == "(":
             self._need("(")
-            self._number()
+            digits = [self._number()]
             if self._take(","):
-                self._number()
+                digits.append(self._number())
             self._need(")")
+            if name in DECIMALS and not max([1, *digits[1:]]) <= digits[0] <= MOST_DIGITS:
+                told = f"{name}({', '.join(map(str, digits))}) is no type"
+                raise Refused(told, f"it has 1 to {MOST_DIGITS} digits, as decimal(18, 3)")
         if "int" in name and self._next.word == "unsigned":
             self._word()
 
@@ -502,10 +506,13 @@ class _Parser:
         self._written.append(self._next.word)
         self._place += 1
 
-    def _number(self) -> None:
-        if self._next.kind != "number":
+    def _number(self) -> int:
+        """A whole number that is written as one."""
+        text = self._next.text
+        if self._next.kind != "number" or not text.isdecimal():
             raise self._unexpected("a number")
-        self._literal(self._next.text)
+        self._literal(text)
+        return int(text[:20])
 
     def _extract(self) -> SqlPart:
         if self._next.word not in FIELDS:

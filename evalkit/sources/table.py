@@ -232,7 +232,8 @@ class Table:
 
     @property
     def _made_by(self) -> tuple[str, ...]:
-        return () if self.made is None else tuple(self.frame.collect_schema())
+        is_made = self.made is not None or self.is_list  # of records, whose scores nobody named
+        return tuple(self.frame.collect_schema()) if is_made else ()
 
     @property
     def is_by_row(self) -> bool:

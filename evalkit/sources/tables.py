@@ -48,6 +48,7 @@ from evalkit.sources.guess import (
     choose_users,
     some_names,
 )
+from evalkit.sources.records import unpack_records
 from evalkit.sources.row_order import RowScore, find_row_scores
 from evalkit.sources.scan import Use
 from evalkit.sources.splits import Splitter, find_splitters
@@ -457,7 +458,7 @@ def _groups(name: str, texts: Sequence[str]) -> list[Wanted]:
 _OUTPUTS = (  # in the order in which they stand in a frame
     *("user", "session", "item", "genres", "vector", "published"),
     *("time", "relevance", "rating", "prediction"),
-    *("rank", "score", "label", "weight", "model", ORDER),
+    *("rank", "score", "label", "weight", "propensity", "model", ORDER),
 )
 
 
@@ -489,7 +490,7 @@ def _open(
     frame = source.frame(plan.uses)
     with mapped(source.at, lambda error: None):
         schema = frame.collect_schema()
-    plan = typed_plan(plan, schema)
+    plan = unpack_records(typed_plan(plan, schema), schema)
     is_list = check_columns(plan, schema)
     return Table(
         role=role,

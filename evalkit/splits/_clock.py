@@ -13,6 +13,7 @@ from evalkit.kernels import kernel
 
 Ticks = npt.NDArray[np.int64]
 _NO_TIMES = np.zeros(0, dtype=np.int64)
+_A_PIECE = 1 << 20  # rows that are counted together
 _MOST_TICKS = 1 << 28  # bytes of a table with an entry for each tick
 
 
@@ -117,16 +118,31 @@ class TimeTies:
             n_single = int(np.count_nonzero(self._table == 1))
             return int(self.n_at.sum()) + self.n_train - n_single
         if self._again:
-            held = np.repeat(self.moments, self.n_at)
-            ordered = np.sort(np.concatenate([held, *self._again]), kind="stable")
-            same = ordered[1:] == ordered[:-1]
-            shared = np.zeros(ordered.size, dtype=np.bool_)
-            shared[1:] |= same
-            shared[:-1] |= same
-            return int(np.count_nonzero(shared))
+            self.shared = self._count_sorted()
+            return self.shared
         state = self._state.copy()
         end_run(self.moments, self._is_hit, state)
         return int(state[4]) + int(self.n_at[(self.n_at > 1) | self._is_hit].sum())
+
+    def _count_sorted(self) -> int:
+        """The same of rows in no order, which are put into one array, sorted where it stands."""
+        n_held = int(self.n_at.sum())
+        ordered = np.empty(n_held + self.n_train, dtype=np.int64)
+        ordered[:n_held] = np.repeat(self.moments, self.n_at)
+        end = ordered.size
+        while self._again:
+            times = self._again.pop()
+            ordered[end - times.size : end] = times
+            end -= times.size
+        ordered.sort()
+        n_shared = 0
+        for begin in range(0, ordered.size, _A_PIECE):
+            piece = ordered[max(begin - 1, 0) : begin + _A_PIECE + 1]
+            same = np.zeros(piece.size + 1, dtype=np.bool_)
+            same[1:-1] = piece[1:] == piece[:-1]
+            is_shared = (same[1:] | same[:-1])[min(begin, 1) :]
+            n_shared += int(np.count_nonzero(is_shared[:_A_PIECE]))
+        return n_shared
 
 
 @kernel(allocates=False)

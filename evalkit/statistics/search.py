@@ -130,23 +130,7 @@ def search_segments(
             too_small.append(segment)
         else:
             tested.append((segment, contrast))
-    lists = []
-    statistics = [
-        (1.0 if segment.higher_is_better else -1.0, *each.statistics()) for segment, each in tested
-    ]
-    dfs = [each.df for _, each in tested]
-    for side in (-1.0, 1.0):
-        p_values = t_sf_of(
-            [min(side * way * t, side * way * mended) for way, t, mended in statistics], dfs
-        )
-        adjusted = adjust(p_values, "bh" if against == "zero" else "by").p_adjusted
-        lists.append(
-            [
-                (*each, p_value, p_adjusted)
-                for each, p_value, p_adjusted in zip(tested, p_values, adjusted, strict=True)
-                if p_adjusted <= 0.5 * false_discovery_rate
-            ]
-        )
+    lists = [_picked(tested, side, against, 0.5 * false_discovery_rate) for side in (-1.0, 1.0)]
     n_picked = sum(map(len, lists))
     level = 1.0 - false_discovery_rate * n_picked / max(1, len(tested))
     order = {
@@ -163,6 +147,24 @@ def search_segments(
         for picked in lists
     )
     return Discoveries(tuple(losses), tuple(gains), len(tested), tuple(too_small))
+
+
+def _picked(
+    tested: Sequence[tuple[SegmentDelta, "_Contrast"]], side: float, against: Against, rate: float
+) -> list[tuple[SegmentDelta, "_Contrast", float, float]]:
+    """Segments of one side below the rate, with p and adjusted p; a side is -1 or 1."""
+    ways = [side if segment.higher_is_better else -side for segment, _ in tested]
+    smaller = [
+        min(way * t for t in contrast.statistics())
+        for way, (_, contrast) in zip(ways, tested, strict=True)
+    ]
+    p_values = t_sf_of(smaller, [contrast.df for _, contrast in tested])
+    adjusted = adjust(p_values, "bh" if against == "zero" else "by").p_adjusted
+    return [
+        (*pair, p_value, p_adjusted)
+        for pair, p_value, p_adjusted in zip(tested, p_values, adjusted, strict=True)
+        if p_adjusted <= rate
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,18 @@ of them, z being the normal quantile of the level, and where the squares of all 
 to z^4 / `SQUARES` times the square of R: below that, differences are so small that one user whom
 nobody has drawn weighs more than all who were. All were chosen by simulation (docs/statistics.md).
 
+Where some were seen against the verdict, they may be fewer than there are. Users of that size come
+by chance, as Poisson counts do, so no p is below the chance that so few come of a population whose
+mean is the null (`p_few`). Their size is that of two points with the mean and the squares of all
+who differ.
+
 Nothing here knows of pairs: of two groups of other users the share q may be hidden in either one,
 so the p of their difference is no less than that of the smaller group, `n` being its users.
 """
 
 import math
 
-from .distributions import normal_sf
+from .distributions import normal_quantile, normal_sf
 
 FEWEST_AGAINST = 5
 AGAINST = 1.3
@@ -66,25 +71,89 @@ def p_standing(squares: float, widest: float, n_against: int) -> float:
     return normal_sf(min(by_squares, math.sqrt(n_against / AGAINST)))
 
 
+def size_against(total: float, squares: float, n_against: int, n_for: int) -> float:
+    """What one user who differs against a verdict differs by, were all of a side alike.
+
+    Args:
+        total: the sum of all differences, above 0 on the side of the verdict.
+        squares: the sum of their squares.
+    Example:
+        >>> round(size_against(5 * 0.4 - 10 * 0.1, 5 * 0.16 + 10 * 0.01, 10, 5), 6)
+        0.1
+    """
+    if not n_against:
+        return 0.0
+    n = n_against + n_for
+    spread = math.sqrt(max(n * squares - total * total, 0.0) * (n_for / n_against))
+    return max(spread - total, 0.0) / n
+
+
+def p_few(distance: float, size: float, n: float, n_against: int) -> float:
+    """The chance that so few differ against a verdict, each by `size`, where the null is true.
+
+    Half of the chance of as many as were seen counts.
+
+    Source:
+        Breslow and Day 1987, Statistical Methods in Cancer Research 2, section 2.3 (Byar's
+        approximation of Poisson tails).
+    Example:
+        >>> round(p_few(0.005, 0.5, 1000, 10), 4)
+        0.0075
+    """
+    if not distance > 0.0 or not size > 0.0:
+        return 0.0
+    seen, expected = n_against + 0.5, n_against + n * distance / size
+    away = math.cbrt(expected / seen) - 1.0 + 1.0 / (9.0 * seen)
+    return normal_sf(3.0 * math.sqrt(seen) * away)
+
+
+def reach_few(error: float, size: float, n: float, n_against: int) -> float:
+    """How far a limit is from the mean, so that `p_few` of that distance is `error`.
+
+    Example:
+        >>> round(reach_few(0.025, 0.5, 1000, 10), 4)
+        0.0039
+    """
+    z, seen = -normal_quantile(error), n_against + 0.5
+    if not (z > 0.0 and size > 0.0):
+        return 0.0
+    root = 1.0 - 1.0 / (9.0 * seen) + z / (3.0 * math.sqrt(seen))
+    return size * (seen * root * root * root - n_against) / n
+
+
 def p_at_least(
-    distance: float, widest: float, n: float, *, n_against: int, squares: float
+    distance: float,
+    widest: float,
+    n: float,
+    *,
+    n_against: int,
+    squares: float,
+    size: float = 0.0,
 ) -> float:
     """What a one-sided p is at least, for all that was not seen.
 
     Args:
         n_against: users who differ against the verdict.
         squares: the sum of the squares of all differences.
+        size: of the difference of those who differ against it; 0 where that is not known.
     Example:
         >>> round(p_at_least(0.02, 1.0, 100, n_against=2, squares=0.5), 4)
         0.138
         >>> round(p_at_least(0.02, 1.0, 100, n_against=20, squares=0.5), 4)
         0.0172
     """
-    return min(p_unseen(distance, widest, n), p_standing(squares, widest, n_against))
+    unseen = min(p_unseen(distance, widest, n), p_standing(squares, widest, n_against))
+    return max(unseen, p_few(distance, size, n, n_against))
 
 
 def reach_at_least(
-    error: float, widest: float, n: float, *, n_against: int, squares: float
+    error: float,
+    widest: float,
+    n: float,
+    *,
+    n_against: int,
+    squares: float,
+    size: float = 0.0,
 ) -> float:
     """How far a one-sided limit is from the mean at least: where `p_at_least` is `error`.
 
@@ -94,6 +163,7 @@ def reach_at_least(
         >>> reach_at_least(0.025, 1.0, 100, n_against=20, squares=0.5)
         0.0
     """
+    few = reach_few(error, size, n, n_against)
     if error > p_standing(squares, widest, n_against):
-        return 0.0
-    return reach_unseen(error, widest, n)
+        return few
+    return max(few, reach_unseen(error, widest, n))

@@ -28,6 +28,7 @@ from evalkit.truth._index import (
     select_candidates,
     start_of,
 )
+from evalkit.truth._propensity import relevant_weights, weigh, with_weights
 from evalkit.truth._read import (
     BATCH_ROWS,
     TRUTH_CODES,

@@ -27,6 +27,8 @@ from evalkit.truth._index import (
 )
 from evalkit.truth._rows import MAX_GRADES, PairRows, Runs
 from evalkit.truth._sorting import (
+    ALL,
+    BELOW_ZERO,
     DUPLICATES,
     KEPT,
     NEGATIVE,
@@ -214,6 +216,7 @@ def build_user_items(
     relevant_from: float = math.inf,
     duplicates: str = "max",
     keep_negative: bool = False,
+    keep_judged: bool = False,
     threads: int = 1,
 ) -> tuple[UserItems, BuildCounts]:
     """Group rows by user.
@@ -227,6 +230,7 @@ def build_user_items(
         duplicates: what an item's copies become: "max", "sum" (of relevances that have no codes),
             "last"; "error" counts like "max".
         keep_negative: keep items of negative relevance.
+        keep_judged: keep all items, relevant or not.
         threads: kernels that run side by side.
     """
     n_rows, n_runs = rows.size, rows.n_runs
@@ -245,7 +249,7 @@ def build_user_items(
         groups = groups._replace(users=runs[0].users, starts=runs[0].starts, counts=counts)
     if table is None:
         raise AssertionError("a user has two groups")
-    keep = (relevant_from, keep_negative)
+    keep = (relevant_from, ALL if keep_judged else BELOW_ZERO * keep_negative)
     return _settle(groups, table, DUPLICATES.index(duplicates), keep, threads)
 
 
@@ -324,7 +328,7 @@ def count_filter_words(counts: npt.NDArray[np.int32]) -> int:
 
 
 def _settle(
-    groups: RowsByUser, table: UserTable, policy: int, keep: tuple[float, bool], threads: int
+    groups: RowsByUser, table: UserTable, policy: int, keep: tuple[float, int], threads: int
 ) -> tuple[UserItems, BuildCounts]:
     """Settle every user's items and complete the table."""
     pieces = cut(groups.users.size, 4 * threads)
@@ -338,7 +342,7 @@ def _settle(
     index = Index(table.entries, table.layout, *own, filters)
     values = groups.grades.values
     reaches, below = values >= keep[0], values < 0.0
-    kept = reaches | (values > 0.0) | (keep[1] & below)
+    kept = reaches | (values > 0.0) | (below & (keep[1] == BELOW_ZERO)) | (keep[1] == ALL)
     are_all = not (kept & ~reaches).any() and not groups.grades.own.size  # relevant
     n_relevant = groups.counts if are_all else np.empty_like(groups.counts)
     order = np.argsort(np.argsort(-values, kind="stable")).astype(np.uint8)

@@ -47,6 +47,25 @@ _NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
+class Weights:
+    """What items count by: 1 / propensity.
+
+    Args:
+        of_places: float64[n_places], beside the item keys; 0 where there is no item.
+        n_raised: relevant items whose propensity was raised to the floor.
+        made: truths whose relevances are gains times weights, by how gains are made.
+    """
+
+    of_places: npt.NDArray[np.float64]
+    n_raised: int
+    made: dict[tuple[str, bool], "Truth"] = field(default_factory=dict, compare=False)
+
+    def over(self, places: npt.NDArray[np.int64]) -> "Weights":
+        """Those of a part of the items."""
+        return Weights(self.of_places[places], self.n_raised)
+
+
+@dataclass(frozen=True, slots=True)
 class Truth:
     """What a run holds rankings against: items with a gain, by user, and the ids behind the keys.
 
@@ -54,6 +73,8 @@ class Truth:
         pairs: items by user.
         relevant_from: an item is relevant from this relevance on.
         has_threshold: some items with a gain may not be relevant.
+        has_judged: items that are not relevant stand in it, too.
+        subtracts: relevance below 0 is a gain.
         user_plan: how user ids become keys.
         item_plan: how item ids become keys.
         user_ids: the id columns of each user code; only for hashed ids, otherwise empty.
@@ -61,6 +82,7 @@ class Truth:
         item_keys: uint64[n_items] ascending; only for hashed ids.
         counts: rows and reasons, for the report.
         is_extra: bool[n_users], users whom only rankings know; None when there are none.
+        weights: what items count by, where their propensities are known.
     """
 
     pairs: UserItems
@@ -73,6 +95,9 @@ class Truth:
     item_keys: Keys
     counts: "TruthRows"
     is_extra: npt.NDArray[np.bool_] | None = None
+    has_judged: bool = False
+    subtracts: bool = False
+    weights: Weights | None = None
 
     @property
     def n_users(self) -> int:
@@ -141,6 +166,7 @@ TRUTH_CODES = (
     "threshold-without-relevance",
     "duplicate-truth",
     "negative-relevance",
+    "bad-propensity",
 )
 
 
@@ -156,10 +182,12 @@ def build_truth(
     share: Share | None = None,
     clock: Callable[[str], None] = lambda stage: None,
     extra: pl.LazyFrame | None = None,
+    keep_judged: bool = False,
 ) -> Truth:
     """Read the interactions and group them by user.
 
     Args:
+        keep_judged: items that are not relevant, too.
         extra: ids of users whom the truth may lack, each with any item: users without relevant
             items.
     Raises:
@@ -207,12 +235,15 @@ def build_truth(
         relevant_from=relevant_from,
         duplicates=policies.truth_duplicates,
         keep_negative=policies.negative_relevance == "subtract",
+        keep_judged=keep_judged,
         threads=threads,
     )
     user_ids, item_ids, item_keys = _real_ids(rows, pairs, threads)
     is_extra = None
     if rows.extra_keys:
         is_extra = np.isin(pairs.users, np.concatenate(rows.extra_keys))
+        if keep_judged:  # their items are whatever was at hand
+            pairs.counts[is_extra] = 0
     truth = Truth(
         pairs,
         relevant_from,
@@ -224,6 +255,8 @@ def build_truth(
         item_keys,
         TruthRows(rows.n_rows, rows.null_ids, found.duplicates, found.negative, rows.not_sampled),
         is_extra,
+        keep_judged,
+        policies.negative_relevance == "subtract",
     )
     _refuse_rows(truth, found, policies, table)
     return truth

@@ -13,6 +13,7 @@ from evalkit.truth._table import partition_of
 
 MARKED_WORDS = 64  # of 4,096 bits
 RELEVANT, KEPT, NEGATIVE = 1, 2, 4  # marks of a code
+BELOW_ZERO, ALL = 1, 2  # what stays beside gains above 0
 DUPLICATES = ("max", "error", "sum", "last")
 
 
@@ -40,12 +41,13 @@ class ItemRules(NamedTuple):
     Args:
         marks: uint8[256], which codes are relevant, kept and negative.
         policy: place in `DUPLICATES`.
-        keep: the lowest relevance that stays whatever its gain, and whether negative ones stay.
+        keep: the lowest relevance that stays whatever its gain, and what else stays than gains
+            above 0: nothing, negative ones, or all.
     """
 
     marks: npt.NDArray[np.uint8]
     policy: int
-    keep: tuple[float, bool]
+    keep: tuple[float, int]
 
 
 @kernel(allocates=False)
@@ -301,8 +303,10 @@ def count_kept(marks, codes, own, begin, end, keep):  # type: ignore[no-untyped-
 @kernel(allocates=False)
 def is_kept(relevance, keep):  # type: ignore[no-untyped-def]
     """Whether an item of this relevance stays: it is relevant or has a gain."""
-    relevant_from, keep_negative = keep
-    return relevance >= relevant_from or relevance > 0.0 or (keep_negative and relevance < 0.0)
+    relevant_from, others = keep
+    if relevance >= relevant_from or relevance > 0.0 or others == ALL:
+        return True
+    return others == BELOW_ZERO and relevance < 0.0
 
 
 @kernel(allocates=False)

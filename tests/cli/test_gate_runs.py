@@ -120,6 +120,7 @@ def test_the_first_night_serves_as_the_last_that_passed(evalkit, job):
     assert first.status == 1
     assert "this run will be it" in first.err
     (gate,) = second.document["gates"]
+    assert (second.status, gate["outcome"]) == (0, "pass")
     assert (gate["delta"], gate["baseline_run"] in first.out) == (0.0, True)
     assert worse.status == 1
 

@@ -368,3 +368,20 @@ def test_a_killed_process_leaves_no_file(logs):
 
     assert done.returncode == -9
     assert not (logs / "part").exists()
+
+
+def test_every_command_that_measures_takes_a_metric_file(evalkit, logs):
+    (logs / "mine.py").write_text(METRIC)
+    named = ("--set", 'metrics.names=["shown@2"]', "--metric-file", "mine.py")
+    two = ("--truth", "truth.parquet", "good.parquet", "bad.parquet", "-m", "shown@2")
+    for command in (
+        ("run", "job.toml", *named, "--json"),
+        ("check", "job.toml", *named),
+        ("partial", "job.toml", *named, "--share", "1/2", "--out", "1.partial"),
+        ("compare", *two, *named[2:], "--json"),
+        ("explain", "shown", *named[2:]),
+        ("metrics", *named[2:]),
+    ):
+        found = evalkit(*command)
+        assert (found.status, found.codes) == (0, []), (command, found.err)
+        assert "shown" in found.out or command[0] in ("check", "partial"), command

@@ -10,6 +10,7 @@ pytest.importorskip("pyspark", reason="Spark is not installed: pip install evalk
 from on_spark import check
 from spark_logs import PLAIN, make_logs, make_rows
 
+import evalkit
 from evalkit.engines import _spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
@@ -45,3 +46,19 @@ def test_own_metrics(session, tmp_path, monkeypatch, name):
     found = check(text, tmp_path, per_user=name == "half_life")
 
     assert name in found.said
+
+
+def test_a_function_of_this_process_goes_with_the_job(session, tmp_path):
+    def starts_well(relevances):
+        return relevances[:2].any()
+
+    make_logs(tmp_path)
+    asked = {"metrics": ["RR", starts_well], "per_user": True}
+    tables = str(tmp_path / "truth.parquet"), {"a": str(tmp_path / "a.parquet")}
+
+    here = evalkit.evaluate(*tables, **asked)
+    there = evalkit.evaluate(*tables, **asked, engine={"kind": "spark", "partitions": 2})
+
+    assert 0 < here.value("starts_well") < 1
+    assert [each.value for each in there.estimates] == [each.value for each in here.estimates]
+    assert there.per_user("starts_well").equals(here.per_user("starts_well"))

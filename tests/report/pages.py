@@ -39,7 +39,7 @@ def gate(metric: str, model: str, outcome: str, **more: object) -> Gate:
         "judged_by": "paired",
         "n_users": 48_000,
         "fails": outcome != "pass",
-        "message": f"{metric} of {model} fell by 0.0010 (0.0005 … 0.0015), 0.0020 is allowed",
+        "message": f"{metric} of {model} fell by 0.0010 (0.0005 … 0.0015), allowed drop: 0.0020",
     }
     return Gate(metric=metric, model=model, outcome=outcome, **{**fields, **more})
 

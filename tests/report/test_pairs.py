@@ -11,6 +11,7 @@ import evalkit
 from evalkit.config.form_names import TEXTS
 from evalkit.errors import DataError
 from evalkit.report import Comparison, Finding, Report, render
+from evalkit.report.comparisons import name_tests
 from evalkit.report.turning import against, turned
 
 PAIR = Comparison(
@@ -78,7 +79,7 @@ def test_limits_beside_a_verdict_are_those_that_it_goes_with(format):
     shown = render(found, format, width=200).replace("\u2212", "-")
 
     told = re.sub(r"\s+", " ", shown)
-    sentence = r"undecided against popularity, by \+0\.03\d+ \(-0\.017"
+    sentence = r"shows no clear difference from popularity, by \+0\.03\d+ \(-0\.017"
     wanted = {
         "screen": (sentence, "Holm over 5 tests"),
         "html": (sentence, "Holm over 5 tests", "p equivalent", "primary"),
@@ -147,6 +148,8 @@ def test_daggers_stand_on_both_sides_of_the_baseline(place):
     latex = render(report, "latex")
 
     assert latex.partition("\\bottomrule")[0].count("dagger") == len(sure) > 0
+    assert f"differs from {report.models[place]}, {name_tests(report.comparisons)}," in latex
+    assert "auto test" not in latex
 
 
 def logs() -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:

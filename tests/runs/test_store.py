@@ -14,10 +14,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 from example_runs import report
+from typer.main import get_command
 
 from evalkit import runs
+from evalkit.cli.app import make_app
 from evalkit.config import build_config
 from evalkit.errors import BusyError, EvalkitError, MachineError, RequestError
+from evalkit.jobs.alerts import LastTold
 from evalkit.jobs.job import Job, run_in_store
 from evalkit.runs import StoreFolder, open_store, publish, verify
 from evalkit.runs import _store as store_module
@@ -168,6 +171,33 @@ def test_looks_at_a_test_part_are_counted_in_a_store(tmp_path):
     assert [codes.count("looked-before") for codes in warned] == [0, 1]
     notes = objects.get("runs/looks.jsonl")[0].decode().splitlines()
     assert [json.loads(each)["run_id"] for each in notes] == [each.report.run_id for each in dones]
+
+
+def test_history_reads_the_numbers_of_a_store(tmp_path, monkeypatch, capsys):
+    objects = Faulty()
+    folder = StoreFolder("s3://bucket/runs", objects, "runs")
+    night(folder, local(tmp_path, "first"))
+    night(folder, local(tmp_path, "second"))
+    monkeypatch.setattr("evalkit.runs.open_store", lambda url, options: folder)
+
+    command = get_command(make_app(["history"]))
+    command.main(["history", "list", "--out", "s3://bucket/runs"], standalone_mode=False)
+    command.main(["history", "--out", "s3://bucket/runs", "list"], standalone_mode=False)
+    listed = capsys.readouterr().out
+    with pytest.raises(RequestError, match="no page is written into a store"):
+        command.main(["history", "html", "--out", "s3://bucket/runs"], standalone_mode=False)
+
+    assert listed.count("\nfirst ") == listed.count("\nsecond ") == 2
+    assert {name.rpartition("/")[2] for name in objects.names("runs")} >= {"manifest.json"}
+
+
+def test_what_was_told_last_is_kept_in_a_store():
+    folder = StoreFolder("memory", Faulty(), "runs")
+
+    LastTold(folder, "nightly").write("failed")
+
+    assert LastTold(folder, "nightly").read() == "failed"
+    assert LastTold(folder, "other").read() == "fine"
 
 
 def test_run_is_put_once(tmp_path):

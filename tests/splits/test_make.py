@@ -270,9 +270,9 @@ def test_a_merge_knows_the_test_part_of_a_split_without_opening_it(
     merge = ["merge", "1.evalkit", "2.evalkit"]
 
     assert run_command(merge) == 0
-    assert "look 1 at this test part" in capsys.readouterr().out
+    assert "first use of this test set" in capsys.readouterr().out
     assert run_command(merge) == 0
-    assert "look 2 at this test part" in capsys.readouterr().out
+    assert "use 2 of this test set" in capsys.readouterr().out
     (tmp_path / "splits").rename("elsewhere")  # where nobody knows what it is
     assert run_command(merge) == 0
     assert "this test part" not in capsys.readouterr().out

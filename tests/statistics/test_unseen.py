@@ -5,11 +5,20 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 import evalkit
 from evalkit.inference.drafts import Draft, limits_of
 from evalkit.inference.spread import DifferenceSpread
-from evalkit.statistics.unseen import p_at_least, p_unseen, reach_at_least, reach_unseen
+from evalkit.statistics.unseen import (
+    p_at_least,
+    p_few,
+    p_unseen,
+    reach_at_least,
+    reach_few,
+    reach_unseen,
+    size_against,
+)
 
 
 def report_of(old, new, *, metric="nDCG@4", weights=None, **statistics):
@@ -66,11 +75,46 @@ def test_p_is_where_a_limit_is_the_null():
     rng = np.random.default_rng(4)
     for _ in range(300):
         n, delta = int(rng.integers(5, 3000)), float(rng.random()) * 0.1
-        shape = {"n_against": int(rng.integers(0, 20)), "squares": float(rng.random() * 9)}
+        shape = {
+            "n_against": int(rng.integers(0, 20)),
+            "squares": float(rng.random() * 9),
+            "size": float(rng.choice([0.0, rng.random()])),
+        }
         p = p_at_least(delta, 1.0, n, **shape)
         assert reach_at_least(p * (1 - 1e-9), 1.0, n, **shape) >= delta * (1 - 1e-6)
         assert reach_at_least(p * (1 + 1e-9), 1.0, n, **shape) <= delta * (1 + 1e-6)
         assert reach_unseen(p_unseen(delta, 1.0, n), 1.0, n) == pytest.approx(delta)
+
+
+def test_few_against_come_as_seldom_as_a_poisson_count():
+    for n_against in (5, 10, 20, 60):
+        for expected in (1.2 * n_against, 1.6 * n_against, 2.0 * n_against):
+            found = p_few(expected - n_against, 1.0, 1.0, n_against)
+            mid = np.mean(stats.poisson.cdf([n_against - 1, n_against], expected))
+            assert found == pytest.approx(mid, rel=0.1)
+            assert reach_few(found, 1.0, 1.0, n_against) == pytest.approx(expected - n_against)
+
+
+@pytest.mark.parametrize(("n_against", "n_for"), [(4, 40), (20, 0), (3, 3)])
+def test_sizes_of_two_points_are_found(n_against, n_for):
+    values = np.array([-0.6] * n_against + [0.05] * n_for)
+    found = size_against(values.sum(), (values**2).sum(), n_against, n_for)
+    assert found == pytest.approx(0.6)
+    assert size_against(-found, found, 0, 9) == 0.0  # nobody differs against it
+
+
+def test_gains_of_many_sizes_do_not_hide_that_few_lose():
+    old = [4, 3, 4, 3] * 60 + [1] * 12 + [2] * 348
+    new = [3, 2, 2, 1] * 60 + [4] * 12 + [2] * 348
+    values = [1.0 / np.log2(1.0 + np.array(each)) for each in (old, new)]
+    deltas = values[1] - values[0]
+    (found,) = report_of(old, new).comparisons
+
+    size = size_against(deltas.sum(), (deltas**2).sum(), 12, 240)
+    assert found.p_value == pytest.approx(2 * p_few(deltas.mean(), size, 600, 12), rel=1e-9)
+    assert found.p_value > 2 * stats.ttest_rel(*values).pvalue
+    few = deltas.mean() - reach_few(0.025, size, 600, 12)
+    assert found.low <= few < deltas.mean()  # too few lose for limits at 0.05, as well
 
 
 def drawn_spreads(rng, n_drafts):

@@ -18,7 +18,7 @@ from evalkit.aggregate.segments._buckets import (
 )
 from evalkit.aggregate.segments._opened import SegmentTable
 from evalkit.aggregate.segments._users import CODE, one_value_each
-from evalkit.ranks import Ranks
+from evalkit.ranks import NO_TIES, Ranks
 from evalkit.sources import reading
 from evalkit.sources.ids import ITEM, ITEM_KEY, KeyCollisionError, as_keys, same_ids
 from evalkit.truth import Grades, Truth, UserItems
@@ -82,7 +82,8 @@ class ItemPart:
         n_relevant = np.bincount(owner[is_relevant], minlength=pairs.n_users).astype(np.int32)
         index = pairs.index._replace(counts=counts)
         part = UserItems(index, grades, pairs.users, starts, n_relevant)
-        return cls(replace(truth, pairs=part), places)
+        weights = truth.weights and truth.weights.over(places)
+        return cls(replace(truth, pairs=part, weights=weights), places)
 
     def ranks_of(self, ranks: Ranks) -> Ranks:
         """The ranks of the items that are left."""
@@ -94,6 +95,7 @@ class ItemPart:
             ranks=ranks.ranks[self.places],
             copy_places=found[kept],
             copy_ranks=ranks.copy_ranks[kept],
+            tied=NO_TIES,
         )
 
 

@@ -10,7 +10,7 @@ from evalkit.metrics import POLICIES, Metric, Request, Value, registry_of
 
 # policies that change the truth, so that numbers under two of them need two readings
 OF_TRUTH = ("unknown_users", "negative_relevance", "fractional_relevance", "threshold_rule")
-AXES = (*POLICIES, *OF_TRUTH)
+AXES = (*(name for name in POLICIES if name != "propensity"), *OF_TRUTH)
 OF_LISTS = (
     "ties",
     "score_type",

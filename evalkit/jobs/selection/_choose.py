@@ -1,7 +1,7 @@
 """A choice among many trials, from their table to the winner's run."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -100,19 +100,10 @@ def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choic
         for name in found.models
     ]
     trials.sort(key=lambda each: (-sign * _known(each.value), _known(each.cost), each.model))
-    listed = [
-        Trial(each.model, each.state, cost=each.cost, parameters=each.parameters)
-        for each in tried.values()
-        if each.table is None
-    ]
     corrected = _corrected(field, section, choose, level, how, config.statistics.seed)
     naive = found.estimates[field.models[winner]][labels[0]]
-    value, low, high = (None if x is None else sign * x for x in corrected)
-    limits = (low, high) if better else (high, low)
-    if low is not None and high is not None:
-        (request,) = config.read_metrics([section.metric])
-        within = Interval(min(low, high), max(low, high)).within(bounds_of(request))
-        limits = (within.low, within.high)
+    value, *limits = (None if x is None else sign * x for x in corrected)
+    within = _limits_within(config, section.metric, limits if better else limits[::-1])
     selection = Selection(
         evalkit=VERSION,
         selection_id=new_run_id(datetime.now(UTC)),
@@ -130,14 +121,33 @@ def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choic
         high=naive.high,
         estimate=section.estimate,
         corrected=value,
-        corrected_low=limits[0],
-        corrected_high=limits[1],
+        corrected_low=within[0],
+        corrected_high=within[1],
         optimism=None if value is None else naive.value - value,
-        trials=(*trials, *(_as_listed(each, tried) for each in left.values()), *listed),
+        trials=(*trials, *(_as_listed(each, tried) for each in left.values()), *_unmade(tried)),
         rungs=tuple(rungs),
         warnings=tuple(warnings),
     )
     return Choice(selection, tried, config)
+
+
+def _limits_within(
+    config: Config, metric: str, limits: Sequence[float | None]
+) -> list[float | None]:
+    """Those that the metric may have; as they are where one is not known."""
+    low, high = limits
+    if low is None or high is None:
+        return [low, high]
+    (request,) = config.read_metrics([metric])
+    within = Interval(min(low, high), max(low, high)).within(bounds_of(request))
+    return [within.low, within.high]
+
+
+def _unmade(tried: Mapping[str, Tried]) -> Iterator[Trial]:
+    """Trials that left no rankings."""
+    for each in tried.values():
+        if each.table is None:
+            yield Trial(each.model, each.state, cost=each.cost, parameters=each.parameters)
 
 
 def _as_listed(trial: Trial, tried: Mapping[str, Tried]) -> Trial:

@@ -178,20 +178,7 @@ def read_asked(
     """
     errors: list[EvalkitError] = []
     shares = _shares(variants, errors)
-    measures: list[UnitMeasure] = []
-    try:
-        measures = parse_measures([metrics] if isinstance(metrics, str) else metrics)
-    except EvalkitError as error:
-        errors.append(error)
-    if not measures and not errors:
-        errors.append(
-            RequestError(
-                "no metric is asked for",
-                code="missing-key",
-                at="metrics",
-                hint='metrics=["mean(clicks)", "ratio(clicks, shown)"]',
-            )
-        )
+    measures = _measures(metrics, errors)
     labels = [each.label for each in measures]
     roles = {"primary": primary, "guardrails": guardrails, "lower_is_better": lower_is_better}
     groups = [
@@ -237,6 +224,24 @@ def read_asked(
         profile=profile,
         has_events=has_events,
     )
+
+
+def _measures(metrics: Sequence[str], errors: list[EvalkitError]) -> list[UnitMeasure]:
+    measures: list[UnitMeasure] = []
+    try:
+        measures = parse_measures([metrics] if isinstance(metrics, str) else metrics)
+    except EvalkitError as error:
+        errors.append(error)
+    if not measures and not errors:
+        errors.append(
+            RequestError(
+                "no metric is asked for",
+                code="missing-key",
+                at="metrics",
+                hint='metrics=["mean(clicks)", "ratio(clicks, shown)"]',
+            )
+        )
+    return measures
 
 
 def _shares(variants: object, errors: list[EvalkitError]) -> dict[str, float]:

@@ -51,20 +51,7 @@ def evaluate_interleaving(
         >>> round(found.delta, 4), found.wins, found.losses
         (0.1667, 1, 1)
     """
-    if len(models) != 2 or models[0] == models[1]:
-        raise RequestError(
-            f"models are {list(models)!r}, not two names",
-            code="wrong-type",
-            at="models",
-            hint='models=["production", "candidate"]',
-        )
-    if method not in METHODS:
-        raise RequestError(
-            f"no method of interleaving is called {method!r}",
-            code="unknown-key",
-            at="method",
-            hint=f"one of {', '.join(METHODS)}",
-        )
+    _check(models, method)
     named = {"credit_a": "credit_a", "credit_b": "credit_b", **(columns or {})}
     wanted: dict[str, str] = {
         key: named[key] for key in ("unit", "user", "credit_a", "credit_b") if key in named
@@ -108,6 +95,23 @@ def evaluate_interleaving(
     statistics = Statistics(level=level, correction="none", baseline=models[0])
     asked = ExperimentRequest(name, dict.fromkeys(models, 1.0), (), statistics)
     return report_of(asked, said, [input_of(table, rows.height, "experiment")], clock, work)
+
+
+def _check(models: Sequence[str], method: str) -> None:
+    if len(models) != 2 or models[0] == models[1]:
+        raise RequestError(
+            f"models are {list(models)!r}, not two names",
+            code="wrong-type",
+            at="models",
+            hint='models=["production", "candidate"]',
+        )
+    if method not in METHODS:
+        raise RequestError(
+            f"no method of interleaving is called {method!r}",
+            code="unknown-key",
+            at="method",
+            hint=f"one of {', '.join(METHODS)}",
+        )
 
 
 def _comparison(

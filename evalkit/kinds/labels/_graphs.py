@@ -1,13 +1,17 @@
 """The curves of the report: ROC, precision-recall, gain, lift and calibration, with their bands."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
+
+import numpy as np
 
 from evalkit.kinds.labels._bands import Bands, Limits, Mark, NoBands
 from evalkit.kinds.labels._walk import CURVE, LINE_POINTS, START, Bins, LabelTotals, Point, Walked
+from evalkit.metrics import SAYS_OF_WHAT, Request, of_counts
 from evalkit.report import Graph
 
+BY_THRESHOLD = 20  # thresholds of a table
 NEARBY = 3  # hundredths of the rows on both sides, over which the slope of the gain is taken
 Side = tuple[float | None, ...]
 NOTHING: Limits = (0.0, 0.0)
@@ -22,6 +26,7 @@ class Drawing:
     totals: LabelTotals
     walked: Walked
     lowest: float  # score
+    asked: Sequence[Request] = ()  # over all rows
 
     def marks(self) -> list[Mark]:
         """Where users' rows are to be counted for `Bands`."""
@@ -39,12 +44,14 @@ class Drawing:
         found = []
         if self.totals.positives and self.totals.negatives:
             found.append(self._draw_roc(bands))
+            if any(("equal",) in request.over_rows.terms for request in self.asked):
+                found.append(_turn_to_det(found[-1]))
         if self.totals.positives:
             found.append(self._draw_recall(bands))
             found += self._draw_gain_and_lift(bands)
         if self._bins is not None:
             found.append(self._draw_calibration(self._bins, bands))
-        return found
+        return [*found, *self._draw_by_threshold()]
 
     # ---------------------------------------------------------------- points
 
@@ -93,6 +100,34 @@ class Drawing:
             x_low=_sides(x)[0],
             x_high=_sides(x)[1],
         )
+
+    def _draw_by_threshold(self) -> Iterator[Graph]:
+        """What is asked for at a threshold, at thresholds from the highest score to the lowest."""
+        points = sorted({*self._roc(), *self._recall()}, key=lambda point: -point[2])
+        if not points:
+            return
+        places = {place * len(points) // BY_THRESHOLD for place in range(BY_THRESHOLD)}
+        points = [points[place] for place in sorted(places)]
+        tp, fp, scores = (np.array(column) for column in zip(*points, strict=True))
+        drawn = set()
+        for request in self.asked:
+            named = {k: v for k, v in request.parameters if k not in SAYS_OF_WHAT}
+            label = request.metric.request(None, **named).label
+            if request.metric.over_rows is not of_counts or label in drawn:
+                continue
+            drawn.add(label)
+            counts = (tp, fp, self.totals.negatives - fp, self.totals.positives - tp)
+            values = request.metric.kernel.interpret(*counts, *request.own_arguments)
+            there = np.flatnonzero(~np.isnan(values))
+            yield Graph(
+                self.model,
+                "by-threshold",
+                "threshold",
+                label,
+                tuple(scores[there].tolist()),
+                tuple(np.asarray(values, dtype=np.float64)[there].tolist()),
+                rows=tuple((tp + fp)[there].tolist()),
+            )
 
     def _draw_recall(self, bands: Bands | NoBands) -> Graph:
         points = self._recall()
@@ -171,6 +206,18 @@ class Drawing:
             *_sides(y),
             rows=tuple(float(bins.rows[each]) for each in numbers),
         )
+
+
+def _turn_to_det(roc: Graph) -> Graph:
+    """Misses by false alarms, of the ROC curve's points."""
+    return replace(
+        roc,
+        kind="det",
+        y_name="false negative rate",
+        y=tuple(1.0 - value for value in roc.y),
+        low=tuple(None if limit is None else 1.0 - limit for limit in roc.high),
+        high=tuple(None if limit is None else 1.0 - limit for limit in roc.low),
+    )
 
 
 def _sides(limits: Sequence[Limits]) -> tuple[Side, Side]:

@@ -92,13 +92,13 @@ class GroupRows:
             elif request.metric.over_rows is of_counts:
                 values = self._of_called(request)
             else:
-                request.metric.kernel(*rows, *request.encoded, values)
+                request.call(*rows, *request.encoded, values)
             self.known[asked] = values
         return self.known[asked]
 
     def _mean_loss(self, request: Request) -> Floats:
         losses, sums = np.empty(self.scores.size), np.empty(self.n_groups)
-        request.metric.kernel(self.scores, self.labels, *request.own_arguments, losses)
+        request.call(self.scores, self.labels, *request.own_arguments, losses)
         add_up_losses(self.starts, losses, self.weights, sums)
         rows = self.term(ROWS)
         means: Floats = np.divide(sums, rows, out=np.full(sums.size, np.nan), where=rows > 0.0)

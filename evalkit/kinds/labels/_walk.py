@@ -24,7 +24,16 @@ from evalkit.kinds.labels._kernels import (
     set_infinite_aside,
 )
 from evalkit.kinds.pointwise.means import product_and_rest
-from evalkit.metrics import NEGATIVES, POSITIVES, PREDICTED, ROWS, Request, Term
+from evalkit.metrics import (
+    NEGATIVES,
+    POSITIVES,
+    PREDICTED,
+    ROWS,
+    Request,
+    Term,
+    log2_of,
+    target_of,
+)
 from evalkit.statistics.exact import LIMB_BITS, SCALE_BITS, SUM_LIMBS
 
 LINE_POINTS = 100  # of a curve
@@ -243,7 +252,7 @@ class Loss:
         for label in (0, 1):
             scores, weights = ties.weighty(label)
             losses, labels = np.empty(scores.size), np.full(scores.size, label, dtype=np.uint8)
-            self.request.metric.kernel(scores, labels, *self.request.own_arguments, losses)
+            self.request.call(scores, labels, *self.request.own_arguments, losses)
             self.infinite += float(set_infinite_aside(losses, weights))
             self.sums.add_products(losses, weights, weighted=totals.weighted)
 
@@ -292,7 +301,56 @@ class BestThreshold:
             self.most, self.point = other.most, other.point
 
     def value(self) -> Point:
+        return START if self.most == -math.inf and target_of(self.request) else self.point
+
+
+@dataclass(slots=True)
+class EqualErrors:
+    """Rows from the score on at which both kinds of labels are called wrong most alike."""
+
+    point: Point = START
+    apart: float = math.inf
+
+    def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
+        if totals.positives and totals.negatives:
+            missed = (totals.positives - ties.sum_1) / totals.positives
+            apart = np.abs(missed - ties.sum_0 / totals.negatives)
+            place = int(np.argmin(apart))
+            self.point, self.apart = ties.point(place), float(apart[place])
+
+    def merge(self, other: "EqualErrors") -> None:
+        if other.apart < self.apart:  # the highest score of several wins
+            self.point, self.apart = other.point, other.apart
+
+    def value(self) -> Point:
         return self.point
+
+
+@dataclass(slots=True)
+class LogArea:
+    """Rows with label 1 above a false positive rate, over its bits between two rates."""
+
+    low: float
+    high: float
+    sums: TermSum = field(default_factory=TermSum)
+
+    def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
+        if not totals.negatives:
+            return
+        x = np.concatenate([[above[1]], ties.sum_0]) / totals.negatives
+        y = np.concatenate([[above[0]], ties.sum_1])
+        ends = np.clip(x, self.low, self.high)
+        wide = np.flatnonzero(ends[1:] > ends[:-1])
+        slope = (y[wide + 1] - y[wide]) / (x[wide + 1] - x[wide])
+        heights = [y[wide] + slope * (ends[wide + side] - x[wide]) for side in (0, 1)]
+        bits = log2_of(ends[wide + 1]) - log2_of(ends[wide])
+        self.sums.add((heights[0] + heights[1]) / 2.0 * bits)
+
+    def merge(self, other: "LogArea") -> None:
+        self.sums.merge(other.sums)
+
+    def value(self) -> Fraction:
+        return self.sums.value
 
 
 OF_TOTALS: Mapping[Term, Callable[[LabelTotals], float]] = {
@@ -309,6 +367,8 @@ SUMS: Mapping[str, Callable[..., WalkTerms]] = {
     "bins": Bins.make,
     "called": Called,
     "best": BestThreshold,
+    "equal": EqualErrors,
+    "log area": LogArea,
 }
 
 
@@ -467,8 +527,8 @@ def _find_best(
             )
         return np.where(np.isnan(values), undefined, -values if is_turned else values)
 
-    n = sum_1.size
-    if n > BLOCK and not totals.weighted:
+    n, target = sum_1.size, target_of(request)
+    if n > BLOCK and not totals.weighted and target is None:
         ends = np.minimum(np.arange(BLOCK, n + BLOCK, BLOCK), n)
         at_ends = values_of(sum_1[ends - 1], sum_0[ends - 1])
         bounds = values_of(sum_1[ends - 1], sum_0[::BLOCK], np.inf)
@@ -477,8 +537,24 @@ def _find_best(
     else:
         chosen = np.arange(n)
     values = values_of(sum_1[chosen], sum_0[chosen])
+    if target is not None:
+        values = np.where(_reached(*target, sum_1, sum_0, totals), values, -np.inf)
     place = int(np.argmax(values))
     return int(chosen[place]), float(values[place])
+
+
+def _reached(
+    name: str, least: float, sum_1: Floats, sum_0: Floats, totals: LabelTotals
+) -> npt.NDArray[np.bool_]:
+    """Where a rate reaches a target."""
+    with np.errstate(all="ignore"):
+        rates = {
+            "precision": lambda: sum_1 / (sum_1 + sum_0),
+            "recall": lambda: sum_1 / totals.positives,
+            "specificity": lambda: (totals.negatives - sum_0) / totals.negatives,
+        }
+        reached: npt.NDArray[np.bool_] = rates[name]() >= least
+    return reached
 
 
 def _draw(found: Walked, ties: Ties, above: tuple[float, float], totals: LabelTotals) -> None:

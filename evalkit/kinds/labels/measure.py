@@ -167,7 +167,7 @@ class Measurer:
             if "weight" not in dtypes:
                 placements = self._place(rows, leading)
         if drawn is not None and pool is not None and walked is not None:
-            drawing = Drawing(drawn, pool.totals, walked, pool.score_range[0])
+            drawing = Drawing(drawn, pool.totals, walked, pool.score_range[0], pooled)
         if drawing is not None and pool is not None and self.job.config.statistics.cluster is None:
             ruler = Ruler.make(
                 drawing.marks(), drawing.edges(), dtypes["score"], weight=pool.totals.rows

@@ -10,7 +10,7 @@ from evalkit.kinds.labels._walk import has_sum
 from evalkit.kinds.labels.read import refuse_policies
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.open import check_sums, open_all
-from evalkit.metrics import over
+from evalkit.metrics import TARGETS, over
 from evalkit.planning.tables import Given, settle_columns
 from evalkit.sources import Table, open_labels
 
@@ -66,7 +66,18 @@ def _check_thresholds(job: RowJob) -> None:
     """
     for request in job.requests:
         values = dict(request.parameters)
-        if values.get("at") == "best" and over(request) != "rows":
+        targets = [name for name in TARGETS if values.get(name)]
+        others = [name for name in ("threshold", "rule") if targets and name in request.given]
+        is_best = values.get("at") == "best"
+        if len(targets) + is_best + len(others) > 1:
+            named = [*others, *(["at"] if is_best else []), *targets]
+            raise RequestError(
+                f"{request.label} has {' and '.join(named)}, which exclude each other",
+                code="conflicting-keys",
+                at="metrics",
+                hint="a threshold is given, the best, or the one that reaches a target",
+            )
+        if (is_best or targets) and over(request) != "rows":
             raise RequestError(
                 f"{request.label} would choose a threshold for every one of the {over(request)}",
                 code="conflicting-keys",

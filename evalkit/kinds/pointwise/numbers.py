@@ -1,6 +1,6 @@
 """Numbers of one model, with their limits."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,6 +51,13 @@ class RowNumber:
             std_error = None
         interval = mean_interval(value, std_error, n_users, level=level)
         return cls(value, std_error, interval, n_users)
+
+    def with_limits(self, limits: Callable[[float], tuple[float, float]] | None) -> "RowNumber":
+        """A quantile with its own limits, of whose share the error is; it has none itself."""
+        reach = (self.interval.high - self.interval.low) / 2.0
+        exists = limits is not None and self.interval.exists and np.isfinite(self.value)
+        found = Interval(*limits(reach)) if exists and limits is not None else NO_INTERVAL
+        return replace(self, std_error=None, interval=found)
 
     def with_error(self, spread: RatioSum, *, is_mean: bool, level: float) -> "RowNumber":
         """The same number with another error, which stands on clusters of users."""

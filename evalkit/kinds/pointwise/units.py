@@ -6,6 +6,7 @@ exact sums, which those of other units merge into; and numbers with their errors
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
@@ -181,6 +182,7 @@ def measured_of(
     by_kind: Mapping[str, UnitSums],
     value_of: Callable[[Request], float],
     smooth: Mapping[Request, Smooth],
+    limits: Mapping[Request, Callable[[float], tuple[float, float]]] = MappingProxyType({}),
 ) -> Measured:
     """Numbers in the order of the requests, and columns of units where they are needed.
 
@@ -188,6 +190,7 @@ def measured_of(
         by_kind: of `users`, and of `sessions` where they are asked for.
         value_of: a number over all rows.
         smooth: the requests over all rows that have a standard error.
+        limits: of quantiles, whose `smooth` is the share of rows up to them; none of clusters.
     """
     level, users = job.config.statistics.level, by_kind["users"]
     means = {kind: iter(sums.means) for kind, sums in by_kind.items()}
@@ -197,12 +200,17 @@ def measured_of(
             numbers.append(RowNumber.of_mean(request, next(means[over(request)]), level=level))
             continue
         error = users.spread.std_error(smooth[request]) if request in smooth else None
-        numbers.append(RowNumber.of_rows(value_of(request), error, users.n_units, level=level))
+        number = RowNumber.of_rows(value_of(request), error, users.n_units, level=level)
+        if request in limits:
+            is_drawn = job.config.statistics.cluster is None
+            number = number.with_limits(limits[request] if is_drawn else None)
+        numbers.append(number)
     if not job.keeps:
         return Measured(numbers, users.n_units)
     columns = {}
     for kind, sums in by_kind.items():
         pooled = job.over("rows") if kind == "users" else []
         own = list(zip(job.over(kind), sums.means, strict=True))
-        columns[kind] = sums.kept.columns(own, sums.spread, list(map(smooth.get, pooled)))
+        own_smooth = [None if each in limits else smooth.get(each) for each in pooled]
+        columns[kind] = sums.kept.columns(own, sums.spread, own_smooth)
     return Measured(numbers, users.n_units, columns)

@@ -1,24 +1,26 @@
 """What is wrong or odd with a run of rankings: with the request, with a share, with the whole."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from evalkit.aggregate.user_values.checks import check_scores
+from evalkit.aggregate.user_values.checks import check_scores, of_judged
 from evalkit.config import is_in_catalog
 from evalkit.errors import DataError, EvalkitError, FaultyShareError, raise_all
 from evalkit.kinds.rankings._job import RankingJob, RankingTask
 from evalkit.kinds.rankings._meeting import TRUTH, key_of
 from evalkit.kinds.rankings._steps import GAINS, SEGMENTS
-from evalkit.kinds.rankings.merge import RankingSums
+from evalkit.kinds.rankings.merge import RankingSums, WeightSums
 from evalkit.metrics import needs_of
 from evalkit.planning.leakage import find_leak
 from evalkit.planning.meeting import MET
 from evalkit.report import Input, Warning_
+from evalkit.report.entries import Check
 from evalkit.sources import Table
 
 LARGEST_EXPONENT = 960.0  # 2^960 still adds up over many items and squares
 LARGEST_RELEVANCE = 1e140
+FEW_EFFECTIVE = 100
 BESIDE = {  # by the role of a table what is said of it, and the needs that it serves
     "train": ("the training log has", ("train", "history")),
     "users": ("the users have", ("users",)),
@@ -117,8 +119,7 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
         inputs: the tables, with the rows that were read.
     Raises:
         DataError: what the policies refuse [empty-input, no-common-user, no-common-item,
-            cutoff-beyond-depth,
-            truth-in-train, truth-is-train].
+            cutoff-beyond-depth, truth-in-train, truth-is-train, nothing-judged].
     """
     policies, truth, origin = task.config.policies, sums.truth, sums.origin
     earlier_warnings = _Told()
@@ -129,6 +130,14 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
     elif truth.rows and not truth.truth_counts().pairs and not task.config.is_truthless:
         message = "no row of the truth is relevant: look at the threshold and at where"
         earlier_warnings.warnings.append(Warning_("nothing-relevant", message))
+    asked = of_judged(task.measured, policies)
+    if asked and truth.rows and not truth.judged:
+        message = (
+            f"no item of the truth is judged and not relevant, and {asked[0].label} looks at them: "
+            "without them judged is precision, and bpref recall"
+        )
+        hint = "keep the rows of relevance 0 and those below the threshold in the truth"
+        earlier_warnings.add(policies.no_judged, "nothing-judged", message, origin.truth, hint)
     needs = {need for each in task.of_lists for need in needs_of(each)}
     is_on_spark = task.config.engine.kind == "spark"
     for source in inputs:
@@ -234,12 +243,47 @@ class _Told:
             self.warnings.append(Warning_(code, message, model))
 
 
+def checks_of_weights(weights: WeightSums) -> Iterator[Check]:
+    """How far propensities carry: few large weights are as good as few items."""
+    effective, n = weights.effective, weights.count
+    verdict = "ok" if effective >= FEW_EFFECTIVE else "warn"
+    yield Check("effective-sample-size", None, None, effective, float(n), None, verdict)
+    yield Check("weight-max", None, None, weights.largest, None, None, "ok")
+    verdict = "warn" if weights.n_raised else "ok"
+    yield Check("propensity-raised", None, None, float(weights.n_raised), 0.0, None, verdict)
+
+
+def _warnings_of_weights(weights: WeightSums, floor: float | None) -> Iterator[Warning_]:
+    if weights.n_raised and floor is not None:
+        share = weights.n_raised / weights.count
+        message = (
+            f"{weights.n_raised:,} relevant items ({share:.2%}) have a propensity below "
+            f"{floor:g}, and count as if it were that: their weight is too small"
+        )
+        yield Warning_("raised-propensity", message)
+    if weights.effective < FEW_EFFECTIVE:
+        message = (
+            f"weights of 1 / propensity make {weights.count:,} relevant items as good as "
+            f"{weights.effective:,.0f}: fewer than {FEW_EFFECTIVE} tell little"
+        )
+        yield Warning_("few-effective", message)
+
+
 def _oddities(task: RankingTask, sums: RankingSums) -> list[Warning_]:
     """What lets all numbers stand but may mislead."""
     found: list[Warning_] = []
     if sums.truth.negative and task.config.policies.negative_relevance == "ignore":
         message = f"{sums.truth.negative:,} items of the truth have a relevance below 0"
         found.append(Warning_("negative-relevance", message + ", which counts as 0"))
+    inferred = [each.label for each in task.requests if each.metric.name == "infAP"]
+    if inferred and not sums.truth.negative:
+        message = (
+            f"{inferred[0]}: no relevance is below 0, so no item was pooled and never judged: "
+            "it is a biased AP then"
+        )
+        found.append(Warning_("nothing-pooled", message))
+    if sums.weights is not None and task.config.truth is not None:
+        found += _warnings_of_weights(sums.weights, task.config.truth.min_propensity)
     if task.config.log is not None:
         message = "relevant items are those logged: what was never shown cannot be missed"
         found.append(Warning_("joined-log", message))

@@ -13,9 +13,12 @@ from evalkit.aggregate.accumulators.resampling import Draws, Resampling, resampl
 from evalkit.aggregate.segments import most_cells
 from evalkit.aggregate.user_values.checks import (
     check_item_segments,
+    check_judged,
+    check_propensity,
     check_threshold,
     check_two_way,
     helping_requests,
+    of_judged,
     unknown_users,
     users_of_rankings,
 )
@@ -34,7 +37,7 @@ from evalkit.ranks import are_held_whole
 from evalkit.report import UserWriter, Warning_
 from evalkit.sources import Table
 from evalkit.sources.ids import DrawnShare, IdPlan, PartOfShare, PassShare, Sample, Share
-from evalkit.truth import Truth, build_truth
+from evalkit.truth import Truth, build_truth, with_weights
 
 if TYPE_CHECKING:
     from evalkit.item_lists import ListCollector, ListWork
@@ -189,6 +192,8 @@ class RankingJob(RankingTask):
         check_item_segments(self.measured, self.config)
         check_two_way(self.requests, self.config)
         check_threshold(self.config)
+        check_judged(self.tables.truth, self.measured, self.config)
+        check_propensity(self.requests, self.config)
 
     def begin(self, seed: int) -> None:
         """Start from the first row, with ids hashed by this seed."""
@@ -385,7 +390,7 @@ class RankingJob(RankingTask):
 
     def _build_truth(self, share: Share | None, extra: pl.LazyFrame | None) -> Truth:
         tables, (user_plan, item_plan) = self.tables, self.plans
-        return build_truth(
+        truth = build_truth(
             tables.truth,
             threshold=tables.threshold,
             user_plan=user_plan,
@@ -396,7 +401,12 @@ class RankingJob(RankingTask):
             share=share,
             clock=self.clock.stop,
             extra=extra,
+            keep_judged=bool(of_judged(self.measured, self.config.policies)),
         )
+        if "propensity" not in tables.truth.columns:
+            return truth
+        floor = None if self.config.truth is None else self.config.truth.min_propensity
+        return with_weights(tables.truth, truth, floor, self.sample_of_users(), share)
 
 
 def _passes(n_passes: int) -> list[PassShare | None]:

@@ -14,7 +14,7 @@ from evalkit.aggregate.accumulators.histograms import Histograms, bin_values
 from evalkit.aggregate.accumulators.kept import UserRows
 from evalkit.aggregate.accumulators.parts import PartSums, WordSums, add_parts
 from evalkit.aggregate.segments import CellSet, ItemPart
-from evalkit.aggregate.sums import Pair, Totals, pairs_among
+from evalkit.aggregate.sums import Pair, Totals, add_to, pairs_among
 from evalkit.aggregate.user_values.blocks import Keep, Measuring, UserValues, Values, measure_models
 from evalkit.aggregate.user_values.gather import RankSets
 from evalkit.aggregate.user_values.outcomes import as_kept
@@ -23,7 +23,8 @@ from evalkit.kinds.rankings._splits import ShareSplit
 from evalkit.kinds.rankings.merge import RankingSums
 from evalkit.metrics import Request
 from evalkit.planning.counters import RowCounts
-from evalkit.ranks import ModelProbe
+from evalkit.ranks import NO_TIES, ModelProbe
+from evalkit.statistics.exact import ExactSums
 from evalkit.truth import Truth
 
 if TYPE_CHECKING:
@@ -120,6 +121,30 @@ def add_values(
         resampling.add(drawn, rows.clusters, models.names, pairs, split.cells, job.threads)
     if job.has_ratios and not job.keeps_clusters:
         sums.ratios.add(rows, models.values(job.requests), models.names, pairs, job.threads)
+
+
+def add_tie_shifts_of(
+    job: RankingJob,
+    truth: Truth,
+    split: ShareSplit,
+    probed: Mapping[str, Probed],
+    sums: RankingSums,
+) -> None:
+    """Add what orders of equal scores change, of models of which hits have such; then forget."""
+    for name, each in probed.items():
+        sets = each.ranks.sets.values()
+        if not any(ranks.tied.firsts.size for ranks in sets):
+            continue
+        from evalkit.aggregate.accumulators.tied import add_tie_shifts, moved_by_ties
+
+        policies = job.config.policies
+        if requests := moved_by_ties(job.measured, policies):
+            users = UserValues(truth, {name: each.ranks}, requests, policies)
+            shifts = ExactSums(2 * len(requests))
+            add_tie_shifts(shifts, users, name, split.weights, job.threads)
+            add_to(sums.tie_shifts, name, shifts)
+        for ranks in sets:
+            ranks.tied = NO_TIES
 
 
 def _rows_of(truth: Truth, split: ShareSplit) -> UserRows:

@@ -1,5 +1,6 @@
 """From the sums of all shares to what a report says of rankings. No log is read any more."""
 
+import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,19 +11,25 @@ import polars as pl
 from evalkit.aggregate.accumulators.curves import precision_recall
 from evalkit.aggregate.accumulators.parts import finish_parts
 from evalkit.aggregate.accumulators.resampling import Resampling
-from evalkit.aggregate.segments import make_cells
+from evalkit.aggregate.segments import ALL, make_cells
 from evalkit.aggregate.sums import pairs_among
 from evalkit.aggregate.user_values.blocks import GivenValues
 from evalkit.aggregate.user_values.checks import convention_warnings
+from evalkit.inference.caveats import of_tied_orders
 from evalkit.inference.conclude import Inference
-from evalkit.kinds.rankings._checks import check_shares, check_whole, tell_faults
+from evalkit.kinds.rankings._checks import (
+    check_shares,
+    check_whole,
+    checks_of_weights,
+    tell_faults,
+)
 from evalkit.kinds.rankings._job import RankingTask
 from evalkit.kinds.rankings.merge import RankingSums
 from evalkit.planning.counters import Clock, input_of, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.tables import Tables
 from evalkit.planning.work import MeasureOptions, ShareResult
-from evalkit.report import Counts, Graph, Input, PerUser, Report, UserWriter, Warning_
+from evalkit.report import Counts, Estimate, Graph, Input, PerUser, Report, UserWriter, Warning_
 
 if TYPE_CHECKING:
     from evalkit.aggregate.accumulators.items import ItemTotals
@@ -71,7 +78,8 @@ def conclude(
     with ThreadPoolExecutor(1) as beside:  # files are written while numbers are made of sums
         kept = beside.submit(_kept_values, task, sums, writer)
         report = _concluded(task, sums, inputs, earlier_warnings)
-        return replace(report, per_user_values=kept.result())
+        checks = () if sums.weights is None else tuple(checks_of_weights(sums.weights))
+        return replace(report, checks=checks, per_user_values=kept.result())
 
 
 def _concluded(
@@ -96,6 +104,7 @@ def _concluded(
     shown = _numbers_of(task, sums)
     inference = Inference.of(config, task.measured, models, totals, resampling, ratios, shown=shown)
     labels = [each.label for each in task.requests]
+    tied = _tied_orders(task, sums, inference.estimates)
     crossed = () if items is None else tuple(items.warnings(labels))
     conventions = convention_warnings(config, task.requests)
     curves = tuple(sums.curves.curves(models, task.curve_requests, statistics.level))
@@ -112,6 +121,7 @@ def _concluded(
             *sums.warnings,
             *odd,
             *inference.warnings,
+            *tied,
             *crossed,
         ),
         curves=curves,
@@ -137,6 +147,26 @@ def _numbers_of(task: RankingTask, sums: RankingSums) -> "ShownNumbers | None":
     for each in sums.shown.values():
         each.pool(sums.totals.pooled)
     return CombinedNumbers(task.config, sums.shown, task.measured, not task.compares, sums.totals)
+
+
+def _tied_orders(
+    task: RankingTask, sums: RankingSums, estimates: Sequence[Estimate]
+) -> list[Warning_]:
+    """What the order of equal scores moves, of models of which hits have such."""
+    if not sums.tie_shifts:
+        return []
+    from evalkit.aggregate.accumulators.tied import moved_by_ties
+
+    labels = [each.label for each in task.requests]
+
+    def weighed(estimate: Estimate) -> float:
+        if task.config.statistics.weight is None:
+            return estimate.n_users
+        total = sums.ratios.total(ALL, estimate.model, labels.index(estimate.metric))
+        return math.nan if total is None else total.terms[1].total
+
+    moved = moved_by_ties(task.measured, task.config.policies)
+    return [*of_tied_orders(estimates, sums.tie_shifts, moved, weighed)]
 
 
 def _items_of(sums: RankingSums) -> "ItemTotals | None":

@@ -12,12 +12,12 @@ from evalkit.kinds.rankings._job import RankingJob
 from evalkit.kinds.rankings._meeting import note_meetings, note_meetings_beside
 from evalkit.kinds.rankings._splits import Edges, find_edges, names_in_order, split_share
 from evalkit.kinds.rankings._steps import GAINS, RANKINGS, TRAIN, TRUTH, VALUES
-from evalkit.kinds.rankings._values import Probed, add_values
+from evalkit.kinds.rankings._values import Probed, add_tie_shifts_of, add_values
 from evalkit.kinds.rankings.conclude import inputs_of
-from evalkit.kinds.rankings.merge import Origin, RankingSums
+from evalkit.kinds.rankings.merge import Origin, RankingSums, WeightSums
 from evalkit.kinds.rankings.open import open_job
 from evalkit.metrics import needs_of
-from evalkit.planning.passes import count_shares, memory_of_rows
+from evalkit.planning.passes import count_shares, look_at_texts, memory_of_rows
 from evalkit.planning.work import MeasureOptions, ShareResult, try_seeds
 from evalkit.ranks import RankScan, scan_alike
 from evalkit.sources import newest_second
@@ -58,12 +58,13 @@ def _refuse_train_in_parts(config: Config) -> None:
 
 def measure_users(job: RankingJob, memory_limit: int | None) -> RankingSums:
     """The sums of the users, one pass over the logs after the other."""
-    job.n_passes = count_shares(job.tables, memory_limit, job.asked)
+    texts = look_at_texts(job.tables, memory_limit)
+    job.n_passes = count_shares(job.tables, memory_limit, job.asked, texts)
     job.check_passes()
     if job.n_passes == 1:
-        job.memory_of_rows = memory_of_rows(job.tables, memory_limit, job.asked)
+        job.memory_of_rows = memory_of_rows(job.tables, memory_limit, job.asked, texts)
     if job.is_cut and job.has_quantiles:
-        job.n_passes_over_all = count_shares(job.tables, memory_limit, job.asked_of_all)
+        job.n_passes_over_all = count_shares(job.tables, memory_limit, job.asked_of_all, texts)
 
     def measure(seed: int) -> RankingSums:
         job.begin(seed)
@@ -100,6 +101,7 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
     with faults.step(TRUTH, codes=TRUTH_CODES):
         truth = job.truth_of(share)
     sums.truth.add_truth(truth)
+    sums.weights = WeightSums.of(truth)
     if job.is_laid_out:
         sums.note_users(truth.stable_hashes())
     with faults.step(GAINS):
@@ -129,6 +131,7 @@ def _measure_share(job: RankingJob, share: Share | None, edges: Edges, sums: Ran
         if faults.first is not None:
             continue
         note_meetings(job, number, probed, truth, sums)
+        add_tie_shifts_of(job, truth, split, probed, sums)
         if job.compares:
             held |= probed
             continue

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,11 +18,14 @@ from evalkit.aggregate.segments import SeenValues
 from evalkit.aggregate.sums import GrandTotals, add_to
 from evalkit.errors import DataError, Faults
 from evalkit.kinds.rankings._steps import RANKINGS
+from evalkit.metrics import as_float
 from evalkit.planning.counters import RowCounts
 from evalkit.planning.meeting import Meeting
 from evalkit.planning.tables import Tables
 from evalkit.report import Warning_
 from evalkit.sources.ids import Keys
+from evalkit.statistics.exact import ExactSums
+from evalkit.truth import Truth, relevant_weights
 
 if TYPE_CHECKING:
     from evalkit.aggregate.accumulators.items import ItemSums
@@ -55,6 +59,49 @@ class Origin(NamedTuple):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class WeightSums:
+    """What relevant items of users count by, added up.
+
+    Args:
+        count, total, squares: how many there are, and `ExactSum.scaled` and `squares` of them.
+        n_raised: of how many the propensity was raised to the floor.
+    """
+
+    count: int
+    total: int
+    squares: int
+    largest: float
+    n_raised: int
+
+    @classmethod
+    def of(cls, truth: Truth) -> "WeightSums | None":
+        """Those of one share of the users."""
+        if truth.weights is None:
+            return None
+        weights = relevant_weights(truth)
+        sums = ExactSums(1)
+        sums.add(weights[:, None])
+        found = sums.sum_of(0)
+        largest = float(weights.max(initial=0.0))
+        return cls(weights.size, found.scaled, found.squares, largest, truth.weights.n_raised)
+
+    def merge(self, other: "WeightSums") -> "WeightSums":
+        """Those of both."""
+        return WeightSums(
+            self.count + other.count,
+            self.total + other.total,
+            self.squares + other.squares,
+            max(self.largest, other.largest),
+            self.n_raised + other.n_raised,
+        )
+
+    @property
+    def effective(self) -> float:
+        """The effective sample size: (sum w)^2 / sum w^2."""
+        return as_float(Fraction(self.total**2, self.squares)) if self.squares else 0.0
+
+
 @dataclass(slots=True)
 class RankingSums:
     """What was measured of some users, and what was found on the way.
@@ -68,6 +115,9 @@ class RankingSums:
         is_cut: two shares have a user in common.
         together: models that shares with users have rankings of.
         kept: values of users whose sums by share say too little.
+        weights: what relevant items count by, where their propensities are known.
+        tie_shifts: what the best and the worst order of equal scores change, by model, of each
+            request that they may move; of models of which hits share their score.
         shown: what metrics of all lists together are made of, as `conclusions.shown` names it.
         ratios: where users count differently, or vary together.
         items: where items are drawn as users are.
@@ -90,10 +140,12 @@ class RankingSums:
     histograms: Histograms = field(default_factory=Histograms)
     curves: CurveSums = field(default_factory=CurveSums)
     parts: pl.DataFrame | None = None
+    weights: "WeightSums | None" = None
     draws: Draws = field(default_factory=Draws)
     ratios: Ratios = field(default_factory=Ratios)
     items: "ItemSums | None" = None
     kept: KeptUsers = field(default_factory=KeptUsers)
+    tie_shifts: dict[str, ExactSums] = field(default_factory=dict)
     shown: dict[str, "ShownSums"] = field(default_factory=dict)
     seen_values: SeenValues = field(default_factory=SeenValues)
     users: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
@@ -151,6 +203,10 @@ class RankingSums:
         self.histograms.merge(other.histograms)
         self.curves.merge(other.curves)
         self.parts = add_parts(self.parts, other.parts)
+        if self.weights is None or other.weights is None:
+            self.weights = self.weights or other.weights
+        else:
+            self.weights = self.weights.merge(other.weights)
         self.draws.merge(other.draws)
         self.ratios.merge(other.ratios)
         if self.items is None or other.items is None:
@@ -158,6 +214,8 @@ class RankingSums:
         else:
             self.items.merge(other.items)
         self.kept.merge(other.kept)
+        for name, shifts in other.tie_shifts.items():
+            add_to(self.tie_shifts, name, shifts)
         for key, shown in other.shown.items():
             add_to(self.shown, key, shown)
         self.seen_values.merge(other.seen_values)

@@ -13,9 +13,10 @@ from evalkit.report import TruthCounts, Warning_
 
 def measured(job: RowJob, total: RatingSums) -> Measured:
     """Numbers in the order of the requests, and columns of users where they are needed."""
-    smooth = {each: each.over_rows.smooth for each in job.over("rows")}
-    known = {request: number for request, number in smooth.items() if number is not None}
-    return measured_of(job, {"users": total.users}, total.pairs.value, known)
+    made = {request: total.pairs.made[request] for request in job.over("rows")}
+    known = {each: of.smooth for each, of in made.items() if of.smooth is not None}
+    limits = {each: of.limits for each, of in made.items() if of.limits is not None}
+    return measured_of(job, {"users": total.users}, total.pairs.value, known, limits)
 
 
 def truth_counts(

@@ -1,12 +1,13 @@
 """Reads ratings and predictions, and adds their pairs up, model by model."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from evalkit.aggregate.segments import ALL, Segment
+from evalkit.errors import MachineError
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise.conclude import Models, inputs_of
 from evalkit.kinds.pointwise.counts import RowOutcomes
@@ -18,7 +19,7 @@ from evalkit.kinds.pointwise.read import Reading
 from evalkit.kinds.pointwise.segments import RowSegments
 from evalkit.kinds.pointwise.units import UnitSums
 from evalkit.kinds.ratings._graphs import Drawing, Edges
-from evalkit.kinds.ratings._sums import ErrorSums, user_sums
+from evalkit.kinds.ratings._sums import ErrorSums, Floats, check_domains, mean_losses, user_sums
 from evalkit.kinds.ratings.conclude import measured, truth_counts, warnings_of
 from evalkit.kinds.ratings.merge import RatingSums
 from evalkit.kinds.ratings.read import (
@@ -28,10 +29,12 @@ from evalkit.kinds.ratings.read import (
     check_pairs,
     shares_of,
 )
+from evalkit.metrics import OfSums, Request
 from evalkit.planning.counters import input_of
 from evalkit.report import Input, TruthCounts
 from evalkit.sources import Table
 
+BYTES_IN_ORDER = 120  # of a pair, while all are put in order and crossed
 COPIES = 3  # of rows in memory, where segments are: as they were read, joined, by segment
 
 
@@ -49,9 +52,9 @@ class RatingRun(RowRun):
         numbers = [each for each in smooth if each is not None]
         models = [table for _, table in self.models]
         copies = COPIES if self.tables.sources.segments else 1
-        room = budget_beside(job, numbers, models, [self.user], copies=copies)
+        self.room = budget_beside(job, numbers, models, [self.user], copies=copies)
         reader = PairReader(job.config.policies, self.item)
-        self.reading = Reading([self.user], job, reader, room, reader.mark, rows)
+        self.reading = Reading([self.user], job, reader, self.room, reader.mark, rows)
         self.truth: ModelRows | None = None
         self.held: bool | None = None
 
@@ -77,8 +80,7 @@ class RatingRun(RowRun):
     def measure(self, name: str, rows: ModelRows, table: Table) -> None:
         """Everything of one model."""
         joined = [rows] if self.truth is None else [self.truth, rows]
-        shares = shares_of(joined, self.user, self.item)
-        self._measure(name, shares, _extremes(joined), rows.row_counts, table)
+        self._measure(name, joined, rows.row_counts, table)
         rows.forget()
         found = self.found
         found.warnings += check_rows(self.job.config, name, rows.row_counts, table.at)
@@ -101,17 +103,18 @@ class RatingRun(RowRun):
     def _measure(
         self,
         name: str,
-        shares: Iterator[PairShare],
-        extremes: Extremes,
+        joined: Sequence[ModelRows],
         row_counts: RowOutcomes,
         table: Table,
     ) -> None:
         job, found = self.job, self.found
-        edges = Edges.around(extremes)
+        edges = Edges.around(_extremes(joined))
         totals: dict[Segment, RatingSums] = {}
-        for share in shares:
+        made = self._made(joined, row_counts.rows)
+        for share in shares_of(joined, self.user, self.item):
             for segment, users in self._split(share, row_counts, found.segments):
-                for part in add_up(job, users, edges, is_drawn=segment == ALL):
+                own = made.get(segment, {})
+                for part in add_up(job, users, edges, own, is_drawn=segment == ALL):
                     if segment in totals:
                         totals[segment].merge(part)
                     else:
@@ -119,6 +122,7 @@ class RatingRun(RowRun):
         total = totals[ALL]
         row_counts.add(total.row_counts)
         check_pairs(row_counts, job.config.policies, table, joined=self.truth is not None)
+        check_domains(job, total.pairs, table)
         if row_counts.noted.pop("repeats", None) is not None:
             row_counts.noted["duplicates"] = 0  # or they were refused
         found.users[name] = total.users.n_units
@@ -129,6 +133,45 @@ class RatingRun(RowRun):
         if row_counts.rows_used and total.drawing is not None:
             found.distributions.append(total.drawing.histogram(name))
             found.graphs += total.drawing.graphs(name, level=job.config.statistics.level)
+
+    def _made(
+        self, joined: Sequence[ModelRows], n_rows: int
+    ) -> dict[Segment, dict[Request, OfSums]]:
+        """The sums of numbers that hang on the order of all pairs, which are looked at first.
+
+        Raises:
+            MachineError: these pairs do not fit into the memory [memory-limit].
+        """
+        job, segments = self.job, self.found.segments
+        ordered = {each: made for each in job.over("rows") if (made := each.over_rows.made)}
+        if not ordered:
+            return {}
+        n_sets = 1 if segments is None else 1 + len(self.tables.sources.segments)
+        needed = self.room.taken(n_rows) + n_rows * BYTES_IN_ORDER * n_sets
+        if self.room.limit is not None and needed > self.room.limit:
+            names = ", ".join(request.label for request in ordered)
+            raise MachineError(
+                f"{names} needs all of {n_rows:,} pairs together, {needed >> 20:,} MiB; the limit "
+                f"is {self.room.limit >> 20:,} MiB",
+                code="memory-limit",
+                hint=f"give --memory-limit {(needed >> 20) + 64}MiB, or leave these metrics out",
+            )
+        pairs: dict[Segment, list[tuple[Floats, Floats]]] = {}
+        for share in shares_of(joined, self.user, self.item):
+            for segment, users in self._split(share, RowOutcomes(), segments):
+                parts = ordered_map(users.part, range(users.n_parts), threads=job.threads)
+                pairs.setdefault(segment, []).extend(
+                    (part.ratings, part.predictions) for part in parts
+                )
+        found = {}
+        for segment, parts_of_pairs in pairs.items():
+            both = [np.concatenate(columns) for columns in zip(*parts_of_pairs, strict=True)]
+            order = np.lexsort((both[1], both[0]))
+            ratings, predictions = (values[order] for values in both)
+            with np.errstate(over="ignore", invalid="ignore"):  # of errors that no float holds
+                own = {each: made(ratings, predictions) for each, made in ordered.items()}
+            found[segment] = own
+        return found
 
     def _split(
         self, share: PairShare, row_counts: RowOutcomes, segments: RowSegments | None
@@ -146,21 +189,37 @@ class RatingRun(RowRun):
                 yield segment, PairShare([own], share.user, None)
 
 
-def add_up(job: RowJob, share: PairShare, edges: Edges, *, is_drawn: bool) -> Iterator[RatingSums]:
-    """What the pairs of each part of some users add up to."""
+def add_up(
+    job: RowJob,
+    share: PairShare,
+    edges: Edges,
+    known: Mapping[Request, OfSums],
+    *,
+    is_drawn: bool,
+) -> Iterator[RatingSums]:
+    """What the pairs of each part of some users add up to.
+
+    Args:
+        known: what requests are made of, where that was not known before.
+    """
     own, pooled = job.over("users"), job.over("rows")
-    smooth = [each.over_rows.smooth for each in pooled if each.over_rows.smooth is not None]
+    in_domains = [request.ungrouped for request in own if request.metric.domain]
+    made = {each: known.get(each, each.over_rows) for each in (*pooled, *in_domains)}
+    smooth = [found for each in pooled if (found := made[each].smooth) is not None]
     low, high = float(edges.ratings[0]), float(edges.ratings[-1])
     middle = (low + high) / 2.0 if math.isfinite(low) else 0.0
 
     def measure(part: int) -> RatingSums:
         pairs = share.part(part)
         rows = (pairs.starts, pairs.ratings, pairs.predictions)
-        sums, sizes = ErrorSums(pooled), np.diff(pairs.starts)
+        sums, sizes = ErrorSums(made), np.diff(pairs.starts)
         sums.add(pairs.ratings, pairs.predictions)
         values = [np.empty(sizes.size) for _ in own]
         for request, value in zip(own, values, strict=True):
-            request.metric.kernel(*rows, *request.encoded, value)
+            if request.metric.is_loss:
+                mean_losses(request, *rows, value)
+            else:
+                request.call(*rows, *request.encoded, value)
         users = UnitSums.of(own, smooth)
         users.count(sizes.size, int(sizes.max(initial=0)))
         weights, terms = np.ones(sizes.size), user_sums(users.spread.terms, *rows, middle)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from evalkit.config import Config
+from evalkit.errors import RequestError
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.open import check_sums, open_all
 from evalkit.kinds.ratings._sums import has_part, has_sum
@@ -18,6 +19,15 @@ def check_ratings(job: RowJob) -> None:
     """Refuse what cannot be asked of ratings."""
     refuse_policies(job.config.policies)
     check_sums(job.requests, has_sum, has_part)
+    for request in job.requests:
+        power = dict(request.parameters).get("power", 0.0)
+        if request.metric.domain is not None and 0.0 < float(power) < 1.0:
+            raise RequestError(
+                f"{request.label}: no family has a variance of such a power",
+                code="bad-parameter-value",
+                at="metrics",
+                hint="0 is normal, 1 Poisson, 2 gamma, 3 inverse Gaussian",
+            )
 
 
 def open_tables(config: Config, given: Given) -> tuple[Config, list[Table]]:

@@ -10,6 +10,8 @@ from evalkit.metrics.labels._over import or_zero, where_undefined
     aliases=(
         "P",
         "PPV",
+        "precision_score",
+        "positive_predictive_value",
     ),
     summary="Share of rows called positive that have label 1.",
     formula="TP / (TP + FP)",
@@ -17,7 +19,7 @@ from evalkit.metrics.labels._over import or_zero, where_undefined
     source="Sokolova and Lapalme 2009, A systematic analysis of performance measures, table 2",
     bounds=(0.0, 1.0),
     undefined="where no row is called positive",
-    parameters=(where_undefined(), *at_threshold()),
+    parameters=(where_undefined(), *at_threshold("recall")),
     higher_is_better=True,
     over_rows=of_counts,
 )

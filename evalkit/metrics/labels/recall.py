@@ -11,6 +11,8 @@ from evalkit.metrics.labels._over import or_zero, where_undefined
         "R",
         "TPR",
         "sensitivity",
+        "recall_score",
+        "true_positive_rate",
     ),
     summary=(
         "Share of rows with label 1 that are called positive. At its best it is 1, at the lowest "
@@ -21,7 +23,7 @@ from evalkit.metrics.labels._over import or_zero, where_undefined
     source="Sokolova and Lapalme 2009, A systematic analysis of performance measures, table 2",
     bounds=(0.0, 1.0),
     undefined="without a row with label 1",
-    parameters=(where_undefined(), *at_threshold()),
+    parameters=(where_undefined(), *at_threshold("precision", "specificity")),
     higher_is_better=True,
     over_rows=of_counts,
 )

@@ -10,6 +10,7 @@ from evalkit.metrics.labels._over import or_zero, where_undefined
     aliases=(
         "TNR",
         "selectivity",
+        "true_negative_rate",
     ),
     summary="Share of rows with label 0 that are called negative.",
     formula="TN / (TN + FP)",
@@ -17,7 +18,7 @@ from evalkit.metrics.labels._over import or_zero, where_undefined
     source="Sokolova and Lapalme 2009, A systematic analysis of performance measures, table 2",
     bounds=(0.0, 1.0),
     undefined="without a row with label 0",
-    parameters=(where_undefined(), *at_threshold()),
+    parameters=(where_undefined(), *at_threshold("recall")),
     higher_is_better=True,
     over_rows=of_counts,
 )

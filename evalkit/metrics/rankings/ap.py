@@ -3,7 +3,7 @@
 
 import math
 
-from evalkit.metrics import NO_CUTOFF, Values, choice, kernel, metric
+from evalkit.metrics import NO_CUTOFF, Unbiased, Values, choice, kernel, metric
 from evalkit.metrics.rankings._ties import end_of_tie
 
 HITS, EVERY_RANK, LAST_ROW = 0, 1, 2
@@ -110,6 +110,24 @@ def _is_linear(values: Values) -> bool:
     return values["terms"] == "hits" and values["over"] != "hits"
 
 
+@kernel(allocates=False)
+def ap_weighted(hits, relevant, lengths, cutoffs, over, terms, out):
+    """Weights of hits times the precision at their ranks, of which the hit itself is sure.
+
+    Hits above it count by their weights: of two items that are seen independently, both are with
+    the product of their propensities.
+    """
+    for user in range(out.shape[0]):
+        hit, end = hits.starts[user], hits.starts[user + 1]
+        total = above = 0.0
+        for column in range(cutoffs.size):
+            while hit < end and hits.ranks[hit] <= cutoffs[column]:
+                total += hits.gains[hit] * (1.0 + above) / hits.ranks[hit]
+                above += hits.gains[hit]
+                hit += 1
+            out[user, column] = total
+
+
 @metric(
     name="AP",
     aliases=(
@@ -150,6 +168,9 @@ def _is_linear(values: Values) -> bool:
     tied=ap_tied,
     has_closed_form=_is_linear,
     needs_rows=_looks_at_rows,
+    unbiased=Unbiased(
+        ap_weighted, per={}, only={"over": ("min_k", "relevant"), "terms": ("hits",)}
+    ),
 )
 @kernel(allocates=False)
 def ap(hits, relevant, lengths, cutoffs, over, terms, out):

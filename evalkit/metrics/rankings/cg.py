@@ -3,7 +3,7 @@
 
 import math
 
-from evalkit.metrics import kernel, metric
+from evalkit.metrics import Unbiased, kernel, metric
 from evalkit.metrics.rankings._gain import BELOW_THRESHOLD, GAIN, gain_of, view_of_gain
 
 
@@ -21,6 +21,7 @@ from evalkit.metrics.rankings._gain import BELOW_THRESHOLD, GAIN, gain_of, view_
     undefined="never; 0 for a user without relevant items",
     parameters=(GAIN, BELOW_THRESHOLD),
     view=view_of_gain,
+    unbiased=Unbiased(),
 )
 @kernel(allocates=False)
 def cg(hits, relevant, lengths, cutoffs, gain, below_threshold, out):

@@ -2,8 +2,9 @@
 """DCG: the gain of what the ranking shows, discounted by rank."""
 
 import math
+from dataclasses import replace
 
-from evalkit.metrics import kernel, metric
+from evalkit.metrics import Unbiased, choice, kernel, metric
 from evalkit.metrics.rankings._gain import (
     BELOW_THRESHOLD,
     DISCOUNT,
@@ -15,9 +16,31 @@ from evalkit.metrics.rankings._gain import (
     view_of_gain,
 )
 
+USER, RELEVANT = 0, 1
+PER = replace(
+    choice(
+        "per",
+        {
+            "user": "the user: the sum as it is",
+            "relevant": "the user's items with a gain: the sum over their number",
+        },
+        doc="Whose mean it is.",
+    ),
+    is_late=True,
+)
+
 
 @kernel(allocates=False)
-def dcg_tied(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_base, out):
+def mean_of(total, relevant, user, per):
+    """The sum, or its mean over the user's relevant items; NaN without any."""
+    if per == USER:
+        return total
+    n_relevant = relevant.starts[user + 1] - relevant.starts[user]
+    return total / n_relevant if n_relevant > 0 else math.nan
+
+
+@kernel(allocates=False)
+def dcg_tied(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_base, per, out):
     """Discounted gains up to each cutoff, each gain the mean of its tie."""
     # Wide: what a metric of its kind is given, and its own parameters.
     firsts, lasts = hits.firsts, hits.lasts
@@ -33,7 +56,7 @@ def dcg_tied(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, 
                         firsts[hit], lasts[hit], cutoffs[column], discount, log_base
                     )
                 total += gain_of(hits.gains[hit], gain) * factor
-            out[user, column] = total
+            out[user, column] = mean_of(total, relevant, user, per)
 
 
 @metric(
@@ -49,14 +72,15 @@ def dcg_tied(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, 
         "pp. 89-96 (discount 'log', gain 'exp2')"
     ),
     bounds=(0.0, math.inf),
-    undefined="never; 0 for a user without relevant items",
-    parameters=(GAIN, BELOW_THRESHOLD, DISCOUNT, LOG_BASE),
+    undefined="never; 0 for a user without relevant items, but for per='relevant'",
+    parameters=(GAIN, BELOW_THRESHOLD, DISCOUNT, LOG_BASE, PER),
     view=view_of_gain,
     tied=dcg_tied,
     over_hits="DCG",
+    unbiased=Unbiased(per={"per": ("relevant",)}),
 )
 @kernel(allocates=False)
-def dcg(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_base, out):
+def dcg(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_base, per, out):
     """Discounted gains up to each cutoff."""
     for user in range(out.shape[0]):
         hit, end = hits.starts[user], hits.starts[user + 1]
@@ -66,4 +90,32 @@ def dcg(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_b
                 factor = discount_of(hits.ranks[hit], discount, log_base)
                 total += gain_of(hits.gains[hit], gain) * factor
                 hit += 1
+            out[user, column] = mean_of(total, relevant, user, per)
+
+
+@metric(
+    name="ideal_DCG",
+    aliases=("IDCG",),
+    summary="DCG of the ideal list, which a list of that length can reach.",
+    formula="DCG at k of all items with a gain, the largest first",
+    latex=r"\sum_{i=1}^{k} \frac{g^*_i}{\log_b(1 + i)}",
+    source="Järvelin and Kekäläinen 2002, Cumulated Gain-Based Evaluation of IR Techniques, "
+    "ACM Transactions on Information Systems 20(4), p. 427",
+    bounds=(0.0, math.inf),
+    undefined="never; 0 for a user without any gain to find",
+    parameters=(GAIN, BELOW_THRESHOLD, DISCOUNT, LOG_BASE),
+    higher_is_better=None,
+    view=view_of_gain,
+)
+@kernel(allocates=False)
+def ideal_dcg(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_base, out):
+    """Discounted gains of the ideal list up to each cutoff."""
+    for user in range(out.shape[0]):
+        first, n = relevant.starts[user], 0
+        total = 0.0
+        for column in range(cutoffs.size):
+            while n < cutoffs[column] and first + n < relevant.starts[user + 1]:
+                factor = discount_of(n + 1, discount, log_base)
+                total += max(gain_of(relevant.gains[first + n], gain), 0.0) * factor
+                n += 1
             out[user, column] = total

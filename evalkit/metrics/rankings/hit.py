@@ -1,8 +1,9 @@
 # mypy: disable-error-code="no-untyped-def"
 """Hit: whether the ranking shows any relevant item; its mean is the hit rate."""
 
-from evalkit.metrics import kernel, metric
+from evalkit.metrics import Unbiased, kernel, metric
 from evalkit.metrics.rankings._ties import chance_of_none, end_of_tie
+from evalkit.metrics.rankings._weights import hits_weighted
 
 
 @kernel(allocates=False)
@@ -35,6 +36,7 @@ def hit_tied(hits, relevant, lengths, cutoffs, out):
     undefined="never; 0 for a user without relevant items",
     tied=hit_tied,
     counts_hits=True,
+    unbiased=Unbiased(hits_weighted),
 )
 @kernel(allocates=False)
 def hit(hits, relevant, lengths, cutoffs, out):

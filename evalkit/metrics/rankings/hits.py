@@ -3,8 +3,9 @@
 
 import math
 
-from evalkit.metrics import kernel, metric
+from evalkit.metrics import Unbiased, kernel, metric
 from evalkit.metrics.rankings._ties import hits_within
+from evalkit.metrics.rankings._weights import hits_weighted
 
 
 @kernel(allocates=False)
@@ -28,6 +29,7 @@ def hits_tied(hits, relevant, lengths, cutoffs, out):
     tied=hits_tied,
     over_hits="hits",
     counts_hits=True,
+    unbiased=Unbiased(hits_weighted),
 )
 @kernel(allocates=False)
 def hits(hits, relevant, lengths, cutoffs, out):

@@ -3,7 +3,7 @@
 
 import math
 
-from evalkit.metrics import NO_CUTOFF, choice, kernel, metric
+from evalkit.metrics import NO_CUTOFF, Unbiased, choice, kernel, metric
 from evalkit.metrics.rankings._gain import (
     BELOW_THRESHOLD,
     BINARY,
@@ -156,6 +156,7 @@ def ndcg_tied(
     view=view_of_gain,
     tied=ndcg_tied,
     over_hits="DCG",
+    unbiased=Unbiased(is_share=True, only={"idcg": ("all", "shown")}),
 )
 @kernel(allocates=False)
 def ndcg(

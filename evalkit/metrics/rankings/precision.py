@@ -1,8 +1,9 @@
 # mypy: disable-error-code="no-untyped-def"
 """Precision: the share of the shown ranks that hold a relevant item."""
 
-from evalkit.metrics import NO_CUTOFF, choice, kernel, metric
+from evalkit.metrics import NO_CUTOFF, Unbiased, choice, kernel, metric
 from evalkit.metrics.rankings._ties import hits_within
+from evalkit.metrics.rankings._weights import weight_within
 
 K, LENGTH = 0, 1
 
@@ -18,6 +19,18 @@ def precision_tied(hits, relevant, lengths, cutoffs, over, out):
                 n_ranks = min(cutoff, lengths[user])
             n_hits = hits_within(hits.firsts, hits.lasts, begin, end, cutoff)
             out[user, column] = n_hits / n_ranks if n_ranks > 0 else 0.0
+
+
+@kernel(allocates=False)
+def precision_weighted(hits, relevant, lengths, cutoffs, over, out):
+    """Weights of hits up to each cutoff over the ranks looked at."""
+    for user in range(out.shape[0]):
+        for column in range(cutoffs.size):
+            n_ranks = cutoff = cutoffs[column]
+            if cutoff == NO_CUTOFF or over == LENGTH:
+                n_ranks = min(cutoff, lengths[user])
+            total = weight_within(hits, user, cutoff)
+            out[user, column] = total / n_ranks if n_ranks > 0 else 0.0
 
 
 @metric(
@@ -41,6 +54,7 @@ def precision_tied(hits, relevant, lengths, cutoffs, over, out):
     ),
     tied=precision_tied,
     over_hits="hits",
+    unbiased=Unbiased(precision_weighted),
     counts_hits=True,
 )
 @kernel(allocates=False)

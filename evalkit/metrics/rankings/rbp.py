@@ -1,10 +1,10 @@
 # mypy: disable-error-code="no-untyped-def"
 """RBP: what a user sees who goes on to the next rank with a fixed probability."""
 
-from evalkit.metrics import choice, kernel, metric, number
+from evalkit.metrics import Unbiased, choice, kernel, metric, number
 from evalkit.metrics.rankings._gain import BELOW_THRESHOLD, view_of_gain
 
-BINARY = 0
+BINARY, RELEVANCE = 0, 2
 
 
 @kernel(allocates=False)
@@ -17,6 +17,19 @@ def power(base, exponent):
         base *= base
         exponent >>= 1
     return value
+
+
+@kernel(allocates=False)
+def rbp_weighted(hits, relevant, lengths, cutoffs, patience, gain, below_threshold, out):
+    """Discounted weights of hits up to each cutoff."""
+    for user in range(out.shape[0]):
+        hit, end = hits.starts[user], hits.starts[user + 1]
+        total = 0.0
+        for column in range(cutoffs.size):
+            while hit < end and hits.ranks[hit] <= cutoffs[column]:
+                total += hits.gains[hit] * power(patience, hits.ranks[hit] - 1)
+                hit += 1
+            out[user, column] = (1.0 - patience) * total
 
 
 @metric(
@@ -45,12 +58,14 @@ def power(base, exponent):
             {
                 "binary": "1 for every relevant item",
                 "linear": "the relevance over the largest of the user's items, as in trec_eval",
+                "relevance": "the relevance itself, as in ranx: above 1 the value may pass 1",
             },
             doc="What an item of a certain relevance is worth.",
         ),
         BELOW_THRESHOLD,
     ),
     view=view_of_gain,
+    unbiased=Unbiased(rbp_weighted, only={"gain": ("binary",)}),
 )
 @kernel(allocates=False)
 def rbp(hits, relevant, lengths, cutoffs, patience, gain, below_threshold, out):
@@ -65,6 +80,8 @@ def rbp(hits, relevant, lengths, cutoffs, patience, gain, below_threshold, out):
                 factor = power(patience, hits.ranks[hit] - 1)
                 if gain == BINARY:
                     total += factor
+                elif gain == RELEVANCE:
+                    total += hits.gains[hit] * factor
                 elif largest > 0.0:
                     total += hits.gains[hit] / largest * factor
                 hit += 1

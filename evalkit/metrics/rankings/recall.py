@@ -3,8 +3,9 @@
 
 import math
 
-from evalkit.metrics import choice, kernel, metric
+from evalkit.metrics import Unbiased, choice, kernel, metric
 from evalkit.metrics.rankings._ties import hits_within
+from evalkit.metrics.rankings._weights import weight_within
 
 RELEVANT, MIN_K = 0, 1
 
@@ -19,6 +20,14 @@ def recall_tied(hits, relevant, lengths, cutoffs, over, out):
             n_hits = hits_within(hits.firsts, hits.lasts, begin, end, cutoffs[column])
             n_possible = min(cutoffs[column], n_relevant) if over == MIN_K else n_relevant
             out[user, column] = n_hits / n_possible if n_relevant > 0 else math.nan
+
+
+@kernel(allocates=False)
+def recall_weighted(hits, relevant, lengths, cutoffs, over, out):
+    """Weights of hits up to each cutoff."""
+    for user in range(out.shape[0]):
+        for column in range(cutoffs.size):
+            out[user, column] = weight_within(hits, user, cutoffs[column])
 
 
 @metric(
@@ -42,6 +51,7 @@ def recall_tied(hits, relevant, lengths, cutoffs, over, out):
     ),
     tied=recall_tied,
     over_hits="hits",
+    unbiased=Unbiased(recall_weighted, per={}, only={"over": ("relevant",)}),
     counts_hits=True,
 )
 @kernel(allocates=False)

@@ -1,7 +1,7 @@
 # mypy: disable-error-code="no-untyped-def"
 """RR: the reciprocal of the rank of the first relevant item; its mean is MRR."""
 
-from evalkit.metrics import kernel, metric
+from evalkit.metrics import Unbiased, kernel, metric
 from evalkit.metrics.rankings._ties import end_of_tie
 
 
@@ -26,6 +26,19 @@ def rr_tied(hits, relevant, lengths, cutoffs, out):
             out[user, column] = value
 
 
+@kernel(allocates=False)
+def rr_weighted(hits, relevant, lengths, cutoffs, out):
+    """Weight over rank, added up over all hits within each cutoff: the first one is no sum."""
+    for user in range(out.shape[0]):
+        hit, end = hits.starts[user], hits.starts[user + 1]
+        total = 0.0
+        for column in range(cutoffs.size):
+            while hit < end and hits.ranks[hit] <= cutoffs[column]:
+                total += hits.gains[hit] / hits.ranks[hit]
+                hit += 1
+            out[user, column] = total
+
+
 @metric(
     name="RR",
     aliases=("MRR", "reciprocal_rank", "mean_reciprocal_rank", "recip_rank"),
@@ -39,6 +52,7 @@ def rr_tied(hits, relevant, lengths, cutoffs, out):
     bounds=(0.0, 1.0),
     undefined="never; 0 for a user without relevant items",
     tied=rr_tied,
+    unbiased=Unbiased(rr_weighted),
 )
 @kernel(allocates=False)
 def rr(hits, relevant, lengths, cutoffs, out):

@@ -7,6 +7,7 @@ Nothing is made of a claim before the file has shown the bytes that it takes.
 """
 
 import hashlib
+import io
 import json
 import os
 import stat
@@ -167,23 +168,34 @@ class _Part:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[_File]:
-    """A file that is a partial of this version, as far as its first bytes say.
+def _stream_of(source: Path | bytes) -> Iterator[tuple[BufferedReader, int]]:
+    """What reads a file, or bytes in memory, and how many bytes there are."""
+    if isinstance(source, bytes):
+        yield BufferedReader(io.BytesIO(source)), len(source)
+        return
+    descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with open(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise _no_partial(source, "no regular file")
+        yield file, found.st_size
+
+
+@contextmanager
+def _opened(source: Path | bytes) -> Iterator[_File]:
+    """A file, or bytes, that are a partial of this version, as far as the first bytes say.
 
     Raises:
         DataError: there is none [path-not-found, unreadable-file], it is something else
             [not-a-partial], of another version [partial-version], or damaged [damaged-partial].
     """
+    path = Path("bytes") if isinstance(source, bytes) else source
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
-                raise _no_partial(path, "no regular file")
+        with _stream_of(source) as (file, n_bytes):
             if file.peek(len(MARK))[: len(MARK)] != MARK:
-                what = "something else" if found.st_size else "an empty file"
+                what = "something else" if n_bytes else "an empty file"
                 raise _no_partial(path, what)
-            yield _start(file, found.st_size, path)
+            yield _start(file, n_bytes, path)
     except EvalkitError:
         raise
     except IsADirectoryError:
@@ -233,7 +245,7 @@ def _no_partial(path: Path, what: str) -> DataError:
     )
 
 
-def read_header(path: Path, kind: type[Value]) -> tuple[Value, bytes]:
+def read_header(path: Path | bytes, kind: type[Value]) -> tuple[Value, bytes]:
     """The header of a file whose every byte was checked, and the checksum.
 
     Raises:
@@ -246,7 +258,7 @@ def read_header(path: Path, kind: type[Value]) -> tuple[Value, bytes]:
         return header, digest
 
 
-def read_body(path: Path, kind: type[Value], digest: bytes) -> Value:
+def read_body(path: Path | bytes, kind: type[Value], digest: bytes) -> Value:
     """What a file holds behind its header.
 
     Args:

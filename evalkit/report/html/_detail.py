@@ -167,7 +167,7 @@ def _graphs(report: Report, at: str, name: str, *, of_shown: bool) -> Html | Non
     series = {model: place for place, model in enumerate(report.models)}
     figures = []
     for (kind, _), graphs in by_kind.items():
-        named = "ROC" if kind == "roc" else kind.replace("-", " ").capitalize()
+        named = kind.upper() if kind in ("roc", "det") else kind.replace("-", " ").capitalize()
         if graphs[0].groups:
             figures.append(_groups_figure(graphs, series, f"{named}: {graphs[0].y_name}"))
             continue

@@ -145,7 +145,7 @@ class _Judge:
         shown = f" ({low:+.2%} … {high:+.2%})" if interval.exists else " (no interval)"
         message = (
             f"{self._name} of {model}{_among(self.rule)} is {sign * pair.relative:+.2%}{shown} to "
-            f"{baseline}, {bound:.2%} worse is allowed"
+            f"{baseline}, allowed drop: {bound:.2%}"
         )
         return self._gate(
             model,
@@ -181,10 +181,10 @@ class _Judge:
             outcome = PASS if low >= bound else FAIL if high < bound else UNCLEAR
         else:
             outcome = PASS if high <= bound else FAIL if low > bound else UNCLEAR
-        side = "at least" if kind == "min" else "at most"
+        side = ">=" if kind == "min" else "<="
         message = (
             f"{self._name} of {model}{_among(self.rule)} is {_number(estimate.value)}"
-            f"{_limits(interval)}, {side} {_number(bound)} is asked"
+            f"{_limits(interval)}, required: {side} {bound:g}"
         )
         return self._gate(
             model,
@@ -240,7 +240,7 @@ class _Judge:
         word = "better" if better > 0 else "worse" if better < 0 else "different"
         message = (
             f"{self._name} of {model}{_among(rule)} is {_number(abs(delta))} {word} than "
-            f"{reference}{_limits(interval)}, {_number(bound)} worse is allowed"
+            f"{reference}{_limits(interval)}, allowed drop: {bound:g}"
         )
         if why:
             message += f"; judged by independent intervals, since {why}"
@@ -315,8 +315,8 @@ class _Judge:
         """Whether a number without an interval keeps its bound, and which side that bounds."""
         kind, bound = self.kind_and_bound
         if kind == "min":
-            return PASS if value >= bound else FAIL, "at least"
-        return PASS if value <= bound else FAIL, "at most"
+            return PASS if value >= bound else FAIL, ">="
+        return PASS if value <= bound else FAIL, "<="
 
     def _checked(self) -> Iterator[Gate]:
         """What the weights of logged feedback are."""
@@ -334,7 +334,7 @@ class _Judge:
         for check in found:
             value = check.value or 0.0
             outcome, side = self._within(value)
-            message = f"{rule.data} of {check.model}: {value:,.4g}, {side} {bound:g} is asked"
+            message = f"{rule.data} of {check.model}: {value:,.4g}, required: {side} {bound:g}"
             yield self._gate(check.model, value=value, outcome=outcome, message=message)
 
     def _age(self) -> Gate:
@@ -343,7 +343,7 @@ class _Judge:
         if days is None:
             return self._gate(None, outcome=UNCLEAR, message=f"age of the truth: {where}")
         outcome, side = self._within(days)
-        message = f"age of the truth: {where}; {side} {self.rule.min or self.rule.max} is asked"
+        message = f"age of the truth: {where}; required: {side} {self.rule.min or self.rule.max}"
         return self._gate(None, value=days, outcome=outcome, message=message)
 
     def _leak(self) -> Gate:
@@ -360,7 +360,7 @@ class _Judge:
         if now is None:
             return self._gate(None, outcome=UNCLEAR, message=f"{what}: the split does not say")
         outcome, side = self._within(now)
-        message = f"{what}: {now:g}, {side} {bound:g} is asked"
+        message = f"{what}: {now:g}, required: {side} {bound:g}"
         return self._gate(None, value=now, outcome=outcome, message=message)
 
     def _count(self, model: str | None) -> Gate:
@@ -372,7 +372,7 @@ class _Judge:
         shown = shown_count(now, str(rule.data))
         if kind in ("min", "max"):
             outcome, side = self._within(now)
-            message = f"{what}: {shown}, {side} {shown_count(bound, str(rule.data))} is asked"
+            message = f"{what}: {shown}, required: {side} {shown_count(bound, str(rule.data))}"
             return self._gate(model, value=now, outcome=outcome, message=message)
         reference = rule.baseline or ""
         is_run = self.baselines.is_run(reference)
@@ -388,9 +388,7 @@ class _Judge:
                 model, value=now, baseline_run=old_id, outcome=UNCLEAR, message=message
             )
         change = (now - before) / before if before else 0.0
-        message = (
-            f"{what}: {shown}, {change:+.1%} against {reference}, {bound:.1%} either way is allowed"
-        )
+        message = f"{what}: {shown}, {change:+.1%} against {reference}, allowed change: {bound:.1%}"
         return self._gate(
             model,
             value=now,

@@ -16,7 +16,7 @@ from evalkit.aggregate.user_values.outcomes import as_measured
 from evalkit.config import Config, StatisticsSection, build_config
 from evalkit.errors import DataError, RequestError
 from evalkit.inference.conclude import Inference
-from evalkit.metrics import is_made_of_users, load_metric_files, other_kinds, parse_metrics
+from evalkit.metrics import file_of, is_made_of_users, load_metric_files, other_kinds, parse_metrics
 from evalkit.report import PerUser, Report, Warning_
 from evalkit.runs.history._truths import differences_of_measure, differences_of_truth
 from evalkit.sources.ids import USER_KEY, plan_ids, stable_hashes
@@ -90,6 +90,7 @@ def compare_runs(
         standings=inference.standings,
         findings=(),
         macros=(),
+        gaps=(),
         statistics=inference.used,
         curves=(),
         distributions=(),
@@ -241,7 +242,7 @@ def _primary_of(
 def _no_file_of(label: str, runs: Sequence[Named]) -> RequestError:
     """A metric is of a file that a run names, and what a run names is not run."""
     named = [each for _, report in runs for each in _files_of(report.config)]
-    files = " ".join(f"--metric-file {quote(each)}" for each in dict.fromkeys(named))
+    files = " ".join(f"--metric-file {quote(each)}" for each in dict.fromkeys(map(file_of, named)))
     return RequestError(
         f"{label} is a metric of a file of Python, which a run cannot name: name it here",
         code="metric-file-needed",

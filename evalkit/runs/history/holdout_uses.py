@@ -123,12 +123,12 @@ class Ahead:
 
     def warning(self, level: float) -> Warning_:
         """What the second look and later ones are told."""
-        message = f"look {self.number} at this test part: intervals are of {level:.2%}, "
-        return Warning_("looked-before", message + "so that those of all looks hold together")
+        message = f"use {self.number} of this test set: intervals are of {level:.2%}, "
+        return Warning_("looked-before", message + "so that those of all uses hold together")
 
     def __str__(self) -> str:
-        known = f"look {self.number} at this test part that is known here"
-        return f"{known}; what other folders and machines did, nobody can know"
+        uses = "first use" if self.number == 1 else f"use {self.number}"
+        return f"{uses} of this test set recorded here; other folders and machines are not counted"
 
 
 NO_LOOK = Ahead()
@@ -332,7 +332,7 @@ def find_looks(folder: Path, part: HoldoutPart) -> list[Look]:
     """What looked at a part, or at some of it by `where`, the first one first.
 
     Looks are noted; runs that came here otherwise are looks where their files are the part's, or
-    are still there and hold the same. Nobody can know of other folders and machines.
+    are still there and hold the same. Other folders and machines are not looked at.
     """
     known: dict[tuple[str, ...], bool] = {}
     noted = _noted(folder, part)

@@ -5,7 +5,7 @@ the last rounding round, which is hardly ever so, `ExactSum` says what is right.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -116,6 +116,10 @@ class Summaries:
     wholes: Wholes
     squares: Wholes
     are_whole: Marks
+
+    def rows(self, begin: int, end: int) -> "Summaries":
+        """Those of some of the sums."""
+        return Summaries(*(getattr(self, each.name)[begin:end] for each in fields(self)))
 
     def are_shares(self, bounds: Floats) -> Marks:
         """Of which every value is 0 or 1: no other within 0 and 1 is its own square.

@@ -265,6 +265,7 @@ class ExactSums:
         if self._used is None:
             self._places = self._find_marks()
             self._used = np.ascontiguousarray(self.limbs[:, self._places])
+        self._limbs = None
         return self._used
 
     def used_limbs(self) -> tuple[Limbs, npt.NDArray[np.int64]]:
@@ -291,6 +292,7 @@ class ExactSums:
         """Take over sums of columns from this one on; of some columns those of one cell."""
         self.settle()
         other.settle()
+        are_packed = self._limbs is None and other._limbs is None
         own = slice(first_column, first_column + other.counts.shape[0])
         self.limbs[own] += other.limbs
         self.counts[own] += other.counts
@@ -298,6 +300,9 @@ class ExactSums:
         self.largest[own] = np.maximum(self.largest[own], other.largest)
         self._may_wait = False
         self._changed()
+        if are_packed:  # they may be very many
+            other._limbs = None
+            self._find_used()
 
     def state(self) -> SumsState:
         """What makes the same sums elsewhere: the same numbers for any way that they were added."""
@@ -327,6 +332,7 @@ class ExactSums:
         found.powers = numbers[:, n_used + N_COUNTS : -1].copy()
         found.largest = numbers[:, -1].copy()
         found._adds, found._may_wait = 1, False
+        found._find_used()
         return found
 
     def take(self, columns: npt.NDArray[np.int64]) -> "ExactSums":

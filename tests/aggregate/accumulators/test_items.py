@@ -269,9 +269,11 @@ def test_where_every_item_is_found_limits_are_those_of_so_many_users():
         assert estimate.low <= exact.low
     for comparison, exact in zip(report.comparisons, plain.comparisons, strict=True):
         assert (comparison.delta, comparison.std_error) == (0.0, 0.0)
-        assert (
-            comparison.low <= exact.low < exact.high <= comparison.high
-        )  # no surer than so many users are
+        unseen = 0.025 ** (-1 / (comparison.df + 1)) - 1  # of users and items not seen
+        assert (-comparison.low, comparison.high) == pytest.approx((unseen, unseen), rel=1e-12)
+        tango = 1.959963984540054**2 / (40 + 1.959963984540054**2)
+        assert (-exact.low, exact.high) == pytest.approx((tango, tango), rel=1e-12)
+        assert tango < unseen  # no surer than so many users are
         assert comparison.verdict == "cannot tell"
     assert "two-way-negative" not in [each.code for each in report.warnings]
 

@@ -449,11 +449,11 @@ def test_runs_and_comparisons_of_a_test_part_are_looks(folder):
     listed = run_program(["history", "looks", "--json"], folder)
 
     assert second.status == 0, second.err
-    assert "look 2 at this test part: intervals are of 97.50%" in second.err
-    assert "look 3 at this test part" in third.err
+    assert "use 2 of this test set: intervals are of 97.50%" in second.err
+    assert "use 3 of this test set" in third.err
     assert [(each.status, each.codes) for each in refused] == [(1, ["looks-used-up"])] * 3
     assert (aside.status, "look" in aside.out) == (0, False)
-    assert (again.status, "look 4 at this test part that is known here" in again.out) == (0, True)
+    assert (again.status, "use 4 of this test set recorded here" in again.out) == (0, True)
     assert [len(each["looks"]) for each in listed.document] == [4]
 
 
@@ -478,9 +478,9 @@ def test_a_merge_of_partials_is_a_look_as_a_run_is(folder):
     after = run_program(["history", "looks", "--json"], folder)
 
     assert second.status == 0, second.err
-    assert "look 2 at this test part: intervals are of 97.50%" in second.err
+    assert "use 2 of this test set: intervals are of 97.50%" in second.err
     assert (refused.status, refused.codes) == (1, ["looks-used-up"])
-    assert "look 3 at this test part" in again.err
+    assert "use 3 of this test set" in again.err
     told = [{**each.document, "meta": 0, "run_id": 0} for each in (again, run)]
     assert told[0] == told[1]
     assert [len(each.document[0]["looks"]) for each in (pruned, after)] == [3, 3]
@@ -517,8 +517,8 @@ def test_runs_of_ratings_and_labels_are_looks(folder):
     listed = run_program(["history", "looks", "--json"], folder)
 
     assert second.status == third.status == 0, second.err + third.err
-    assert "look 2 at this test part" in second.out
-    assert "look 3 at this test part" in third.out
+    assert "use 2 of this test set" in second.out
+    assert "use 3 of this test set" in third.out
     assert (refused.status, refused.codes) == (1, ["looks-used-up"])
     assert [len(each["looks"]) for each in listed.document] == [3]
 
@@ -552,7 +552,7 @@ def test_frames_and_joined_logs_are_looks_wherever_a_folder_of_runs_is_known(fol
 
     looked = [[each.code for each in report.warnings].count("looked-before") for report in reports]
     assert looked == [1, 1, 1, 1]
-    assert "look 6 at this test part" in log.out, log.err
+    assert "use 6 of this test set" in log.out, log.err
     assert (error.value.code, error.value.exit_status) == ("looks-used-up", 1)
     assert "again=True" in error.value.hint
 

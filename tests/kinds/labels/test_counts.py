@@ -9,6 +9,7 @@ import pytest
 import evalkit
 from evalkit.errors import RequestError
 from evalkit.metrics import registry_of
+from evalkit.report import Report
 
 
 def share(above, below):
@@ -121,8 +122,108 @@ def test_every_metric_at_a_threshold_has_a_twin_here():
     assert at - set(TWINS) == {"F", "MCC", "balanced-accuracy"}  # against scikit-learn
 
 
+RATES = {name: TWINS[name] for name in ("recall", "precision", "specificity")}
+POINTS = [
+    ("recall", "precision"),
+    ("precision", "recall"),
+    ("recall", "specificity"),
+    ("specificity", "recall"),
+]
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("least", [0.125, 0.4, 0.625, 1.0])
+@pytest.mark.parametrize(("best", "target"), POINTS)
+def test_operating_points_are_those_of_a_search(best, target, least, weighted):
+    log = log_of(int(least * 8))
+    columns = {"weight": "weight"} if weighted else {}
+    names = [
+        f"{best}(at_{target}={least})",
+        f"threshold(of='{best}', reaches='{target}', least={least})",
+    ]
+
+    value, score = evalkit.evaluate_labels(log, metrics=names, columns=columns).estimates
+
+    found = (math.nan, math.nan)
+    for threshold in [math.inf, *sorted(log["score"].unique(), reverse=True)]:
+        cells = counted(log, threshold, weighted=weighted)
+        own = RATES[best](**cells)
+        if RATES[target](**cells) >= least and not own <= found[0]:
+            found = (own, threshold)
+    assert value.value == pytest.approx(found[0], abs=1e-12, nan_ok=True)
+    assert score.value == pytest.approx(found[1], nan_ok=True)
+    assert value.std_error is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "recall(at_precision=0.5, at_specificity=0.5)",
+        "recall(at_precision=0.5, threshold=0.2)",
+        "precision(at_recall=0.5, at='best')",
+        "recall(over='users', at_precision=0.5)",
+    ],
+)
+def test_what_chooses_a_threshold_stands_alone(name):
+    with pytest.raises(RequestError) as caught:
+        evalkit.evaluate_labels(log_of(1), metrics=[name])
+
+    assert caught.value.code == "conflicting-keys"
+
+
+def test_equal_errors_are_those_of_a_search():
+    log = log_of(3)
+
+    (found,) = evalkit.evaluate_labels(log, metrics=["EER"]).estimates
+
+    cells = [counted(log, t, weighted=False) for t in sorted(log["score"].unique(), reverse=True)]
+    errors = [(TWINS["miss-rate"](**each), TWINS["fallout"](**each)) for each in cells]
+    assert found.value == pytest.approx(sum(min(errors, key=lambda e: abs(e[0] - e[1]))) / 2)
+
+
+def test_the_report_has_what_is_asked_for_by_threshold_and_the_det_curve():
+    log = log_of(4)
+
+    report = evalkit.evaluate_labels(log, metrics=["kappa", "kappa(threshold=0.3)", "EER"])
+
+    curves = {graph.kind: graph for graph in report.graphs}
+    assert [graph.kind for graph in report.graphs].count("by-threshold") == 1
+    for threshold, value in zip(curves["by-threshold"].x, curves["by-threshold"].y, strict=True):
+        expected = TWINS["kappa"](**counted(log, threshold, weighted=False))
+        assert value == pytest.approx(expected, abs=1e-12)
+    assert curves["by-threshold"].y_name == "kappa"
+    turned = tuple(1 - value for value in curves["det"].y)
+    assert (curves["det"].x, turned) == (curves["roc"].x, pytest.approx(curves["roc"].y))
+    assert "det" not in {g.kind for g in evalkit.evaluate_labels(log, metrics=["AUC"]).graphs}
+    assert "Det: false negative rate" in report.to_html() or "DET" in report.to_html()
+
+
 def test_a_threshold_is_not_chosen_for_each_user():
     with pytest.raises(RequestError) as caught:
         evalkit.evaluate_labels(log_of(1), metrics=["F1(over='users', at='best')"])
 
     assert caught.value.code == "conflicting-keys"
+
+
+def test_groups_differ_by_their_rates_with_limits_for_all_pairs():
+    log = log_of(7, n=3000, n_users=90).with_columns(group=pl.col("user") % 3)
+    names = ["positive-rate", "recall(over='users')", "AUC"]
+
+    report = evalkit.evaluate_labels(log, metrics=names, segments={"group": {"by": "group"}})
+
+    assert {gap.metric for gap in report.gaps} == set(names[:2])
+    for gap in report.gaps:
+        known = {e.segment: e for e in report.estimates if e.metric == gap.metric and e.segment}
+        high, low = known[gap.highest], known[gap.lowest]
+        assert gap.delta == high.value - low.value
+        assert gap.delta == max(e.value for e in known.values()) - min(
+            e.value for e in known.values()
+        )
+        error = math.hypot(high.std_error, low.std_error)
+        assert gap.std_error == pytest.approx(error, rel=1e-12)
+        assert gap.low == pytest.approx(gap.delta - 2.46 * error, rel=0.05)  # 1 - 0.05 / 3 of t
+        assert gap.low < gap.delta < gap.high
+    assert Report.from_json(report.to_json()).gaps == report.gaps
+    assert "Largest differences between segments" in report.to_html()
+    plain = evalkit.evaluate_labels(log, metrics=["AUC"], segments={"group": {"by": "group"}})
+    assert '"gaps"' not in plain.to_json()

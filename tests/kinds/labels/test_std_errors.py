@@ -15,6 +15,7 @@ NAMES = [
     "TP(threshold=0.3)", "positive-rate", "NPV", "fallout(threshold=0.3)", "FDR(threshold=0.3)",
     "LR_plus(threshold=0.3)", "LR_minus(threshold=0.3)", "informedness(threshold=0.3)",
     "markedness(threshold=0.3)", "Fowlkes-Mallows(threshold=0.3)", "threat-score(threshold=0.3)",
+    "Brier-skill", "log-loss-skill", "Tjur-R2", "relative-discrimination", "mean-score", "hinge",
     "kappa(threshold=0.3)", "prevalence-threshold(threshold=0.3)",
 ]  # fmt: skip
 WEIGHTED = [name for name in NAMES if "AUC" not in name and name != "AP"]

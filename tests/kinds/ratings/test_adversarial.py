@@ -70,8 +70,10 @@ HUGE = [
 
 @pytest.mark.parametrize(("ratings", "predictions"), HUGE)
 def test_numbers_whose_squares_are_no_floats_do_not_fail(ratings, predictions):
-    names = [m.request().label for m in registry_of("ratings").values()]
-    names += [f"{name}(over='users')" for name in names]
+    every = [metric for metric in registry_of("ratings").values() if metric.domain is None]
+    names = [
+        metric.request(None, over=over).label for metric in every for over in ("rows", "users")
+    ]
 
     report = evalkit.evaluate_ratings(table(ratings, predictions), metrics=names)
 

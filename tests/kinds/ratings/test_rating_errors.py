@@ -8,6 +8,13 @@ import evalkit
 
 N_USERS = 60
 NAMES = ["MAE", "MSE", "RMSE", "bias", "R2", "explained-variance", "MAPE", "sMAPE", "WAPE"]
+OTHERS = [
+    *("MSLE", "RMSLE", "log-cosh", "pinball(q=0.2)", "within-tolerance", "Minkowski(p=3)"),
+    *("nRMSE(by='mean')", "nRMSE(by='std')", "nRMSE(by='l2')", "relative-squared-error"),
+    *("Pearson", "concordance", "concordance(moments='sample')", "cosine", "threat-score"),
+    *("Spearman", "Kendall", "Kendall(variant='c')", "D2-pinball", "D2-pinball(q=0.2)"),
+    *("Tweedie-deviance", "Poisson_deviance", "gamma_deviance", "D2-Tweedie", "D2_Poisson"),
+]
 
 
 def pairs(*, shift: float = 0.0) -> pl.DataFrame:
@@ -22,10 +29,10 @@ def pairs(*, shift: float = 0.0) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def jackknife(log: pl.DataFrame) -> np.ndarray:
+def jackknife(log: pl.DataFrame, names: list[str]) -> np.ndarray:
     """sqrt((n - 1) / n sum of (value without a user - mean of these)^2): Efron and Stein 1981."""
     values = [
-        [e.value for e in evalkit.evaluate_ratings(each, metrics=NAMES).estimates]
+        [e.value for e in evalkit.evaluate_ratings(each, metrics=names).estimates]
         for each in (log.filter(pl.col("user") != user) for user in range(N_USERS))
     ]
     spread = ((np.array(values) - np.mean(values, axis=0)) ** 2).sum(axis=0)
@@ -38,9 +45,42 @@ def test_standard_errors_are_those_of_leaving_out_users(shift):
 
     found = evalkit.evaluate_ratings(log, metrics=NAMES).estimates
 
-    for estimate, error in zip(found, jackknife(log), strict=True):
+    for estimate, error in zip(found, jackknife(log, NAMES), strict=True):
         assert estimate.std_error == pytest.approx(error, rel=0.06), estimate.metric
         assert estimate.low < estimate.value < estimate.high
+
+
+def test_standard_errors_of_agreements_and_deviances_are_so_too():
+    log = pairs().with_columns(pl.col("rating", "prediction").clip(0.25, 6.0))
+
+    found = evalkit.evaluate_ratings(log, metrics=OTHERS).estimates
+
+    for each, error in zip(found, jackknife(log, OTHERS), strict=True):
+        assert each.std_error == pytest.approx(error, rel=0.1), each.metric
+        assert each.low < each.value < each.high
+
+
+def test_a_median_has_the_limits_of_its_share_and_an_extreme_has_none():
+    log = pairs()
+    ordered = np.sort(np.abs((log["prediction"] - log["rating"]).to_numpy()))
+
+    median, largest = evalkit.evaluate_ratings(log, metrics=["median-error", "max-error"]).estimates
+
+    below = (np.abs(log["prediction"] - log["rating"]) <= median.value).to_numpy()
+    users = log["user"].to_numpy()
+    moves = np.bincount(users, below - below.mean()) / users.size
+    reach = 2.0010 * np.sqrt(N_USERS / (N_USERS - 1) * (moves**2).sum())  # t of 59
+    low, high = (np.quantile(ordered, 0.5 + side * reach) for side in (-1, 1))
+    assert median.std_error is None
+    assert (median.low, median.high) == pytest.approx((low, high), abs=0.01)
+    assert median.low < median.value < median.high
+    assert (largest.std_error, largest.low) == (None, None)
+    clusters = log.with_columns(household=pl.col("user") // 2)
+    drawn = {"cluster": "household"}
+    (none,) = evalkit.evaluate_ratings(
+        clusters, metrics=["median-error"], statistics=drawn
+    ).estimates
+    assert none.low is None
 
 
 def test_a_number_that_no_user_moves_has_no_error():

@@ -1,6 +1,7 @@
 """Ratings by hand, against scikit-learn, from one table and from two."""
 
 import math
+from math import log
 
 import numpy as np
 import polars as pl
@@ -37,6 +38,36 @@ GOLDENS = [
     ("MAPE(over='users')", 0.125),
     ("sMAPE(over='users')", (2 / 7 + 1 / 4.5 + 2) / 3 / 2),
     ("WAPE(over='users')", (2.5 / 6) / 2),
+    ("max-error", 1.0),
+    ("median-error", (0.5 + 1) / 2),
+    ("median-error(over='users')", (1 + 0) / 2),
+    ("MSLE", (log(4 / 5) ** 2 + log(3.5 / 3) ** 2 + log(2) ** 2) / 4),
+    ("RMSLE", math.sqrt((log(4 / 5) ** 2 + log(3.5 / 3) ** 2 + log(2) ** 2) / 4)),
+    ("log-cosh", (2 * log(math.cosh(1)) + log(math.cosh(0.5))) / 4),
+    ("pinball(q=0.1)", (0.1 * 1 + 0.9 * 0.5 + 0.9 * 1) / 4),
+    ("within-tolerance", 2 / 4),
+    ("within-tolerance(tolerance=0.49)", 1 / 4),
+    ("Minkowski(p=1)", 2.5),
+    ("Minkowski", 1.5),
+    ("nRMSE(by='mean')", 0.75 / 2.75),
+    ("nRMSE(by='range')", 0.75 / 5),
+    ("nRMSE(by='std')", 0.75 / math.sqrt(14.75 / 4)),
+    ("nRMSE(by='l2')", 0.75 / math.sqrt(45)),
+    ("relative-squared-error", 2.25 / 14.75),
+    ("threat-score(threshold=3)", 1.0),
+    ("threat-score", 1 / 2),
+    # predictions' mean 11.5/4, squares 41.25; products 42
+    ("cosine", 42 / math.sqrt(45 * 41.25)),
+    ("Pearson", (42 - 11 * 11.5 / 4) / math.sqrt(14.75 * (41.25 - 11.5**2 / 4))),
+    ("concordance", 2 * (42 - 11 * 11.5 / 4) / (14.75 + 41.25 - 11.5**2 / 4 + 4 * 0.125**2)),
+    # ranks 3 2 1 4 of both
+    ("Spearman", 1.0),
+    ("Kendall", 1.0),
+    # the median rating 2 to 4: distances 2, 0, 2, 3 from 2
+    ("D2-pinball", 1 - 2.5 / 7),
+    ("Tweedie-deviance(power=0)", 2.25 / 4),
+    ("Poisson_deviance", 2 * (4 * log(4 / 3) - 1 + 2 * log(2 / 2.5) + 0.5 + 1) / 4),
+    ("D2-Tweedie(power=0)", 1 - 2.25 / 14.75),
 ]
 
 
@@ -44,7 +75,7 @@ GOLDENS = [
 def test_ratings_by_hand(name, expected):
     report = evalkit.evaluate_ratings(PAIRS, metrics=[name])
 
-    assert report.estimates[0].value == pytest.approx(expected, abs=1e-15)
+    assert report.estimates[0].value == pytest.approx(expected, abs=2e-15)
 
 
 def test_two_tables_give_what_one_gives():

@@ -1,0 +1,49 @@
+"""`evalkit alert`: tell those whom a config names."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from evalkit.cli import console
+from evalkit.cli.options import ConfigFile, RunOptions, takes
+from evalkit.errors import FINE, MACHINE_FAILED, RequestError
+
+
+@takes("overrides variables out quiet log_format")
+def alert(
+    config: ConfigFile,
+    options: RunOptions,
+    test: Annotated[bool, Option("--test", help="Send a message that says it is a test.")] = False,
+) -> int:
+    """Tell of the job's last run, if its state changed; or send a test.
+
+    evalkit run does it by itself; after evalkit merge, this does. Exit status 4 where somebody
+    could not be told."""
+    asked = options.load(config)
+    if asked.alerts is None:
+        hint = 'write [alerts] and webhook = "ALERTS_URL", command = [...] or mail = [...]'
+        raise RequestError("nobody is to be told", code="no-alerts", at=str(config), hint=hint)
+    from evalkit import runs
+    from evalkit.jobs.alerts import Message, send, tell_change
+    from evalkit.runs.history import load_named
+
+    if test:
+        lines = ("Nothing happened: somebody tries whether alerts arrive.",)
+        failures = send(asked.alerts, Message(asked.name, "test", "test", lines))
+    else:
+        where = options.out or asked.output.path
+        if runs.is_store(where):
+            raise RequestError(
+                "the last run is looked for in a local folder",
+                code="bad-store",
+                at=where,
+                hint="evalkit run tells by itself, also of runs in a store",
+            )
+        report = load_named(Path(where), "last", name=asked.name)
+        failures = tell_change(asked, report, Path(where), f"{where}/{report.run_id}")
+    for failure in failures:
+        console.tell(failure)
+    if test and not failures:
+        console.say("sent")
+    return MACHINE_FAILED if failures else FINE
