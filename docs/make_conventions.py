@@ -60,6 +60,8 @@ SHOWN_BY = {
     "score_type": "RR",
     "duplicates": "nDCG",
     "rel_size": "recall",
+    "unjudged": "RR",
+    "pooled": "judged",
     "seen": "recall",
     "nonpositive_scores": "recall",
     "missing_ranking": "precision@3",

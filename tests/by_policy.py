@@ -23,6 +23,8 @@ POLICIES: dict[str, str | int] = {
     "zeros": "count",
     "unknown_users": "skip",
     "seen": "all",
+    "unjudged": "count",
+    "pooled": "unjudged",
     "duplicates": "error",
     "rel_size": "items",
     "ties": "item",
@@ -34,6 +36,10 @@ POLICIES: dict[str, str | int] = {
     "round_users": 17,
     "round_mean": 17,
 }
+NAMES = (
+    *("hits", "hit", "RR", "first_hit_rank", "precision", "recall", "F", "R-precision", "AP"),
+    *("RBP", "CG", "DCG", "nDCG", "AUC", "partial-AUC"),
+)
 BY_ALL_ORDERS = ("expected", "best", "worst")
 
 
@@ -289,6 +295,9 @@ def _value_in_order(
     threshold: float | None,
 ) -> float:
     duplicates = str(chosen["duplicates"])
+    if chosen["unjudged"] == "skip":
+        rows = _closed_up(rows, judged, chosen)
+        length = len(rows)
     shown = Counter(row.item for row in rows)
     last = math.inf if asked.cutoff is None else asked.cutoff
     inside: Counter[int] = Counter()  # copies that hit up to the cutoff
@@ -318,6 +327,25 @@ def _value_in_order(
         wanted += [grade] * often
     hits = sorted((row.rank, -judged.relevance[row.item]) for row in hitting)
     return measure(asked, [(r, -g) for r, g in hits], wanted, rows, hitting, length, threshold)
+
+
+def _closed_up(rows: Sequence[Row], judged: Judged, chosen: Policies) -> list[Row]:
+    """The rows whose items were judged, at the ranks that are left to them."""
+
+    def is_kept(item: int) -> bool:
+        pooled = judged.relevance.get(item, -math.inf)
+        floor = -math.inf if chosen["pooled"] == "judged" else 0.0
+        return judged.is_relevant(item) or (item in judged.relevance and pooled >= floor)
+
+    kept = [row for row in rows if is_kept(row.item)]
+
+    def closed(rank: int) -> int:
+        return 1 + sum(row.rank < rank for row in kept)
+
+    return [
+        replace(row, rank=closed(row.rank), first=closed(row.first), last=closed(row.last + 1) - 1)
+        for row in kept
+    ]
 
 
 # ---------------------------------------------------------------- formulas
@@ -377,12 +405,16 @@ def measure(
         p, best = float(given.get("patience", 0.8)), max(wanted, default=0.0)
         if asked.gain == "linear" and best <= 0:
             return 0.0
-        credits = [(r, g / best if asked.gain == "linear" else 1.0) for r, g in top]
+        worths = {"linear": best, "relevance": 1.0}
+        credits = [(r, g / worths[asked.gain] if asked.gain in worths else 1.0) for r, g in top]
         return (1 - p) * math.fsum(credit * p ** (rank - 1) for rank, credit in credits)
     if name == "CG":
         return math.fsum(worth(gain, asked.gain, threshold) for _, gain in top)
     if name == "DCG":
-        return discounted(top, asked, threshold)
+        total = discounted(top, asked, threshold)
+        if given.get("per") == "relevant":
+            return total / n_wanted if wanted else math.nan
+        return total
     if name == "nDCG":
         return _ndcg(asked, top, hits, wanted, n_ranks, threshold)
     if name == "AUC":

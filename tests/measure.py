@@ -57,3 +57,35 @@ def ragged_rows(
 
 def _starts(counts: Sequence[int]) -> NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
+
+
+def measure_states(
+    name: str,
+    shown: Sequence[float | None],
+    missed: Gains,
+    cutoffs: Sequence[int | None],
+    **parameters: str | float,
+) -> NDArray[np.float64]:
+    """The values of one user, float64[n_cutoffs], of a metric of judgements.
+
+    Args:
+        shown: 1 for a relevant item, 0 for a judged one, -1 for one that was pooled and never
+            judged, None for any other.
+        missed: states of what the list lacks.
+        cutoffs: ascending, None last.
+    """
+    ranks = [rank for rank, state in enumerate(shown, 1) if state is not None]
+    states = [state for state in shown if state is not None]
+    wanted = sorted([*states, *missed], reverse=True)
+    hits = Hits(
+        _starts([len(ranks)]),
+        np.array(ranks, dtype=np.int32),
+        np.array(states, dtype=float),
+        np.array(sorted(states, reverse=True), dtype=float),
+    )
+    relevant = Relevant(_starts([len(wanted)]), np.array(wanted, dtype=float))
+    out = np.full((1, len(cutoffs)), -12345.0)
+    at = np.array([NO_CUTOFF if each is None else each for each in cutoffs], dtype=np.int64)
+    lengths = np.array([len(shown)], dtype=np.int64)
+    registry()[name].request(**parameters).measure(hits, relevant, lengths, at, out)
+    return out[0]

@@ -195,7 +195,8 @@ def rbp(
     best = max(relevant, default=1.0)
     shown = [(place, grade) for place, grade in enumerate(top(ranked, k)) if grade]
     return (1 - patience) * sum(
-        patience**place * (grade / best if gain == "linear" else 1.0) for place, grade in shown
+        patience**place * {"linear": grade / best, "relevance": grade, "binary": 1.0}[gain]
+        for place, grade in shown
     )
 
 
@@ -272,3 +273,335 @@ def sampled(
     if k is not None and rank > k:
         return 0.0
     return {"recall": 1.0, "nDCG": 1 / math.log2(1 + rank), "RR": 1 / rank}[of]
+
+
+State = float | None  # 1 relevant, 0 judged, -1 pooled and never judged, None in no pool
+
+
+def states_of(ranked: Gains) -> list[State]:
+    """A list of which only relevant items are judged."""
+    return [1.0 if gain else None for gain in ranked]
+
+
+def share_unjudged(shown: Sequence[State], k: int | None, over: str) -> float:
+    unjudged = sum(state is None or state < 0 for state in top(shown, k))
+    divisor = k if over == "k" and k is not None else len(top(shown, k))
+    return unjudged / divisor if divisor else 0.0
+
+
+@naive("judged")
+def judged(ranked: Gains, relevant: Gains, k: int | None, over: str = "length") -> float:
+    return 1 - share_unjudged(states_of(ranked), k, over) if ranked else 0.0
+
+
+@naive("unjudged")
+def unjudged(ranked: Gains, relevant: Gains, k: int | None, over: str = "length") -> float:
+    return share_unjudged(states_of(ranked), k, over)
+
+
+@naive("judged_misses")
+def judged_misses(ranked: Gains, relevant: Gains, k: int | None) -> float:
+    return sum(state == 0 for state in top(states_of(ranked), k))
+
+
+def bpref_of(shown: Sequence[State], n_relevant: int, n_others: int, over: str = "min") -> float:
+    most = n_relevant + 10 if over == "ten_more" else n_relevant
+    divisor = min(n_relevant, n_others) if over == "min" else most
+    total = 0.0
+    for place, state in enumerate(shown):
+        above = min(shown[:place].count(0), most)
+        total += (1 - (above / divisor if above else 0)) if state == 1 else 0
+    return total / n_relevant if n_relevant else math.nan
+
+
+@naive("bpref")
+def bpref(ranked: Gains, relevant: Gains, k: int | None, over: str = "min") -> float:
+    return bpref_of(states_of(top(ranked, k)), len(relevant), 0, over)
+
+
+def infap_of(shown: Sequence[State], n_relevant: int) -> float:
+    total = 0.0
+    for rank, state in enumerate(shown, 1):
+        above = [each for each in shown[: rank - 1] if each is not None]
+        share = (above.count(1) + 1e-5) / (above.count(1) + above.count(0) + 2e-5)
+        total += (1 / rank + len(above) / rank * share) if state == 1 else 0
+    return total / n_relevant if n_relevant else math.nan
+
+
+@naive("infAP")
+def infap(ranked: Gains, relevant: Gains, k: int | None) -> float:
+    return infap_of(states_of(top(ranked, k)), len(relevant))
+
+
+def residual_of(shown: Sequence[State], patience: float, tail: str) -> float:
+    weights = [(1 - patience) * patience**place for place in range(len(shown))]
+    is_judged = [state is not None and state >= 0 for state in shown]
+    if tail == "lost" and all(is_judged):
+        return 0.0
+    rest = sum(w for w, known in zip(weights, is_judged, strict=True) if not known)
+    return rest + patience ** len(shown)
+
+
+@naive("rbp_residual")
+def rbp_residual(
+    ranked: Gains, relevant: Gains, k: int | None, patience: float = 0.8, tail: str = "counts"
+) -> float:
+    return residual_of(states_of(top(ranked, k)), patience, tail)
+
+
+@naive("ERR")
+def err(ranked: Gains, relevant: Gains, k: int | None, max_relevance: float = 4.0) -> float:
+    total, goes_on = 0.0, 1.0
+    for rank, gain in enumerate(top(ranked, k), 1):
+        share = (2 ** min(gain, max_relevance) - 1) / 2**max_relevance
+        total += goes_on * share / rank
+        goes_on *= 1 - share
+    return total
+
+
+@naive("nERR")
+def nerr(ranked: Gains, relevant: Gains, k: int | None, max_relevance: float = 4.0) -> float:
+    best = err(sorted(relevant, reverse=True), relevant, k, max_relevance)
+    return min(err(ranked, relevant, k, max_relevance) / best, 1.0) if best else math.nan
+
+
+def items_wanted(recall: float, n: int, points: str) -> int:
+    if points == "ceil":
+        return math.ceil(round(recall * n, 6))
+    return math.floor(recall * n + (0.9 if points == "trec_eval" else 0.5))
+
+
+@naive("iprec")
+def iprec(
+    ranked: Gains, relevant: Gains, k: int | None, recall: float = 0.1, points: str = "ceil"
+) -> float:
+    if not relevant:
+        return math.nan
+    wanted = items_wanted(recall, len(relevant), points)
+    counts = [hits(ranked, relevant, rank) for rank in range(1, len(top(ranked, k)) + 1)]
+    return max((n / rank for rank, n in enumerate(counts, 1) if n >= wanted), default=0.0)
+
+
+@naive("11pt_avg")
+def eleven_points(ranked: Gains, relevant: Gains, k: int | None, points: str = "ceil") -> float:
+    return sum(iprec(ranked, relevant, k, point / 10, points) for point in range(11)) / 11
+
+
+def confusion(
+    ranked: Gains, relevant: Gains, k: int | None, candidates: float
+) -> tuple[float, float, float, float]:
+    """Shown and relevant, shown others, missed, the rest."""
+    tp = hits(ranked, relevant, k)
+    fp = len(top(ranked, k)) - tp
+    others = candidates - len(relevant) if candidates else list(ranked).count(0)
+    return tp, fp, len(relevant) - tp, others - fp
+
+
+@naive("fallout")
+def fallout(ranked: Gains, relevant: Gains, k: int | None, candidates: float = 0.0) -> float:
+    _, fp, _, tn = confusion(ranked, relevant, k, candidates)
+    return fp / (fp + tn) if fp + tn > 0 and tn >= 0 else math.nan
+
+
+@naive("accuracy")
+def accuracy(ranked: Gains, relevant: Gains, k: int | None, candidates: float = 0.0) -> float:
+    tp, fp, fn, tn = confusion(ranked, relevant, k, candidates)
+    n = tp + fp + fn + tn
+    return (tp + tn) / n if n > 0 and tn >= 0 else math.nan
+
+
+@naive("MCC")
+def mcc(ranked: Gains, relevant: Gains, k: int | None, candidates: float = 0.0) -> float:
+    tp, fp, fn, tn = confusion(ranked, relevant, k, candidates)
+    below = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    return (tp * tn - fp * fn) / math.sqrt(below) if below > 0 and tn >= 0 else math.nan
+
+
+@naive("utility")
+def utility(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    a: float = 1.0,
+    b: float = -1.0,
+    c: float = 0.0,
+    d: float = 0.0,
+    candidates: float = 0.0,
+) -> float:
+    tp, fp, fn, tn = confusion(ranked, relevant, k, candidates)
+    return a * tp + b * fp + c * fn + d * max(tn, 0)
+
+
+@naive("yaap")
+def yaap(ranked: Gains, relevant: Gains, k: int | None) -> float:
+    total = sum(precision(ranked, relevant, rank) for rank, g in enumerate(top(ranked, k), 1) if g)
+    return math.log((1 + total) / (1 + len(relevant) - total))
+
+
+@naive("SetAP")
+def set_ap(ranked: Gains, relevant: Gains, k: int | None) -> float:
+    if not relevant:
+        return math.nan
+    return precision(ranked, relevant, k, "length") * recall(ranked, relevant, k)
+
+
+@naive("relative_P")
+def relative_p(ranked: Gains, relevant: Gains, k: int | None) -> float:
+    if not relevant:
+        return math.nan
+    most = min(len(ranked) if k is None else k, len(relevant))
+    return hits(ranked, relevant, k) / most if most else 0.0
+
+
+@naive("MAR")
+def mar(ranked: Gains, relevant: Gains, k: int | None) -> float:
+    last = len(ranked) if k is None else k
+    if not relevant or not last:
+        return 0.0 if relevant else math.nan
+    found = [last - rank + 1 for rank, gain in enumerate(top(ranked, k), 1) if gain]
+    return sum(found) / len(relevant) / last  # each hit counts at the cutoffs from its rank on
+
+
+@naive("NCRR")
+def ncrr(ranked: Gains, relevant: Gains, k: int | None) -> float:
+    if not relevant:
+        return math.nan
+    shown = top(ranked, k)
+    best = sum(1 / rank for rank in range(1, min(len(relevant), len(shown)) + 1))
+    return sum(1 / rank for rank, gain in enumerate(shown, 1) if gain) / best if best else 0.0
+
+
+@naive("ideal_DCG")
+def ideal_dcg(ranked: Gains, relevant: Gains, k: int | None, *rest: str, **more: str) -> float:
+    return dcg(sorted(relevant, reverse=True), relevant, k, *rest, **more)
+
+
+@naive("compat")
+def compat(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    patience: float = 0.95,
+    normalize: str = "max",
+) -> float:
+    shown = [(gain, rank) for rank, gain in enumerate(top(ranked, k), 1)]
+    hidden = [gain for gain in relevant]
+    for gain in ranked:
+        if gain:
+            hidden.remove(gain)
+    hidden += [gain for gain in ranked[len(shown) :] if gain]
+    ideal = sorted(
+        [(gain, -rank) for gain, rank in shown if gain] + [(gain, -math.inf) for gain in hidden],
+        reverse=True,
+    )
+    places = {-rank: place for place, (_, rank) in enumerate(ideal, 1) if rank > -math.inf}
+    depth = max(len(shown), len(ideal))
+    weights = [patience**place for place in range(depth)]
+    both = [
+        sum(rank <= i and place <= i for rank, place in places.items()) / i
+        for i in range(1, depth + 1)
+    ]
+    best = [min(i, len(ideal)) / i for i in range(1, depth + 1)]
+    below = [1.0] * depth if normalize == "none" else best
+    divisor = sum(w * b for w, b in zip(weights, below, strict=True))
+    return sum(w * b for w, b in zip(weights, both, strict=True)) / divisor if ideal else 0.0
+
+
+def rate(
+    ranked: Gains, k: int | None, most: float, horizon: float, goes_on: Callable[..., float]
+) -> float:
+    """The mean gain of a look; `goes_on` has the chance after a rank, its gain and that so far."""
+    gains = [min(gain, most) / most for gain in top(ranked, k)]
+    gains = (gains + [0.0] * int(horizon))[: int(horizon)]
+    looks = [1.0]
+    for rank, gain in enumerate(gains[:-1], 1):
+        looks.append(looks[-1] * goes_on(rank, gain, math.fsum(gains[:rank])))
+    return sum(map(lambda one, other: one * other, looks, gains)) / sum(looks)
+
+
+def ends_at(k: int | None, rank: int) -> bool:
+    return k is not None and rank >= k
+
+
+@naive("INST")
+def inst(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    T: float = 1.0,
+    max_relevance: float = 4.0,
+    horizon: float = 1000.0,
+) -> float:
+    def goes_on(rank: int, gain: float, gained: float) -> float:
+        aim = rank + T + (T - gained)
+        return float(((aim - 1) / aim) ** 2)
+
+    return rate(ranked, k, max_relevance, horizon, goes_on)
+
+
+@naive("INSQ")
+def insq(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    T: float = 1.0,
+    max_relevance: float = 4.0,
+    horizon: float = 1000.0,
+) -> float:
+    def goes_on(rank: int, gain: float, gained: float) -> float:
+        return float(((rank + 2 * T - 1) / (rank + 2 * T)) ** 2)
+
+    return rate(ranked, k, max_relevance, horizon, goes_on)
+
+
+@naive("BPM")
+def bpm(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    T: float = 1.0,
+    max_relevance: float = 4.0,
+    horizon: float = 1000.0,
+) -> float:
+    def goes_on(rank: int, gain: float, gained: float) -> float:
+        return float(not ends_at(k, rank) and gained < T)
+
+    return rate(ranked, k, max_relevance, horizon, goes_on)
+
+
+@naive("SDCG")
+def sdcg(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    max_relevance: float = 4.0,
+    horizon: float = 1000.0,
+) -> float:
+    last = int(horizon) if k is None else min(k, int(horizon))
+    shown = [min(gain, max_relevance) / max_relevance for gain in ranked[:last]]
+    return dcg(shown, relevant, k) / dcg([1.0] * last, relevant, k)
+
+
+@naive("nearly_ERR")
+def nearly_err(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    users: str = "inverse",
+    T: float = 1.0,
+    patience: float = 0.9,
+    max_relevance: float = 4.0,
+    horizon: float = 1000.0,
+) -> float:
+    def goes_on(rank: int, gain: float, gained: float) -> float:
+        if users in ("inverse", "plain") and ends_at(k, rank):
+            return 0.0
+        shares = {
+            "inverse": 1.0,
+            "plain": rank / (rank + 1),
+            "rbp": patience,
+            "insq": ((rank + 2 * T - 1) / (rank + 2 * T)) ** 2,
+        }
+        return (1 - gain) * shares[users]
+
+    return rate(ranked, k, max_relevance, horizon, goes_on)

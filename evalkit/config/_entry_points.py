@@ -62,7 +62,10 @@ def _turned(entry_point: EntryPoint, found: re.Match[str]) -> str:
         return f"--set {shlex.quote(setting)}{found['others']}"
     value = {"true": "True", "false": "False"}.get(value, value)
     if section.endswith(".columns"):
-        return f'columns={{"{key}": {value}}}{found["others"]}'
+        columns = f'{{"{key}": {value}}}{found["others"]}'
+        table = section.partition(".")[0].partition("[")[0]
+        is_own = "(" in value and table in ("truth", "rankings", "train")  # of one table's columns
+        return f'columns={{"{table}": {columns}}}' if is_own else f"columns={columns}"
     table, _, name = section.partition(".")
     if key == "where" and table in ("truth", "rankings", "train"):
         return f'where={{"{table}": {value}}}'

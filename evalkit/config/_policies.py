@@ -37,6 +37,11 @@ def _of_experiments(default: str, description: str) -> Any:
     return key(default, description, exclude_if=lambda value: value == default)
 
 
+def _of_some(name: str) -> Any:
+    """The same of a policy of single metrics."""
+    return Field(exclude_if=lambda value: value == default_of(name))
+
+
 class Policies(Record):
     """What to do at each edge of the data."""
 
@@ -44,17 +49,19 @@ class Policies(Record):
     empty_ranking: Annotated[str, OneOf("empty_ranking")] = default_of("empty_ranking")
     no_relevant: Annotated[str, OneOf("no_relevant")] = default_of("no_relevant")
     zeros: Annotated[str, OneOf("zeros")] = default_of("zeros")
-    list_users: Annotated[
-        str, OneOf("list_users"), Field(exclude_if=lambda value: value == default_of("list_users"))
-    ] = default_of("list_users")
-    propensity: Annotated[
-        str, OneOf("propensity"), Field(exclude_if=lambda value: value == default_of("propensity"))
-    ] = default_of("propensity")
+    list_users: Annotated[str, OneOf("list_users"), _of_some("list_users")] = default_of(
+        "list_users"
+    )
+    propensity: Annotated[str, OneOf("propensity"), _of_some("propensity")] = default_of(
+        "propensity"
+    )
     unknown_users: Literal["skip", "count", "error"] = key(
         "skip",
         "A ranked user that the truth lacks; always counted in the report. count: as "
         "a user without relevant items.",
     )
+    unjudged: Annotated[str, OneOf("unjudged"), _of_some("unjudged")] = default_of("unjudged")
+    pooled: Annotated[str, OneOf("pooled"), _of_some("pooled")] = default_of("pooled")
     seen: Annotated[str, OneOf("seen")] = default_of("seen")
     duplicates: Annotated[str, OneOf("duplicates")] = default_of("duplicates")
     rel_size: Annotated[str, OneOf("rel_size")] = default_of("rel_size")
@@ -129,6 +136,11 @@ class Policies(Record):
     no_common_item: Literal["error", "warn"] = key(
         "error",
         "No ranked item is in the truth, train or [items], where that can be no chance.",
+        exclude_if=lambda value: value == "error",
+    )
+    no_judged: Literal["error", "warn"] = key(
+        "error",
+        "No item of the truth is judged and not relevant, where metrics look at such items.",
         exclude_if=lambda value: value == "error",
     )
     empty_input: Literal["error", "warn"] = key("error", "A table without rows.")

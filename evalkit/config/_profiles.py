@@ -127,8 +127,9 @@ def named_by(
     match tree.get("metrics"):
         case {"profile": str() as profile} if profile != DEFAULT:
             with suppress(EvalkitError):
-                measured = kind if kind in other_kinds() else "rankings"
-                return find_profile(profile, metrics=metrics).of(measured).named
+                if kind in other_kinds():  # whose metrics are none that a profile has of rankings
+                    return find_profile(profile).of(kind).named
+                return find_profile(profile, metrics=metrics).of("rankings").named
     return {}
 
 

@@ -303,7 +303,7 @@ def _leaning(each: Draft) -> Caveat | None:
     if k > MOST_SKEWED_DIFFERENCES:
         return Caveat.of(why, 72, 94)
     if k * further > MOST_SKEWED_DIFFERENCES:  # which moves a limit by the square of t
-        found = "of 60 such tests Holm found something 9 to 17 times in 100 where nothing differed"
+        found = "of 60 such tests Holm gave a false alarm 9 to 17 times in 100"
         return Caveat(f"{why} at a level of {at:.1g}: {found}", 83)
     return None
 
@@ -354,6 +354,29 @@ def of_few_users(estimates: Sequence[Estimate]) -> Iterator[Warning_]:
     if n_fewest < FEWEST_OF_ROWS:
         message = f"take intervals as rough: they stand on {n_fewest:,} users"
         yield Warning_("few-users", message)
+
+
+def of_uneven_judgements(
+    comparisons: Sequence[Comparison], requests: Sequence[Request]
+) -> Iterator[Warning_]:
+    """One warning where the truth judges more of one model's lists, by more than chance."""
+    names = {each.label: each.metric.name for each in requests}
+    for comparison in comparisons:
+        differs = comparison.verdict in ("better", "worse") and comparison.segment is None
+        if differs and names[comparison.metric] in ("judged", "unjudged"):
+            more = (comparison.delta > 0.0) == (names[comparison.metric] == "judged")
+            pair = (
+                (comparison.baseline, comparison.candidate)
+                if more
+                else (comparison.candidate, comparison.baseline)
+            )
+            yield Warning_(
+                "uneven-judgements",
+                f"the truth judges less of the lists of {pair[0]!r} than of those of {pair[1]!r} "
+                f"({comparison.metric} differs by {abs(comparison.delta):.6f}): what it lacks "
+                "counts against them",
+            )
+            return
 
 
 def of_other_users(comparisons: Sequence[Comparison]) -> Iterator[Warning_]:

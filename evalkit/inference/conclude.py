@@ -18,16 +18,26 @@ from evalkit.inference.caveats import (
     of_small_margins,
     of_small_segments,
     of_ties,
+    of_uneven_judgements,
     with_caveats,
 )
 from evalkit.inference.comparisons import comparisons_of, correct, family_in
 from evalkit.inference.drafts import note_relative
-from evalkit.inference.estimates import estimates_of, macros_of
+from evalkit.inference.estimates import estimates_of, gaps_of, macros_of
 from evalkit.inference.ratios import RatioTotals
 from evalkit.inference.summed import Summed
 from evalkit.inference.verdicts import findings_of, standings_of, with_verdicts
 from evalkit.metrics import Request
-from evalkit.report import Comparison, Estimate, Finding, Macro, Standing, StatisticsUsed, Warning_
+from evalkit.report import (
+    Comparison,
+    Estimate,
+    Finding,
+    Gap,
+    Macro,
+    Standing,
+    StatisticsUsed,
+    Warning_,
+)
 
 if TYPE_CHECKING:
     from evalkit.inference.shown import ShownNumbers
@@ -44,6 +54,7 @@ class Inference:
     macros: tuple[Macro, ...]
     used: StatisticsUsed
     warnings: tuple[Warning_, ...]
+    gaps: tuple[Gap, ...] = ()
 
     @classmethod
     def of(
@@ -120,9 +131,11 @@ class Inference:
             *of_small_margins(drafts, chosen.margin, 1.0 - chosen.level),
             *of_no_interval(requests),
             *of_other_users(judged),
+            *of_uneven_judgements(judged, requests),
             *(() if known else of_ties(config.policies, estimates, totals, measured)),
             *(() if shown is None else shown.warnings(models)),
         )
         findings = tuple(findings_of(config, summed, requests)) if chosen.search else ()
         macros = tuple(macros_of(config, estimates))
-        return cls(estimates, judged, standings, findings, macros, used, warnings)
+        gaps = tuple(gaps_of(config, estimates))
+        return cls(estimates, judged, standings, findings, macros, used, warnings, gaps)

@@ -18,9 +18,10 @@ from evalkit.config import Config, Policies, StatisticsSection, policies_of
 from evalkit.errors import DataError
 from evalkit.inference.ratios import RatioTotal, RatioTotals
 from evalkit.inference.summed import Summed, listed, none_if_nan
-from evalkit.metrics import Request, bounds_of
-from evalkit.report import Estimate, Macro
+from evalkit.metrics import Request, bounds_of, of_counts
+from evalkit.report import Estimate, Gap, Macro
 from evalkit.report.frames import make_records
+from evalkit.statistics.distributions import t_quantile
 from evalkit.statistics.exact import ExactSum, ExactSums, Summaries
 from evalkit.statistics.intervals import mean_interval, normal_interval, wilson_interval
 from evalkit.statistics.many import mean_limits, wilson_limits, within
@@ -262,8 +263,10 @@ def number_of(
     return rounded(value, policies.round_mean)
 
 
-def macros_of(config: Config, estimates: Sequence[Estimate]) -> Iterator[Macro]:
-    """Means over the segments of each segmentation."""
+def _by_segmentation(
+    estimates: Sequence[Estimate],
+) -> dict[tuple[str, str, str], list[Estimate]]:
+    """Numbers of known segments by model, metric and segmentation."""
     groups: dict[tuple[str, str, str], list[Estimate]] = {}
     for estimate in estimates:
         if estimate.segmentation is not None and not math.isnan(estimate.value):
@@ -273,6 +276,12 @@ def macros_of(config: Config, estimates: Sequence[Estimate]) -> Iterator[Macro]:
                 groups.setdefault(
                     (estimate.model, estimate.metric, estimate.segmentation), []
                 ).append(estimate)
+    return groups
+
+
+def macros_of(config: Config, estimates: Sequence[Estimate]) -> Iterator[Macro]:
+    """Means over the segments of each segmentation."""
+    groups = _by_segmentation(estimates)
     named = config.segments.named
     bounds = {request.label: bounds_of(request) for request in config.requests}
     for (model, metric, segmentation), found in groups.items():
@@ -287,3 +296,30 @@ def macros_of(config: Config, estimates: Sequence[Estimate]) -> Iterator[Macro]:
         limits = limits.within(bounds[metric])
         low, high = (None, None) if error is None else (limits.low, limits.high)
         yield Macro(model, metric, segmentation, value, error, low, high, len(found))
+
+
+def gaps_of(config: Config, estimates: Sequence[Estimate]) -> Iterator[Gap]:
+    """The largest differences between segments, of what is made of calls at a threshold."""
+    rates = {r.label for r in config.requests if r.metric.over_rows is of_counts}
+    if not (rates and config.segments.named):
+        return
+    chosen = [estimate for estimate in estimates if estimate.metric in rates]
+    for (model, metric, segmentation), found in _by_segmentation(chosen).items():
+        if len(found) < 2:
+            continue
+        high, low = (pick(found, key=lambda each: each.value) for pick in (max, min))
+        delta, error, reach = high.value - low.value, None, math.nan
+        errors = [each.std_error for each in (high, low) if each.std_error is not None]
+        if len(errors) == 2 and not config.statistics.has_clusters:
+            error = math.hypot(*errors)
+            parts = zip(errors, (high.n_users - 1, low.n_users - 1), strict=True)
+            rest = sum(each**4 / n for each, n in parts)
+            df = error**4 / rest if rest else math.inf  # Welch 1947
+            n_pairs = len(found) * (len(found) - 1) / 2
+            reach = -t_quantile(0.5 * (1.0 - config.statistics.level) / n_pairs, df) * error
+        yield Gap(
+            *(model, metric, segmentation, high.segment or "", low.segment or "", delta, error),
+            low=None if math.isnan(reach) else delta - reach,
+            high=None if math.isnan(reach) else delta + reach,
+            n_segments=len(found),
+        )

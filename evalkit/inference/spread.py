@@ -79,8 +79,8 @@ class DifferenceSpread(NamedTuple):
         if found is None or not distance > 0.0:
             return 0.0
         n_against, squares, size = found
-        seen = {"n_against": n_against, "squares": squares, "size": size}
-        return p_at_least(distance, self.widest, self.df + 1.0, **seen)
+        n = self.df + 1.0
+        return p_at_least(distance, self.widest, n, n_against=n_against, squares=squares, size=size)
 
     def reach_unseen(
         self, delta: float, std_error: float | None, *, error: float, is_above: bool
@@ -104,14 +104,14 @@ class DifferenceSpread(NamedTuple):
         how large one can be, only what does not vary at all is known to have been seen too little;
         over clusters and with weights no user's difference is known.
         """
-        sides, n = (self.n_below, self.n_above), self.df + 1.0
+        below, above, n = self.n_below, self.n_above, self.df + 1.0
         if std_error is None or self.n < 2 or not self.df > 0.0:
             return None
         if std_error == 0.0:
             return 0, 0.0, 0.0
-        if sides[0] is None or sides[1] is None or not math.isfinite(self.widest):
+        if below is None or above is None or not math.isfinite(self.widest):
             return None
-        against, others = sides if is_above else sides[::-1]
+        against, others = (below, above) if is_above else (above, below)
         squares = n * (self.df * std_error * std_error + delta * delta)
         if self.is_clustered or self.is_weighted:
             return against, squares, 0.0

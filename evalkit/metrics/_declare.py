@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from evalkit.kernels import Kernel
 
@@ -26,7 +26,7 @@ CHOSEN = ("threshold", "rule", "at", *TARGETS, "reaches", "least")  # where rows
 SAYS_OF_WHAT = (*GROUPED, *CHOSEN)  # not how a value is made
 
 
-View = Literal["relevant", "judged"]
+View = Literal["relevant", "graded", "pool"]
 
 
 class Hits(NamedTuple):
@@ -152,9 +152,10 @@ class Metric:
 
     `higher_is_better`: None where neither way is. `monotone`: moving a relevant item up never
     lowers the value. `suffix`: the parameter that is written right behind the name, as in F2.
-    `view`: which items count, by the parameters. `tied`: a second kernel, over `TiedHits`, of the
-    mean value over all orders of equal scores, and whether the parameters let it, and the best and
-    the worst order, have a closed form.
+    `view`: which items count, by the parameters: relevant ones, all with a gain, or all that the
+    truth names, whose gains are states then: 1 relevant, 0 judged, -1 pooled and never judged.
+    `tied`: a second kernel, over `TiedHits`, of the mean value over all orders of equal scores, and
+    whether the parameters let it, and the best and the worst order, have a closed form.
     `needs_rows`: whether the parameters ask for what only `TiedHits` say. `tables`: arrays that the
     kernel takes behind its parameters, of the parameters and what it is called with. `example`:
     where the common one would say nothing. `over_hits`: where a value adds up over hits, the metric
@@ -275,7 +276,7 @@ class Request:
 
     @property
     def view(self) -> View:
-        """Which items the kernel must be given: those at the threshold, or all with a gain."""
+        """Which items the kernel must be given."""
         return self.metric.view(dict(self.parameters))
 
     @property
@@ -452,6 +453,9 @@ def metric(
     unbiased: Unbiased | None = None,
 ) -> Callable[[Kernel[..., Any]], Metric]:
     """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
+
+    if isinstance(view, str) and view not in get_args(View):
+        raise ValueError(f"view is one of {', '.join(get_args(View))}, not {view!r}")
 
     def declare(kernel: Kernel[..., Any]) -> Metric:
         return Metric(

@@ -58,7 +58,7 @@ def describe_all(metrics: Mapping[str, Metric] | None = None) -> str:
     """All metrics, each with its summary, its parameters and their defaults; 80 columns wide."""
     lines: list[str] = []
     for metric in (metrics if metrics is not None else registry()).values():
-        lines += _beside(metric.request().label, metric.summary, 16)
+        lines += _beside(metric.request().label.partition("(")[0], metric.summary, 16)
         parameters = " ".join(
             f"{each.name}={_shown(each)}"
             for each in metric.parameters

@@ -87,13 +87,17 @@ def number(
     below: float = math.inf,
     is_whole: bool = False,
     tried: float | None = None,
+    is_written: bool = False,
 ) -> Parameter:
     """A parameter that is a finite number between two limits, neither of them included.
 
     Args:
         tried: another value than the default, which tests of all metrics take too.
+        is_written: every label has it, be it the default.
     """
-    return Parameter(name, float(default), doc, (), (), above, below, is_whole, tried)
+    return Parameter(
+        name, float(default), doc, (), (), above, below, is_whole, tried, is_written=is_written
+    )
 
 
 def text(name: str, default: str, *, doc: str) -> Parameter:

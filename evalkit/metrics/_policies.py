@@ -49,6 +49,22 @@ REL_SIZE = choice(
     },
     doc="How often a relevant item counts among the relevant ones.",
 )
+UNJUDGED = choice(
+    "unjudged",
+    {
+        "count": "is not relevant, and keeps its rank",
+        "skip": "leaves the list once ties are broken, and ranks close up",
+    },
+    doc="An item of a list that nobody judged.",
+)
+POOLED = choice(
+    "pooled",
+    {
+        "unjudged": "was pooled and never judged, as in trec_eval",
+        "judged": "is judged, and not relevant",
+    },
+    doc="An item of the truth with a relevance below 0.",
+)
 SEEN = choice(
     "seen",
     {"all": "are missed", "shown": "do not exist"},
@@ -143,6 +159,8 @@ POLICIES = {
         SCORE_TYPE,
         DUPLICATES,
         REL_SIZE,
+        UNJUDGED,
+        POOLED,
         SEEN,
         NONPOSITIVE_SCORES,
         MISSING_RANKING,

@@ -179,6 +179,7 @@ class RowCounts:
     empty_genres: int = 0
     zero_vectors: int = 0
     unknown_named: tuple[str, ...] = ()
+    judged: int = 0
 
     def merge(self, other: "RowCounts") -> None:
         """Add the counts of other shares of the users."""
@@ -205,6 +206,9 @@ class RowCounts:
         self.users += truth.pairs.n_users - n_extra
         self.users_without_relevant += int((truth.pairs.n_relevant == 0).sum()) - n_extra
         self.pairs += int(truth.pairs.n_relevant.sum())
+        if truth.has_judged:  # and not relevant
+            n_others = int(truth.pairs.counts.sum()) - int(truth.pairs.n_relevant.sum())
+            self.judged += max(0, n_others - counts.negative)
 
     def add_in_train(self, n_pairs: int) -> None:
         """Pairs of one share of the truth that stand in train."""

@@ -121,6 +121,11 @@ _FORMS: tuple[tuple[str, str, Callable[[str], str]], ...] = (
         ),
     ),
     (
+        "without dashes and in one case",
+        f"replace(lower({COLUMN}), '-', '')",
+        lambda text: text.replace("-", "").lower(),
+    ),
+    (
         "as whole numbers",
         f"cast(cast(cast({COLUMN} as double) as bigint) as varchar)",
         _whole,
@@ -427,6 +432,48 @@ def spell_repair(
     if not settings:
         return repair.advice
     return "write " + (" " if entry_point != "file" else " and ").join(settings)
+
+
+_CAST = re.compile(r'(?P<key>user|item) = (?P<sql>"[^"]*") under \[(?P<role>\w+)\.columns\]')
+
+
+def with_guessed(hint: str, tables: Sequence[Table]) -> str:
+    """A hint as a config is written, with the columns beside the one it names that were guessed."""
+
+    def spelled(found: re.Match[str]) -> str:
+        guessed = [each for each in tables if each.role == found["role"] and each.guessed]
+        columns = {} if not guessed else dict(guessed[0].columns) | {found["key"]: ""}
+        if columns.items() <= {("user", "user"), ("item", "item"), (found["key"], "")}:
+            return found[0]  # as they are where nobody writes them
+        columns[found["key"]] = json.loads(found["sql"])
+        return _in_file(found["role"], columns)
+
+    return _CAST.sub(spelled, hint)
+
+
+def listed_hint(
+    rankings: Sequence[tuple[str, Table]], truth: Table, entry_point: EntryPoint
+) -> str:
+    """What to write where items are lists of numbers as text; empty where none are.
+
+    Args:
+        rankings: each with its section.
+    """
+    for section, table in rankings:
+        types = [each.frame.collect_schema()["item"] for each in (table, truth)]
+        if types[0] not in (pl.String, pl.Categorical, pl.Enum) or not types[1].is_integer():
+            continue
+        with reading(table):
+            texts, known = (
+                each.frame.select(pl.col("item").cast(pl.String)).head(LOOKED_AT).collect()["item"]
+                for each in (table, truth)
+            )
+        repair, n = _listed(texts.drop_nulls().to_list()[:TRIED], set(known.drop_nulls()))
+        if n:
+            repair = repair._replace(theirs=f"cast({COLUMN} as varchar)")
+            sides = [(section, table), ("truth", truth)]
+            return spell_repair(repair, "item", entry_point, sides)
+    return ""
 
 
 def _in_file(section: str, columns: Mapping[str, object]) -> str:

@@ -69,6 +69,7 @@ def make_report(
         standings=inference.standings,
         findings=inference.findings,
         macros=inference.macros,
+        gaps=inference.gaps,
         curves=tuple(found.curves),
         graphs=tuple(found.graphs),
         distributions=tuple(found.distributions),

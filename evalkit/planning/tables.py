@@ -22,6 +22,7 @@ from evalkit.config import (
 from evalkit.config.credentials import storing
 from evalkit.errors import DataError, EvalkitError, RequestError, note, raise_all
 from evalkit.planning._needs import columns_needed, groups_needed, lacking, naming_metrics
+from evalkit.planning.meeting import listed_hint, with_guessed
 from evalkit.sources import (
     ROLE_KEYS,
     Guessing,
@@ -433,7 +434,27 @@ def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
         }
         for key in ("user", "item")
     )
+    try:
+        return (
+            plan_ids("user", users, seed=seed, spelled=of_users),
+            plan_ids("item", items, seed=seed, spelled=of_items, lists=lists),  # type: ignore[arg-type]
+        )
+    except DataError as error:
+        if error.code == "id-kind":
+            error.hint = _hint_of_kinds(error, tables)
+        raise
+
+
+def _hint_of_kinds(error: DataError, tables: Tables) -> str:
+    """How ids of two kinds become one: also where one is a list of them, as text."""
+    config, truth = tables.config, tables.truth
+    if ".item is " in error.message and not config.is_truthless:
+        named = [(f"rankings[{n}]", each) for n, (_, each) in enumerate(tables.rankings)]
+        if hint := listed_hint(named, truth, config.entry_point):
+            return hint
+    first = [each for each in tables.logs if each.at == error.at]  # the table that is told of
     return (
-        plan_ids("user", users, seed=seed, spelled=of_users),
-        plan_ids("item", items, seed=seed, spelled=of_items, lists=lists),  # type: ignore[arg-type]
+        with_guessed(error.hint, [*first, *tables.logs])
+        if config.entry_point == "file"
+        else error.hint
     )

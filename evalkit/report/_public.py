@@ -8,6 +8,7 @@ from evalkit.report.entries import (
     Distribution,
     Estimate,
     Finding,
+    Gap,
     Gate,
     Graph,
     Input,

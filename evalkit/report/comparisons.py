@@ -8,7 +8,7 @@ from evalkit.errors import clean
 from evalkit.report.entries import Comparison, StatisticsUsed
 from evalkit.report.findings import HEAD, NOTE, NOTHING, TITLE, found_by_pair
 from evalkit.report.record import Report
-from evalkit.report.text import display_width, pad, shorten, shorten_all, show_level
+from evalkit.report.text import display_width, pad, shorten, shorten_all, show_level, wrap
 
 GAP = "  "
 SHORTEST_NAME, LONGEST_NAME = 6, 24
@@ -52,7 +52,8 @@ def comparison_lines(report: Report, *, width: int, power: bool = False) -> list
     for baseline in dict.fromkeys(each.baseline for each in overall):
         rows = [each for each in overall if each.baseline == baseline]
         title = f"compared with {clean(baseline)}"
-        lines += ["", shorten(f"{title}: {_how(rows, used)}", width)]
+        words = f"{title}: {_how(rows, used)}".split(" ")
+        lines += ["", *wrap(words, first="", width=width, separator="")]
         primary = dict.fromkeys(each.metric for each in rows if each.family == "primary")
         if primary:
             named = ", ".join(map(clean, primary))
@@ -163,13 +164,19 @@ def _family(each: Comparison) -> str:
     return f"{each.family}, {each.family_size}"
 
 
-def _how(rows: Sequence[Comparison], used: StatisticsUsed | None) -> str:
-    name = rows[0].test.removesuffix(OF_TAIL).removesuffix(OF_UNSEEN)
-    test = TESTS.get(name, name)
+def name_tests(rows: Sequence[Comparison]) -> str:
+    """The tests that comparisons were judged by, each once."""
+    names = dict.fromkeys(each.test.removesuffix(OF_TAIL).removesuffix(OF_UNSEEN) for each in rows)
+    test = " and ".join(TESTS.get(name, name) for name in names if name)
     if any(each.test.endswith(OF_TAIL) for each in rows):
         test += ", beyond the draws a tail"
     if any(each.test.endswith(OF_UNSEEN) for each in rows):
         test += ", users not seen counted"
+    return test
+
+
+def _how(rows: Sequence[Comparison], used: StatisticsUsed | None) -> str:
+    test = name_tests(rows)
     if used is None:
         return test
     how = how_corrected(used, rows) or ("1 test" if used.n_tests == 1 else CORRECTIONS["none"])

@@ -246,6 +246,28 @@ class Macro:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """How far the segments of one segmentation are apart in a rate of labels, of one model.
+
+    Args:
+        highest, lowest: the segments between which the difference is largest.
+        std_error, low, high: of two independent groups; the limits hold for all pairs of segments
+            at once (Bonferroni), for these two were picked.
+    """
+
+    model: str
+    metric: str
+    segmentation: str
+    highest: str
+    lowest: str
+    delta: float
+    std_error: float | None
+    low: float | None
+    high: float | None
+    n_segments: int
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """Models from best to worst by one metric; those that share a letter cannot be told apart."""
 

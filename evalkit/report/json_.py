@@ -26,6 +26,7 @@ from evalkit.report.entries import (
     Distribution,
     Estimate,
     Finding,
+    Gap,
     Gate,
     Graph,
     Input,
@@ -323,6 +324,7 @@ _LISTS: dict[str, type] = {  # fields of the report, in their order in the docum
     "comparisons": Comparison,
     "findings": Finding,
     "macros": Macro,
+    "gaps": Gap,
     "curves": Curve,
     "distributions": Distribution,
     "graphs": Graph,
@@ -340,7 +342,7 @@ _WHERE_ANY = (
     "left_out",
     *OF_EXPERIMENTS,
 )  # fields that are left out where no record has any
-_WHERE_THERE = ("nights", "checks")  # lists that are left out where they are empty
+_WHERE_THERE = ("gaps", "nights", "checks")  # lists that are left out where they are empty
 _FEW = ("inputs", "gates", "warnings")  # lists that are short in every report
 
 

@@ -22,6 +22,7 @@ from evalkit.report.entries import (
     Distribution,
     Estimate,
     Finding,
+    Gap,
     Gate,
     Graph,
     Input,
@@ -178,6 +179,7 @@ class Report:
     standings: tuple[Standing, ...] = ()
     findings: tuple[Finding, ...] = ()
     macros: tuple[Macro, ...] = ()
+    gaps: tuple[Gap, ...] = ()
     curves: tuple[Curve, ...] = ()
     distributions: tuple[Distribution, ...] = ()
     graphs: tuple[Graph, ...] = ()

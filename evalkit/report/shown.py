@@ -10,13 +10,16 @@ from evalkit.report.entries import (
     Distribution,
     Estimate,
     Finding,
+    Gap,
     Gate,
     Macro,
     Standing,
 )
 from evalkit.report.record import Report, once
 
-Named = TypeVar("Named", Comparison, Curve, Distribution, Estimate, Finding, Gate, Macro, Standing)
+Named = TypeVar(
+    "Named", Comparison, Curve, Distribution, Estimate, Finding, Gap, Gate, Macro, Standing
+)
 
 
 def as_shown(report: Report) -> Report:
@@ -38,6 +41,7 @@ def _renamed(report: Report) -> Report:
         comparisons=_named(report.comparisons, names),
         findings=_named(report.findings, names),
         macros=_named(report.macros, names),
+        gaps=_named(report.gaps, names),
         standings=_named(report.standings, names),
         distributions=_named(report.distributions, names),
         gates=_named(report.gates, names),

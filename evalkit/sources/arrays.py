@@ -27,7 +27,8 @@ def array_of(given: Any) -> npt.NDArray[Any]:
     try:
         return np.from_dlpack(given)
     except (BufferError, RuntimeError, TypeError):  # of types that NumPy lacks, as bfloat16
-        return np.asarray(given.float() if hasattr(given, "float") else given)
+        found = np.asarray(given.float() if hasattr(given, "float") else given)
+        return found.astype(np.float32) if found.dtype.name == "bfloat16" else found
 
 
 def ids_of(given: Any) -> pl.Series:

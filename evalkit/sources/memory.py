@@ -116,6 +116,8 @@ def _convert(given: Any) -> pl.LazyFrame | pl.DataFrame | None:
         if frame.is_empty():  # pandas types an empty column as it likes
             frame = frame.select(pl.all().cast(pl.Null))
         return frame
+    if package == "datasets" and hasattr(given, "with_format"):  # of Hugging Face
+        given = given.with_format("arrow")[:]
     if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
         return pl.DataFrame(given)
     return None

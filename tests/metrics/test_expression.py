@@ -88,11 +88,11 @@ def test_a_request_has_all_parameters_in_declared_order():
     ("written", "view"),
     [
         ("recall", "relevant"),
-        ("nDCG", "judged"),
-        ("nDCG(gain='exp2')", "judged"),
+        ("nDCG", "graded"),
+        ("nDCG(gain='exp2')", "graded"),
         ("nDCG(gain='binary')", "relevant"),
         ("CG(below_threshold='ignore')", "relevant"),
-        ("DCG", "judged"),
+        ("DCG", "graded"),
     ],
 )
 def test_parameters_choose_which_items_count(written, view):
@@ -199,8 +199,7 @@ def test_a_misspelt_metric_is_suggested(written, meant):
 
 @pytest.mark.parametrize(
     "written",
-    ["ERR", "alpha_nDCG", "bpref", "NCRR", "MAR", "coverage", "novelty", "ILS", "EPC", "Gini",
-     "serendipity", "infAP", "fallout", "diversity", "x"],
+    ["alpha_nDCG", "coverage", "novelty", "ILS", "EPC", "Gini", "serendipity", "diversity", "x"],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_metric_that_is_not_here_is_no_misspelt_one(written, kind):
@@ -226,7 +225,7 @@ def test_a_metric_of_another_kind_is_called_so(written, kind, others):
     assert caught.value.hint == f"it is a metric of {others}; evalkit explain {name} has more"
 
 
-@pytest.mark.parametrize("written", ["MASE", "MSLE", "RMSLE"])
+@pytest.mark.parametrize("written", ["MASE", "RAE", "MRAE"])
 def test_an_error_that_is_not_here_is_no_misspelt_one(written):
     with pytest.raises(RequestError) as caught:
         parse_metrics([written], metrics=registry_of("ratings"))

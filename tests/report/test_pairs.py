@@ -11,6 +11,7 @@ import evalkit
 from evalkit.config.form_names import TEXTS
 from evalkit.errors import DataError
 from evalkit.report import Comparison, Finding, Report, render
+from evalkit.report.comparisons import name_tests
 from evalkit.report.turning import against, turned
 
 PAIR = Comparison(
@@ -147,6 +148,8 @@ def test_daggers_stand_on_both_sides_of_the_baseline(place):
     latex = render(report, "latex")
 
     assert latex.partition("\\bottomrule")[0].count("dagger") == len(sure) > 0
+    assert f"differs from {report.models[place]}, {name_tests(report.comparisons)}," in latex
+    assert "auto test" not in latex
 
 
 def logs() -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:

@@ -237,6 +237,24 @@ def test_markdown_marks_the_best_and_lists_warnings(report):
     assert "- **cutoff-beyond-depth**: recall@20 needs 20 ranks (als)" in text
 
 
+def test_markdown_begins_with_the_verdict_then_the_models_with_their_intervals(
+    make_report, make_estimate
+):
+    found = [
+        make_estimate("worse", "RR", 0.25, low=0.2, high=0.3),
+        make_estimate("best", "RR", 0.5, low=0.45, high=0.55),
+        make_estimate("best", "RR", 0.75, segmentation="age", segment="new"),
+    ]
+    lines = [each for each in render(make_report(found), "markdown").splitlines() if each]
+
+    assert lines[1].startswith("**By RR, best is highest, 0.500")
+    assert lines[5:7] == [
+        "| best | **0.500** (0.450 … 0.550) |",
+        "| worse | 0.250 (0.200 … 0.300) |",
+    ]
+    assert lines.index("## age = new") > lines.index(lines[6])
+
+
 def test_csv_cells_are_no_formulas(hostile):
     rows = list(csv.DictReader(StringIO(render(hostile, "csv"), newline="")))
 

@@ -170,3 +170,22 @@ def test_what_train_holds_is_dropped_before_a_matrix_is_cut():
     assert values(RELEVANT, SCORES, train=seen.astype(int), drop_seen=True) == values(
         RELEVANT, masked
     )
+
+
+def test_a_dataset_of_hugging_face_is_a_table():
+    table = long(RELEVANT, "relevance")
+
+    class Rows:
+        def __getitem__(self, rows):
+            assert rows == slice(None)
+            return table.to_arrow()
+
+    class Dataset:
+        def with_format(self, name):
+            assert name == "arrow"
+            return Rows()
+
+    Dataset.__module__ = "datasets.arrow_dataset"
+    wanted = values(table, {"a": SCORES})
+
+    assert values(Dataset(), {"a": SCORES}) == wanted

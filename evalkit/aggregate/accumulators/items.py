@@ -302,11 +302,11 @@ class _Parts(NamedTuple):
         hits: dict[tuple[int, bool], tuple[Hits, Cells, Cells]] = {}
         split = []
         for group, probe, found in zip(measuring.groups, measuring.probes, measured, strict=True):
-            judged = group.request.view == "judged"
-            if (probe, judged) not in hits:
+            graded = group.request.view == "graded"
+            if (probe, graded) not in hits:
                 ranks = measuring.ranks[probe]
-                hits[probe, judged] = single_hits(measuring.truth, ranks, block, judged=judged)
-            single, owners, places = hits[probe, judged]
+                hits[probe, graded] = single_hits(measuring.truth, ranks, block, graded=graded)
+            single, owners, places = hits[probe, graded]
             alone = np.empty((owners.size, group.cutoffs.size))
             lengths = measuring.lengths[probe][block][owners].astype(np.int64)
             relevant = Relevant(single.starts, single.gains)

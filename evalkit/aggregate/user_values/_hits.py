@@ -10,6 +10,7 @@ from evalkit.kernels.intrinsics import prefetch
 from evalkit.truth import Grades, first_gap, relevance_at
 
 AHEAD = 12  # users between asking for a list and using it
+RELEVANT, GRADED, POOL, JUDGED = 0, 1, 2, 3  # what is gathered
 
 
 @kernel(allocates=False)
@@ -80,13 +81,26 @@ class ShownRanks(NamedTuple):
 
 
 @kernel(allocates=False)
+def state_of(gain, relevant_from, which):  # type: ignore[no-untyped-def]
+    """1 of a relevant item, 0 of a judged one, -1 of one that was pooled and never judged."""
+    if gain >= relevant_from:
+        return 1.0
+    return -1.0 if which == POOL and gain < 0.0 else 0.0
+
+
+@kernel(allocates=False)
 def gather_hits(  # type: ignore[no-untyped-def]
-    users, items, relevant_from, judged, present, found, hits, relevant
+    users, items, relevant_from, which, subtracts, present, found, hits, relevant
 ):
     """Fill the ragged rows that metrics are measured on, for a block of user codes.
 
     Users without a list stay empty: a policy says what they count.
+
+    Args:
+        which: RELEVANT items; GRADED ones, with a gain, be it below 0 where `subtracts`; all in
+            the truth, with states for gains, of which those below 0 are in the POOL or JUDGED.
     """
+    # Wide: what lies beside the truth's items is given array by array.
     starts, counts, grades = items.starts, items.counts, items.grades
     ranks, copy_places, copy_ranks = found.ranks, found.copy_places, found.copy_ranks
     codes, values, own = grades.codes, grades.values, grades.own
@@ -113,10 +127,12 @@ def gather_hits(  # type: ignore[no-untyped-def]
             is_descending &= gain <= last_gain
             last_gain = gain
             is_relevant = gain >= relevant_from
-            if is_relevant or (judged and gain > 0.0):
+            if which >= POOL:
+                gain = state_of(gain, relevant_from, which)
+            if is_relevant or which >= POOL or (which == GRADED and gain > 0.0):
                 relevant_gains[n_relevant] = gain
                 n_relevant += 1
-            elif not judged:
+            elif which == RELEVANT or not (subtracts and gain < 0.0):
                 continue
             hit_ranks[n_hits] = ranks[place]
             hit_gains[n_hits] = hit_ideal[n_hits] = gain
@@ -125,7 +141,12 @@ def gather_hits(  # type: ignore[no-untyped-def]
             copy = find_first(copy_places, begin)
             while copy < copy_places.size and copy_places[copy] < end:
                 gain = relevance_at(codes, values, own, copy_places[copy])
-                if judged or gain >= relevant_from:
+                is_hit = gain >= relevant_from or which >= POOL
+                if which >= POOL:
+                    gain = state_of(gain, relevant_from, which)
+                elif which == GRADED:
+                    is_hit = is_hit or gain > 0.0 or (subtracts and gain < 0.0)
+                if is_hit:
                     hit_ranks[n_hits] = copy_ranks[copy]
                     hit_gains[n_hits] = hit_ideal[n_hits] = gain
                     n_hits += 1

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.aggregate.user_values._hits import GRADED
 from evalkit.config import Policies
 from evalkit.kernels import kernel
 from evalkit.metrics import WEIGHTED, Hits, Relevant, Request, as_plain_sum
@@ -17,11 +18,11 @@ def is_weighted(truth: Truth, request: Request, policies: Policies) -> bool:
     return is_asked and request.metric.unbiased is not None
 
 
-def prepare(truth: Truth, request: Request, policies: Policies, *, judged: bool) -> None:
+def prepare(truth: Truth, request: Request, policies: Policies, *, which: int) -> None:
     """Make what hits count by, which many threads will ask for."""
     if is_weighted(truth, request, policies):
-        weigh(truth, gain_of(request), judged=judged)
-        weigh(truth, "binary", judged=False)
+        weigh(truth, gain_of(request), graded=which == GRADED)
+        weigh(truth, "binary", graded=False)
 
 
 def gain_of(request: Request) -> str:
@@ -46,7 +47,7 @@ def divide_by_weights(values, starts, gains, by_weights):  # type: ignore[no-unt
 def measure_weighted(
     request: Request,
     policies: Policies,
-    judged: bool,
+    which: int,
     gather: Callable[..., tuple[Hits, Relevant]],
     lengths: npt.NDArray[np.int64],
     cutoffs: npt.NDArray[np.int64],
@@ -56,9 +57,9 @@ def measure_weighted(
 
     Args:
         policies: that the request follows.
-        gather: hits and relevant items, by `judged` and `gain`.
+        gather: hits and relevant items, by `which` and `gain`.
     """
-    hits, relevant = gather(judged=judged, gain=gain_of(request))
+    hits, relevant = gather(which=which, gain=gain_of(request))
     as_plain_sum(request).measure(hits, relevant, lengths, cutoffs, values)
     unbiased = request.metric.unbiased
     if unbiased is not None and unbiased.divides(dict(request.parameters)):

@@ -12,7 +12,13 @@ import numpy.typing as npt
 
 from evalkit.aggregate.segments import CellSet
 from evalkit.aggregate.sums import Pair, Totals
-from evalkit.aggregate.user_values._hits import RelevantItems, ShownRanks, gather_hits
+from evalkit.aggregate.user_values._hits import (
+    GRADED,
+    RELEVANT,
+    RelevantItems,
+    ShownRanks,
+    gather_hits,
+)
 from evalkit.aggregate.user_values._weighted import is_weighted, measure_weighted, prepare
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
 from evalkit.aggregate.user_values.gather import BlockView, RankSets, View, look
@@ -40,8 +46,7 @@ MOST_SUMS_A_THREAD = 1 << 13  # of about 2 kB each
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
 Values = npt.NDArray[np.float64]
-# by probe, `judged`, and how gains that are weighted are made
-PlainHits: TypeAlias = dict[tuple[int, bool, str], tuple[Hits, Relevant]]
+PlainHits: TypeAlias = dict[tuple[int, int, str], tuple[Hits, Relevant]]  # see `gather`
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,7 @@ class Measuring:
             lists,
         )
         for group in groups:  # once, before threads ask for them
-            prepare(truth, group.request, group.policies, judged=measuring._view(group).judged)
+            prepare(truth, group.request, group.policies, which=measuring._view(group).which)
         return measuring
 
     def measure(self, users: npt.NDArray[np.int64], pool: BufferPool | None = None) -> list[Values]:
@@ -172,13 +177,13 @@ class Measuring:
             if is_weighted(self.truth, request, policies):
                 gather = partial(self.gather, users, probe, plain, pool)
                 given = gather, lengths, group.cutoffs, values
-                measure_weighted(request, policies, view.judged, *given)
+                measure_weighted(request, policies, view.which, *given)
             elif view.is_plain:
-                hits, relevant = self.gather(users, probe, plain, pool, judged=view.judged)
+                hits, relevant = self.gather(users, probe, plain, pool, which=view.which)
                 threshold = self.truth.threshold
                 request.measure(hits, relevant, lengths, group.cutoffs, values, threshold=threshold)
             else:
-                n_relevant = self._look(users, group, probe, view, lengths, values, looks)
+                n_relevant = self._look(users, group, probe, view, values, looks)
                 cases = with_relevant(cases, n_relevant)
             higher_is_better = bool(request.metric.higher_is_better)
             apply_user_policies(values, cases, policies, higher_is_better=higher_is_better)
@@ -187,14 +192,13 @@ class Measuring:
     def counts_hits(self, place: int) -> bool:
         """Whether users of as many hits, relevant items and rows have the same value of a group."""
         group, view = self.groups[place], self._view(self.groups[place])
-        n_copies = self.ranks[self.probes[place]].copy_places.size
-        is_plain = view.is_plain and not view.judged and n_copies == 0
+        is_plain = view.is_plain and view.which == RELEVANT
+        is_plain &= self.ranks[self.probes[place]].copy_places.size == 0
         return group.request.metric.counts_hits and is_plain
 
     def _view(self, group: KernelCall) -> View:
         two_views = self.truth.has_threshold or self.truth.counts.negative > 0
-        judged = two_views and group.request.view == "judged"
-        return View.of(group.request, group.policies, judged=judged)
+        return View.of(group.request, group.policies, two_views=two_views)
 
     def _measure_lists(self, users: npt.NDArray[np.int64], group: KernelCall, probe: int) -> Values:
         assert self.lists is not None
@@ -208,7 +212,6 @@ class Measuring:
         group: KernelCall,
         probe: int,
         view: View,
-        lengths: npt.NDArray[np.int64],
         values: Values,
         looks: dict[tuple[int, View, int], BlockView],
     ) -> npt.NDArray[np.integer]:
@@ -226,14 +229,13 @@ class Measuring:
             group.request.measure(
                 seen.hits,
                 seen.relevant,
-                lengths,
+                seen.lengths,
                 group.cutoffs[one],
                 out,
                 threshold=self.truth.threshold,
             )
             values[:, one] = out
-        if seen is None:
-            raise AssertionError("a group has a cutoff at least")
+        assert seen is not None
         return seen.n_relevant
 
     def gather(
@@ -243,15 +245,15 @@ class Measuring:
         plain: PlainHits,
         pool: BufferPool | None = None,
         *,
-        judged: bool = False,
+        which: int = RELEVANT,
         gain: str = "",
     ) -> tuple[Hits, Relevant]:
         """Hits of a block of users and what is relevant to them, in `plain`; `gain`: by weights."""
         if gain and not self.truth.pairs.grades.is_graded:
-            gain, judged = "binary", False
-        if (probe, judged, gain) in plain:
-            return plain[probe, judged, gain]
-        truth = weigh(self.truth, gain, judged=judged) if gain else self.truth
+            gain, which = "binary", RELEVANT
+        if (probe, which, gain) in plain:
+            return plain[probe, which, gain]
+        truth = weigh(self.truth, gain, graded=which == GRADED) if gain else self.truth
         pairs, ranks = truth.pairs, self.ranks[probe]
         n_places = int(pairs.counts[users].sum())
         n_hits = n_places + ranks.copy_places.size + 1  # one is written before it counts
@@ -267,13 +269,14 @@ class Measuring:
             users,
             RelevantItems(pairs.starts, pairs.counts, pairs.grades),
             truth.relevant_from,
-            judged,
+            which,
+            truth.subtracts,
             self.present[probe],
             ShownRanks(ranks.ranks, ranks.copy_places, ranks.copy_ranks),
             hits,
             relevant,
         )
-        plain[probe, judged, gain] = hits, relevant
+        plain[probe, which, gain] = hits, relevant
         return hits, relevant
 
 

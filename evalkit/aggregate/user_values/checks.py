@@ -59,6 +59,15 @@ def by_relevance_rules(
     return replace(truth, frame=truth.frame.with_columns(relevance=binary)), 1.0
 
 
+def of_judged(requests: Sequence[Request], policies: Policies) -> list[Request]:
+    """Those that look at items which are judged and not relevant."""
+    return [
+        each
+        for each in requests
+        if each.view == "pool" or policies_of(each, policies).unjudged == "skip"
+    ]
+
+
 def users_of_rankings(
     rankings: Sequence[Table], user_plan: IdPlan, threshold: float | None
 ) -> pl.LazyFrame:
@@ -235,7 +244,8 @@ def check_item_segments(requests: Sequence[Request], config: Config) -> None:
         is_of_lists = metric.lists is not None or metric.combined is not None
         if (
             is_of_lists
-            or not View.of(request, policies_of(request, config.policies), judged=False).is_plain
+            or request.view == "pool"
+            or not View.of(request, policies_of(request, config.policies), two_views=False).is_plain
         ):
             raise RequestError(
                 f"{request.label} looks at more than hits, and cannot be measured over the "
@@ -255,7 +265,7 @@ def check_propensity(requests: Sequence[Request], config: Config) -> None:
     for request in requests if config.has_propensity else ():
         followed = policies_of(request, config.policies)
         is_weighted = request.metric.unbiased is not None and followed.propensity != "none"
-        if is_weighted and not View.of(request, followed, judged=False).is_plain:
+        if is_weighted and not View.of(request, followed, two_views=False).is_plain:
             raise RequestError(
                 f"{request.label} counts copies or scores in a way that has no form with "
                 "propensities",
@@ -288,6 +298,43 @@ def check_threshold(config: Config) -> None:
 _SUBTRACTED = ("negative_relevance", "subtract")
 
 
+def check_judged(truth: Table, requests: Sequence[Request], config: Config) -> None:
+    """Refuse metrics of judgements where the truth has none, or its relevance means another thing.
+
+    Raises:
+        RequestError: the truth has no relevance [nothing-judged]; a metric needs rows that leave
+            lists [skipped-rows]; relevance below 0 cannot both
+            lower gains and say that nobody judged [pooled-gains].
+    """
+    asked = of_judged(requests, config.policies)
+    is_graded = "relevance" in truth.frame.collect_schema()
+    if asked and not is_graded and config.policies.no_judged == "error":
+        raise RequestError(
+            f"{asked[0].label} looks at items that were judged and are not relevant, and the truth "
+            "has no relevance",
+            code="nothing-judged",
+            at=truth.at,
+            hint='name its column, such as relevance = "label" under [truth.columns], and keep the '
+            "rows of 0",
+        )
+    by_rows = [each.label for each in asked if each.needs_rows and each.view != "pool"]
+    if by_rows:
+        raise RequestError(
+            f"{by_rows[0]} looks at where other rows stand, and unjudged = 'skip' takes them away",
+            code="skipped-rows",
+            at=config.at("policies", "unjudged"),
+            hint="measure it without unjudged = 'skip'",
+        )
+    inferred = [each.label for each in asked if each.metric.name == "infAP"]
+    if inferred and config.policies.negative_relevance == "subtract":
+        raise RequestError(
+            f"{inferred[0]} takes relevance below 0 for items that were pooled and never judged",
+            code="pooled-gains",
+            at=config.at("policies", "negative_relevance"),
+            hint='leave negative_relevance = "subtract" out, or measure it in a run of its own',
+        )
+
+
 def check_two_way(requests: Sequence[Request], config: Config) -> None:
     """Refuse errors over users and items for what does not add up over a user's hits.
 
@@ -295,7 +342,7 @@ def check_two_way(requests: Sequence[Request], config: Config) -> None:
         RequestError: a metric, or a convention that it follows, does not [two-way].
     """
     for request in requests if config.statistics.two_way is not None else ():
-        view = View.of(request, policies_of(request, config.policies), judged=True)
+        view = View.of(request, policies_of(request, config.policies), two_views=True)
         if request.metric.over_hits is None or not view.is_plain:
             known = ", ".join(n for n, each in registry().items() if each.over_hits is not None)
             raise RequestError(

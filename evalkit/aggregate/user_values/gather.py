@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.aggregate.user_values._hits import GRADED, JUDGED, POOL, RELEVANT
 from evalkit.aggregate.user_values.outcomes import EXACT, may_be_undefined
 from evalkit.config import Policies, policies_of
 from evalkit.metrics import (
@@ -56,6 +57,7 @@ def rules_of(request: Request, policies: Policies, *, has_score: bool, has_rank:
     detailed = (
         request.needs_rows
         or followed.duplicates == "multiply"
+        or (followed.duplicates == "once" and followed.unjudged == "skip")
         or (followed.rel_size == "rows" and followed.duplicates not in ("count", "multiply"))
         or (has_score and (followed.ties in TIED or followed.nonpositive_scores == "miss"))
     )
@@ -92,7 +94,8 @@ class RankSets:
 class View:
     """Which items and rows a metric is given."""
 
-    judged: bool  # items with a gain below the threshold too
+    which: int  # RELEVANT items, GRADED ones, all in the POOL, or the same as JUDGED
+    skips: int  # what leaves lists: RELEVANT for nothing, else what is not in the POOL, or JUDGED
     seen: str
     rel_size: str
     nonpositive_scores: str
@@ -102,18 +105,28 @@ class View:
     whole_ideal: bool  # what has no gain or a negative one is sought too
 
     @classmethod
-    def of(cls, request: Request, policies: Policies, *, judged: bool) -> "View":
-        """The view of a request under its policies, of which `judged` is settled before."""
+    def of(cls, request: Request, policies: Policies, *, two_views: bool) -> "View":
+        """The view of a request under its policies.
+
+        Args:
+            two_views: whether some items with a gain may not be relevant.
+        """
         ties = policies.ties if policies.ties in BOUNDS else ""
+        pool = POOL if policies.pooled == "unjudged" else JUDGED
+        which = pool if request.view == "pool" else RELEVANT
+        if two_views and request.view == "graded":
+            which = GRADED
         return cls(
-            judged,
+            which,
+            pool if policies.unjudged == "skip" else RELEVANT,
             policies.seen,
             policies.rel_size,
             policies.nonpositive_scores,
             policies.duplicates if policies.duplicates in ("once", "multiply") else "",
             ties,
             policies.ties == "expected" or request.needs_rows,
-            judged and dict(request.parameters).get("idcg_negative", "left_out") != "left_out",
+            which == GRADED
+            and dict(request.parameters).get("idcg_negative", "left_out") != "left_out",
         )
 
     @property
@@ -121,6 +134,7 @@ class View:
         """Whether the kernels of `aggregate` give it."""
         return (
             self.seen == "all"
+            and self.skips == RELEVANT
             and self.rel_size == "items"
             and self.nonpositive_scores == "hit"
             and not self.duplicates
@@ -136,11 +150,13 @@ class BlockView:
 
     Args:
         n_relevant: int64[n_users], relevant items that exist in this view.
+        lengths: int64[n_users], rows of the lists.
     """
 
     hits: Hits | TiedHits
     relevant: Relevant
     n_relevant: npt.NDArray[np.integer]
+    lengths: Codes
 
 
 @dataclass(slots=True)
@@ -181,13 +197,23 @@ def look(truth: Truth, ranks: Ranks, users: Codes, view: View, *, cutoff: int) -
     shown = np.zeros(places.size, dtype=np.int64)  # how often each item is shown
     at = _find(places, rows.places)
     np.add.at(shown, at, 1)
-    eligible = is_relevant | view.judged
-    sought = is_relevant | (view.judged & (gains > 0.0))
+    eligible, sought = is_relevant | (view.which >= POOL), is_relevant | (view.which >= POOL)
+    if view.which == GRADED:
+        sought = sought | (gains > 0.0)
+        eligible = sought | (truth.subtracts & (gains < 0.0))
     if view.whole_ideal:
-        sought |= gains != 0.0
+        sought = eligible.copy()
     exists = (shown > 0) if view.seen == "shown" else np.ones(places.size, dtype=np.bool_)
     n_relevant = np.bincount(owners[is_relevant & exists], minlength=users.size)
     sought &= exists & present[owners]
+    lengths = ranks.lengths[users].astype(np.int64)
+    if view.skips:
+        stays = (rows.gains >= 0.0) | (view.skips == JUDGED) | is_relevant[at]
+        lengths = _close_up(rows, stays, users.size)
+        eligible &= (gains >= 0.0) | (view.skips == JUDGED) | is_relevant
+    if view.which >= POOL:
+        gains = np.where(is_relevant, 1.0, 0.0 - ((view.which == POOL) & (gains < 0.0)))
+        rows.gains = gains[at]
     keep = eligible[at]
     if view.nonpositive_scores == "miss":
         keep &= rows.positive
@@ -208,14 +234,32 @@ def look(truth: Truth, ranks: Ranks, users: Codes, view: View, *, cutoff: int) -
     seekers = np.repeat(owners[sought], copies[sought])
     wanted = np.repeat(gains[sought], copies[sought])
     if view.whole_ideal and view.seen == "shown":
-        seekers, wanted = _with_misses(seekers, wanted, ranks.lengths[users])
+        seekers, wanted = _with_misses(seekers, wanted, lengths)
     order = np.lexsort((-wanted, seekers))
     relevant = Relevant(_starts(seekers, users.size), wanted[order])
-    return BlockView(_hits(rows, users.size, with_rows=view.with_rows), relevant, n_relevant)
+    return BlockView(
+        _hits(rows, users.size, with_rows=view.with_rows), relevant, n_relevant, lengths
+    )
+
+
+def _close_up(rows: _ShownRows, stays: npt.NDArray[np.bool_], n_users: int) -> Codes:
+    """Bring ranks to what they are where only some rows stay; gives how many each user keeps."""
+    most = int(max(rows.ranks.max(initial=0), rows.lasts.max(initial=0))) + 2
+    kept = np.sort((rows.owners * most + rows.ranks)[stays])
+    begins = np.searchsorted(kept, np.arange(n_users + 1) * most)
+
+    def closed(ranks: Codes) -> Codes:
+        place = np.searchsorted(kept, rows.owners * most + ranks)
+        found: Codes = place - begins[rows.owners] + 1
+        return found
+
+    rows.ranks, rows.firsts, rows.untils = map(closed, (rows.ranks, rows.firsts, rows.untils))
+    rows.lasts = closed(rows.lasts + 1) - 1
+    return np.diff(begins)
 
 
 def single_hits(
-    truth: Truth, ranks: Ranks, users: Codes, *, judged: bool
+    truth: Truth, ranks: Ranks, users: Codes, *, graded: bool
 ) -> tuple[Hits, Codes, Codes]:
     """The hits of a block of users as lists of one hit each, by user and rank.
 
@@ -225,7 +269,7 @@ def single_hits(
     places = ranges(truth.pairs.starts[users], counts)
     rows = _rows_of(truth, ranks, users, places, np.repeat(np.arange(users.size), counts))
     eligible = ranks.has_list(users)[rows.owners]
-    rows = rows.take(eligible & (judged | (rows.gains >= truth.relevant_from)))
+    rows = rows.take(eligible & (graded | (rows.gains >= truth.relevant_from)))
     rows = rows.take(np.lexsort((-rows.gains, rows.ranks, rows.owners)))
     starts = np.arange(rows.places.size + 1)
     hits = Hits(starts, rows.ranks.astype(np.int32), rows.gains, rows.gains)
@@ -247,7 +291,11 @@ def _rows_of(truth: Truth, ranks: Ranks, users: Codes, places: Codes, owners: Co
     """Every row of the block's users that shows an item of theirs, by user and rank."""
     if ranks.rows is not None:
         held = ranks.rows
-        begins, counts = held.starts[users], held.starts[users + 1] - held.starts[users]
+        has_items = truth.pairs.counts[users] > 0
+        begins, counts = (
+            held.starts[users],
+            has_items * (held.starts[users + 1] - held.starts[users]),
+        )
         picked = ranges(begins, counts)
         own = np.repeat(np.arange(users.size), counts)
         at = held.places[picked]
@@ -337,9 +385,7 @@ def bound_ranks(
     return ranks
 
 
-def _with_misses(
-    seekers: Codes, wanted: Values, lengths: npt.NDArray[np.int32]
-) -> tuple[Codes, Values]:
+def _with_misses(seekers: Codes, wanted: Values, lengths: Codes) -> tuple[Codes, Values]:
     """The gains of whole lists: 0 for every row that shows nothing of the truth."""
     n_misses = np.maximum(0, lengths - np.bincount(seekers, minlength=lengths.size))
     others = np.repeat(np.arange(lengths.size), n_misses)

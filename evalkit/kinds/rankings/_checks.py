@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from evalkit.aggregate.user_values.checks import check_scores
+from evalkit.aggregate.user_values.checks import check_scores, of_judged
 from evalkit.config import is_in_catalog
 from evalkit.errors import DataError, EvalkitError, FaultyShareError, raise_all
 from evalkit.kinds.rankings._job import RankingJob, RankingTask
@@ -119,8 +119,7 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
         inputs: the tables, with the rows that were read.
     Raises:
         DataError: what the policies refuse [empty-input, no-common-user, no-common-item,
-            cutoff-beyond-depth,
-            truth-in-train, truth-is-train].
+            cutoff-beyond-depth, truth-in-train, truth-is-train, nothing-judged].
     """
     policies, truth, origin = task.config.policies, sums.truth, sums.origin
     earlier_warnings = _Told()
@@ -131,6 +130,14 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
     elif truth.rows and not truth.truth_counts().pairs and not task.config.is_truthless:
         message = "no row of the truth is relevant: look at the threshold and at where"
         earlier_warnings.warnings.append(Warning_("nothing-relevant", message))
+    asked = of_judged(task.measured, policies)
+    if asked and truth.rows and not truth.judged:
+        message = (
+            f"no item of the truth is judged and not relevant, and {asked[0].label} looks at them: "
+            "without them judged is precision, and bpref recall"
+        )
+        hint = "keep the rows of relevance 0 and those below the threshold in the truth"
+        earlier_warnings.add(policies.no_judged, "nothing-judged", message, origin.truth, hint)
     needs = {need for each in task.of_lists for need in needs_of(each)}
     is_on_spark = task.config.engine.kind == "spark"
     for source in inputs:
@@ -268,6 +275,13 @@ def _oddities(task: RankingTask, sums: RankingSums) -> list[Warning_]:
     if sums.truth.negative and task.config.policies.negative_relevance == "ignore":
         message = f"{sums.truth.negative:,} items of the truth have a relevance below 0"
         found.append(Warning_("negative-relevance", message + ", which counts as 0"))
+    inferred = [each.label for each in task.requests if each.metric.name == "infAP"]
+    if inferred and not sums.truth.negative:
+        message = (
+            f"{inferred[0]}: no relevance is below 0, so no item was pooled and never judged: "
+            "it is a biased AP then"
+        )
+        found.append(Warning_("nothing-pooled", message))
     if sums.weights is not None and task.config.truth is not None:
         found += _warnings_of_weights(sums.weights, task.config.truth.min_propensity)
     if task.config.log is not None:

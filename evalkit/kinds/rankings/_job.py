@@ -13,10 +13,12 @@ from evalkit.aggregate.accumulators.resampling import Draws, Resampling, resampl
 from evalkit.aggregate.segments import most_cells
 from evalkit.aggregate.user_values.checks import (
     check_item_segments,
+    check_judged,
     check_propensity,
     check_threshold,
     check_two_way,
     helping_requests,
+    of_judged,
     unknown_users,
     users_of_rankings,
 )
@@ -190,6 +192,7 @@ class RankingJob(RankingTask):
         check_item_segments(self.measured, self.config)
         check_two_way(self.requests, self.config)
         check_threshold(self.config)
+        check_judged(self.tables.truth, self.measured, self.config)
         check_propensity(self.requests, self.config)
 
     def begin(self, seed: int) -> None:
@@ -398,6 +401,7 @@ class RankingJob(RankingTask):
             share=share,
             clock=self.clock.stop,
             extra=extra,
+            keep_judged=bool(of_judged(self.measured, self.config.policies)),
         )
         if "propensity" not in tables.truth.columns:
             return truth

@@ -9,6 +9,7 @@ from evalkit.metrics import at_threshold, kernel, label_metric, of_counts
     aliases=(
         "ACC",
         "accuracy_score",
+        "binary_accuracy",
     ),
     summary="Share of rows whose label is called right.",
     formula="(TP + TN) / (TP + FP + TN + FN)",

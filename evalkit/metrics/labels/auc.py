@@ -38,6 +38,7 @@ def of_pairs(asked: Request) -> OfSums:
         "ROC_AUC",
         "roc_auc_score",
         "GAUC(over='users', weighting='impressions')",
+        "AUROC",
     ),
     summary=(
         "Chance that a row with label 1 has a higher score than one with label 0; equal scores "

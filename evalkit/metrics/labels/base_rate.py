@@ -9,6 +9,7 @@ from evalkit.metrics import POSITIVES, ROWS, kernel, label_metric, of_kernel
     aliases=(
         "prevalence",
         "CTR",
+        "mean_label",
     ),
     summary="Share of rows with label 1, whatever the scores.",
     formula="number of labels 1 / number of rows",

@@ -296,7 +296,7 @@ def fowlkes_mallows(tp, fp, tn, fn, undefined):
 
 @rate(
     name="threat-score",
-    aliases=("Jaccard", "jaccard_score", "jaccard_index", "CSI", "IoU"),
+    aliases=("Jaccard", "jaccard_score", "jaccard_index", "critical_success_index", "CSI", "IoU"),
     summary="Share of right ones among rows that are called positive or have label 1.",
     formula="TP / (TP + FP + FN)",
     latex=r"\frac{TP}{TP + FP + FN}",

@@ -21,7 +21,10 @@ def of_bins(asked: Request) -> OfSums:
 
 @label_metric(
     name="ECE",
-    aliases=("expected_calibration_error",),
+    aliases=(
+        "expected_calibration_error",
+        "calibration_error",
+    ),
     summary=(
         "Mean distance of mean score and share of labels 1 within bins of the score. Trap: it "
         "depends on the bins, and few rows a bin make it larger than it is."

@@ -10,6 +10,7 @@ from evalkit.metrics.labels._over import or_zero, where_undefined
     aliases=(
         "F1(beta=1)",
         "fbeta_score",
+        "f1_score(beta=1)",
     ),
     summary="Weighted harmonic mean of precision and recall.",
     formula="(1 + b^2) TP / ((1 + b^2) TP + b^2 FN + FP)",

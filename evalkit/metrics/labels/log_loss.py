@@ -11,6 +11,7 @@ from evalkit.metrics import kernel, label_metric, log_loss_of, number, over_rows
     aliases=(
         "logloss",
         "cross_entropy",
+        "binary_cross_entropy",
     ),
     summary=(
         "Mean of -ln of the probability given to the label that came. A score of exactly 0 or 1 "

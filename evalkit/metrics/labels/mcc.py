@@ -10,6 +10,7 @@ from evalkit.metrics.labels._over import or_zero, where_undefined
     aliases=(
         "matthews_corrcoef",
         "phi",
+        "matthews_correlation_coefficient",
     ),
     summary="Correlation of label and call; 0 is chance.",
     formula="(TP TN - FP FN) / sqrt((TP + FP) (TP + FN) (TN + FP) (TN + FN))",

@@ -36,6 +36,8 @@ def of_precision(asked: Request) -> OfSums:
         "average_precision",
         "average_precision_score",
         "LRAP(over='users', undefined='one')",
+        "AUPRC",
+        "auc_precision_recall",
     ),
     summary=(
         "Area under the precision-recall curve over all thresholds; by steps it is the average "

@@ -10,6 +10,8 @@ from evalkit.metrics.labels._over import or_zero, where_undefined
     aliases=(
         "P",
         "PPV",
+        "precision_score",
+        "positive_predictive_value",
     ),
     summary="Share of rows called positive that have label 1.",
     formula="TP / (TP + FP)",

@@ -11,6 +11,8 @@ from evalkit.metrics.labels._over import or_zero, where_undefined
         "R",
         "TPR",
         "sensitivity",
+        "recall_score",
+        "true_positive_rate",
     ),
     summary=(
         "Share of rows with label 1 that are called positive. At its best it is 1, at the lowest "

@@ -10,6 +10,7 @@ from evalkit.metrics.labels._over import or_zero, where_undefined
     aliases=(
         "TNR",
         "selectivity",
+        "true_negative_rate",
     ),
     summary="Share of rows with label 0 that are called negative.",
     formula="TN / (TN + FP)",

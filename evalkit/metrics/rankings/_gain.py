@@ -40,6 +40,16 @@ LOG_BASE = number(
     "log_base", 2.0, above=1.0, tried=math.e, doc="The base b of the logarithm in the discount."
 )
 
+MAX_RELEVANCE = number(
+    "max_relevance",
+    4.0,
+    above=0.0,
+    below=1024.0,
+    tried=5.0,
+    is_written=True,
+    doc="The top of the scale, not the largest that a log happens to hold; above it is refused.",
+)
+
 DISCOUNTS = ConstantTable(
     lambda: [1.0, *(1.0 / math.log2(1.0 + rank) for rank in range(1, N_TABLED + 1))]
 )
@@ -59,7 +69,7 @@ DISCOUNT_SUMS = ConstantTable(_sum_up)
 def view_of_gain(values: Values) -> View:
     """Binary gains are those of relevant items; others may count items below the threshold."""
     has_grades = values["gain"] != "binary" and values["below_threshold"] == "count"
-    return "judged" if has_grades else "relevant"
+    return "graded" if has_grades else "relevant"
 
 
 @kernel(allocates=False)

@@ -91,3 +91,31 @@ def dcg(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_b
                 total += gain_of(hits.gains[hit], gain) * factor
                 hit += 1
             out[user, column] = mean_of(total, relevant, user, per)
+
+
+@metric(
+    name="ideal_DCG",
+    aliases=("IDCG",),
+    summary="DCG of the ideal list, which a list of that length can reach.",
+    formula="DCG at k of all items with a gain, the largest first",
+    latex=r"\sum_{i=1}^{k} \frac{g^*_i}{\log_b(1 + i)}",
+    source="Järvelin and Kekäläinen 2002, Cumulated Gain-Based Evaluation of IR Techniques, "
+    "ACM Transactions on Information Systems 20(4), p. 427",
+    bounds=(0.0, math.inf),
+    undefined="never; 0 for a user without any gain to find",
+    parameters=(GAIN, BELOW_THRESHOLD, DISCOUNT, LOG_BASE),
+    higher_is_better=None,
+    view=view_of_gain,
+)
+@kernel(allocates=False)
+def ideal_dcg(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, log_base, out):
+    """Discounted gains of the ideal list up to each cutoff."""
+    for user in range(out.shape[0]):
+        first, n = relevant.starts[user], 0
+        total = 0.0
+        for column in range(cutoffs.size):
+            while n < cutoffs[column] and first + n < relevant.starts[user + 1]:
+                factor = discount_of(n + 1, discount, log_base)
+                total += max(gain_of(relevant.gains[first + n], gain), 0.0) * factor
+                n += 1
+            out[user, column] = total

@@ -100,7 +100,12 @@ def moments_of(ratings, predictions, first, end):
 
 @agreement(
     name="Pearson",
-    aliases=("pearsonr", "pearson_corrcoef", "correlation"),
+    aliases=(
+        "pearsonr",
+        "pearson_corrcoef",
+        "correlation",
+        "pearson_correlation_coefficient",
+    ),
     summary="Linear correlation of ratings and predictions: bias and scale cost nothing.",
     formula="covariance / (standard deviation of ratings x that of predictions)",
     latex=r"\frac{\mathrm{Cov}(r, \hat r)}{\sigma_r \sigma_{\hat r}}",

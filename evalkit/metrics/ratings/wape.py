@@ -15,7 +15,10 @@ def size(ratings: Any, predictions: Any) -> Any:
 
 @rating_metric(
     name="WAPE",
-    aliases=("MAD_mean_ratio",),
+    aliases=(
+        "MAD_mean_ratio",
+        "weighted_mean_absolute_percentage_error",
+    ),
     summary=(
         "Absolute errors over ratings, both added up first: the relative that ratings near 0 do "
         "not blow up. Trap: averaged over users, a user whose ratings are all 0 is undefined."

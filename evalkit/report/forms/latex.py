@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from evalkit.config.form_names import Form
 from evalkit.errors import clean
-from evalkit.report.comparisons import how_corrected
+from evalkit.report.comparisons import how_corrected, name_tests
 from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, PairFindings, found_by_pair
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
@@ -82,7 +82,7 @@ def _table(report: Report, group: SegmentNumbers, marked: set[tuple[str, str]]) 
     ]
     if marked and used is not None and used.baseline is not None:
         lines.append(
-            rf"% dagger: differs from {clean(used.baseline)}, {used.test} test, "
+            rf"% dagger: differs from {clean(used.baseline)}, {name_tests(judged)}, "
             rf"{how_corrected(used, judged) or 'no correction'}, level {used.level:g}"
         )
         primary = [label for label in report.primary if label in group.labels]

@@ -1,10 +1,12 @@
-"""report.md: the table for a pull request or a wiki."""
+"""report.md: verdict, intervals and comparisons for a pull request or a wiki; then the rest."""
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 
 from evalkit.config.form_names import Form
 from evalkit.errors import clean
+from evalkit.report.answer import answer_of
 from evalkit.report.comparisons import further_columns, how_corrected, show_p
 from evalkit.report.findings import (
     HEAD,
@@ -22,8 +24,11 @@ from evalkit.report.text import (
     SegmentNumbers,
     count_noun,
     count_words,
+    decimals_for,
     groups,
+    half_widths,
     model_notes,
+    show_level,
     truth_notes,
 )
 from evalkit.report.verdict import PASS, verdict_of
@@ -35,18 +40,19 @@ _LINK = re.compile(r"(https?|ftp)://", re.IGNORECASE)
 
 
 def render_markdown(report: Report) -> str:
-    """The report as GitHub's Markdown: numbers, counts, warnings, where it comes from."""
-    lines = [f"# {escape(report.name)}", "", *_gate_lines(report)]
-    for group in groups(report):
-        lines += _group_lines(group)
-    if not report.estimates:
-        lines += ["No numbers.", ""]
+    """The report as GitHub's Markdown: what was found first, where it comes from last."""
+    lines = [f"# {escape(report.name)}", "", *_verdict_lines(report)]
+    overall = [each for each in groups(report) if each.segment is None]
+    lines += _overall_lines(report, overall[0]) if overall else ["No numbers.", ""]
     defined = [f"- {escape(each)}" for each in definitions(report)]
     lines += [*defined, ""] if defined else []
     lines += _comparison_lines(report)
     told = [f"- {escape(each)}" for each in tell_nights(report.nights)]
     lines += [*told, ""] if told else []
     lines += _finding_lines(report) if searches(report) else []
+    lines += _warning_lines(report)
+    for group in groups(report):
+        lines += _group_lines(group) if group.segment is not None else []
     lines += ["## Counts", "", "| log | counts |", "| :-- | :-- |"]
     words = count_words(report)
     truth = "; ".join(truth_notes(report.counts.truth, words))
@@ -54,12 +60,6 @@ def render_markdown(report: Report) -> str:
     for name, counts in report.counts.models.items():
         lines.append(f"| {escape(name)} | {escape('; '.join(model_notes(counts, words)))} |")
     lines.append("")
-    if report.warnings:
-        lines += ["## Warnings", ""]
-        for warning in report.warnings:
-            about = f" ({escape(warning.model)})" if warning.model is not None else ""
-            lines.append(f"- **{escape(warning.code)}**: {escape(warning.message)}{about}")
-        lines.append("")
     meta = report.meta
     origin = f"evalkit {report.evalkit}, profile {report.profile}, run {report.run_id}"
     lines.append(escape(f"{origin}, started {meta.started}, {meta.seconds:.2f} s"))
@@ -74,10 +74,14 @@ def escape(text: str) -> str:
     return _LINK.sub(r"\1&#58;//", _MENTION.sub("&#64;", text))
 
 
-def _gate_lines(report: Report) -> list[str]:
+def _verdict_lines(report: Report) -> list[str]:
+    """Which model is better, and how the gates went."""
+    sentence = answer_of(report).sentence
+    said = escape(f"{sentence[:1].upper()}{sentence[1:]}.")
     if not report.gates:
-        return []
-    lines = [f"**{escape(str(verdict_of(report)))}**", "", "| gate | found |", "| :-- | :-- |"]
+        return [f"**{said}**", ""]
+    lines = [f"**{escape(str(verdict_of(report)))}**", "", said, ""]
+    lines += ["| gate | found |", "| :-- | :-- |"]
     for gate in sorted(report.gates, key=lambda each: (not each.fails, each.outcome == PASS)):
         outcome = gate.outcome if gate.outcome == PASS else f"**{gate.outcome}**"
         lines.append(_row([outcome, escape(gate.message)]))
@@ -85,7 +89,9 @@ def _gate_lines(report: Report) -> list[str]:
 
 
 def _comparison_lines(report: Report) -> list[str]:
+    order = {label: place for place, label in enumerate(report.leading)}
     overall = [each for each in report.comparisons if each.segment is None]
+    overall.sort(key=lambda each: order.get(each.metric, len(order)))
     if not overall:
         return []
     further = further_columns(overall, lambda number, _: f"{number:+.4f}")
@@ -117,7 +123,42 @@ def _finding_lines(report: Report) -> list[str]:
     return lines
 
 
-def _group_lines(group: SegmentNumbers) -> list[str]:
+def _warning_lines(report: Report) -> list[str]:
+    lines = ["## Warnings", ""] if report.warnings else []
+    for warning in report.warnings:
+        about = f" ({escape(warning.model)})" if warning.model is not None else ""
+        lines.append(f"- **{escape(warning.code)}**: {escape(warning.message)}{about}")
+    return [*lines, ""] if lines else []
+
+
+def _overall_lines(report: Report, group: SegmentNumbers) -> list[str]:
+    """All users: the metric that decides first, the best model first, limits beside values."""
+    labels = tuple(each for each in report.leading if each in group.labels)
+    models = tuple(each for each in answer_of(report).models if each in group.models)
+    lines = _group_lines(replace(group, models=models, labels=labels), with_limits=True)
+    used = report.statistics
+    if used is not None and any(each.low is not None for each in group.cells.values()):
+        lines[-1:] = ["", f"In brackets: {show_level(used.level)} intervals.", ""]
+    return lines
+
+
+def _cells(group: SegmentNumbers, label: str, *, with_limits: bool) -> list[str]:
+    """One column; with limits, in digits that the narrowest of them deserves."""
+    shown = [(each.model, each.text, each.is_best) for each in group.shown(label)]
+    found = [group.cells.get((model, label)) for model, _, _ in shown]
+    known = [each for each in found if each is not None]
+    digits = decimals_for(half_widths(known), [each.value for each in known])
+    cells = []
+    for (_, text, is_best), each in zip(shown, found, strict=True):
+        beside = ""
+        if with_limits and each is not None and each.low is not None and each.high is not None:
+            text = f"{each.value:.{digits}f}"
+            beside = f" ({each.low:.{digits}f} … {each.high:.{digits}f})"
+        cells.append((f"**{text}**" if is_best else text) + beside)
+    return cells
+
+
+def _group_lines(group: SegmentNumbers, *, with_limits: bool = False) -> list[str]:
     common = group.common_n_users
     lines = [f"## {escape(group.title)}", ""] if group.title else []
     if common is not None:
@@ -125,8 +166,8 @@ def _group_lines(group: SegmentNumbers) -> list[str]:
     header = ["model", *(escape(label) for label in group.labels)]
     rows = [[escape(model)] for model in group.models]
     for label in group.labels:
-        for row, each in zip(rows, group.shown(label), strict=True):
-            row.append(f"**{each.text}**" if each.is_best else each.text)
+        for row, cell in zip(rows, _cells(group, label, with_limits=with_limits), strict=True):
+            row.append(cell)
     if common is None:
         header.append("users")
         for row, model in zip(rows, group.models, strict=True):

@@ -11,6 +11,7 @@ from evalkit.report.html._detail import (
     segments_section,
     shown_section,
 )
+from evalkit.report.html._gaps import gaps_section
 from evalkit.report.html._leakage import leakage_body
 from evalkit.report.html._markup import Html, el, join, raw
 from evalkit.report.html._origin import data_section, origin_section
@@ -51,6 +52,7 @@ def render_html(report: Report) -> str:
         graphs_section(report),
         findings_section(report),
         segments_section(report),
+        gaps_section(report),
         distributions_section(report),
         matrix_section(report),
         data_section(report),

@@ -10,7 +10,7 @@ from evalkit.report import Report
 _SIZES = ("rows", "users", "pairs", "users_without_relevant")
 _MEASURES = ("where", "threshold", "session_every")
 _GUARDS = (  # policies that stop a run or warn of it, and move no number
-    *("tie_share", "beyond_depth", "no_common_user", "no_common_item", "empty_input"),
+    *("tie_share", "beyond_depth", "no_common_user", "no_common_item", "empty_input", "no_judged"),
     *("truth_in_train", "mixed_splits"),
 )
 _POLICIES = ("truth_duplicates", "negative_relevance", "no_relevant", "missing_ranking")

@@ -90,6 +90,7 @@ def compare_runs(
         standings=inference.standings,
         findings=(),
         macros=(),
+        gaps=(),
         statistics=inference.used,
         curves=(),
         distributions=(),

@@ -9,6 +9,7 @@ import pytest
 import evalkit
 from evalkit.errors import RequestError
 from evalkit.metrics import registry_of
+from evalkit.report import Report
 
 
 def share(above, below):
@@ -202,3 +203,27 @@ def test_a_threshold_is_not_chosen_for_each_user():
         evalkit.evaluate_labels(log_of(1), metrics=["F1(over='users', at='best')"])
 
     assert caught.value.code == "conflicting-keys"
+
+
+def test_groups_differ_by_their_rates_with_limits_for_all_pairs():
+    log = log_of(7, n=3000, n_users=90).with_columns(group=pl.col("user") % 3)
+    names = ["positive-rate", "recall(over='users')", "AUC"]
+
+    report = evalkit.evaluate_labels(log, metrics=names, segments={"group": {"by": "group"}})
+
+    assert {gap.metric for gap in report.gaps} == set(names[:2])
+    for gap in report.gaps:
+        known = {e.segment: e for e in report.estimates if e.metric == gap.metric and e.segment}
+        high, low = known[gap.highest], known[gap.lowest]
+        assert gap.delta == high.value - low.value
+        assert gap.delta == max(e.value for e in known.values()) - min(
+            e.value for e in known.values()
+        )
+        error = math.hypot(high.std_error, low.std_error)
+        assert gap.std_error == pytest.approx(error, rel=1e-12)
+        assert gap.low == pytest.approx(gap.delta - 2.46 * error, rel=0.05)  # 1 - 0.05 / 3 of t
+        assert gap.low < gap.delta < gap.high
+    assert Report.from_json(report.to_json()).gaps == report.gaps
+    assert "Largest differences between segments" in report.to_html()
+    plain = evalkit.evaluate_labels(log, metrics=["AUC"], segments={"group": {"by": "group"}})
+    assert '"gaps"' not in plain.to_json()

@@ -178,3 +178,60 @@ def test_what_profiles_say_of_rows_is_not_said_of_rankings():
     assert "GAUC" in profile.of("labels").metrics
     assert "GAUC" not in profile.metrics
     assert profile.of("labels").policies == {}
+
+
+NAMES = {
+    ("labels", "sklearn"): {
+        "f1_score": "F1(undefined='zero')",
+        "precision_score": "precision(undefined='zero')",
+        "cohen_kappa_score": "kappa",
+        "jaccard_score": "threat-score(undefined='zero')",
+        "d2_brier_score": "Brier-skill",
+    },
+    ("labels", "torchmetrics"): {
+        "AUROC": "AUC(undefined='zero')",
+        "BinaryF1Score": "F1(undefined='zero', rule='above')",
+        "BinaryJaccardIndex": "threat-score(undefined='zero', rule='above')",
+        "MatthewsCorrCoef": "MCC(undefined='zero', rule='above')",
+        "EqualErrorRate": "EER",
+    },
+    ("labels", "rexmex"): {
+        "hit_rate": "recall",
+        "pr_auc_score": "PR-AUC(integration='trapezoid')",
+        "critical_success_index": "threat-score",
+        "fowlkes_mallows_index": "Fowlkes-Mallows",
+    },
+    ("labels", "tfma"): {
+        "FallOut": "fallout(rule='above')",
+        "DiagnosticOddsRatio": "diagnostic-odds(rule='above')",
+        "PredictedPositiveRate": "positive-rate(rule='above')",
+        "CoefficientOfDiscrimination": "Tjur-R2",
+        "MeanPrediction": "mean-score",
+    },
+    ("ratings", "sklearn"): {
+        "mean_tweedie_deviance": "Tweedie-deviance(power=0)",
+        "mean_poisson_deviance": "Tweedie-deviance(power=1)",
+        "d2_absolute_error_score": "D2-pinball(constant='finite')",
+        "median_absolute_error": "median-error",
+    },
+    ("ratings", "torchmetrics"): {
+        "ConcordanceCorrCoef": "concordance(moments='sample')",
+        "KendallRankCorrCoef": "Kendall",
+        "TweedieDevianceScore": "Tweedie-deviance(power=0)",
+        "NormalizedRootMeanSquaredError": "nRMSE(by='mean')",
+    },
+}
+
+
+@pytest.mark.parametrize(("kind", "profile"), NAMES, ids=" ".join)
+def test_a_library_s_names_are_read_under_its_profile(kind, profile):
+    if kind == "labels":
+        frame = pl.DataFrame({"user": [1, 1, 2], "score": [0.9, 0.5, 0.2], "label": [1, 0, 1]})
+    else:
+        frame = pl.DataFrame({"user": [1, 1, 2], "rating": [1.0, 3.0, 2.0]})
+        frame = frame.with_columns(prediction=pl.col("rating") + 0.5)
+    evaluate = evalkit.evaluate_labels if kind == "labels" else evalkit.evaluate_ratings
+
+    for name, expected in NAMES[kind, profile].items():
+        report = evaluate(frame, metrics=[name], profile=profile)
+        assert report.estimates[0].metric == expected, name

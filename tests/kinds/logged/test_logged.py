@@ -226,7 +226,7 @@ def test_a_job_of_logged_feedback_is_gated_and_merged(
     merged = evalkit.merge(["3.partial", "1.partial", "2.partial"])
     assert merged.estimates == whole.estimates
     assert merged.run_key == whole.run_key
-    few = command("run", "job.toml", "--quiet", "--set", "gates[1].min=1e9")
+    few = command("run", "job.toml", "--quiet", "--set", "gates[1].min=1000000000")
     assert few.status == 1
     many(100).write_parquet("log.parquet")
     thin = command("run", "job.toml", "--quiet")
@@ -325,3 +325,30 @@ def test_slates_are_those_of_obp(name: str) -> None:
             printed[record["metric"]] = record["values"].get("value")
     for metric in ("slate-IPS", "IIPS", "RIPS"):
         assert report.value(metric, model="t") == pytest.approx(printed[metric.lower()], rel=1e-9)
+
+
+@pytest.mark.parametrize(("least", "verdict"), [(0.5, "better"), (0.002, "cannot tell")])
+def test_a_rare_large_weight_that_nobody_drew_counts(least: float, verdict: str) -> None:
+    """400 rounds say +0.05 by Student; one more of 1 / 0.002 would say anything."""
+    n = 400
+    log = pl.DataFrame(
+        {
+            "user": range(n + 1),
+            "reward": [1.0, 0.0] * (n // 2) + [0.0],
+            "p0": [0.5] * n + [least],
+            "p": [0.55, 0.45] * (n // 2) + [least],
+        }
+    )
+    columns = {"user": "user", "propensity": "p0"}
+    report = evalkit.evaluate_logged(log, {"b": {"probability": "p"}}, columns=columns)
+
+    (found,) = report.comparisons
+    assert found.verdict == verdict
+    assert found.low is not None
+    assert (found.low > 0) == (verdict == "better")
+
+
+def test_text_is_no_propensity() -> None:
+    with pytest.raises(DataError) as raised:
+        measured("SNIPS", log=LOG.with_columns(p0=pl.lit("high")))
+    assert raised.value.code == "not-a-number"

@@ -1,0 +1,172 @@
+"""The truth that keeps what was judged and is not relevant: only where it is asked for."""
+
+import polars as pl
+import pytest
+
+import evalkit
+from evalkit import EvalkitError
+
+TRUTH = pl.DataFrame(
+    {
+        "user": [1, 1, 1, 1, 2, 2, 3],
+        "item": [10, 11, 12, 13, 10, 14, 15],
+        "relevance": [2.0, 1.0, 0.0, -1.0, 1.0, 0.0, 0.0],
+    }
+)
+LISTS = {1: [20, 12, 10, 13, 11], 2: [14, 21, 10], 3: [15, 22]}
+
+
+def rankings(lists=LISTS):
+    rows = [(user, item, n) for user, items in lists.items() for n, item in enumerate(items, 1)]
+    return pl.DataFrame(rows, schema=["user", "item", "rank"], orient="row")
+
+
+def run(metrics, truth=TRUTH, lists=None, **more):
+    return evalkit.evaluate(truth, lists or {"a": rankings()}, metrics=metrics, **more)
+
+
+def values_of(report, metric):
+    frame = report.per_user(metric)
+    return dict(zip(frame["user"], frame[frame.columns[-1]], strict=True))
+
+
+def test_lists_are_read_by_what_was_judged():
+    names = ["judged", "judged(pooled='judged')", "unjudged@2", "bpref", "judged_misses"]
+
+    report = run(names, per_user=True, policies={"no_relevant": "zero"})
+
+    assert values_of(report, "judged") == {1: 3 / 5, 2: 2 / 3, 3: 1 / 2}
+    assert values_of(report, "judged(pooled='judged')") == {1: 4 / 5, 2: 2 / 3, 3: 1 / 2}
+    assert values_of(report, "unjudged@2") == {1: 1 / 2, 2: 1 / 2, 3: 1 / 2}
+    assert values_of(report, "judged_misses") == {1: 1.0, 2: 1.0, 3: 1.0}
+    assert {user: value for user, value in values_of(report, "bpref").items() if user < 3} == {
+        1: 0.0,
+        2: 0.0,
+    }
+
+
+def test_unjudged_items_leave_lists_and_ranks_close_up():
+    report = run(["RR(unjudged='skip')", "RR(unjudged='skip', pooled='judged')", "RR"])
+
+    assert report.value("RR") == pytest.approx((1 / 3 + 1 / 3) / 2)
+    assert report.value("RR(unjudged='skip')") == pytest.approx((1 / 2 + 1 / 2) / 2)
+    kept = run(["precision(unjudged='skip', pooled='judged')@3"], per_user=True)
+    assert values_of(kept, "precision(unjudged='skip', pooled='judged')@3")[1] == 1 / 3
+    left = run(["precision(unjudged='skip')@3"], per_user=True)
+    assert values_of(left, "precision(unjudged='skip')@3")[1] == 2 / 3
+
+
+def test_equal_scores_keep_their_ties_in_what_is_left():
+    lists = pl.DataFrame({"user": [1] * 4, "item": [20, 12, 10, 21], "score": [2.0, 1.0, 1.0, 1.0]})
+
+    report = run(
+        ["precision(unjudged='skip', ties='expected')@1"],
+        truth=TRUTH.filter(pl.col("user") == 1),
+        lists={"a": lists},
+    )
+
+    assert report.value("precision(unjudged='skip', ties='expected')@1") == pytest.approx(1 / 2)
+
+
+@pytest.mark.parametrize("threshold", [None, 2.0])
+def test_other_metrics_are_what_they_are_alone(threshold):
+    names = ["nDCG@3", "nDCG(gain='exp2')", "AP", "RR", "recall@2", "precision@4", "RBP"]
+
+    alone = run(names, threshold=threshold)
+    beside = run([*names, "bpref", "infAP"], threshold=threshold)
+
+    for name in names:
+        assert beside.value(name) == alone.value(name)
+    assert beside.counts.truth == alone.counts.truth
+    assert beside.counts.models == alone.counts.models
+
+
+def test_gains_below_zero_stay_gains_beside_judgements():
+    policies = {"negative_relevance": "subtract"}
+
+    alone = run(["nDCG", "DCG@4"], policies=policies)
+    beside = run(["nDCG", "DCG@4", "judged"], policies=policies)
+
+    assert (beside.value("nDCG"), beside.value("DCG@4")) == (
+        alone.value("nDCG"),
+        alone.value("DCG@4"),
+    )
+
+
+def refused(metrics, truth=TRUTH, **more):
+    with pytest.raises(EvalkitError) as caught:
+        run(metrics, truth=truth, **more)
+    return caught.value
+
+
+@pytest.mark.parametrize("metric", ["judged@2", "bpref", "AP(unjudged='skip')"])
+def test_a_truth_of_relevant_items_alone_is_refused(metric):
+    relevant = TRUTH.filter(pl.col("relevance") > 0)
+
+    assert refused([metric], relevant).code == "nothing-judged"
+    assert refused([metric], relevant.drop("relevance")).code == "nothing-judged"
+    assert run([metric], relevant, policies={"no_judged": "warn"}).value(metric) >= 0
+
+
+def test_relevance_below_zero_is_not_both_pooled_and_subtracted():
+    error = refused(["infAP"], policies={"negative_relevance": "subtract"})
+
+    assert error.code == "pooled-gains"
+
+
+def test_infap_without_pooled_items_is_said_to_be_biased():
+    codes = {each.code for each in run(["infAP"], TRUTH.filter(pl.col("relevance") >= 0)).warnings}
+
+    assert "nothing-pooled" in codes
+
+
+COUNTED = {"unknown_users": "count", "no_relevant": "zero"}
+
+
+def test_users_whom_the_truth_lacks_have_nothing_judged():
+    lists = {"a": rankings({**LISTS, 9: [10, 11]})}
+
+    report = run(["judged"], lists=lists, policies=COUNTED, per_user=True)
+
+    assert values_of(report, "judged")[9] == 0.0
+
+
+def test_models_that_are_judged_to_another_share_are_told():
+    truth = pl.DataFrame(
+        [(user, user, float(user % 2)) for user in range(40)],
+        schema=["user", "item", "relevance"],
+        orient="row",
+    )
+    lists = {
+        "old": rankings({user: [user] for user in range(40)}),
+        "new": rankings({user: [100 + user] for user in range(40)}),
+    }
+
+    report = run(["judged@1", "RR"], truth=truth, lists=lists, statistics={"baseline": "old"})
+
+    (warning,) = [each for each in report.warnings if each.code == "uneven-judgements"]
+    assert "lists of 'new' than of those of 'old'" in warning.message
+
+
+def test_judgements_do_not_hang_on_passes_or_forms(tmp_path):
+    TRUTH.write_parquet(tmp_path / "truth.parquet")
+    rankings().write_parquet(tmp_path / "a.parquet")
+    names = ["judged@2", "bpref", "infAP", "AP(unjudged='skip')"]
+
+    in_memory = run(names)
+    on_disk = evalkit.evaluate(
+        tmp_path / "truth.parquet", {"a": tmp_path / "a.parquet"}, metrics=names, threads=2
+    )
+    text = TRUTH.with_columns(pl.col("item").cast(pl.String), pl.col("user").cast(pl.String))
+    as_text = run(
+        names,
+        truth=text,
+        lists={"a": rankings().with_columns(pl.col("item", "user").cast(pl.String))},
+    )
+
+    for name in names:
+        assert in_memory.value(name) == on_disk.value(name) == as_text.value(name)
+
+
+def test_a_metric_of_rows_that_leave_is_refused():
+    assert refused(["AP(terms='last_row', unjudged='skip')"]).code == "skipped-rows"
