@@ -71,12 +71,13 @@ def check_logged(tree: Mapping[str, object], problems: Complaints) -> None:
     for number, target in enumerate(targets):
         if not isinstance(target, dict):
             continue
-        if target.get("model") in seen:
-            message = f"two targets are called {target.get('model')!r}"
-            problems.add(
-                ("targets", number, "model"), "duplicate-model", message, hint="rename one"
-            )
-        seen.add(target.get("model"))
+        model = target.get("model")
+        if isinstance(model, str):
+            if model in seen:
+                message = f"two targets are called {model!r}"
+                place = ("targets", number, "model")
+                problems.add(place, "duplicate-model", message, hint="rename one")
+            seen.add(model)
         named: Any = [name for name in OF_TARGETS if name in target]
         if ("path" in target) == bool(named):
             message = "a target has columns of probabilities, or a table (path), one of them"
