@@ -195,7 +195,8 @@ def rbp(
     best = max(relevant, default=1.0)
     shown = [(place, grade) for place, grade in enumerate(top(ranked, k)) if grade]
     return (1 - patience) * sum(
-        patience**place * (grade / best if gain == "linear" else 1.0) for place, grade in shown
+        patience**place * {"linear": grade / best, "relevance": grade, "binary": 1.0}[gain]
+        for place, grade in shown
     )
 
 
