@@ -107,7 +107,7 @@ def _drafts(
             request = requests[column]
             if shown is not None and shown.has(request):
                 both = shown.delta(segment, pair, request)
-                n_users = both.delta.count
+                n_users = both.delta.units or both.delta.count
                 least, most = bounds_of(request)
                 spread = DifferenceSpread(
                     n_users,
