@@ -156,8 +156,11 @@ class OrderedNumbers(CombinedNumbers):
         if max(one.tied(q), other.tied(q)) > most:
             return None
         n_draws = min(MOST_DRAWS, chosen_by.replicates)
-        drawn = {"replicates": n_draws, "seed": chosen_by.seed}
-        return paired_error(*chosen.values, weights, units, q, **drawn) or None
+        old, new = chosen.values
+        error = paired_error(
+            *(old, new, weights, units, q), replicates=n_draws, seed=chosen_by.seed
+        )
+        return error or None
 
     def warnings(self, models: Sequence[str]) -> Iterator[Warning_]:
         """As of other numbers, and where ties leave quantiles without a test."""

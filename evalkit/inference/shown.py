@@ -3,6 +3,8 @@
 Their errors are those of the delta method: the deviation of what each user adds to the number.
 """
 
+# Long: one class, whose numbers of three families share what lists left behind.
+
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

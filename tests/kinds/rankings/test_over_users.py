@@ -265,7 +265,6 @@ def test_gates_judge_quantiles(folder):
         {"metric": "median(nDCG@5)", "model": "als", "max": 0.9},
         {"metric": "lowest(RR)", "model": "als", "min": 0.1},
     ]
-    found = judge(
-        config_of(folder, gates=gates).gates, run_config(config_of(folder)), ..., level=0.95
-    )
+    rules, report = config_of(folder, gates=gates).gates, run_config(config_of(folder))
+    found = judge(rules, report, None, level=0.95)
     assert [each.outcome for each in found] == ["pass", "pass", "cannot tell"]
