@@ -62,7 +62,7 @@ def test_index_names_gates_that_failed_the_day_and_draws_the_trend(evalkit, logs
 
     assert "required: &gt;= 0.9" in failed and "✗" in failed  # noqa: PT018
     assert all("2026-11-2" in each for each in (latest, failed, first))
-    assert "replaced by" in first and "replaced by" not in failed + latest  # noqa: PT018
+    assert "run again later" in first and "run again later" not in failed + latest  # noqa: PT018
     assert "nDCG@2 over 2 runs" in page
     assert "Crosses: runs that a later one replaced." in page
 

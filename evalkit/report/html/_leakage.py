@@ -21,7 +21,10 @@ _MEANS = {
 def leakage_body(leaks: Mapping[str, Any]) -> Html:
     """Verdict, counts, and plots of the first fold."""
     verdict, fold = leaks["verdict"], leaks["folds"][0]
-    unknown = [_unknown(name, fold) for name in fold["held_out"]]
+    unknown = _unknown(fold)
+    most = next((told for told, is_most in unknown if is_most), verdict)
+    headline = most if verdict == "clean" else verdict
+    others = [el("p", f"{told.capitalize()}.") for told, _ in unknown if told != headline]
     counts = [
         [text_cell(name.replace("_", " ")), number_cell(_shown(count))]
         for name, count in sorted(leaks["counts"].items())
@@ -33,9 +36,9 @@ def leakage_body(leaks: Mapping[str, Any]) -> Html:
     return join(
         el(
             "section",
-            el("h2", f"Verdict: {verdict}"),
+            el("h2", f"Verdict: {headline}"),
             el("p", _MEANS[verdict]),
-            *unknown,
+            *others,
             id="verdict",
         ),
         el("section", el("h2", "Parts"), table(["part", "rows", "users", "items"], parts)),
@@ -44,15 +47,16 @@ def leakage_body(leaks: Mapping[str, Any]) -> Html:
     )
 
 
-def _unknown(name: str, fold: Mapping[str, Any]) -> Html | None:
-    """Held-out users whom train lacks, who say nothing of models that know users by their id."""
-    new = fold["held_out"][name]["users_never_in_train"]["users"]
-    users = fold["parts"].get(name, {}).get("users", 0)
-    if not new or not users:
-        return None
-    kind = "unclear" if 2 * new > users else None
-    told = f"{new:,} of {count_noun(users, f'{name} user')} ({new / users:.0%})"
-    return el("p", el("b", told, class_=kind), " are not in train.")
+def _unknown(fold: Mapping[str, Any]) -> list[tuple[str, bool]]:
+    """Held-out users whom train lacks, part by part, and whether they are most."""
+    found = []
+    for name, held in fold["held_out"].items():
+        new = held["users_never_in_train"]["users"]
+        users = fold["parts"].get(name, {}).get("users", 0)
+        if new and users:
+            told = f"train lacks {new:,} of {count_noun(users, f'{name} user')}"
+            found.append((told, 2 * new > users))
+    return found
 
 
 def _shown(count: float) -> str:

@@ -189,7 +189,7 @@ def _replaced(run: PastRun, latest: Mapping[tuple[tuple[str, str], ...], str]) -
     """Said of a run whose variables a later one has, too."""
     later = latest[tuple(run.variables.items())]
     is_last = not run.variables or later == run.run_id
-    return None if is_last else el("i", f"replaced by {later}")
+    return None if is_last else el("i", "run again later", title=later)
 
 
 def _linked(run: PastRun) -> Html | str:
