@@ -10,13 +10,16 @@ from evalkit.report.entries import (
     Distribution,
     Estimate,
     Finding,
+    Gap,
     Gate,
     Macro,
     Standing,
 )
 from evalkit.report.record import Report, once
 
-Named = TypeVar("Named", Comparison, Curve, Distribution, Estimate, Finding, Gate, Macro, Standing)
+Named = TypeVar(
+    "Named", Comparison, Curve, Distribution, Estimate, Finding, Gap, Gate, Macro, Standing
+)
 
 
 def as_shown(report: Report) -> Report:
