@@ -405,7 +405,8 @@ def measure(
         p, best = float(given.get("patience", 0.8)), max(wanted, default=0.0)
         if asked.gain == "linear" and best <= 0:
             return 0.0
-        credits = [(r, g / best if asked.gain == "linear" else 1.0) for r, g in top]
+        worths = {"linear": best, "relevance": 1.0}
+        credits = [(r, g / worths[asked.gain] if asked.gain in worths else 1.0) for r, g in top]
         return (1 - p) * math.fsum(credit * p ** (rank - 1) for rank, credit in credits)
     if name == "CG":
         return math.fsum(worth(gain, asked.gain, threshold) for _, gain in top)

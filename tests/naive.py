@@ -195,7 +195,8 @@ def rbp(
     best = max(relevant, default=1.0)
     shown = [(place, grade) for place, grade in enumerate(top(ranked, k)) if grade]
     return (1 - patience) * sum(
-        patience**place * (grade / best if gain == "linear" else 1.0) for place, grade in shown
+        patience**place * {"linear": grade / best, "relevance": grade, "binary": 1.0}[gain]
+        for place, grade in shown
     )
 
 
@@ -604,3 +605,13 @@ def nearly_err(
         return (1 - gain) * shares[users]
 
     return rate(ranked, k, max_relevance, horizon, goes_on)
+
+
+def over_users(how: str, values: Sequence[float], number: float = math.nan) -> float:
+    """A number over users from their values, users without one left out."""
+    known = sorted(each for each in values if not math.isnan(each))
+    if how == "fraction":
+        return sum(each >= number for each in known) / len(known)
+    if how == "gmean":
+        return math.prod(max(each, number) for each in known) ** (1 / len(known))
+    raise AssertionError(f"{how!r} has no twin in plain Python")

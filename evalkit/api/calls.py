@@ -366,6 +366,7 @@ def evaluate_ratings(
     *,
     metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
+    metric_files: Sequence[str | os.PathLike[str]] = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     columns: Columns | None = None,
@@ -386,6 +387,7 @@ def evaluate_ratings(
         predictions: model name -> table of user, item, prediction; or one table alone.
         metrics: such as `["RMSE", "MAE(over='users')"]`.
         primary: those of them that decide, and stand first; the first one by default.
+        metric_files: Python files with metrics of your own.
         profile: whose conventions to follow, as for `evaluate`; it must say something of them.
         policies: what to do at edges, as under `[policies]` of a config.
         columns: our names (user, item, rating, prediction, model) to the tables' columns; those
@@ -417,7 +419,7 @@ def evaluate_ratings(
             "ratings": [Listed(None, ratings, keys_of(named, ("user", "item", "rating")))],
             "predictions": listed_of(predictions, ("user", "item", "prediction", "model"), named),
         }
-    tree = _rows_tree(metrics, primary, profile, policies, statistics)
+    tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files)
     how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
     return _evaluate_rows(sections, tree, segments, name, again, how)
 
@@ -427,6 +429,7 @@ def evaluate_labels(
     *,
     metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
+    metric_files: Sequence[str | os.PathLike[str]] = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
@@ -448,6 +451,7 @@ def evaluate_labels(
             table, or model name -> table.
         metrics: such as `["AUC", "GAUC", "log-loss", "F1(threshold=0.3)"]`.
         primary: those of them that decide, and stand first; the first one by default.
+        metric_files: Python files with metrics of your own.
         profile: whose conventions to follow, as for `evaluate`; it must say something of them.
         policies: what to do at edges, as under `[policies]` of a config.
         threshold: labels are 1 from here on; labels are 0 and 1 by default.
@@ -476,7 +480,7 @@ def evaluate_labels(
     sections = {"labels": listed_of(labels, keys, named_of(columns, keys))}
     own = {"threshold": threshold, "session_every": session_every}
     extra = {name: value for name, value in own.items() if value is not None}
-    tree = _rows_tree(metrics, primary, profile, policies, statistics)
+    tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files)
     how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
     return _evaluate_rows(sections, tree, segments, name, again, how, extra)
 
@@ -487,10 +491,11 @@ def _rows_tree(
     profile: str,
     policies: Mapping[str, str | int] | None,
     statistics: Mapping[str, object] | None,
+    metric_files: Sequence[str | os.PathLike[str]],
 ) -> dict[str, object]:
     """What a config says besides its tables."""
     return {
-        "metrics": metrics_section(metrics, primary, profile),
+        "metrics": metrics_section(metrics, primary, profile, files=metric_files),
         "policies": dict(policies or {}),
         "statistics": dict(statistics or {}),
     }

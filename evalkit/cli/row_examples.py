@@ -31,6 +31,8 @@ LABELS: tuple[tuple[object, ...], ...] = (
     ("ben", "c", 0.5, 0),
     ("cat", "d", 0.3, 0),
 )
+TARGETS = ("at_precision", "at_recall", "at_specificity")
+CHOOSING = ("threshold", "rule", "at", *TARGETS)  # of which one alone is given
 OTHER_NUMBERS: Mapping[str, float] = {"beta": 2.0, "bins": 2.0, "clip": 0.2, "max_fpr": 0.5}
 
 
@@ -55,12 +57,15 @@ def _rows_of(kind: str) -> Iterator[str]:
 def _variants(request: "Request") -> Iterator["Request"]:
     """The request, then each other value of each parameter; where it has an effect."""
     metric, values = request.metric, dict(request.parameters)
+    is_chosen = values.get("at") == "best" or any(values.get(name) for name in TARGETS)
     yield metric.request(None, **values)
     for parameter in metric.parameters:
         around = values
         if parameter.name == "weighting" and values["over"] == "rows":
             around = {**values, "over": "users"}
-        if parameter.name in ("threshold", "rule") and values["at"] == "best":
+        if is_chosen and parameter.name in (*CHOOSING, "over", "weighting"):
+            continue
+        if values.get("over", "rows") != "rows" and parameter.name in ("at", *TARGETS):
             continue
         for other in _others(parameter, values[parameter.name]):
             yield metric.request(None, **{**around, parameter.name: other})
@@ -69,8 +74,10 @@ def _variants(request: "Request") -> Iterator["Request"]:
 def _others(parameter: "Parameter", value: "Value") -> "Iterator[Value]":
     if parameter.choices:
         yield from (each for each in parameter.choices if each != value)
-    elif OTHER_NUMBERS.get(parameter.name, 0.6) != value:
-        yield OTHER_NUMBERS.get(parameter.name, 0.6)
+    else:
+        other = OTHER_NUMBERS.get(parameter.name, parameter.tried or 0.6)
+        if other != value:
+            yield other
 
 
 def _measure(requests: "Sequence[Request]", kind: str) -> list[float]:

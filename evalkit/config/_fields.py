@@ -40,10 +40,10 @@ def record_in(annotation: object) -> type[Record] | None:
 
 
 def takes_text(annotation: object) -> bool:
-    """Whether a key takes text, and no whole number that text might spell."""
+    """Whether a key takes text, and no number that text might spell."""
     if annotation is str:
         return True
-    if int in get_args(annotation):
+    if any(each is int or each is float for each in get_args(annotation)):
         return False
     if get_origin(annotation) in (Union, UnionType, Annotated, tuple):
         return any(takes_text(inner) for inner in get_args(annotation))

@@ -63,14 +63,13 @@ def atomic_raise(typing_context, array, index, value):  # type: ignore[no-untype
     return _atomic(array, value, "max")
 
 
-def _fetch_nothing(array: Any, index: int) -> None:
+def _fetch_nothing(*place: object) -> None:
     pass
 
 
 @intrinsic(_fetch_nothing)
 def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
     """Ask for the cache line of one element ahead of its use; any index is allowed."""
-    from llvmlite import ir
     from numba.core import cgutils, types
     from numba.np import arrayobj
 
@@ -79,19 +78,58 @@ def prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = arrayobj.make_array(signature.args[0])(context, builder, arguments[0]).data
-        place = cgutils.gep(builder, pointer, arguments[1])
-        byte_pointer = ir.IntType(8).as_pointer()
-        number = ir.IntType(32)
-        function = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(ir.VoidType(), [byte_pointer, number, number, number]),
-            "llvm.prefetch.p0i8",
-        )
-        address = builder.bitcast(place, byte_pointer)
-        builder.call(function, [address, number(1), number(3), number(1)])
-        return context.get_dummy_value()
+        return _ask_for(context, builder, cgutils.gep(builder, pointer, arguments[1]))
 
     return types.void(array, types.intp), generate
+
+
+@intrinsic(_fetch_nothing)
+def prefetch_at(typing_context, address):  # type: ignore[no-untyped-def]
+    """Ask for the cache line of an address ahead of its use; any is allowed."""
+    from llvmlite import ir
+    from numba.core import types
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        return _ask_for(context, builder, place)
+
+    return types.void(types.int64), generate
+
+
+def _ask_for(context: Any, builder: Any, place: Any) -> Any:
+    from llvmlite import ir
+    from numba.core import cgutils
+
+    byte_pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    function = cgutils.get_or_insert_function(
+        builder.module,
+        ir.FunctionType(ir.VoidType(), [byte_pointer, number, number, number]),
+        "llvm.prefetch.p0i8",
+    )
+    address = builder.bitcast(place, byte_pointer)
+    builder.call(function, [address, number(1), number(3), number(1)])
+    return context.get_dummy_value()
+
+
+def _word_at(address: int) -> Any:
+    import ctypes
+
+    import numpy as np
+
+    return np.uint64(ctypes.c_uint64.from_address(int(address)).value)
+
+
+@intrinsic(_word_at)
+def word_at(typing_context, address):  # type: ignore[no-untyped-def]
+    """The 8 bytes from an address on as a uint64; whoever asks keeps the memory there."""
+    from llvmlite import ir
+    from numba.core import types
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
+        return builder.load(place, align=1)
+
+    return types.uint64(types.int64), generate
 
 
 def _bits(value: Any) -> Any:

@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from ..errors import EvalkitError, RequestError, edits, nearest, raise_all
 from ._declare import Metric, Request, spell_argument
 from ._declared import folders
+from ._measuring import is_made_of_users, over_users
+from ._over_users import opens_over_users, read_parameter, split_call
 from ._parameters import Parameter, Value, Values
 from ._policies import POLICIES
+from ._refused import REFUSED
 from ._registry import fold, known_metrics, registry_of, tiers
 
 LARGEST_CUTOFF = 2**31 - 2
@@ -18,12 +21,13 @@ LONG_NAME = 6  # letters, from which on a wrong one is taken for a slip
 Conventions = Callable[[str, int | None], Values]
 
 _EXPRESSION = re.compile(
-    r"\s*(?P<name>[A-Za-z0-9_][\w.-]*)\s*"
+    r"\s*(?P<name>[A-Za-z0-9_][\w.-]*(?:,[\d.]+)*)\s*"
     r"(?:\((?P<arguments>(?:[^()'\"]|'[^']*'|\"[^\"]*\")*)\))?\s*(?:@\s*(?P<cutoffs>.*?))?\s*"
 )
 _ARGUMENT = re.compile(
     r"\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|[^'\",\s]+)\s*"
 )
+_NUMBERED = re.compile(r"(?P<name>.+?)[_.](?P<numbers>[\d.]+(?:,[\d.]+)*)")  # P_10, P.5,10
 _ARGUMENTS = re.compile(r"(?:^|,)((?:'[^']*'|\"[^\"]*\"|[^,])*)")  # a quoted one holds commas
 _CUTOFF_HINT = "a cutoff counts ranks: nDCG@10, or nDCG@{5,10,20}; none means the whole list"
 
@@ -89,6 +93,9 @@ def _parse(
     conventions: Conventions,
     policies: Mapping[str, Parameter],
 ) -> Iterator[Request | RequestError]:
+    if opens_over_users(text) and known.find(text.partition("(")[0].strip()) is None:
+        yield from _parse_over_users(text, known, at, conventions, policies)
+        return
     parts = _EXPRESSION.fullmatch(text)
     if parts is None:
         yield RequestError(
@@ -98,17 +105,65 @@ def _parse(
             hint="write name(parameter=value)@cutoff, such as precision(over='length')@5",
         )
         return
-    spelling = known.find(parts["name"])
+    name, numbers = parts["name"], None
+    spelling = known.find(name)
     if spelling is None:
+        name, numbers = _in_parts(name)
+        spelling = known.find(name)
+    if spelling is None or (numbers and parts["cutoffs"]):
         yield unknown_metric(parts["name"], known.metrics, at)
         return
     errors: list[RequestError] = []
     written = _values(spelling.metric, parts["arguments"], at, errors, policies)
-    cutoffs = _cutoffs(spelling.metric, text, parts["cutoffs"], at, errors)
+    if numbers and spelling.metric.name == "iprec":  # whose numbers are recalls
+        for number in numbers.split(","):
+            own = _values(spelling.metric, f"recall={number}", at, errors, policies)
+            if not errors:
+                yield _request(spelling, name, None, {**written, **own}, conventions)
+        yield from errors
+        return
+    listed = parts["cutoffs"] if numbers is None else f"{{{numbers}}}"
+    cutoffs = _cutoffs(spelling.metric, text, listed, at, errors)
     yield from errors
     if not errors:
         for cutoff in cutoffs:
-            yield _request(spelling, parts["name"], cutoff, written, conventions)
+            yield _request(spelling, name, cutoff, written, conventions)
+
+
+def _in_parts(name: str) -> tuple[str, str | None]:
+    """The metric and the cutoffs that other libraries write in one name: P_10, precision_at_k."""
+    if name.lower().endswith("_at_k"):
+        return name[: -len("_at_k")], None
+    found = _NUMBERED.fullmatch(name)
+    return (found["name"], found["numbers"]) if found else (name, None)
+
+
+def _parse_over_users(
+    text: str,
+    known: "_Spellings",
+    at: str,
+    conventions: Conventions,
+    policies: Mapping[str, Parameter],
+) -> Iterator[Request | RequestError]:
+    """A number over users of each metric that is written inside."""
+    try:
+        how, inner, arguments = split_call(text, at)
+        parameter = read_parameter(how, arguments, at)
+    except RequestError as error:
+        yield error
+        return
+    for found in _parse(inner, known, at, conventions, policies):
+        if isinstance(found, RequestError):
+            yield found
+        elif found.metric.kind in ("rankings", "lists") and is_made_of_users(found):
+            yield over_users(how, parameter, found)
+        else:
+            yield RequestError(
+                f"{how} is of the values of users, and {found.label} is no mean of such",
+                code="no-metric-of-users",
+                at=at,
+                hint=f"write a metric of rankings or lists by user: {how}(nDCG@10)",
+            )
 
 
 def _request(
@@ -156,18 +211,24 @@ class _Spellings:
     def __init__(self, metrics: Mapping[str, Metric], named: Mapping[str, str]) -> None:
         self.metrics = metrics
         self._named = {fold(name): (name, metric) for name, metric in named.items()}
+        self._exactly = named  # where one is a metric's own name in other letters
         self._known: list[dict[str, _Spelling]] = []
         self._left = tiers(metrics)
 
     def find(self, name: str) -> _Spelling | None:
         """What is meant by a name; where a metric's own means another, its aliases do so too."""
         found = self._own(name) or self._known_as(name)
-        if found is None or fold(found.metric.name) not in self._named or found.is_own:
+        if found is None or found.metric.name not in self._exactly or found.is_own:
             return found
         return replace(found, is_own=True) if found.fixed else self._own(found.metric.name)
 
     def _own(self, name: str) -> _Spelling | None:
-        alias, metric = self._named.get(fold(name), ("", ""))
+        if name in self._exactly:
+            alias, metric = name, self._exactly[name]
+        elif name in self.metrics:
+            return None
+        else:
+            alias, metric = self._named.get(fold(name), ("", ""))
         if metric and metric in self.metrics:
             return _Spelling(self.metrics[metric], {}, alias, is_own=True)
         return None
@@ -212,6 +273,11 @@ def _find(name: str, known: Mapping[str, _Spelling]) -> _Spelling | None:
 
 def unknown_metric(name: str, metrics: Mapping[str, Metric], at: str) -> RequestError:
     """That none of these metrics has a name, and which one was meant."""
+    stem = fold(_in_parts(name)[0])
+    for refused, why in REFUSED.items():
+        if stem == fold(refused):
+            message = f"{refused} is no metric here: {why}"
+            return RequestError(message, code="refused-metric", at=at)
     close = _meant(name, _spellings(metrics))
     hint = f"did you mean {close!r}?" if close else "evalkit metrics lists all"
     kinds = {each.kind for each in metrics.values()}

@@ -10,7 +10,7 @@ compares the real ids of what matched (`same_ids`).
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ import polars as pl
 
 from evalkit.errors import DataError, RequestError
 from evalkit.kernels import kernel
+from evalkit.kernels.intrinsics import prefetch, prefetch_at, word_at
 
 Keys = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int64]
@@ -280,36 +281,41 @@ def _same(one: pl.Series, other: pl.Series) -> bool:
 
 
 def _same_at(one: pl.Series, rows: Rows, other: pl.Series, places: Rows) -> bool:
-    views, others = views_of(one), views_of(other)
-    if views is not None and others is not None:
-        unsure = np.empty(rows.size, dtype=np.int64)
-        n_unsure = int(compare_views(views, rows, others, places, unsure))
-        if n_unsure <= 0:
-            return n_unsure == 0
-        rows, places = rows[unsure[:n_unsure]], places[unsure[:n_unsure]]
-    return _same(one[rows], other[places])
+    texts, others = texts_of(one), texts_of(other)
+    if texts is None or others is None:
+        return _same(one[rows], other[places])
+    return bool(compare_texts(texts, rows, others, places))
 
 
 def _follows(column: pl.Series, keys: Keys) -> bool:
-    views = views_of(column)
-    if views is not None:
-        found = int(compare_neighbours(keys, views))
-        if found != 0:
-            return found == 1
+    texts = texts_of(column)
+    if texts is not None:
+        return bool(compare_neighbours(keys, texts))
     return not bool(((column[1:] != column[:-1]).to_numpy() & (keys[1:] == keys[:-1])).any())
 
 
-def views_of(column: pl.Series) -> Keys | None:
-    """uint64[2 * n], the 16 bytes that Arrow keeps of each text, without a copy.
+class Texts(NamedTuple):
+    """Texts as Arrow keeps them.
 
-    The length (4 bytes), and up to 12 bytes the text itself; of a longer one its first 4 bytes
-    and where it lies. None of other types, and where some are null.
+    Args:
+        views: uint64[2 * n], 16 bytes of each: its length (4 bytes), and up to 12 bytes the text
+            itself; of a longer one its first 4 bytes, the buffer that holds it, and where.
+        buffers: int64[n_buffers], addresses; what they hold lives as long as the views do.
     """
+
+    views: Keys
+    buffers: Rows
+
+
+def texts_of(column: pl.Series) -> Texts | None:
+    """Texts or bytes without a copy; None of other types, and where some are null."""
     if column.dtype not in (pl.String, pl.Binary) or column.null_count():
         return None
     array = column.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
-    views: Keys = np.frombuffer(array.buffers()[1] or b"", dtype=np.uint64)
-    return borrow(views[2 * array.offset : 2 * (array.offset + len(array))])
+    _, views, *buffers = array.buffers()
+    words: Keys = np.frombuffer(views or b"", dtype=np.uint64)
+    words = borrow(words[2 * array.offset : 2 * (array.offset + len(array))])
+    return Texts(words, np.array([each.address for each in buffers], dtype=np.int64))
 
 
 class _Borrowed:
@@ -353,42 +359,66 @@ def mix(key):  # type: ignore[no-untyped-def]
 
 
 WHOLE = 12  # bytes of a text that its view holds
+WORD = 8  # bytes that are compared together
+TOGETHER = 16  # texts that are on their way to the cache
 
 
 @kernel(allocates=False)
-def compare_views(left, rows, right, places, unsure):  # type: ignore[no-untyped-def]
-    """Hold texts against each other by their views; -1 where two differ.
-
-    Otherwise how many may be the same, which `unsure` numbers then: long texts of one beginning.
-    """
-    n_unsure = 0
-    for number in range(rows.size):
-        one, other = 2 * rows[number], 2 * places[number]
-        if left[one] != right[other]:  # length, or the first bytes
-            return -1
-        if (left[one] & np.uint64(0xFFFFFFFF)) > np.uint64(WHOLE):
-            unsure[n_unsure] = number
-            n_unsure += 1
-        elif left[one + 1] != right[other + 1]:
-            return -1
-    return n_unsure
+def address_of(texts, row):  # type: ignore[no-untyped-def]
+    """Where the bytes of a text lie that its view does not hold; of another one, any number."""
+    view = texts.views[2 * row + 1]
+    buffer = np.int64(view & np.uint64(0xFFFFFFFF))
+    if buffer >= texts.buffers.size:
+        return np.int64(0)
+    return texts.buffers[buffer] + np.int64(view >> np.uint64(32))
 
 
 @kernel(allocates=False)
-def compare_neighbours(keys, views):  # type: ignore[no-untyped-def]
-    """Whether neighbours of one key are the same texts: 1 they are, -1 some differ, 0 unsure.
+def is_same_text(left, row, right, place):  # type: ignore[no-untyped-def]
+    """Whether two texts are the same, byte for byte."""
+    head = left.views[2 * row]
+    if head != right.views[2 * place]:  # length, or the first bytes
+        return False
+    last = np.int64(head & np.uint64(0xFFFFFFFF)) - WORD
+    if last <= WHOLE - WORD:
+        return left.views[2 * row + 1] == right.views[2 * place + 1]
+    one, other = address_of(left, row), address_of(right, place)
+    if one == other:
+        return True
+    for at in range(0, last, WORD):
+        if word_at(one + at) != word_at(other + at):
+            return False
+    return word_at(one + last) == word_at(other + last)
 
-    Nothing more is looked at where long texts lie in two places.
-    """
+
+@kernel(allocates=False)
+def compare_texts(left, rows, right, places):  # type: ignore[no-untyped-def]
+    """Whether texts in some rows are those in some places of others."""
+    for first in range(0, rows.size, TOGETHER):
+        last = min(first + TOGETHER, rows.size)
+        for number in range(first, last):
+            prefetch(left.views, 2 * rows[number])
+            prefetch(right.views, 2 * places[number])
+        for number in range(first, last):
+            prefetch_at(address_of(left, rows[number]))
+            prefetch_at(address_of(right, places[number]))
+        for number in range(first, last):
+            if not is_same_text(left, rows[number], right, places[number]):
+                return False
+    return True
+
+
+@kernel(allocates=False)
+def compare_neighbours(keys, texts):  # type: ignore[no-untyped-def]
+    """Whether neighbours of one key are the same texts."""
+    views = texts.views
     for row in range(1, keys.size):
-        one, other = 2 * row - 2, 2 * row
-        if keys[row - 1] != keys[row]:
-            continue
-        if views[one] != views[other]:
-            return -1
-        if views[one + 1] != views[other + 1]:
-            return -1 if (views[one] & np.uint64(0xFFFFFFFF)) <= np.uint64(WHOLE) else 0
-    return 1
+        is_same = keys[row - 1] != keys[row] or (  # mostly the one text in the same place
+            views[2 * row - 2] == views[2 * row] and views[2 * row - 1] == views[2 * row + 1]
+        )
+        if not is_same and not is_same_text(texts, row - 1, texts, row):
+            return False
+    return True
 
 
 PLACE_BITS = 16

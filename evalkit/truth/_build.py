@@ -78,7 +78,6 @@ class UserItems:
         users: uint64[n_users], key of each user code.
         starts: int64[n_users], where a user's items begin. Places between users may be unused.
         n_relevant: int32[n_users], items that reach the threshold: the counts, where all do.
-        first_rows: int64[n_users], a row with that user, or empty.
     """
 
     index: Index
@@ -86,7 +85,6 @@ class UserItems:
     users: Keys
     starts: npt.NDArray[np.int64]
     n_relevant: npt.NDArray[np.int32]
-    first_rows: npt.NDArray[np.int64]
 
     @property
     def n_users(self) -> int:
@@ -219,7 +217,6 @@ def build_user_items(
     duplicates: str = "max",
     keep_negative: bool = False,
     keep_judged: bool = False,
-    with_rows: bool = False,
     threads: int = 1,
 ) -> tuple[UserItems, BuildCounts]:
     """Group rows by user.
@@ -234,7 +231,6 @@ def build_user_items(
             "last"; "error" counts like "max".
         keep_negative: keep items of negative relevance.
         keep_judged: keep all items, relevant or not.
-        with_rows: remember a row of each user.
         threads: kernels that run side by side.
     """
     n_rows, n_runs = rows.size, rows.n_runs
@@ -242,20 +238,15 @@ def build_user_items(
     is_grouped = n_runs <= n_rows * GROUPED_RUNS and runs[0].borders.size > 0
     nothing, lows, highs = np.empty(0, np.int64), rows.lows[: n_rows + FEW_ITEMS], rows.highs
     given = nothing.view(np.uint64), nothing, nothing.astype(np.int32), lows, highs[:n_rows]
-    groups = RowsByUser(*given, rows.grades(), nothing)
+    groups = RowsByUser(*given, rows.grades())
     if is_grouped:
         table = tabulate(runs[0].users, threads)
     if table is None:
-        groups = _move_rows(runs, groups, with_rows=with_rows, threads=threads)
+        groups = _move_rows(runs, groups, threads)
         table = tabulate(groups.users, threads)
     else:
-        starts = runs[0].starts
-        groups = groups._replace(
-            users=runs[0].users,
-            starts=starts,
-            counts=_count_rows(runs[0], threads),
-            first_rows=starts.copy() if with_rows else nothing,
-        )
+        counts = _count_rows(runs[0], threads)
+        groups = groups._replace(users=runs[0].users, starts=runs[0].starts, counts=counts)
     if table is None:
         raise AssertionError("a user has two groups")
     keep = (relevant_from, ALL if keep_judged else BELOW_ZERO * keep_negative)
@@ -275,7 +266,7 @@ def _count_rows(runs: Runs, threads: int) -> npt.NDArray[np.int32]:
     return counts
 
 
-def _move_rows(runs: list[Runs], rows: RowsByUser, *, with_rows: bool, threads: int) -> RowsByUser:
+def _move_rows(runs: list[Runs], rows: RowsByUser, threads: int) -> RowsByUser:
     """Bring rows together by user, partition by partition; `runs` are used up."""
     n_rows, grades = runs[0].n_rows, rows.grades
     bits = partition_bits(n_rows, ROWS_A_PARTITION)
@@ -296,7 +287,6 @@ def _move_rows(runs: list[Runs], rows: RowsByUser, *, with_rows: bool, threads: 
         np.empty_like(rows.lows),
         np.empty_like(rows.highs),
         Grades(np.empty_like(grades.codes), grades.values, np.empty_like(grades.own)),
-        np.empty(n_rows if with_rows else 0, dtype=np.int64),
     )
 
     def scatter(number: int) -> None:
@@ -327,7 +317,6 @@ def _move_rows(runs: list[Runs], rows: RowsByUser, *, with_rows: bool, threads: 
         users=join(moved.users),
         starts=np.cumsum(of_users) - of_users,
         counts=of_users,
-        first_rows=join(moved.first_rows) if with_rows else moved.first_rows,
     )
 
 
@@ -386,7 +375,4 @@ def _settle(
         negative=sum(int(counters[1]) for counters in settled),
         copied=np.flatnonzero(copied),
     )
-    stored = UserItems(
-        index, groups.grades, groups.users, groups.starts, n_relevant, groups.first_rows
-    )
-    return stored, found
+    return UserItems(index, groups.grades, groups.users, groups.starts, n_relevant), found

@@ -1,32 +1,52 @@
-"""The real ids of hashed keys, kept once each while rows are read; no two of them share a key."""
+"""The real ids of hashed keys, kept once each while rows are read; no two of them share a key.
 
-from collections.abc import Iterator, Sequence
+A hash table numbers the keys; their ids are kept as Arrow keeps texts, and every row is held
+against them, byte for byte. Threads look up side by side what is known, and learn the rest in turn.
+"""
+
+import threading
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from evalkit.kernels import kernel
-from evalkit.kernels.intrinsics import prefetch
+from evalkit.kernels.intrinsics import prefetch, prefetch_at, word_at
 from evalkit.kernels.threads import ordered_map
 from evalkit.sources.ids import (
-    ITEM,
-    ITEM_KEY,
-    USER_KEY,
+    TOGETHER,
     WHOLE,
+    WORD,
+    IdPlan,
     KeyCollisionError,
     Keys,
     Rows,
-    as_keys,
-    ids_follow_keys,
-    same_ids,
-    views_of,
+    Texts,
+    address_of,
+    compare_neighbours,
+    compare_texts,
+    texts_of,
 )
-from evalkit.truth._build import UserItems
+from evalkit.truth._table import cut
 
-NO_VIEWS: Keys = np.empty(0, dtype=np.uint64)
-LEAST_SLOTS = 1 << 12
-SLOT = 4  # words: the key, its number and one (0: free), the two words of the id's view
-AHEAD = 16  # rows between asking for a slot and using it
+_NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
+
+LEAST_SLOTS = 1 << 8
+SLOT = 2  # words: the key, its number and one (0: free)
+BLOCK = 1 << 19  # bytes of long texts that are kept together
+
+
+@kernel(allocates=False)
+def find_begins(keys, rows):  # type: ignore[no-untyped-def]
+    """Rows that begin runs of a key; gives their number."""
+    n = 0
+    for row in range(keys.size):
+        if row == 0 or keys[row] != keys[row - 1]:
+            rows[n] = row
+            n += 1
+    return n
 
 
 @kernel(allocates=False)
@@ -45,153 +65,220 @@ def find_slot(key, slots):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def learn_items(keys, views, row, slots, n, firsts, n_firsts):  # type: ignore[no-untyped-def]
-    """Number the keys from `row` on while half of the slots are free; hold the others' ids apart.
+def move_slots(known, slots):  # type: ignore[no-untyped-def]
+    """Put all that is in some slots into others, which are free."""
+    for at in range(0, known.size, SLOT):
+        if known[at + 1] != 0:
+            to = find_slot(known[at], slots)
+            slots[to] = known[at]
+            slots[to + 1] = known[at + 1]
 
-    `views` are empty where ids are not told by them. `firsts` becomes the row where each new key is
-    met first.
 
-    Gives the row that was not reached (-1: two ids share a key), how many keys there are, how many
-    of them are new, and how many rows no view tells apart.
+@kernel(allocates=False)
+def find_known(keys, rows, slots, n, numbers, others):  # type: ignore[no-untyped-def]
+    """Numbers of the keys of some rows that are among the first `n`; gives how many are.
+
+    `rows` become theirs, and `others` the rest. Slots of later keys may be written meanwhile.
     """
-    n_unsure = 0
-    while row < keys.size:
-        prefetch(slots, home_slot(keys[min(row + AHEAD, keys.size - 1)], slots))
-        at = find_slot(keys[row], slots)
-        if slots[at + 1] == 0:
-            if 2 * SLOT * n >= slots.size:
+    n_known = n_others = 0
+    for first in range(0, rows.size, TOGETHER):
+        last = min(first + TOGETHER, rows.size)
+        for number in range(first, last):
+            prefetch(slots, home_slot(keys[rows[number]], slots))
+        for number in range(first, last):
+            row = rows[number]
+            found = np.int64(slots[find_slot(keys[row], slots) + 1])
+            if 0 < found <= n:
+                rows[n_known] = row
+                numbers[n_known] = found - 1
+                n_known += 1
+            else:
+                others[n_others] = row
+                n_others += 1
+    return n_known
+
+
+@kernel(allocates=False)
+def number_keys(keys, rows, done, slots, n, numbers, firsts):  # type: ignore[no-untyped-def]
+    """Number the keys of some rows, from `done` on, while half of the slots are free.
+
+    `firsts` become the rows of the new ones. Gives how many rows are done, and how many keys known.
+    """
+    n_before = n
+    while done < rows.size:
+        last = min(done + TOGETHER, rows.size)
+        for number in range(done, last):
+            prefetch(slots, home_slot(keys[rows[number]], slots))
+        while done < last:
+            key = keys[rows[done]]
+            at = find_slot(key, slots)
+            if slots[at + 1] == 0:
+                if 2 * SLOT * n >= slots.size:
+                    return done, n
+                firsts[n - n_before] = rows[done]
+                n += 1
+                slots[at] = key
+                slots[at + 1] = n
+            numbers[done] = np.int64(slots[at + 1]) - 1
+            done += 1
+    return done, n
+
+
+@kernel(allocates=False)
+def keep_texts(texts, rows, done, views, first, block, name, filled):  # type: ignore[no-untyped-def]
+    """Texts of some rows, from `done` on, behind the first views, while long ones fit the block.
+
+    Gives how many are done, and how many bytes of the block are filled.
+    """
+    while done < rows.size:
+        row, at = rows[done], 2 * (first + done)
+        prefetch_at(address_of(texts, rows[min(done + TOGETHER, rows.size - 1)]))
+        views[at] = texts.views[2 * row]
+        views[at + 1] = texts.views[2 * row + 1]
+        n = np.int64(views[at] & np.uint64(0xFFFFFFFF))
+        if n > WHOLE:
+            if filled + n > block.size:
                 break
-            n += 1
-            slots[at] = keys[row]
-            slots[at + 1] = n
-            if views.size > 0:
-                slots[at + 2] = views[2 * row]
-                slots[at + 3] = views[2 * row + 1]
-            firsts[n_firsts] = row
-            n_firsts += 1
-        elif views.size == 0:
-            n_unsure += 1
-        elif slots[at + 2] != views[2 * row]:  # length, or the first bytes
-            return -1, n, n_firsts, n_unsure
-        elif (views[2 * row] & np.uint64(0xFFFFFFFF)) > np.uint64(WHOLE):
-            n_unsure += 1
-        elif slots[at + 3] != views[2 * row + 1]:
-            return -1, n, n_firsts, n_unsure
-        row += 1
-    return row, n, n_firsts, n_unsure
+            begin = address_of(texts, row)
+            for place in range(0, n, WORD):
+                part = min(place, n - WORD)
+                word = word_at(begin + part)
+                for byte in range(filled + part, filled + part + WORD):
+                    block[byte] = np.uint8(word & np.uint64(0xFF))
+                    word >>= np.uint64(8)
+            views[at + 1] = np.uint64(name) | (np.uint64(filled) << np.uint64(32))
+            filled += n
+        done += 1
+    return done, filled
 
 
-class ItemIds:
-    """Every item key that is met, and its id."""
+class _Known(NamedTuple):
+    """What is known of ids at one moment. It stays as it is: what is learnt stands behind it.
 
-    def __init__(self) -> None:
-        self._n = 0
-        self._slots = np.zeros(SLOT * LEAST_SLOTS, dtype=np.uint64)
-        self._met: list[tuple[Keys, pl.Series]] = []
-        self._unsure: list[pl.DataFrame] = []
+    Args:
+        n: how many there are.
+        slots: uint64[n_slots * 2], of the keys' hash table.
+        columns: the ids by their numbers, column by column.
+    """
 
-    def take(self, part: pl.DataFrame) -> None:
-        """Learn the items of rows.
+    n: int
+    slots: Keys
+    columns: list[Texts]
 
-        Raises:
-            KeyCollisionError: two items share a key.
-        """
-        ids, keys, views = part[ITEM], as_keys(part[ITEM_KEY]), views_of(part[ITEM])
-        views = NO_VIEWS if views is None else views
-        firsts = np.empty(keys.size, dtype=np.int64)
-        row = n_firsts = n_unsure = 0
-        while row < keys.size:
-            if 2 * SLOT * self._n >= self._slots.size:
-                self._grow()
-            given = keys, views, row, self._slots, self._n, firsts, n_firsts
-            row, self._n, n_firsts, n_more = map(int, learn_items(*given))
-            n_unsure += n_more
-            if row < 0:
-                raise KeyCollisionError
-        self._met.append((keys[firsts[:n_firsts]], ids[firsts[:n_firsts]]))
-        if n_unsure:
-            self._unsure.append(part.select(ITEM_KEY, ITEM))
 
-    def settle(self, threads: int) -> tuple[Keys, pl.DataFrame]:
-        """Every key once, ascending, and its id.
+class KnownIds:
+    """Every id that is met, once, and its key; threads may take rows side by side."""
+
+    def __init__(self, plan: IdPlan) -> None:
+        self._dtypes = dict(zip(plan.columns, plan.dtypes, strict=True))
+        self._lock = threading.Lock()
+        self._blocks = [np.empty(0, dtype=np.uint8)]  # bytes of long texts, which never move
+        self._filled = 0  # bytes of the last one
+        columns = [Texts(_NO_KEYS, np.zeros(1, dtype=np.int64)) for _ in self._dtypes]
+        self._known = _Known(0, np.zeros(SLOT * LEAST_SLOTS, dtype=np.uint64), columns)
+
+    def take(self, keys: Keys, rows: pl.DataFrame) -> None:
+        """Learn the ids of rows.
 
         Raises:
-            KeyCollisionError: two items share a key.
+            KeyCollisionError: two ids share a key.
         """
-        met_keys, met_ids = zip(*self._met, strict=True)
-        keys, ids = np.concatenate(met_keys), pl.DataFrame([pl.concat(met_ids).rechunk()])
-        order = np.argsort(keys)
-        keys, ids = keys[order], ids[order].rechunk()
-
-        def are_same(part: pl.DataFrame) -> bool:
-            places = np.searchsorted(keys, as_keys(part[ITEM_KEY]))
-            return same_ids(part.select(ITEM), ids, np.arange(places.size), places)
-
-        if not all(ordered_map(are_same, self._unsure, threads=threads)):
+        ids = [_as_text(rows[name]) for name in self._dtypes]
+        columns = [texts for texts in map(texts_of, ids) if texts is not None]
+        begins, numbers, others = np.empty((3, keys.size), dtype=np.int64)
+        n_begins, known = find_begins(keys, begins), self._known
+        n = find_known(keys, begins[:n_begins], known.slots, known.n, numbers, others)
+        if not (
+            all(compare_neighbours(keys, texts) for texts in columns)
+            and _compare(columns, begins[:n], known.columns, numbers[:n])
+            and self._learn(keys, others[: n_begins - n], columns)
+        ):
             raise KeyCollisionError
-        return keys, ids
 
-    def _grow(self) -> None:
-        """Put what is known into twice as many slots."""
-        known = self._slots.reshape(-1, SLOT)
-        known = known[known[:, 1] > 0]
-        known = known[np.argsort(known[:, 1])]
-        self._slots = np.zeros(2 * self._slots.size, dtype=np.uint64)
-        keys, views = known[:, 0].copy(), known[:, 2:].reshape(-1)
-        learn_items(keys, views, 0, self._slots, 0, np.empty(keys.size, dtype=np.int64), 0)
+    def _learn(self, keys: Keys, rows: Rows, columns: Sequence[Texts]) -> bool:
+        """Learn what others have not learnt meanwhile; whether no two ids share a key."""
+        numbers, firsts = np.empty((2, rows.size), dtype=np.int64)
+        with self._lock:
+            before, slots, old = self._known
+            n, done = before, 0
+            while done < rows.size:
+                if 2 * SLOT * n >= slots.size:
+                    slots = _with_more_slots(slots)
+                new = firsts[n - before :]
+                done, n = number_keys(keys, rows, done, slots, n, numbers, new)
+            new, n_words = firsts[: n - before], slots.size // SLOT
+            pairs = zip(columns, old, strict=True)
+            kept = [self._keep(texts, new, known, before, n_words) for texts, known in pairs]
+            self._known = _Known(n, slots, kept)
+        return _compare(columns, rows, kept, numbers)
+
+    def _keep(self, texts: Texts, rows: Rows, known: Texts, before: int, n_words: int) -> Texts:
+        """Put texts of some rows behind those that were known before."""
+        views = known.views
+        if views.size < n_words:
+            views = np.empty(n_words, dtype=np.uint64)
+            views[: 2 * before] = known.views[: 2 * before]
+        done = 0
+        while True:
+            block = self._blocks[-1], len(self._blocks) - 1, self._filled
+            done, self._filled = keep_texts(texts, rows, done, views, before, *block)
+            if done == rows.size:
+                return Texts(views, np.array([each.ctypes.data for each in self._blocks]))
+            n_bytes = int(texts.views[2 * rows[done]] & np.uint64(0xFFFFFFFF))
+            self._blocks.append(np.empty(max(BLOCK, n_bytes), dtype=np.uint8))
+            self._filled = 0
+
+    def keys(self) -> Keys:
+        """uint64[n_ids], ascending."""
+        keys, numbers = self._known.slots.reshape(-1, SLOT).T
+        return np.sort(keys[numbers > 0])
+
+    def ids_of(self, keys: Keys, threads: int) -> pl.DataFrame:
+        """The id columns of known keys, each of which comes once."""
+        n, slots, columns = self._known
+        views = [np.empty((keys.size, 2), dtype=np.uint64) for _ in columns]
+
+        def gather(piece: tuple[int, int]) -> None:
+            rows = np.arange(*piece)
+            numbers, others = np.empty((2, rows.size), dtype=np.int64)
+            find_known(keys, rows, slots, n, numbers, others)
+            for known, found in zip(columns, views, strict=True):
+                found[slice(*piece)] = known.views.reshape(-1, 2)[numbers]
+
+        for _ in ordered_map(gather, cut(keys.size, 4 * threads), threads=threads):
+            pass
+        return pl.DataFrame(
+            [
+                _as_column(name, dtype, found, self._blocks)
+                for (name, dtype), found in zip(self._dtypes.items(), views, strict=True)
+            ]
+        )
 
 
-class UserIds:
-    """The user ids of runs of rows of one user; threads may take rows side by side."""
+def _compare(left: Sequence[Texts], rows: Rows, right: Sequence[Texts], places: Rows) -> bool:
+    pairs = zip(left, right, strict=True)
+    return all(compare_texts(texts, rows, known, places) for texts, known in pairs)
 
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._columns = columns
-        self._parts: dict[int, tuple[Rows, Keys, pl.DataFrame]] = {}  # by their first row
 
-    def take(self, part: pl.DataFrame, first: int) -> None:
-        """Keep the ids of rows that stand in the log from row `first` on.
+def _with_more_slots(known: Keys) -> Keys:
+    slots = np.zeros(2 * known.size, dtype=np.uint64)
+    move_slots(known, slots)
+    return slots
 
-        Raises:
-            KeyCollisionError: two users share a key.
-        """
-        keys, ids = as_keys(part[USER_KEY]), part.select(self._columns)
-        if not keys.size:
-            return
-        if not ids_follow_keys(ids, keys):
-            raise KeyCollisionError
-        begins = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-        self._parts[first] = first + begins, keys[begins], ids[begins]
 
-    def settle(self, pairs: UserItems) -> pl.DataFrame | None:
-        """The id columns of each user; None where there were no rows.
+def _as_text(column: pl.Series) -> pl.Series:
+    """Ids as text or bytes."""
+    is_text = column.dtype in (pl.String, pl.Binary)
+    return column if is_text else column.to_physical().cast(pl.String)
 
-        Raises:
-            KeyCollisionError: two users share a key.
-        """
-        if not self._parts:
-            return None
-        rows, keys, parts = zip(*self._runs(), strict=True)
-        ids: pl.DataFrame = pl.concat(parts).rechunk()
-        of_runs = np.concatenate(rows)
-        if np.array_equal(of_runs, pairs.first_rows):
-            return ids  # a run each
-        of_codes = np.searchsorted(of_runs, pairs.first_rows)
-        of_users: pl.DataFrame = ids[of_codes]
-        others = np.delete(np.arange(ids.height), of_codes)  # later runs of a user
-        codes = pairs.codes_of(np.concatenate(keys)[others])
-        if not same_ids(ids, of_users, others, codes):
-            raise KeyCollisionError
-        return of_users
 
-    def _runs(self) -> Iterator[tuple[Rows, Keys, pl.DataFrame]]:
-        """What was kept, in the log's order; a run that two parts share begins in the first."""
-        last_key, last_id = None, pl.DataFrame()
-        for first in sorted(self._parts):
-            rows, keys, ids = self._parts[first]
-            if keys[0] == last_key:
-                if not same_ids(ids[:1], last_id):
-                    raise KeyCollisionError
-                rows, keys, ids = rows[1:], keys[1:], ids[1:]
-            if keys.size:
-                last_key, last_id = keys[-1], ids[-1:]
-            yield rows, keys, ids
+def _as_column(
+    name: str, dtype: pl.DataType, views: Keys, blocks: Sequence[npt.NDArray[np.uint8]]
+) -> pl.Series:
+    """Ids of a type, of their texts as Arrow keeps them."""
+    import pyarrow as pa
+
+    kind = pa.binary_view() if dtype == pl.Binary else pa.string_view()
+    buffers = [None, *map(pa.py_buffer, (views, *blocks))]
+    texts = pl.Series(name, pa.Array.from_buffers(kind, len(views), buffers))
+    return texts.cast(pl.Series(dtype=dtype).to_physical().dtype).cast(dtype)

@@ -35,7 +35,7 @@ from evalkit.truth._build import (
     UserItems,
     build_user_items,
 )
-from evalkit.truth._ids import ItemIds, UserIds
+from evalkit.truth._ids import KnownIds
 from evalkit.truth._index import count_unknown
 from evalkit.truth._rows import ManyGradesError, PairRows, RowPlaces
 from evalkit.truth._shared import count_shared
@@ -208,8 +208,8 @@ def build_truth(
         columns,
         sample,
         share,
-        user_columns=user_plan.columns if user_plan.hashed else (),
-        keeps_items=item_plan.hashed,
+        user_plan,
+        item_plan,
         coded=policies.truth_duplicates != "sum",  # sums are values of their own
         threads=threads,
         extra=_select_extra(extra, user_plan, item_plan),
@@ -236,10 +236,9 @@ def build_truth(
         duplicates=policies.truth_duplicates,
         keep_negative=policies.negative_relevance == "subtract",
         keep_judged=keep_judged,
-        with_rows=user_plan.hashed,
         threads=threads,
     )
-    user_ids, item_ids, item_keys = _real_ids(rows, pairs, user_plan, item_plan, threads)
+    user_ids, item_ids, item_keys = _real_ids(rows, pairs, threads)
     is_extra = None
     if rows.extra_keys:
         is_extra = np.isin(pairs.users, np.concatenate(rows.extra_keys))
@@ -291,8 +290,8 @@ class _Reading:
     columns: list[pl.Expr]
     sample: Sample | None
     share: Share | None
-    user_columns: tuple[str, ...]  # of which ids are kept beside hashed keys
-    keeps_items: bool
+    user_plan: IdPlan
+    item_plan: IdPlan
     coded: bool
     threads: int
     extra: pl.LazyFrame | None = None
@@ -312,7 +311,7 @@ class _InteractionRows:
 
     Args:
         pairs: the rows with ids, of the sample and of the share.
-        user_ids, item_ids: of the same rows, where keys are hashes.
+        user_ids, item_ids: of them, where keys are hashes.
     """
 
     pairs: PairRows
@@ -320,8 +319,8 @@ class _InteractionRows:
     null_ids: int = 0
     not_sampled: int = 0
     null_relevance: int = 0
-    user_ids: UserIds | None = None
-    item_ids: ItemIds | None = None
+    user_ids: KnownIds | None = None
+    item_ids: KnownIds | None = None
     extra_keys: list[Keys] = field(default_factory=list)
 
 
@@ -339,9 +338,9 @@ def _read_once(how: _Reading, *, coded: bool) -> _InteractionRows:
     # untouched room costs nothing, so what the metadata says may be too much
     room = how.table.n_rows_hint() if how.extra is None else None
     rows = _InteractionRows(PairRows(room, graded=graded, coded=coded))
-    rows.user_ids = UserIds(how.user_columns) if how.user_columns else None
-    rows.item_ids = ItemIds() if how.keeps_items else None
-    has_texts = bool(how.user_columns) or how.keeps_items
+    rows.user_ids = KnownIds(how.user_plan) if how.user_plan.hashed else None
+    rows.item_ids = KnownIds(how.item_plan) if how.item_plan.hashed else None
+    has_texts = how.user_plan.hashed or how.item_plan.hashed
 
     def placed() -> Iterator[tuple[pl.DataFrame, RowPlaces]]:
         most = rows_together(BATCH_ROWS, how.share, has_texts=has_texts)
@@ -355,26 +354,22 @@ def _read_once(how: _Reading, *, coded: bool) -> _InteractionRows:
             elif graded and (n_null := part["relevance"].null_count()):
                 rows.null_relevance += n_null
                 part = part.with_columns(pl.col("relevance").fill_null(0.0))
-            yield place(part)
+            yield part, rows.pairs.place(as_keys(part[USER_KEY]))
         if how.extra is not None:
             known = how.table.frame.select(how.columns).select(USER_KEY).unique()
             others = how.extra.unique(USER_KEY).join(known, on=USER_KEY, how="anti").collect()
             part, _, _ = choose_rows(others, how.share, how.sample)
             if part.height:
                 rows.extra_keys.append(as_keys(part[USER_KEY]))
-                yield place(part)
-
-    def place(part: pl.DataFrame) -> tuple[pl.DataFrame, RowPlaces]:
-        if rows.item_ids is not None:
-            rows.item_ids.take(part)
-        return part, rows.pairs.place(as_keys(part[USER_KEY]))
+                yield part, rows.pairs.place(as_keys(part[USER_KEY]))
 
     def write(placed: tuple[pl.DataFrame, RowPlaces]) -> None:
         part, place = placed
-        if rows.user_ids is not None:
-            rows.user_ids.take(part, place.begin)
         relevance = as_array(part["relevance"]) if graded else None
         users, items = as_keys(part[USER_KEY]), as_keys(part[ITEM_KEY])
+        for ids, keys in ((rows.user_ids, users), (rows.item_ids, items)):
+            if ids is not None:
+                ids.take(keys, part)
         rows.pairs.write(place, users, items, relevance)
 
     with reading(how.table):  # arrays that may still grow are written by one thread
@@ -446,23 +441,16 @@ def _check_relevance(rows: _InteractionRows, table: Table) -> None:
         )
 
 
-def _nobody(plan: IdPlan) -> pl.DataFrame:
-    """No ids, of the right type."""
-    return pl.DataFrame(schema=dict(zip(plan.columns, plan.dtypes, strict=True)))
-
-
 def _real_ids(
-    rows: _InteractionRows, pairs: UserItems, user_plan: IdPlan, item_plan: IdPlan, threads: int
+    rows: _InteractionRows, pairs: UserItems, threads: int
 ) -> tuple[pl.DataFrame, pl.DataFrame, Keys]:
     user_ids = item_ids = _NO_IDS
     item_keys = _NO_KEYS
     if rows.user_ids is not None:
-        found = rows.user_ids.settle(pairs)
-        user_ids = _nobody(user_plan) if found is None else found
+        user_ids = rows.user_ids.ids_of(pairs.users, threads)
     if rows.item_ids is not None:
-        item_ids = _nobody(item_plan)
-        if pairs.n_users:
-            item_keys, item_ids = rows.item_ids.settle(threads)
+        item_keys = rows.item_ids.keys()
+        item_ids = rows.item_ids.ids_of(item_keys, threads)
     return user_ids, item_ids, item_keys
 
 
@@ -524,7 +512,7 @@ def build_train(
     columns = [*truth.user_plan.select(USER_KEY), *truth.item_plan.select(ITEM_KEY)]
     room = table.n_rows_hint()
     pairs = PairRows(room)
-    items = ItemIds()
+    known_items = KnownIds(truth.item_plan) if truth.item_plan.hashed else None
     n_null = n_rows = 0
 
     def placed() -> Iterator[tuple[pl.DataFrame, RowPlaces]]:
@@ -537,13 +525,17 @@ def build_train(
             known, others = _known(kept, truth)
             if watch is not None:
                 watch.add(kept, others)
-            if truth.item_plan.hashed:
-                items.take(known)
             yield known, pairs.place(as_keys(known[USER_KEY]))
 
     def write(placed: tuple[pl.DataFrame, RowPlaces]) -> None:
         known, place = placed
         users, items = as_keys(known[USER_KEY]), as_keys(known[ITEM_KEY])
+        if truth.user_plan.hashed:
+            codes, ids = truth.codes_of(users), known.select(truth.user_plan.columns)
+            if not same_ids(ids, truth.user_ids, np.arange(codes.size), codes):
+                raise KeyCollisionError
+        if known_items is not None:
+            known_items.take(items, known)
         pairs.write(place, users, items, None)
         if watch is not None:
             watch.add_known(items)
@@ -555,29 +547,19 @@ def build_train(
         raise null_id_error("training log", n_null, table.at)
     seen, found = build_user_items(pairs, threads=threads)
     item_keys, item_ids = _NO_KEYS, _NO_IDS
-    if truth.item_plan.hashed and seen.n_users:
-        item_keys, item_ids = items.settle(threads)
+    if known_items is not None:
+        item_keys = known_items.keys()
+        item_ids = known_items.ids_of(item_keys, threads)
     return Train(seen, item_keys, item_ids, n_rows, found.duplicates > 0)
 
 
 def _known(rows: pl.DataFrame, truth: Truth) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The rows of users that the truth has, and the others.
-
-    Raises:
-        KeyCollisionError: two users share a key.
-    """
-    users, others = as_keys(rows[USER_KEY]), rows.clear()
-    if not truth.user_plan.hashed and not count_unknown(truth.pairs.index, users):
-        return rows, others
-    codes = truth.codes_of(users)
-    if (codes < 0).any():
-        is_known = pl.Series(codes >= 0)
-        rows, others, codes = rows.filter(is_known), rows.filter(~is_known), codes[codes >= 0]
-    if truth.user_plan.hashed and not same_ids(
-        rows.select(truth.user_plan.columns), truth.user_ids[codes]
-    ):
-        raise KeyCollisionError
-    return rows, others
+    """The rows of users that the truth has, and the others."""
+    users = as_keys(rows[USER_KEY])
+    if not count_unknown(truth.pairs.index, users):
+        return rows, rows.clear()
+    is_known = pl.Series(truth.codes_of(users) >= 0)
+    return rows.filter(is_known), rows.filter(~is_known)
 
 
 def count_in_train(truth: Truth, train: Train, *, threads: int) -> int:

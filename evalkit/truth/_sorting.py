@@ -25,7 +25,6 @@ class RowsByUser(NamedTuple):
         starts, counts: int64 and int32[n_users], which rows are a user's.
         lows, highs: uint32[n_rows], halves of item keys; `highs` is empty when all are 0.
         grades: relevances.
-        first_rows: int64, rows of the log, or empty.
     """
 
     users: Keys
@@ -34,7 +33,6 @@ class RowsByUser(NamedTuple):
     lows: npt.NDArray[np.uint32]
     highs: npt.NDArray[np.uint32]
     grades: Grades
-    first_rows: npt.NDArray[np.int64]
 
 
 class ItemRules(NamedTuple):
@@ -83,8 +81,6 @@ def scatter_rows(runs, rows, hash, shift, places, out):  # type: ignore[no-untyp
                 out.grades.codes[place] = codes[row]
             if own.size > 0:
                 out.grades.own[place] = own[row]
-            if out.first_rows.size > 0:
-                out.first_rows[place] = row
             row += 1
             place += 1
 
@@ -93,10 +89,10 @@ def scatter_rows(runs, rows, hash, shift, places, out):  # type: ignore[no-untyp
 def group_partition(rows, begin, end, counts):  # type: ignore[no-untyped-def]
     """Group rows begin..end of one partition by user, in place; gives the number of users.
 
-    Users and first rows stand at the beginning of what they were given in, and so do the users'
-    numbers of rows in `counts`, which has room for as many as there are rows.
+    Users stand at the beginning of what they were given in, and so do their numbers of rows in
+    `counts`, which has room for as many as there are rows.
     """
-    users, first_rows = rows.users, rows.first_rows
+    users = rows.users
     n_rows = end - begin
     size = 16
     while size < 2 * n_rows:
@@ -118,8 +114,6 @@ def group_partition(rows, begin, end, counts):  # type: ignore[no-untyped-def]
                     slot_codes[np.int64(slot)] = code
                     users[begin + code] = user
                     counts[code] = 0
-                    if first_rows.size > 0:
-                        first_rows[begin + code] = first_rows[begin + row]
                     n_users += 1
                     break
                 if users[begin + code] == user:

@@ -312,3 +312,16 @@ def test_copies_in_the_truth(session, tmp_path):
 
     check(PLAIN + '[policies]\ntruth_duplicates = "error"\n', tmp_path, status=3)
     check(PLAIN + '[policies]\ntruth_duplicates = "sum"\n', tmp_path)
+
+
+def test_hits_count_by_their_propensities(session, tmp_path):
+    make_logs(tmp_path)
+    frame = pl.read_parquet(tmp_path / "truth.parquet")
+    chance = 0.05 + 0.9 * (pl.col("item").cast(pl.Int64) % 10) / 10
+    frame.with_columns(p=chance).write_parquet(tmp_path / "truth.parquet")
+    truth = '[truth]\npath = "truth.parquet"\nmin_propensity = 0.1\n'
+    truth += 'columns = { user = "user", item = "item", propensity = "p" }\n'
+
+    found = check(PLAIN.replace('truth.path = "truth.parquet"', truth), tmp_path)
+
+    assert "propensity-raised" in found.said

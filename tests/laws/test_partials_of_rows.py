@@ -75,7 +75,8 @@ KEPT = ("draws", "ratings")  # cases whose values of users are kept
 CASES = {
     "labels": LOG
     + ', weight = "weight" }\n'
-    + '[metrics]\nnames = ["AUC", "GAUC", "log-loss", "ECE", "F1(at=\'best\')"]\n'
+    + '[metrics]\nnames = ["AUC", "GAUC", "log-loss", "ECE", "F1(at=\'best\')", "kappa", '
+    + '"recall(at_precision=0.4)", "EER", "log-AUC", "Tjur-R2"]\n'
     + SEGMENTS
     + '[statistics]\nbaseline = "zeta"\n',
     "sessions": LOG
@@ -93,7 +94,7 @@ CASES = {
     + '[[predictions]]\nmodel = "m"\npath = "log.parquet"\n'
     + '[metrics]\nnames = ["MAE", "bias"]\n',
     "users": USERS
-    + "[metrics]\nnames = [\"AUC(over='users')\", \"log-loss(over='users')\"]\n"
+    + "[metrics]\nnames = [\"AUC(over='users')\", \"recall(over='users')\"]\n"
     + '[segments]\nage = { by = "age" }\n[statistics]\nbaseline = "m"\nsearch = true\n',
     "weighted-users": USERS
     + '[metrics]\nnames = ["GAUC", "Brier(over=\'users\')"]\n'

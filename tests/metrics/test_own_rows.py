@@ -7,8 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+import evalkit
 from evalkit.config import load_config
 from evalkit.errors import EvalkitError
+from evalkit.metrics import load_metric_files
 from evalkit.pipeline import run_config
 
 HOWTO = Path(__file__).parents[2] / "docs" / "adding-a-metric.md"
@@ -158,3 +160,13 @@ def test_what_cannot_be_is_refused_by_name(rows, code):
 
     assert caught.value.code == code
     assert caught.value.hint
+
+
+def test_python_takes_own_metrics_of_ratings_by_file_and_as_they_are(rows):
+    by_config = run("ratings", ["within"], FILES["within"])["within"].value
+    within = load_metric_files(["mine.py"], "ratings")["within"]
+
+    by_file = evalkit.evaluate_ratings(rows, metrics=["within"], metric_files=["mine.py"])
+    as_it_is = evalkit.evaluate_ratings(rows, metrics=[within.request(most=0.5)])
+
+    assert by_file.value("within") == as_it_is.value("within") == by_config

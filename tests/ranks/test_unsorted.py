@@ -25,9 +25,8 @@ from evalkit.ranks._records import (
 )
 from evalkit.ranks._rows import make_checksums
 from evalkit.sources import ids
-from evalkit.sources.ids import KeyCollisionError, mix
+from evalkit.sources.ids import mix
 from evalkit.truth import PairRows, build_user_items
-from evalkit.truth._ids import LEAST_SLOTS, ItemIds, UserIds
 
 N_USERS, N_ITEMS = 60, 200
 
@@ -204,74 +203,3 @@ def test_places_of_keys_are_found(n):
     places = np.empty(wanted.size, dtype=np.int64)
     ids.find_places(keys, ids.first_places(keys), wanted, places)
     assert (keys[places] == wanted).all()
-
-
-def parts_of(texts, keys):
-    frame = pl.DataFrame({
-        ids.ITEM: texts, ids.ITEM_KEY: pl.Series(keys, dtype=pl.UInt64),
-        "user_0": texts, ids.USER_KEY: pl.Series(keys, dtype=pl.UInt64),
-    })  # fmt: skip
-    return [frame[begin : begin + 1_000] for begin in range(0, frame.height, 1_000)]
-
-
-def settled_items(parts):
-    items = ItemIds()
-    for part in parts:
-        items.take(part)
-    return items.settle(threads=1)
-
-
-def settled_users(parts, pairs):
-    users = UserIds(["user_0"])
-    for number, part in enumerate(parts):
-        users.take(part, 1_000 * number)
-    return users.settle(pairs)
-
-
-@pytest.mark.parametrize("long", ["", "-with-a-long-tail-"])
-def test_items_are_kept_once_each(long):
-    texts = [f"{long}{number % (3 * LEAST_SLOTS)}" for number in range(7 * LEAST_SLOTS)]
-    keys = [hash(text) % 2**64 for text in texts]
-    found, ids_ = settled_items(parts_of(texts, keys))
-    assert dict(zip(found.tolist(), ids_[ids.ITEM], strict=True)) == dict(
-        zip(keys, texts, strict=True)
-    )
-    assert (found[1:] > found[:-1]).all()
-
-
-@pytest.mark.parametrize("other", ["b", "a" * 12, "a" * 29 + "b"])
-@pytest.mark.parametrize("text", ["a", "a" * 30])
-def test_items_of_one_key_are_told(text, other):
-    with pytest.raises(KeyCollisionError):
-        settled_items(parts_of([text, *["c"] * 2_000, other], [1, *[2] * 2_000, 1]))
-
-
-@pytest.mark.parametrize("other", ["b", "a" * 12, "a" * 29 + "b"])
-@pytest.mark.parametrize("text", ["a", "a" * 30])
-@pytest.mark.parametrize("apart", [0, 1, 2_000])
-def test_users_of_one_key_are_told(text, other, apart):
-    texts, keys = [text, *["c"] * apart, other], [1, *[2] * apart, 1]
-    rows = PairRows.of(np.array(keys, np.uint64), np.arange(len(keys), dtype=np.uint64))
-    pairs, _ = build_user_items(rows, with_rows=True)
-    with pytest.raises(KeyCollisionError):
-        settled_users(parts_of(texts, keys), pairs)
-
-
-@pytest.mark.parametrize("other", ["b", "a" * 12, "a" * 29 + "b"])
-@pytest.mark.parametrize("text", ["a", "a" * 30])
-def test_users_of_one_key_are_told_where_batches_meet(text, other):
-    texts, keys = [text] * 1_000 + [other], [1] * 1_001
-    rows = PairRows.of(np.array(keys, np.uint64), np.arange(1_001, dtype=np.uint64))
-    pairs, _ = build_user_items(rows, with_rows=True)
-    with pytest.raises(KeyCollisionError):
-        settled_users(parts_of(texts, keys), pairs)
-
-
-@pytest.mark.parametrize("rows_a_user", [1, 7, 1_000, 2_500])
-def test_users_that_batches_cut_are_kept_once_each(rows_a_user):
-    users = np.repeat(np.arange(5_000 // rows_a_user, dtype=np.uint64), rows_a_user)
-    items = np.arange(users.size, dtype=np.uint64)
-    pairs, _ = build_user_items(PairRows.of(users, items), with_rows=True)
-    texts = [f"user-number-{user}" for user in users]
-    found = settled_users(parts_of(texts, users), pairs)
-    assert found["user_0"].to_list() == [f"user-number-{user}" for user in pairs.users]

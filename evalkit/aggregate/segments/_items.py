@@ -81,7 +81,7 @@ class ItemPart:
         is_relevant = relevance >= truth.relevant_from
         n_relevant = np.bincount(owner[is_relevant], minlength=pairs.n_users).astype(np.int32)
         index = pairs.index._replace(counts=counts)
-        part = UserItems(index, grades, pairs.users, starts, n_relevant, pairs.first_rows)
+        part = UserItems(index, grades, pairs.users, starts, n_relevant)
         weights = truth.weights and truth.weights.over(places)
         return cls(replace(truth, pairs=part, weights=weights), places)
 

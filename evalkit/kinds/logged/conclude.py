@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -12,10 +12,12 @@ import polars as pl
 
 from evalkit.errors import DataError
 from evalkit.inference.conclude import Inference
+from evalkit.inference.spread import DifferenceSpread
+from evalkit.kinds.logged._units import sum_of_parts
 from evalkit.kinds.logged.declaration import LOGGING
 from evalkit.kinds.logged.measure import SQUARES, ZEROS, Wanted, measure_logged, recipes_of
-from evalkit.kinds.logged.merge import LoggedSums
-from evalkit.kinds.logged.open import open_logged, targets_of
+from evalkit.kinds.logged.merge import LoggedSums, RowCounts
+from evalkit.kinds.logged.open import open_logged, section_of, targets_of
 from evalkit.metrics import Request
 from evalkit.metrics.logged import Recipe, Term
 from evalkit.planning.counters import Clock, versions
@@ -35,6 +37,8 @@ from evalkit.report import (
 from evalkit.report.entries import Check
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import t_quantile, t_two_sided
+from evalkit.statistics.exact import ExactSums
+from evalkit.statistics.intervals import NO_INTERVAL
 
 Values = npt.NDArray[np.float64]
 FEW_EFFECTIVE = 100
@@ -47,18 +51,26 @@ class Number:
 
     value: float
     influence: Values
+    std_error: float  # over n - 1 users; NaN below two
 
-    @property
-    def std_error(self) -> float:
-        """Over n - 1 users; NaN below two."""
-        return _error_of(self.influence)
+    @classmethod
+    def of(cls, value: float, influence: Values) -> "Number":
+        """With its error."""
+        return cls(value, influence, _error_of(influence))
 
 
 def _error_of(influence: Values) -> float:
     n = len(influence)
     if n < 2:
         return math.nan
-    return math.sqrt(n / (n - 1) * math.fsum((influence**2).tolist()))
+    return math.sqrt(n / (n - 1) * _total(influence**2))
+
+
+def _total(values: Values) -> float:
+    """The correctly rounded sum, as `math.fsum` has it."""
+    sums = ExactSums(1)
+    sums.add(values[:, None])
+    return sums.sum_of(0).total
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,18 @@ class Cell:
     segmentation: str | None
     segment: str | None
     users: pl.DataFrame
+    weights: pl.DataFrame
+    totals: dict[str, float] = field(default_factory=dict)
+
+    def total(self, column: str) -> float:
+        """A term of all users."""
+        if column not in self.totals:
+            self.totals[column] = _total(self.sums(column))
+        return self.totals[column]
+
+    def sum_of_weights(self, column: str) -> float:
+        """Of all rounds: squares of weights, or how many are 0."""
+        return sum_of_parts(self.weights, column)
 
     def sums(self, column: str) -> Values:
         """A term of each user."""
@@ -80,13 +104,30 @@ def number_of(cell: Cell, wanted: Wanted, place: int, recipe: Recipe) -> Number:
     for above, below in recipe.pairs:
         top = cell.sums(wanted.column(place, above))
         bottom = cell.sums(wanted.column(place, below))
-        total = math.fsum(bottom.tolist())
+        total = cell.total(wanted.column(place, below))
         if total == 0:
-            return Number(math.nan, np.full(len(influence), np.nan))
-        ratio = math.fsum(top.tolist()) / total
+            return Number(math.nan, np.full(len(influence), np.nan), math.nan)
+        ratio = cell.total(wanted.column(place, above)) / total
         value += ratio
         influence = influence + (top - ratio * bottom) / total
-    return Number(value, influence)
+    return Number.of(value, influence)
+
+
+def widest_of(recipe: Recipe, n_users: int, counts: RowCounts) -> float:
+    """What a user who was not seen can move a value by, times the users: one round of the smallest
+    propensity that was logged, with the reward that lies farthest from the others.
+    """
+    spread = counts.rewards[1] - counts.rewards[0]
+    largest = 1.0
+    for term in (term for above, _ in recipe.pairs for term in [above]):
+        if term.name != "weighted":
+            continue
+        own = "propensity" if term.weight == "item" else f"propensity_{term.weight}"
+        weight = 1.0 / counts.least[own]
+        for cap in (term.cap, term.tau, math.sqrt(term.shrink) / 2.0):
+            weight = min(weight, cap) if cap > 0.0 else weight
+        largest = max(largest, weight)
+    return largest * spread * n_users / max(counts.rows, 1)
 
 
 def logging_of(cell: Cell, wanted: Wanted, recipe: Recipe) -> Number:
@@ -106,11 +147,13 @@ def cells_of(sums: LoggedSums, segmentations: Sequence[str]) -> Iterator[Cell]:
             return some
         return some.group_by(keys, maintain_order=True).agg(pl.col(terms).sum()).sort(keys)
 
-    yield Cell(None, None, joined(rows))
+    weights = pl.concat([sums.weights[share] for share in sorted(sums.weights)])
+    yield Cell(None, None, joined(rows), weights)
     for place, name in enumerate(segmentations):
         column = pl.col(f"segment_{place}").cast(pl.String)
         for segment in rows.select(column).to_series().drop_nulls().unique().sort():
-            yield Cell(name, segment, joined(rows.filter(column == segment)))
+            own = weights.filter(column == segment)
+            yield Cell(name, segment, joined(rows.filter(column == segment)), own)
 
 
 def conclude_logged(
@@ -138,7 +181,7 @@ def conclude_logged(
     per_user: dict[str, pl.DataFrame] = {}
     for cell in cells_of(sums, list(config.segments.named)):
         is_whole = cell.segmentation is None
-        own = list(_checks(cell, wanted, names, sums))
+        own = list(_checks(cell, wanted, names, sums, section_of(config).max_weight_share))
         checks += own if is_whole else [each for each in own if each.check.startswith("effective")]
         if is_whole:
             _refuse_no_overlap(own, sums)
@@ -151,7 +194,8 @@ def conclude_logged(
                 _estimate(request, name, number, cell, chosen.level)
                 for name, number in numbers.items()
             ]
-            drafts += _drafts(request, numbers, cell, chosen)
+            widest = widest_of(recipe, cell.users.height, sums.counts)
+            drafts += _drafts(request, numbers, cell, chosen, widest)
             if is_whole and work.keep_users and sums.user_names:
                 _keep(per_user, sums, request.label, numbers)
     comparisons = _judged(drafts, chosen, checks)
@@ -233,25 +277,37 @@ class _Draft:
     cell: Cell
     one: Number
     other: Number
+    widest: float = math.inf
+    std_error: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.std_error = _error_of(self.other.influence - self.one.influence)
+
+    @property
+    def spread(self) -> DifferenceSpread:
+        """What the error stands on; rare large weights that no user had count as not seen."""
+        moved = self.other.influence - self.one.influence + self.delta / len(self.one.influence)
+        below, above = int((moved < 0).sum()), int((moved > 0).sum())
+        n = len(moved)
+        return DifferenceSpread(
+            *(n, n - 1.0, math.nan, self.widest), is_mended=False, n_below=below, n_above=above
+        )
 
     @property
     def delta(self) -> float:
         return self.other.value - self.one.value
 
     @property
-    def std_error(self) -> float:
-        return _error_of(self.other.influence - self.one.influence)
-
-    @property
     def p_value(self) -> float:
         error = self.std_error
         if not error > 0:
             return math.nan
-        return t_two_sided(self.delta / error, len(self.one.influence) - 1)
+        unseen = self.spread.p_unseen(abs(self.delta), self.delta, error, is_above=self.delta > 0)
+        return max(t_two_sided(self.delta / error, len(self.one.influence) - 1), min(1, 2 * unseen))
 
 
 def _drafts(
-    request: Request, numbers: Mapping[str, Number], cell: Cell, chosen: Any
+    request: Request, numbers: Mapping[str, Number], cell: Cell, chosen: Any, widest: float
 ) -> Iterator[_Draft]:
     baseline = chosen.baseline or LOGGING
     pairs = (
@@ -260,7 +316,7 @@ def _drafts(
         else ((baseline, name) for name in numbers if name != baseline)
     )
     for one, other in pairs:
-        yield _Draft(one, other, request.label, cell, numbers[one], numbers[other])
+        yield _Draft(one, other, request.label, cell, numbers[one], numbers[other], widest)
 
 
 def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> list[Comparison]:
@@ -279,8 +335,10 @@ def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> l
     ):
         n, std_error, delta = len(draft.one.influence), draft.std_error, draft.delta
         is_tested = not math.isnan(p)
-        half = t_quantile((1 + chosen.level) / 2, n - 1) * std_error if is_tested else math.nan
-        wide = t_quantile(1 - error / 2, n - 1) * std_error if is_tested else math.nan
+        limits = adjusted_limits = NO_INTERVAL
+        if is_tested:
+            limits = draft.spread.limits(delta, std_error, level=chosen.level)
+            adjusted_limits = draft.spread.limits(delta, std_error, level=1 - error)
         is_thin = any(
             (name, draft.cell.segment) in thin for name in (draft.baseline, draft.candidate)
         )
@@ -293,25 +351,27 @@ def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> l
                 baseline=draft.baseline, candidate=draft.candidate, metric=draft.metric,
                 segmentation=draft.cell.segmentation, segment=draft.cell.segment, delta=delta,
                 std_error=std_error if is_tested else None,
-                low=delta - half if is_tested else None, high=delta + half if is_tested else None,
+                low=limits.low, high=limits.high,
                 relative=delta / base if base > 0 else None, relative_low=None, relative_high=None,
                 p_value=p if is_tested else None, p_adjusted=p_adjusted if is_tested else None,
                 effect_size=None, test="t", n_users=n, wins=None, ties=None, losses=None,
                 margin=None, verdict=verdict, smallest_difference=None, users_needed=None,
-                df=float(n - 1), low_adjusted=delta - wide if is_tested else None,
-                high_adjusted=delta + wide if is_tested else None,
+                df=float(n - 1), low_adjusted=adjusted_limits.low,
+                high_adjusted=adjusted_limits.high,
             )
         )  # fmt: skip
     return found
 
 
-def _checks(cell: Cell, wanted: Wanted, names: Sequence[str], sums: LoggedSums) -> Iterator[Check]:
+def _checks(
+    cell: Cell, wanted: Wanted, names: Sequence[str], sums: LoggedSums, most: float
+) -> Iterator[Check]:
     """How far the weights of each target carry."""
-    n_rounds = math.fsum(cell.sums(wanted.column(0, Term("ones"))).tolist())
+    n_rounds = cell.total(wanted.column(0, Term("ones")))
     for place, name in enumerate(names):
-        total = math.fsum(cell.sums(wanted.column(place, Term("weight"))).tolist())
-        squares = math.fsum(cell.sums(f"{place}:{SQUARES}").tolist())
-        zeros = math.fsum(cell.sums(f"{place}:{ZEROS}").tolist())
+        total = cell.total(wanted.column(place, Term("weight")))
+        squares = cell.sum_of_weights(f"{place}:{SQUARES}")
+        zeros = cell.sum_of_weights(f"{place}:{ZEROS}")
         effective = total**2 / squares if squares > 0 else 0.0
         verdict = "ok" if effective >= FEW_EFFECTIVE else "warn" if effective > 0 else "fail"
         yield Check("effective-sample-size", name, cell.segment, effective, n_rounds, None, verdict)
@@ -334,7 +394,7 @@ def _checks(cell: Cell, wanted: Wanted, names: Sequence[str], sums: LoggedSums) 
         tops = math.fsum(sums.biggest[place].tops)
         earned = abs(whole.value * n_rounds) if whole is not None else 0.0
         top = min(tops / earned, 1.0) if earned > 0 else None
-        is_heavy = top is not None and top > 0.5 and n_rounds > 20
+        is_heavy = top is not None and top > most and n_rounds > 20
         yield Check(
             "top10-share", name, cell.segment, top, None, None, "warn" if is_heavy else "ok"
         )

@@ -1,29 +1,27 @@
 """Measures one share of the users: rounds become sums of users, which no order moves.
 
-A term of a round is cut into multiples of 2^-8 and of 2^-48 that are added up as integers, so that
-neither the order of rows nor threads nor batches change a bit; it is rounded at 2^-49. Users are
-grouped by Polars, which looks at real ids.
+Polars makes the terms of rounds, batch by batch; `_units.py` adds them up.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from evalkit.config import Config
 from evalkit.errors import DataError, RequestError
+from evalkit.kinds.logged._units import UnitSums
 from evalkit.kinds.logged.merge import Biggest, LoggedSums, RowCounts
 from evalkit.kinds.logged.open import LoggedTables, open_logged, section_of, targets_of
 from evalkit.metrics.logged import Recipe, Term
 from evalkit.planning.counters import input_of
-from evalkit.planning.work import SEEDS, MeasureOptions, ShareResult
+from evalkit.planning.work import MeasureOptions, ShareResult, try_seeds
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import USER_KEY, DrawnShare, Sample, plan_ids
 
-COARSE, FINE = 2.0**8, 2.0**48
 LARGEST = 2.0**40  # of a term: its sums over rounds stay below 2^63
-BATCH_ROWS = 1 << 20
+BATCH_ROWS = 1 << 16  # whose terms stay in a core's cache
 CONTEXT_SLACK = 1e-6
 ROUND = "round_of_its_own"
 
@@ -45,7 +43,7 @@ class Wanted:
     @classmethod
     def of(cls, recipes: Sequence[Recipe]) -> "Wanted":
         found = {term: None for recipe in recipes for pair in recipe.pairs for term in pair}
-        always = (Term("ones"), Term("reward"), Term("weight"))
+        always = (Term("ones"), Term("reward"), Term("weight"), Term("weighted"))
         return cls(tuple({term: None for term in (*always, *found)}))
 
     def column(self, target: int, term: Term) -> str:
@@ -55,6 +53,11 @@ class Wanted:
 
 
 def measure_logged(config: Config, work: MeasureOptions) -> ShareResult:
+    """As `_measure`, by the first seed of hashes under which no two users share a key."""
+    return try_seeds(lambda seed: _measure(config, work, seed))
+
+
+def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
     """The sums of one share of the users.
 
     Raises:
@@ -73,12 +76,21 @@ def measure_logged(config: Config, work: MeasureOptions) -> ShareResult:
     schema = dict(table.frame.collect_schema())
     keys = [name for name in schema if name.startswith("user_")]
     segments = [name for name in schema if name.startswith("segment_")]
-    frames = Frames(keys or [ROUND], segments)
+    names = list(
+        dict.fromkeys(
+            wanted.column(p, t) for p, _ in enumerate(targets_of(config)) for t in wanted.terms
+        )
+    )
+    spreads = [
+        f"{place}:{name}" for name in (SQUARES, ZEROS) for place in range(len(targets_of(config)))
+    ]
+    users = UnitSums((*(keys or [ROUND]), *segments), names, seed)
+    weights = UnitSums(segments, spreads, seed)
     distributions = {
         place: _distribution(config, place, own) for place, own in opened.targets.items()
     }
     types = {name: schema[name] for name in keys}
-    plan = plan_ids("user", [(table.role, table.at, types)], seed=SEEDS[0]) if keys else None
+    plan = plan_ids("user", [(table.role, table.at, types)], seed=seed) if keys else None
     counts, n_rows = RowCounts(), 0
     biggest = [Biggest() for _ in targets_of(config)]
     number, n_shares = work.share
@@ -100,15 +112,13 @@ def measure_logged(config: Config, work: MeasureOptions) -> ShareResult:
                     batch = batch.filter(pl.col(ROUND) % n_shares == number - 1)
             rows = _with_targets(batch, opened, distributions)
             _check_rows(rows, table, counts)
-            terms = _terms(rows, opened, wanted)
-            _note(rows, biggest)
-            frames.add(terms)
+            _add(rows, opened, wanted, (users, weights), biggest)
     missing = _unsupported(opened, distributions)
     ids = {"user": tuple(map(str, types.values()))}
     inputs = [input_of(table, n_rows, "logged")]
     inputs += [input_of(own, own.n_rows_hint() or 0, "targets") for own in opened.targets.values()]
-    names = tuple(table.user_names)
-    sums = LoggedSums({number: frames.whole()}, names, counts, biggest, missing, table.at)
+    whole = {number: users.whole()}, {number: weights.parts()}
+    sums = LoggedSums(*whole, tuple(table.user_names), counts, biggest, missing, table.at)
     return ShareResult(config, ids, inputs, sums)
 
 
@@ -147,39 +157,6 @@ def check_columns(config: Config, recipes: Sequence[Recipe]) -> None:
             )
 
 
-@dataclass(slots=True)
-class Frames:
-    """Sums of users so far; put together when they are many."""
-
-    keys: Sequence[str]
-    segments: Sequence[str]
-    parts: list[pl.DataFrame] = field(default_factory=list)
-    n_rows: int = 0
-
-    def add(self, terms: pl.DataFrame) -> None:
-        """Add the rounds of a batch."""
-        self.parts.append(self._grouped(terms))
-        self.n_rows += self.parts[-1].height
-        if len(self.parts) > 8 and self.n_rows > 2 * self.parts[0].height:
-            self.parts = [self._grouped(pl.concat(self.parts))]
-            self.n_rows = self.parts[0].height
-
-    def _grouped(self, rows: pl.DataFrame) -> pl.DataFrame:
-        by = [*self.keys, *self.segments]
-        sums = pl.exclude(*by).sum()
-        return rows.group_by(by).agg(sums)
-
-    def whole(self) -> pl.DataFrame:
-        """All sums, as floats, in the order of the users."""
-        rows = self._grouped(pl.concat(self.parts))
-        names = [name[2:] for name in rows.columns if name.startswith("c|")]
-        summed = [
-            (pl.col(f"c|{name}") / COARSE + pl.col(f"f|{name}") / FINE).alias(name)
-            for name in names
-        ]
-        return rows.select(*self.keys, *self.segments, *summed).sort(*self.keys, *self.segments)
-
-
 def _with_targets(
     batch: pl.DataFrame, opened: LoggedTables, distributions: dict[int, pl.DataFrame]
 ) -> pl.DataFrame:
@@ -190,10 +167,11 @@ def _with_targets(
     rows = batch.rename(named)
     for place, table in distributions.items():
         columns = opened.contexts[place]
-        joined = rows.select(columns).join(
+        keys = [name for name in table.columns if name.startswith("context_")]
+        joined = rows.select(_as_in(rows, columns, table, keys)).join(
             table,
             left_on=list(columns),
-            right_on=[name for name in table.columns if name.startswith("context_")],
+            right_on=keys,
             how="left",
             maintain_order="left",
         )
@@ -203,31 +181,55 @@ def _with_targets(
     return rows
 
 
+def _as_in(
+    rows: pl.DataFrame, columns: Sequence[str], table: pl.DataFrame, keys: Sequence[str]
+) -> list[pl.Expr]:
+    """Columns of the log in the types of a target's table, where both are numbers.
+
+    Raises:
+        DataError: one is text and the other is not [bad-type].
+    """
+    for column, key in zip(columns, keys, strict=True):
+        mine, theirs = rows.schema[column], table.schema[key]
+        if mine.is_numeric() != theirs.is_numeric():
+            raise DataError(
+                f"the log says a context by {mine} and a target's table by {theirs}",
+                code="bad-type",
+                at=column,
+                hint='give both one type, such as "cast(user as bigint)"',
+            )
+    return [
+        pl.col(column).cast(table.schema[key]) if table.schema[key].is_numeric() else pl.col(column)
+        for column, key in zip(columns, keys, strict=True)
+    ]
+
+
 def _check_rows(rows: pl.DataFrame, table: Table, counts: RowCounts) -> None:
-    counts.rows += rows.height
     users = [name for name in rows.columns if name.startswith("user_")]
     if users and (n := rows.filter(pl.any_horizontal(pl.col(users).is_null())).height):
         raise DataError(f"{n:,} rounds have no user", code="null-id", at=table.at)
+    checks: dict[str, pl.Expr] = {}
     for name in rows.columns:
         is_logging = name.startswith("propensity")
         if not is_logging and not (name.startswith("p:") and "probability" in name):
             continue
         value = pl.col(name).cast(pl.Float64)
-        low = value <= 0 if is_logging else value < 0
-        bad = rows.select(
-            (value.is_null() | value.is_nan() | low | (value > 1)).fill_null(True)
-        ).to_series()
-        if bad.any():
-            first = int(bad.arg_max() or 0)
-            whose = name if is_logging else name.split(":")[2] + " of a target"
-            raise DataError(
-                f"{int(bad.sum()):,} values of {whose} are null or no probability, the first "
-                f"{rows[name][first]!r}",
-                code="bad-propensity",
-                at=table.at,
-                hint="a logged item has a propensity above 0 and at most 1; leave rows out by "
-                "where, or mend the log: nothing is clipped here",
-            )
+        low = value > 0 if is_logging else value >= 0
+        checks[name] = (low & (value <= 1)).fill_null(False)
+    holds = rows.select(each.all().alias(name) for name, each in checks.items())
+    for name in [name for name in checks if rows.height and not holds[name][0]]:
+        is_logging = name.startswith("propensity")
+        bad = ~rows.select(checks[name]).to_series()
+        first = int(bad.arg_max() or 0)
+        whose = name if is_logging else name.split(":")[2] + " of a target"
+        raise DataError(
+            f"{int(bad.sum()):,} values of {whose} are null or no probability, the first "
+            f"{rows[name][first]!r}",
+            code="bad-propensity",
+            at=table.at,
+            hint="a logged item has a propensity above 0 and at most 1; leave rows out by "
+            "where, or mend the log: nothing is clipped here",
+        )
     for name in ("reward", "predicted"):
         if name in rows.columns:
             bad = rows.select(
@@ -237,6 +239,11 @@ def _check_rows(rows: pl.DataFrame, table: Table, counts: RowCounts) -> None:
                 message = f"{int(bad.sum()):,} values of {name} are null or no finite number"
                 hint = "where = ... leaves them out"
                 raise DataError(message, code="bad-reward", at=table.at, hint=hint)
+    if rows.height:
+        named = [name for name in rows.columns if name.startswith("propensity")]
+        ends = rows.select(pl.min("reward"), pl.max("reward").alias("most"), pl.col(named).min())
+        least_reward, most, *least = map(float, ends.row(0))
+        counts.note(rows.height, (least_reward, most), dict(zip(named, least, strict=True)))
 
 
 def _weight(place: int, term: Term) -> pl.Expr:
@@ -281,49 +288,42 @@ def _uses_model(term: Term) -> bool:
 SQUARES, ZEROS = "squares", "zeros"
 
 
-def _terms(rows: pl.DataFrame, opened: LoggedTables, wanted: Wanted) -> pl.DataFrame:
-    """Keys, and every term as two integers: `c|NAME` in multiples of 2^-8, `f|NAME` the rest."""
+def _add(
+    rows: pl.DataFrame,
+    opened: LoggedTables,
+    wanted: Wanted,
+    sums: tuple[UnitSums, UnitSums],
+    biggest: Sequence[Biggest],
+) -> None:
+    """Add rounds to the sums of users, and to those of weights of a segment."""
     values: dict[str, pl.Expr] = {}
-    n_targets = len(targets_of(opened.config))
-    for place in range(n_targets):
+    for place in range(len(biggest)):
         for term in wanted.terms:
             values.setdefault(wanted.column(place, term), _value(place, term))
-        weight = _weight(place, Term("weight"))
-        values[f"{place}:{SQUARES}"] = weight**2
-        values[f"{place}:{ZEROS}"] = (weight == 0).cast(pl.Float64)
-    keys = [
-        name for name in rows.columns if name.startswith(("user_", "segment_")) or name == ROUND
+    found = rows.select(
+        pl.lit(each).alias(name) if not isinstance(each, pl.Expr) else each.alias(name)
+        for name, each in values.items()
+    )
+    users, spreads = sums
+    matrix = found.to_numpy(order="fortran").T
+    largest = users.add(rows, matrix)
+    if not rows.height:
+        return
+    at = [
+        users.terms.index(f"{place}:{wanted.terms.index(Term('weight'))}")
+        for place in range(len(biggest))
     ]
-    found = rows.select(*keys, *[value.alias(name) for name, value in values.items()])
-    largest = found.select(pl.col(list(values)).abs().max()).row(0)
-    for most in largest:
-        if most is not None and not most < LARGEST:
-            raise DataError(
-                f"a weighted reward is {most:.3g}, and sums hold values below 2^40",
-                code="bad-reward",
-                at=opened.log.at,
-                hint="measure rewards in a larger unit",
-            )
-    coarse = [(pl.col(name) * COARSE).floor().cast(pl.Int64).alias(f"c|{name}") for name in values]
-    fine = [
-        ((pl.col(name) - (pl.col(name) * COARSE).floor() / COARSE) * FINE)
-        .round()
-        .cast(pl.Int64)
-        .alias(f"f|{name}")
-        for name in values
-    ]
-    return found.select(*keys, *coarse, *fine)
-
-
-def _note(rows: pl.DataFrame, biggest: Sequence[Biggest]) -> None:
-    """The largest weights and weighted rewards of each target."""
-    for place, big in enumerate(biggest):
-        weight = _weight(place, Term("weight"))
-        found = rows.select(
-            weight.alias("w"), (weight * pl.col("reward").cast(pl.Float64)).alias("x")
+    largest = max(largest, spreads.add_weights(rows, matrix, at))
+    if not largest < LARGEST:
+        raise DataError(
+            f"a weighted reward is {largest:.3g}, and sums hold values below 2^40",
+            code="bad-reward",
+            at=opened.log.at,
+            hint="measure rewards in a larger unit",
         )
-        if found.height:
-            big.note(found["w"].to_numpy(), found["x"].to_numpy())
+    earned = wanted.terms.index(Term("weighted"))
+    for place, big in enumerate(biggest):
+        big.note(matrix[at[place]], matrix[users.terms.index(f"{place}:{earned}")])
 
 
 def _distribution(config: Config, place: int, table: Table) -> pl.DataFrame:
@@ -331,6 +331,10 @@ def _distribution(config: Config, place: int, table: Table) -> pl.DataFrame:
     target = targets_of(config)[place]
     with reading(table):
         rows = table.frame.collect()
+    if target.rank is not None:
+        if section_of(config).columns.position is None:
+            rows = rows.filter(pl.col("rank") == 1)
+        rows = rows.drop("rank").with_columns(probability=pl.lit(1.0))
     keys = [name for name in rows.columns if name.startswith("context_")]
     value = pl.col("probability").cast(pl.Float64)
     bad = rows.filter(
@@ -365,7 +369,8 @@ def _unsupported(opened: LoggedTables, distributions: dict[int, pl.DataFrame]) -
         with reading(opened.log):
             shown = opened.log.frame.select(columns).group_by(columns).len().collect()
         keys = [name for name in table.columns if name.startswith("context_")]
-        renamed = shown.rename(dict(zip(columns, keys, strict=True)))
+        typed = shown.with_columns(_as_in(shown, columns, table, keys))
+        renamed = typed.rename(dict(zip(columns, keys, strict=True)))
         rounds = renamed.group_by(keys[:-1]).agg(pl.col("len").sum())
         never = table.join(renamed.select(keys), on=keys, how="anti")
         mass = never.group_by(keys[:-1]).agg(pl.col("probability").sum())

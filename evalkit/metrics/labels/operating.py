@@ -132,7 +132,9 @@ def of_log_area(asked: Request) -> OfSums:
     bounds=(0.0, 1.0),
     undefined="with labels of one kind only",
     parameters=(
-        number("low", 0.001, doc="The lowest false positive rate.", above=0.0, below=0.1),
+        number(
+            "low", 0.001, doc="The lowest false positive rate.", above=0.0, below=0.1, tried=0.01
+        ),
         number("high", 0.1, doc="The highest.", above=0.0999, below=1.0 + 2.0**-52, tried=0.5),
     ),
     over_rows=of_log_area,

@@ -4,7 +4,7 @@
 from evalkit.metrics import Unbiased, choice, kernel, metric, number
 from evalkit.metrics.rankings._gain import BELOW_THRESHOLD, view_of_gain
 
-BINARY = 0
+BINARY, RELEVANCE = 0, 2
 
 
 @kernel(allocates=False)
@@ -58,6 +58,7 @@ def rbp_weighted(hits, relevant, lengths, cutoffs, patience, gain, below_thresho
             {
                 "binary": "1 for every relevant item",
                 "linear": "the relevance over the largest of the user's items, as in trec_eval",
+                "relevance": "the relevance itself, as in ranx: above 1 the value may pass 1",
             },
             doc="What an item of a certain relevance is worth.",
         ),
@@ -79,6 +80,8 @@ def rbp(hits, relevant, lengths, cutoffs, patience, gain, below_threshold, out):
                 factor = power(patience, hits.ranks[hit] - 1)
                 if gain == BINARY:
                     total += factor
+                elif gain == RELEVANCE:
+                    total += hits.gains[hit] * factor
                 elif largest > 0.0:
                     total += hits.gains[hit] / largest * factor
                 hit += 1

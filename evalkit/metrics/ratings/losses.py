@@ -175,7 +175,9 @@ def of_powers(asked: Request) -> OfSums:
     undefined="never; 0 without a predicted pair",
     parameters=(
         over_rows_or_users(),
-        number("p", 2.0, doc="The power: 1 city blocks, 2 Euclid.", above=1.0 - 2.0**-53),
+        number(
+            "p", 2.0, doc="The power: 1 city blocks, 2 Euclid.", above=1.0 - 2.0**-53, tried=3.0
+        ),
     ),
     is_loss=False,
     over_rows=of_powers,

@@ -158,10 +158,10 @@ def test_a_policy_by_hand_that_agrees_is_no_contradiction():
 
 
 def test_a_metric_that_the_library_lacks_is_told():
-    report = evaluate("RBP@10", profile="ranx")
+    report = evaluate("RBP@10", profile="rectools")
 
     (warning,) = [each for each in report.warnings if each.code == "not-in-profile"]
-    assert "ranx has no RBP@10" in warning.message
+    assert "rectools has no RBP@10" in warning.message
 
 
 def test_a_metric_may_follow_a_policy_of_its_own():

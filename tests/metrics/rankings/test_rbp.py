@@ -4,6 +4,7 @@ import pytest
 from measure import measure
 
 HALF = {"patience": 0.5}
+PLAIN = {"gain": "relevance"}
 GRADED = {"gain": "linear"}
 
 GOLDENS = [
@@ -23,6 +24,7 @@ GOLDENS = [
     ("best was missed",     [1],          [4, 1],    1,    GRADED, 0.2 * 1 / 4),
     ("equal grades are 1",  [3, 3],       [3, 3],    2,    GRADED, 0.2 * (1 + 0.8)),
     ("graded, none shown",  [0],          [3],       1,    GRADED, 0),
+    ("grades as they are",  [2, 0, 4],    [4, 2],    3,    PLAIN, 0.2 * (2 + 4 * 0.8**2)),
     ("graded, none to find",[0],          [],        1,    GRADED, 0),
 ]  # fmt: skip
 
