@@ -38,6 +38,8 @@ from evalkit.report.frames import Records
 if TYPE_CHECKING:
     import polars as pl
 
+    from evalkit.report.figures import Plot
+
 
 Made = TypeVar("Made")
 
@@ -141,21 +143,6 @@ class PerUser:
         if len(self.files) == 1:
             return rows
         return rows.sort(cs.by_name(*self.user_columns), maintain_order=True)
-
-
-class Plot(str):
-    """SVG that stands by itself: a notebook shows it, and `save` writes it."""
-
-    __slots__ = ()
-
-    def _repr_svg_(self) -> str:
-        return str(self)
-
-    def save(self, file: str | Path) -> Path:
-        """Write the SVG to a file."""
-        path = Path(file)
-        path.write_text(self, encoding="utf-8", errors="replace")
-        return path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -358,7 +345,14 @@ class Report:
             RequestError: as `value`.
         """
         label = next(iter(self.leading), "") if metric is None else self.label_of(metric)
-        return Plot(_later("report.html:plot_of", self, label))
+        plot: Plot = _later("report.html:plot_of", self, label)
+        return plot
+
+    @property
+    def figures(self) -> Mapping[str, Plot]:
+        """Every picture of the page by its title, as `nDCG@10: difference to als`."""
+        found: Mapping[str, Plot] = _later("report.html:figures_of", self)
+        return found
 
     def to_json(self) -> str:
         """The text of `report.json`, all segments in it."""
