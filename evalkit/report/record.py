@@ -1,5 +1,7 @@
 """What a run found, as frozen records; `report.json` is written from them and read into them."""
 
+# Long: one record, and all that is asked of it.
+
 from __future__ import annotations
 
 import math
@@ -228,6 +230,15 @@ class Report:
         return frame
 
     @property
+    def frame(self) -> pl.DataFrame:
+        """One tidy table: `metrics`, and each number's difference to the reference beside it.
+
+        The reference is the baseline, or the best model where every two were compared.
+        """
+        frame: pl.DataFrame = _later("report.parquet:tidy_frame", self)
+        return frame
+
+    @property
     def counts_frame(self) -> pl.DataFrame:
         """What was counted of rows and units: columns `count` and `n`."""
         import polars as pl
@@ -317,9 +328,37 @@ class Report:
         """The text of `report.md`."""
         return self._as("markdown")
 
-    def to_latex(self) -> str:
-        """Tables for a paper; a dagger marks what a comparison calls better or worse."""
-        return self._as("latex")
+    def to_latex(
+        self,
+        *,
+        metrics: Sequence[str] = (),
+        order: Sequence[str] = (),
+        digits: int | None = None,
+        caption: str | None = None,
+        label: str | None = None,
+    ) -> str:
+        """Tables for a paper; a dagger marks what a comparison calls better or worse.
+
+        With any argument it is the table over all users alone.
+
+        Args:
+            metrics, order: the columns and the models (rows) of it, in that order; default all.
+            digits: decimals of all values; by default what each column needs.
+            caption, label: put it into a `table`; both are LaTeX, written as they are.
+        Raises:
+            RequestError: as `value`.
+        """
+        if not (metrics or order) and (digits, caption, label) == (None, None, None):
+            return self._as("latex")
+        labels = [self.label_of(each) for each in metrics]
+        columns = [self.shown.get(each, each) for each in labels]
+        models = [self._find_model(each) for each in order]
+        given = {"metrics": columns, "order": models, "digits": digits}
+        shown = _later("report.shown:as_shown", self)
+        made = _later(
+            "report.forms.latex:latex_table", shown, **given, caption=caption, label=label
+        )
+        return str(made)
 
     def to_html(self) -> str:
         """The page, which needs nothing else."""
