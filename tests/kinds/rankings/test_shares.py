@@ -99,7 +99,11 @@ def test_shares_whose_values_lie_below_minus_one_are_drawn_as_one_log(tmp_path, 
     users = [user for user in range(8) for _ in range(2)]
     truth = {"user": users, "item": [0, 1] * 8, "relevance": [1.0, -5.0, 1.0, 0.0] * 4}
     ranked = {"user": range(8), "rank": [1] * 8}
-    tables = {"truth": truth, "als": {**ranked, "item": [0] * 8}, "bpr": {**ranked, "item": [1] * 8}}
+    tables = {
+        "truth": truth,
+        "als": {**ranked, "item": [0] * 8},
+        "bpr": {**ranked, "item": [1] * 8},
+    }
     for name, table in tables.items():
         pl.DataFrame(table).write_parquet(tmp_path / f"{name}.parquet")
     columns = {**IDS, "relevance": "relevance"}
@@ -117,7 +121,7 @@ def test_shares_whose_values_lie_below_minus_one_are_drawn_as_one_log(tmp_path, 
 
     whole = run_config(config)
 
-    assert whole.value("nDCG@5", "bpr") == -2.5  # -5 and 0 by turns
+    assert whole.value("nDCG@5", model="bpr") == -2.5  # -5 and 0 by turns
     assert told(merged(config, tmp_path)) == told(whole)
 
 
