@@ -1,10 +1,12 @@
 """From units to moments: each metric's columns capped, adjusted, added up exactly by cell."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.kernels.threads import slices_of
@@ -51,6 +53,8 @@ class MeasuredUnits:
         counts: by variant, of fractions.
         sorted: by variant, of quantiles.
         totals: by variant, of sums and counts.
+        widest: what a unit's value can differ by, of fractions and capped means.
+        above: by variant, units above the mean of all, where that is known.
     """
 
     groups: tuple[Group, ...] = ()
@@ -59,6 +63,8 @@ class MeasuredUnits:
     sorted: tuple[Sorted, ...] = ()
     totals: tuple[float, ...] = ()
     n_units: tuple[int, ...] = ()
+    widest: float = math.inf
+    above: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +193,12 @@ def _means(
     matrix = np.stack(columns, axis=1)
     own = cells.cells[keep]
     if units.clusters is None:
-        by_segment, raw = _by_cells(matrix, own, cells, asked, value, tuple(covariates), measure)
+        widest = 1.0 if measure.kind == "fraction" else math.inf
+        if measure.kind == "mean" and caps and matrix.size:
+            widest = caps[0] - min(0.0, float(matrix[:, 0].min()))
+        by_segment, raw = _by_cells(
+            matrix, own, cells, asked, value, tuple(covariates), measure, widest
+        )
     else:
         by_segment, raw = _by_clusters(
             matrix, own, units.clusters[keep], cells, asked, value, tuple(covariates)
@@ -195,6 +206,18 @@ def _means(
     return MetricNumbers(
         measure, by_segment, raw, bool(covariates), tuple(caps), int((~keep).sum()), n_imputed
     )
+
+
+def values_of_units(units: Units, asked: ExperimentRequest, measure: UnitMeasure) -> pl.Series:
+    """What each unit adds to a metric of one column; null where its window is open."""
+    keep = _eligible(units, asked, measure)
+    values = units.columns[_key(units, asked, measure, measure.columns[0])].copy()
+    values[keep] = _capped(values[keep], measure)[0]
+    if measure.kind == "fraction":
+        values = fraction.function(values, measure.above)
+    if measure.kind == "count":
+        values = count.function(values)
+    return pl.select(pl.when(pl.Series(keep)).then(pl.Series(values))).to_series()
 
 
 def _capped(values: Floats, measure: UnitMeasure) -> tuple[Floats, float | None]:
@@ -229,6 +252,7 @@ def _by_cells(
     value: tuple[int, int | None],
     covariates: tuple[tuple[int, int | None], ...],
     measure: UnitMeasure,
+    widest: float,
 ) -> tuple[dict[Segment, MeasuredUnits], dict[Segment, MeasuredUnits]]:
     scales = scales_of(matrix)
     n_columns = matrix.shape[1] * (matrix.shape[1] + 1) // 2
@@ -238,6 +262,10 @@ def _by_cells(
     adjusted: dict[Segment, MeasuredUnits] = {}
     raw: dict[Segment, MeasuredUnits] = {}
     n_arms = len(asked.names)
+    above = np.zeros(0)
+    if widest < math.inf:
+        mean = np.ldexp(sums.over(np.arange(cells.n_cells)).sum_of(0).mean, scales[0])
+        above = np.bincount(own[matrix[:, 0] > mean], minlength=cells.n_cells)
     for segment, members in cells.members.items():
         strata = np.unique(cells.strata[members]) if asked.statistics.strata else np.zeros(1)
         places = [
@@ -266,7 +294,10 @@ def _by_cells(
                 for arm in range(n_arms)
             )
         for into, terms in ((adjusted, Terms(value, covariates)), (raw, Terms(value))):
-            into[segment] = _measured(by_stratum, moments[-1], terms, counts)
+            made = _measured(by_stratum, moments[-1], terms, counts)
+            n_above = [int(above[each].sum()) for each in places] if above.size else []
+            seen = tuple(sum(n_above[arm::n_arms]) for arm in range(n_arms)) if n_above else ()
+            into[segment] = replace(made, widest=widest, above=seen)
     return adjusted, raw
 
 
