@@ -6,7 +6,7 @@ roots are Fieller's limits, t = -margin the test against a relative margin.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -14,17 +14,13 @@ from typing import Literal
 import numpy as np
 
 from .distributions import normal_quantile, normal_sf, t_quantile, t_sf, t_two_sided
-from .intervals import NO_INTERVAL, Interval, check_level, difference_interval, wilson_interval
+from .intervals import NO_INTERVAL, Interval, check_level
 from .moments import Floats, Linear
 from .spending import bounds_of
 from .unseen import p_at_least, reach_at_least
 
 Alternative = Literal["two-sided", "greater", "less"]
 Relative = Literal["fieller", "delta", "log", "fixed"]
-
-FEWEST_UNITS = 1000  # of both variants, below which Newcombe's limits serve shares
-FEWEST_CONVERSIONS = 10
-STEPS = 60  # of a bisection
 
 
 @dataclass(frozen=True, slots=True)
@@ -432,8 +428,10 @@ class Contrast:
             p_value = self.rules.p_above(z, df, self.n)
             if not math.isnan(p_value):
                 for n, n_against, squares in self._against(is_above=sign < 0.0):
-                    known = {"n_against": n_against, "squares": squares}
-                    p_value = max(p_value, p_at_least(-sign * excess, self._widest, n, **known))
+                    least = p_at_least(
+                        -sign * excess, self._widest, n, n_against=n_against, squares=squares
+                    )
+                    p_value = max(p_value, least)
             found.append(p_value)
         return found[0], found[1]
 
@@ -493,57 +491,3 @@ def _pooled(
         total += math.fsum(part.share**2 * one / part.linear.n for _, _, part in rows)
         degrees += df
     return total, degrees
-
-
-def newcombe(
-    ones: tuple[int, int], ns: tuple[int, int], rules: Rules, *, times: float = 1.0, at: float = 0.0
-) -> tuple[Interval, float, float]:
-    """Limits of the difference of two independent shares less `at`, the p whose inverse they are,
-    and how many standard errors it is from 0.
-
-    Args:
-        ones: units that are 1, of the baseline and of the candidate; `ns` of all.
-        times: what the baseline counts.
-    Source:
-        Newcombe 1998, Statistics in Medicine 17(8), 873-890, method 10.
-    Example:
-        >>> limits, p_value, z = newcombe((2, 4), (8, 8), Rules())
-        >>> round(limits.low, 6), round(limits.high, 6), round(p_value, 3), round(z, 3)
-        (-0.194067, 0.586112, 0.3, 1.036)
-    """
-    if min(ns) < 2:
-        return NO_INTERVAL, math.nan, math.nan
-    base, new = times * ones[0] / ns[0], ones[1] / ns[1]
-
-    def limits(reach: float) -> Interval:
-        level = math.erf(reach * math.sqrt(0.5))
-        side, other = (
-            wilson_interval(one, n, level=level) for one, n in zip(ones, ns, strict=True)
-        )
-        found = difference_interval(new, other, base, Interval(times * side.low, times * side.high))
-        return Interval(found.low - at, found.high - at)
-
-    n = sum(ns)
-    own = rules.reach(math.inf, n)
-    z = reach_of_zero(lambda reach: limits(min(reach, 38.0)), new - base - at)
-    return rules.opened(limits(min(own, 8.0))), rules.p_value(z, math.inf, n), z
-
-
-def reach_of_zero(limits: Callable[[float], Interval], delta: float) -> float:
-    """How many standard errors limits reach out when one of them is 0, with the sign of delta.
-
-    Example:
-        >>> round(reach_of_zero(lambda reach: Interval(2.0 - reach, 2.0 + reach), 2.0), 6)
-        2.0
-    """
-    if math.isnan(delta):
-        return math.nan
-    inside, outside = 0.0, 8.0
-    for _ in range(STEPS):
-        middle = 0.5 * (inside + outside)
-        found = limits(middle)
-        if found.low <= 0.0 <= found.high:
-            outside = middle
-        else:
-            inside = middle
-    return math.copysign(inside, delta) if delta else 0.0

@@ -8,15 +8,8 @@ import numpy as np
 
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.report import Comparison, Estimate
-from evalkit.statistics.independent import (
-    FEWEST_CONVERSIONS,
-    FEWEST_UNITS,
-    Contrast,
-    Difference,
-    Rules,
-    Seen,
-    newcombe,
-)
+from evalkit.statistics.conversions import FEWEST_CONVERSIONS, FEWEST_UNITS, newcombe
+from evalkit.statistics.independent import Contrast, Difference, Rules, Seen
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
 from evalkit.statistics.power import smallest_difference
 from evalkit.statistics.quantiles import quantile_difference
@@ -210,15 +203,15 @@ def margin_numbers(each: EffectDraft, level: float) -> tuple[float, float, Inter
         return math.nan, math.nan, NO_INTERVAL
     (margin, is_relative), error = each.margin, 2.0 * (1.0 - level)
     if each.few is None:
-        p_values = each.contrast.margin_p(margin, is_relative=is_relative)
-        return *p_values, each.contrast.margin_limits(error)
-    rules, p_values = each.contrast.rules, []
+        above, below = each.contrast.margin_p(margin, is_relative=is_relative)
+        return above, below, each.contrast.margin_limits(error)
+    rules, found = each.contrast.rules, []
     for sign in (-1.0, 1.0):
         times, at = (1.0 + sign * margin, 0.0) if is_relative else (1.0, sign * margin)
         z = newcombe(*each.few, rules, times=times, at=at)[2]
-        p_values.append(rules.p_above(-sign * z, math.inf, each.contrast.n))
+        found.append(rules.p_above(-sign * z, math.inf, each.contrast.n))
     two_sided = replace(rules, level=1.0 - error, alternative="two-sided")
-    return *p_values, newcombe(*each.few, two_sided)[0]
+    return found[0], found[1], newcombe(*each.few, two_sided)[0]
 
 
 def _test_of(asked: ExperimentRequest) -> str:

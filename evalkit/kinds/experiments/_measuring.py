@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.kernels.threads import slices_of
@@ -142,13 +141,13 @@ def measure_all(units: Units, asked: ExperimentRequest) -> Iterator[MetricNumber
             yield _means(units, asked, cells, measure)
 
 
-def _eligible(units: Units, asked: ExperimentRequest, measure: UnitMeasure) -> Flags:
+def eligible(units: Units, asked: ExperimentRequest, measure: UnitMeasure) -> Flags:
     window = asked.window_of(measure)
     is_open = units.open.get(window) if window is not None else None
     return np.ones(units.n, dtype=np.bool_) if is_open is None else ~is_open
 
 
-def _key(units: Units, asked: ExperimentRequest, measure: UnitMeasure, name: str) -> Column:
+def key_of(units: Units, asked: ExperimentRequest, measure: UnitMeasure, name: str) -> Column:
     key = name, asked.window_of(measure)
     return key if key in units.columns else (name, None)
 
@@ -159,11 +158,11 @@ def _key(units: Units, asked: ExperimentRequest, measure: UnitMeasure, name: str
 def _means(
     units: Units, asked: ExperimentRequest, cells: Cellular, measure: UnitMeasure
 ) -> MetricNumbers:
-    keep = _eligible(units, asked, measure)
+    keep = eligible(units, asked, measure)
     columns, caps = [], []
     for name in measure.columns:
-        values = units.columns[_key(units, asked, measure, name)][keep]
-        values, cap = _capped(values, measure)
+        values = units.columns[key_of(units, asked, measure, name)][keep]
+        values, cap = capped(values, measure)
         columns.append(values)
         if cap is not None:
             caps.append(cap)
@@ -184,7 +183,7 @@ def _means(
                 n_imputed = max(n_imputed, n_missing)
                 if measure.kind == "fraction" and asked.has_events:
                     values = fraction.function(values, measure.above)
-                columns.append(_capped(values, measure)[0])
+                columns.append(capped(values, measure)[0])
                 places.append(len(columns) - 1)
             covariates.append((places[0] or 0, places[1]))
     value: tuple[int, int | None] = (0, 1) if measure.kind == "ratio" else (0, None)
@@ -208,19 +207,7 @@ def _means(
     )
 
 
-def values_of_units(units: Units, asked: ExperimentRequest, measure: UnitMeasure) -> pl.Series:
-    """What each unit adds to a metric of one column; null where its window is open."""
-    keep = _eligible(units, asked, measure)
-    values = units.columns[_key(units, asked, measure, measure.columns[0])].copy()
-    values[keep] = _capped(values[keep], measure)[0]
-    if measure.kind == "fraction":
-        values = fraction.function(values, measure.above)
-    if measure.kind == "count":
-        values = count.function(values)
-    return pl.select(pl.when(pl.Series(keep)).then(pl.Series(values))).to_series()
-
-
-def _capped(values: Floats, measure: UnitMeasure) -> tuple[Floats, float | None]:
+def capped(values: Floats, measure: UnitMeasure) -> tuple[Floats, float | None]:
     """Values above a cap count as it; by default there is none."""
     cap = measure.cap
     if measure.winsor is not None:
@@ -262,7 +249,7 @@ def _by_cells(
     adjusted: dict[Segment, MeasuredUnits] = {}
     raw: dict[Segment, MeasuredUnits] = {}
     n_arms = len(asked.names)
-    above = np.zeros(0)
+    above = np.zeros(0, dtype=np.int64)
     if widest < math.inf:
         mean = np.ldexp(sums.over(np.arange(cells.n_cells)).sum_of(0).mean, scales[0])
         above = np.bincount(own[matrix[:, 0] > mean], minlength=cells.n_cells)
@@ -445,7 +432,7 @@ def _cluster_sums(matrix: Floats, clusters: npt.NDArray[np.uint64]) -> Floats:
 def _quantiles(
     units: Units, asked: ExperimentRequest, cells: Cellular, measure: UnitMeasure
 ) -> MetricNumbers:
-    keep = _eligible(units, asked, measure)
+    keep = eligible(units, asked, measure)
     found = {}
     (name,) = measure.columns
     clusters = units.clusters
@@ -460,7 +447,7 @@ def _quantiles(
                 rows = own[events.units]
                 of, values = events.units[rows], events.values[rows]
             else:
-                of, values = np.flatnonzero(own), units.columns[_key(units, asked, measure, name)]
+                of, values = np.flatnonzero(own), units.columns[key_of(units, asked, measure, name)]
                 values = values[own]
             if clusters is not None:
                 _, of = np.unique(clusters[of], return_inverse=True)
@@ -490,9 +477,9 @@ def _sorted(
 def _totals(
     units: Units, asked: ExperimentRequest, cells: Cellular, measure: UnitMeasure
 ) -> MetricNumbers:
-    keep = _eligible(units, asked, measure)
+    keep = eligible(units, asked, measure)
     (name,) = measure.columns
-    values = units.columns[_key(units, asked, measure, name)]
+    values = units.columns[key_of(units, asked, measure, name)]
     if measure.kind == "count":
         values = count.function(values)
     found = {}

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from evalkit.config import Config
 from evalkit.errors import MachineError, RequestError
 from evalkit.inference.conclude import Inference
@@ -29,11 +31,13 @@ from evalkit.sources.ids import DrawnShare, PassShare
 
 from ._asked import ExperimentRequest, Statistics
 from ._exposures import Logs
+from ._expressions import UnitMeasure
 from ._logs import read_logs
-from ._measuring import measure_all, values_of_units
+from ._measuring import capped, eligible, key_of, measure_all
 from ._units import (
     READ_EVENTS,
     READ_EXPOSURES,
+    Floats,
     Units,
     check_sums,
     check_units,
@@ -42,6 +46,7 @@ from ._units import (
 )
 from .conclude import conclude, spell_counts
 from .merge import UnitsByShare
+from .metrics.of_units import count, fraction
 from .open import OpenedTables, collected
 
 BYTES_A_UNIT = 80  # of the table, and of what is known of a unit while logs are read
@@ -158,13 +163,26 @@ def values_of(units: Units, asked: ExperimentRequest) -> PerUser | None:
     columns: dict[str, pl.Series] = {}
     for measure in asked.measures:
         if measure.kind != "ratio" and not measure.of_events:
-            columns[measure.label] = values_of_units(units, asked, measure)
+            values = _values_of(units, asked, measure)
+            columns[measure.label] = pl.Series(values, nan_to_null=True)
     whole = units.ids.with_columns(**columns)
     frames = {
         name: whole.filter(pl.Series(units.variants == arm)).sort("unit")
         for arm, name in enumerate(units.names)
     }
     return PerUser(("unit",), tuple(columns), frames)
+
+
+def _values_of(units: Units, asked: ExperimentRequest, measure: UnitMeasure) -> Floats:
+    """What each unit adds to a metric of one column; NaN where its window is open."""
+    keep = eligible(units, asked, measure)
+    values = units.columns[key_of(units, asked, measure, measure.columns[0])].copy()
+    values[keep] = capped(values[keep], measure)[0]
+    if measure.kind == "fraction":
+        values = fraction.function(values, measure.above)
+    if measure.kind == "count":
+        values = count.function(values)
+    return np.where(keep, values, np.nan)
 
 
 def used_of(statistics: Statistics, n_tests: int, baseline: str) -> StatisticsUsed:
