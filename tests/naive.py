@@ -605,3 +605,13 @@ def nearly_err(
         return (1 - gain) * shares[users]
 
     return rate(ranked, k, max_relevance, horizon, goes_on)
+
+
+def over_users(how: str, values: Sequence[float], number: float = math.nan) -> float:
+    """A number over users from their values, users without one left out."""
+    known = sorted(each for each in values if not math.isnan(each))
+    if how == "fraction":
+        return sum(each >= number for each in known) / len(known)
+    if how == "gmean":
+        return math.prod(max(each, number) for each in known) ** (1 / len(known))
+    raise AssertionError(f"{how!r} has no twin in plain Python")

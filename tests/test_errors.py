@@ -148,7 +148,7 @@ def test_no_order_of_shares_changes_what_is_told_and_the_earliest_step_counts():
 
 
 def test_a_share_need_not_look_behind_the_step_where_another_one_failed():
-    later = Faults(until=(1,))
+    later = Faults(stop_step=(1,))
 
     with pytest.raises(FaultyShareError), later.step(2):
         raise AssertionError("nobody looks there")

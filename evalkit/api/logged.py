@@ -23,6 +23,7 @@ def evaluate_logged(
     policies: Mapping[str, str | int] | None = None,
     segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
+    max_weight_share: float | None = None,
     per_user: bool = False,
     threads: int | None = None,
     memory_limit: int | None = None,
@@ -33,11 +34,13 @@ def evaluate_logged(
     Args:
         log: one row a shown item: reward, propensity, and user, whose rounds vary together.
         targets: model name -> columns of the log (`probability`, `predicted`, ...), or a table of
-            probabilities: `{"table": frame, "on": ["user"]}` with these columns, item, probability.
+            probabilities: `{"table": frame, "on": ["user"]}` with these columns, item, probability;
+            or lists: `{"rankings": frame, "on": ["user"]}` with these columns, item, rank.
         metrics: such as `["SNIPS", "IPS(cap=10)", "DR"]`.
         columns: our names (user, round, item, position, reward, propensity, predicted,
             propensity_slate, propensity_cascade, propensity_group) to the log's columns.
         segments: columns of the log, or SQL: `{"country": {"by": "country"}}`.
+        max_weight_share: more of the value than this, carried by ten rounds, is warned of; 0.5.
         policies, statistics, per_user, threads, memory_limit, name: as `evaluate`.
     Raises:
         RequestError: the request is wrong [missing-key, unknown-metric, ...].
@@ -53,13 +56,16 @@ def evaluate_logged(
     held, listed = [taken_over(log, "logged")], []
     for model, target in targets.items():
         rule: dict[str, object] = {"model": model, **target}
+        if "rankings" in rule:
+            rule = {"rank": "rank", "table": rule.pop("rankings"), **rule}
         if "table" in rule:
             table = rule.pop("table")
             held.append(taken_over(table, "targets"))
             rule["path"] = paths_of(table)
         listed.append(rule)
+    heavy = {} if max_weight_share is None else {"max_weight_share": max_weight_share}
     tree: dict[str, object] = {
-        "logged": {"path": paths_of(log), "columns": named},
+        "logged": {"path": paths_of(log), "columns": named, **heavy},
         "targets": listed,
         "metrics": metrics_section(metrics, (), "evalkit"),
         "policies": dict(policies or {}),

@@ -238,6 +238,13 @@ def _explanation(
     name: str, request: "Request", kind: str, followed: "LibraryProfile | None", *, latex: bool
 ) -> Iterator[str]:
     metric = request.metric
+    if metric.over_users is not None:
+        yield from textwrap.wrap(f"{request.label}: {metric.summary}", WIDTH)
+        yield ""
+        for title, text in (("formula", metric.formula), ("source", metric.source)):
+            yield from entry(title, text)
+        yield from ("", f"The values of users: evalkit explain {metric.base.name}")
+        return
     head = metric.request().label
     yield from textwrap.wrap(f"{head}: {metric.summary}", WIDTH)
     written = name.partition("@")[0].strip()

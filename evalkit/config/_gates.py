@@ -9,6 +9,7 @@ from evalkit.config._places import Key
 from evalkit.config._problems import Problems
 from evalkit.config._tables import SPAN
 from evalkit.errors import nearest
+from evalkit.metrics import is_gmean
 
 BOUNDS = ("min", "max", "max_drop", "max_drop_relative", "max_change")
 _OF_TRUTH = ("pairs", "age")  # counts of the truth alone
@@ -142,6 +143,13 @@ def _check_metric(
                 "conflicting-keys",
                 f"{request.label} has no better direction, so that it cannot drop",
                 hint="give min and max, in two gates",
+            )
+        elif is_gmean(request):
+            problems.add(
+                (*key, "max_drop"),
+                "conflicting-keys",
+                f"differences of {request.label} are ratios",
+                hint='max_drop_relative = 0.01 and baseline = "MODEL"',
             )
 
 

@@ -116,7 +116,11 @@ def check_whole(
 ) -> None:
     """Refuse weights, clusters and errors over items for numbers that are no means of users."""
     of_lists = [each.label for each in measured if family_of(each) not in ("", "users")]
-    whole = [each.label for each in measured if not is_made_of_users(each)]
+    whole = [
+        each.label
+        for each in measured
+        if not is_made_of_users(each) and each.metric.over_users is None
+    ]
     section = tree.get("statistics")
     for name in ("weight", "cluster", "two_way"):
         if isinstance(section, dict) and section.get(name) is not None:

@@ -242,5 +242,7 @@ class SplitSection(Record):
         if isinstance(words.get("dedupe"), str):
             words["dedupe"] = re.sub(" by time$", "", str(words["dedupe"]))
         if isinstance(words.get("ratios"), list | tuple):
-            words["ratios"] = [float(each) for each in words["ratios"]]
+            words["ratios"] = [
+                float(each) if type(each) is int else each for each in words["ratios"]
+            ]
         return words

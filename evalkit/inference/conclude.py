@@ -24,6 +24,7 @@ from evalkit.inference.caveats import (
 from evalkit.inference.comparisons import comparisons_of, correct, family_in
 from evalkit.inference.drafts import note_relative
 from evalkit.inference.estimates import estimates_of, gaps_of, macros_of
+from evalkit.inference.geometric import shown_means, shown_ratios
 from evalkit.inference.ratios import RatioTotals
 from evalkit.inference.summed import Summed
 from evalkit.inference.verdicts import findings_of, standings_of, with_verdicts
@@ -88,7 +89,11 @@ class Inference:
         estimates = tuple(
             estimates
             if estimates is not None
-            else estimates_of(config, measured, models, summed, resampling, ratios, shown)
+            else shown_means(
+                list(estimates_of(config, measured, models, summed, resampling, ratios, shown)),
+                requests,
+                config.policies,
+            )
         )
         drafts = comparisons_of(config, summed, resampling, ratios, requests, shown)
         primary = config.primary if config.metrics.primary else ()
@@ -104,6 +109,7 @@ class Inference:
             *of_skewed_differences(drafts, bootstraps="bootstrap" in (chosen.method, chosen.test))
         ]
         judged = with_verdicts(drafts, chosen, requests, primary)
+        judged = tuple(shown_ratios(judged, requests))
         standings = standings_of(estimates, judged, chosen, requests)
         used = StatisticsUsed(
             level=chosen.level,

@@ -18,7 +18,7 @@ from evalkit.config import Config, Policies, StatisticsSection, policies_of
 from evalkit.errors import DataError
 from evalkit.inference.ratios import RatioTotal, RatioTotals
 from evalkit.inference.summed import Summed, listed, none_if_nan
-from evalkit.metrics import Request, bounds_of, of_counts
+from evalkit.metrics import Request, bounds_of, is_gmean, of_counts
 from evalkit.report import Estimate, Gap, Macro
 from evalkit.report.frames import make_records
 from evalkit.statistics.distributions import t_quantile
@@ -260,7 +260,7 @@ def number_of(
         value = number_of_means(request, [sums.sum_of(measured.index(p)).mean for p in parts])
     elif total.count == 0 and sums.n_undefined(column):
         value = of_nobody(policies, higher_is_better=bool(request.metric.higher_is_better))
-    return rounded(value, policies.round_mean)
+    return value if is_gmean(request) else rounded(value, policies.round_mean)
 
 
 def _by_segmentation(
@@ -283,7 +283,10 @@ def macros_of(config: Config, estimates: Sequence[Estimate]) -> Iterator[Macro]:
     """Means over the segments of each segmentation."""
     groups = _by_segmentation(estimates)
     named = config.segments.named
-    bounds = {request.label: bounds_of(request) for request in config.requests}
+    bounds = {
+        request.label: (0.0, math.inf) if is_gmean(request) else bounds_of(request)
+        for request in config.requests
+    }
     for (model, metric, segmentation), found in groups.items():
         value = math.fsum(each.value for each in found) / len(found)
         errors = [each.std_error for each in found if each.std_error is not None]

@@ -352,7 +352,7 @@ def of_groups(config: Config, request: Request) -> Request:
         hint = f'[segments.{by}] with by = "COLUMN"'
         raise RequestError(message, code="unknown-segmentation", at=at, hint=hint)
     found = config.read_metrics([of if request.cutoff is None else f"{of}@{request.cutoff}"])
-    if len(found) != 1 or ShownNumbers.has(found[0]):
+    if len(found) != 1 or ShownNumbers.has(found[0]) or found[0].metric.over_users is not None:
         message = f"{request.label} needs one metric with a value of each user, which {of!r} is not"
         raise RequestError(message, code="no-metric-of-users", at=at, hint="of='nDCG', or another")
     return found[0]

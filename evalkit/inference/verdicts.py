@@ -13,8 +13,9 @@ from evalkit.aggregate.user_values.gather import is_mean_of_users
 from evalkit.config import Config, StatisticsSection
 from evalkit.inference.comparisons import families_of, or_nan
 from evalkit.inference.drafts import Draft, finished
+from evalkit.inference.geometric import margin_of
 from evalkit.inference.summed import Summed, none_if_nan
-from evalkit.metrics import Request
+from evalkit.metrics import Request, is_gmean
 from evalkit.report import Comparison, Estimate, Finding, Standing
 from evalkit.report.frames import make_records
 from evalkit.statistics.corrections import adjust
@@ -39,8 +40,9 @@ def with_verdicts(
     better = {request.label: request.metric.higher_is_better for request in requests}
     if chosen.margin is not None:
         correction = "holm" if chosen.correction == "tukey" else chosen.correction
+        margins = {request.label: margin_of(request, chosen.margin) for request in requests}
         for family in families_of(drafts, chosen, primary).values():
-            _judge_margin(family, chosen.margin, chosen.level, correction, better)
+            _judge_margin(family, margins, chosen.level, correction, better)
     for each in drafts:
         each.verdict = _verdict(each, better[each.metric], 1.0 - chosen.level)
     return tuple(finished(drafts))
@@ -48,13 +50,13 @@ def with_verdicts(
 
 def _judge_margin(
     family: Sequence[Draft],
-    margin: float,
+    margins: Mapping[str, float],
     level: float,
     correction: str,
     better: Mapping[str, bool | None],
 ) -> None:
     """Give comparisons that are corrected together what tests against the margin say."""
-    tests = [_margin_tests(each, margin, better[each.metric]) for each in family]
+    tests = [_margin_tests(each, margins[each.metric], better[each.metric]) for each in family]
     same, not_worse = (
         adjust(p_values, correction).p_adjusted for p_values in zip(*tests, strict=True)
     )
@@ -160,6 +162,7 @@ def findings_of(config: Config, summed: Summed, requests: Sequence[Request]) -> 
         for column, each in enumerate(requests)
         if each in named
         and is_mean_of_users(each, config.policies)
+        and not is_gmean(each)
         and each.metric.higher_is_better is not None
     ]
     for pair in pairs:

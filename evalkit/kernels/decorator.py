@@ -229,7 +229,7 @@ class ConstantTable(Sequence[float]):
     """Numbers that kernels read as a constant array: made at the first use, frozen into the code.
 
     Example:
-        >>> SQUARES = Table(lambda: [float(number * number) for number in range(100)])
+        >>> SQUARES = ConstantTable(lambda: [float(number * number) for number in range(100)])
         >>> SQUARES[9]
         81.0
     """

@@ -136,6 +136,9 @@ def _part(
         message = f"{name[0]} is a metric of {kind}, and rankings are measured"
         hint = "combine metrics of one config"
         raise RequestError(message, code="metric-of-other-kind", at=at, hint=hint) from error
+    if any(each.metric.over_users is not None for each in found):
+        message = f"{written!r} is no mean over users, and combinations are of means"
+        raise _refused(message, at, HINT)
     if len(found) != 1:
         raise _refused(f"{written!r} is {len(found)} metrics", at, "one cutoff each")
     if found[0] not in measured:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from numpy import float64, int32, int64
     from numpy.typing import NDArray
 
+    from ._over_users import OverUsers
+
 GROUPED = ("over", "weighting")
 TARGETS = ("at_precision", "at_recall", "at_specificity")
 CHOSEN = ("threshold", "rule", "at", *TARGETS, "reaches", "least")  # where rows are called positive
@@ -167,7 +169,8 @@ class Metric:
     all ratings and predictions have to be, of losses that are NaN where they are not;
     `of_probabilities`, whether scores lie between 0 and 1. Of a number made of several metrics:
     `combined`. `columns`: parameters that are written first and without their names, as columns of
-    units are: ratio(clicks, shown).
+    units are: ratio(clicks, shown). `over_users`: what is made of the values of users, if not their
+    mean.
     """
 
     name: str
@@ -201,6 +204,12 @@ class Metric:
     combined: Combination | None = None
     columns: tuple[str, ...] = ()
     unbiased: Unbiased | None = None
+    over_users: "OverUsers | None" = None
+
+    @property
+    def base(self) -> "Metric":
+        """The metric whose values users have."""
+        return self if self.over_users is None else self.over_users.of
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -257,7 +266,7 @@ class Request:
 
     def _spell(self) -> str:
         defaults = self.metric.defaults
-        name = self.metric.name
+        name, over = self.metric.base.name, self.metric.over_users
         written = [each.name for each in self.metric.parameters if each.is_written]
         if self.metric.suffix is not None:
             name += write_value(dict(self.parameters)[self.metric.suffix])
@@ -272,7 +281,8 @@ class Request:
             for policy, value in self.policies
         ]
         arguments = f"({', '.join(shown)})" if shown else ""
-        return name + arguments + ("" if self.cutoff is None else f"@{self.cutoff}")
+        label = name + arguments + ("" if self.cutoff is None else f"@{self.cutoff}")
+        return label if over is None else over.spell(label)
 
     @property
     def view(self) -> View:
@@ -330,6 +340,11 @@ class Request:
     def shifts_gains(self) -> bool:
         """Whether a relevance is counted from one below the threshold."""
         return dict(self.parameters).get("gain") == "exp2_shifted"
+
+    def averaged(self, values: "NDArray[float64]") -> "NDArray[float64]":
+        """What the number is the mean of, by the values of users."""
+        over = self.metric.over_users
+        return values if over is None else over.of_values(values)
 
     def call(self, *arguments: object) -> None:
         """Run the kernel; what a user's own one raises names its file and line."""

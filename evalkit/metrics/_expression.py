@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from ..errors import EvalkitError, RequestError, edits, nearest, raise_all
 from ._declare import Metric, Request, spell_argument
 from ._declared import folders
+from ._measuring import is_made_of_users, over_users
+from ._over_users import opens_over_users, read_parameter, split_call
 from ._parameters import Parameter, Value, Values
 from ._policies import POLICIES
 from ._refused import REFUSED
@@ -91,6 +93,9 @@ def _parse(
     conventions: Conventions,
     policies: Mapping[str, Parameter],
 ) -> Iterator[Request | RequestError]:
+    if opens_over_users(text) and known.find(text.partition("(")[0].strip()) is None:
+        yield from _parse_over_users(text, known, at, conventions, policies)
+        return
     parts = _EXPRESSION.fullmatch(text)
     if parts is None:
         yield RequestError(
@@ -131,6 +136,34 @@ def _in_parts(name: str) -> tuple[str, str | None]:
         return name[: -len("_at_k")], None
     found = _NUMBERED.fullmatch(name)
     return (found["name"], found["numbers"]) if found else (name, None)
+
+
+def _parse_over_users(
+    text: str,
+    known: "_Spellings",
+    at: str,
+    conventions: Conventions,
+    policies: Mapping[str, Parameter],
+) -> Iterator[Request | RequestError]:
+    """A number over users of each metric that is written inside."""
+    try:
+        how, inner, arguments = split_call(text, at)
+        parameter = read_parameter(how, arguments, at)
+    except RequestError as error:
+        yield error
+        return
+    for found in _parse(inner, known, at, conventions, policies):
+        if isinstance(found, RequestError):
+            yield found
+        elif found.metric.kind in ("rankings", "lists") and is_made_of_users(found):
+            yield over_users(how, parameter, found)
+        else:
+            yield RequestError(
+                f"{how} is of the values of users, and {found.label} is no mean of such",
+                code="no-metric-of-users",
+                at=at,
+                hint=f"write a metric of rankings or lists by user: {how}(nDCG@10)",
+            )
 
 
 def _request(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..kernels import Kernel
 from ._declare import Metric, Request, _frozen
 from ._lists import Lists
+from ._over_users import FORMULAS, SOURCES, SUMMARIES, OverUsers
 from ._parameters import Values
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ def is_of_means(request: Request) -> bool:
 
 def is_made_of_users(request: Request) -> bool:
     """Whether a number of rankings is the mean of the users' values, of those who count."""
-    return family_of(request) in ("", "users") and not is_of_means(request)
+    is_mean = request.metric.over_users is None and not is_of_means(request)
+    return is_mean and family_of(request) in ("", "users")
 
 
 def needs_of(request: Request) -> "tuple[Need, ...]":
@@ -134,3 +136,30 @@ def as_plain_sum(request: Request) -> Request:
     return replace(
         request, parameters=tuple((name, plain.get(name, v)) for name, v in request.parameters)
     )
+
+
+def over_users(how: str, parameter: float, of: Request) -> Request:
+    """The request of a number over users, whose kernel is that of the metric."""
+    over = OverUsers(how, parameter, of.metric)
+    made = replace(
+        of.metric,
+        name=over.spell(of.metric.name),
+        summary=SUMMARIES[how].format(f"{parameter:g}"),
+        formula=FORMULAS[how].format(of.metric.name, f"{parameter:g}"),
+        latex="",
+        source=SOURCES[how],
+        bounds=over.bounds,
+        aliases=(),
+        tied=None,
+        has_closed_form=_never,
+        over_hits=None,
+        counts_hits=False,
+        unbiased=None,
+        over_users=over,
+    )
+    return replace(of, metric=made, asked=over.spell(of.asked or of.label))
+
+
+def is_gmean(request: Request) -> bool:
+    """Whether a number is measured as a mean of logarithms."""
+    return request.metric.over_users is not None and request.metric.over_users.how == "gmean"

@@ -477,7 +477,7 @@ def bca_interval(estimate: float, draws: AgreementDraws, *, level: float) -> Int
         Efron 1987, Better Bootstrap Confidence Intervals, JASA 82, 171-185.
     Example:
         >>> values = np.arange(101) / 100.0
-        >>> found = bca_interval(0.5, Draws(values, values), level=0.9)
+        >>> found = bca_interval(0.5, AgreementDraws(values, values), level=0.9)
         >>> round(found.low, 2), round(found.high, 2)
         (0.05, 0.95)
     """

@@ -121,7 +121,7 @@ def p_of_all_pairs(p_value: float, n_models: int) -> float:
         Variances, Journal of Educational Statistics 1(2), 113-125 (of t, with its own error).
     Example:
         >>> round(p_of_all_pairs(0.01, 2), 6), round(p_of_all_pairs(0.01, 4), 6)
-        (0.01, 0.049)
+        (0.01, 0.049105)
     """
     if n_models == 2 or not 0.0 < p_value < 1.0:
         return p_value
@@ -133,7 +133,7 @@ def error_of_one_pair(error: float, n_models: int) -> float:
 
     Example:
         >>> round(error_of_one_pair(0.05, 2), 6), round(error_of_one_pair(0.05, 4), 6)
-        (0.05, 0.0102)
+        (0.05, 0.010198)
     """
     return 2.0 * normal_sf(range_quantile(1.0 - error, n_models, math.inf) / SQRT_2)
 

@@ -70,6 +70,7 @@ def test_names_mean_what_their_library_means():
     of_replay = labels(["Novelty@5", "Surprisal@5"], "replay")
 
     assert of_replay == [("unseen_share", 5), ("novelty", 5)]
+    assert labels(["prediction_coverage@5"], "recmetrics") == [("item_coverage", 5)]
 
 
 def test_map_and_map_at_k_of_recommenders_are_two():

@@ -27,7 +27,8 @@ def curve_requests(requests: Sequence[Request], policies: Policies) -> list[Requ
     """Every metric that has a cutoff, at each one up to its deepest."""
     deepest: dict[Request, int] = {}
     for request in requests:
-        if request.cutoff is not None and is_mean_of_users(request, policies):
+        is_mean = request.metric.over_users is None and is_mean_of_users(request, policies)
+        if request.cutoff is not None and is_mean:
             whole = replace(request, cutoff=None)
             deepest[whole] = max(deepest.get(whole, 0), request.cutoff)
     return [

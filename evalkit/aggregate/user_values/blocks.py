@@ -166,7 +166,7 @@ class Measuring:
                 yield np.full((users.size, group.cutoffs.size), np.nan)
                 continue
             if request.metric.lists is not None:
-                yield self._measure_lists(users, group, probe)
+                yield request.averaged(self._measure_lists(users, group, probe))
                 continue
             if probe not in about:
                 lengths = self.lengths[probe][users].astype(np.int64)
@@ -187,7 +187,7 @@ class Measuring:
                 cases = with_relevant(cases, n_relevant)
             higher_is_better = bool(request.metric.higher_is_better)
             apply_user_policies(values, cases, policies, higher_is_better=higher_is_better)
-            yield values
+            yield request.averaged(values)
 
     def counts_hits(self, place: int) -> bool:
         """Whether users of as many hits, relevant items and rows have the same value of a group."""

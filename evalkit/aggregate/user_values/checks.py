@@ -325,7 +325,7 @@ def check_judged(truth: Table, requests: Sequence[Request], config: Config) -> N
             at=config.at("policies", "unjudged"),
             hint="measure it without unjudged = 'skip'",
         )
-    inferred = [each.label for each in asked if each.metric.name == "infAP"]
+    inferred = [each.label for each in asked if each.metric.base.name == "infAP"]
     if inferred and config.policies.negative_relevance == "subtract":
         raise RequestError(
             f"{inferred[0]} takes relevance below 0 for items that were pooled and never judged",

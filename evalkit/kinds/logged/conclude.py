@@ -17,7 +17,7 @@ from evalkit.kinds.logged._units import sum_of_parts
 from evalkit.kinds.logged.declaration import LOGGING
 from evalkit.kinds.logged.measure import SQUARES, ZEROS, Wanted, measure_logged, recipes_of
 from evalkit.kinds.logged.merge import LoggedSums, RowCounts
-from evalkit.kinds.logged.open import open_logged, targets_of
+from evalkit.kinds.logged.open import open_logged, section_of, targets_of
 from evalkit.metrics import Request
 from evalkit.metrics.logged import Recipe, Term
 from evalkit.planning.counters import Clock, versions
@@ -181,7 +181,7 @@ def conclude_logged(
     per_user: dict[str, pl.DataFrame] = {}
     for cell in cells_of(sums, list(config.segments.named)):
         is_whole = cell.segmentation is None
-        own = list(_checks(cell, wanted, names, sums))
+        own = list(_checks(cell, wanted, names, sums, section_of(config).max_weight_share))
         checks += own if is_whole else [each for each in own if each.check.startswith("effective")]
         if is_whole:
             _refuse_no_overlap(own, sums)
@@ -363,7 +363,9 @@ def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> l
     return found
 
 
-def _checks(cell: Cell, wanted: Wanted, names: Sequence[str], sums: LoggedSums) -> Iterator[Check]:
+def _checks(
+    cell: Cell, wanted: Wanted, names: Sequence[str], sums: LoggedSums, most: float
+) -> Iterator[Check]:
     """How far the weights of each target carry."""
     n_rounds = cell.total(wanted.column(0, Term("ones")))
     for place, name in enumerate(names):
@@ -392,7 +394,7 @@ def _checks(cell: Cell, wanted: Wanted, names: Sequence[str], sums: LoggedSums) 
         tops = math.fsum(sums.biggest[place].tops)
         earned = abs(whole.value * n_rounds) if whole is not None else 0.0
         top = min(tops / earned, 1.0) if earned > 0 else None
-        is_heavy = top is not None and top > 0.5 and n_rounds > 20
+        is_heavy = top is not None and top > most and n_rounds > 20
         yield Check(
             "top10-share", name, cell.segment, top, None, None, "warn" if is_heavy else "ok"
         )

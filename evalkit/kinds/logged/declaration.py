@@ -14,6 +14,7 @@ OF_TARGETS = (
     *("probability", "predicted", "probability_slate", "probability_cascade", "probability_group"),
 )
 LOGGING = "(logging)"
+MOST_OF_TEN = 0.5
 
 
 class LoggedColumns(Record):
@@ -34,6 +35,10 @@ class LoggedColumns(Record):
 class LoggedTable(KindTable):
     """A log of items that were shown, with what they earned."""
 
+    max_weight_share: float = key(
+        MOST_OF_TEN, "More of the value than this, carried by ten rounds, is warned of.",
+        gt=0, le=1, exclude_if=lambda share: share == MOST_OF_TEN,
+    )  # fmt: skip
     columns: LoggedColumns = key(LoggedColumns(), "Columns by our names.")
 
 
@@ -47,6 +52,10 @@ class Target(Record):
     probability_cascade: str | None = key(None, "Of the slate down to it.", exclude_if=is_none)
     probability_group: str | None = key(None, "Of the item's group.", exclude_if=is_none)
     path: Texts = key((), "Table of contexts, item and probability.")
+    rank: str | None = key(
+        None, "Of lists in place of probabilities: their rank, which is the log's position, or 1.",
+        exclude_if=is_none,
+    )  # fmt: skip
     on: Texts = key((), "Columns of the log and of the table that say which context it is.")
     is_partial: bool = key(False, "The table does not hold every item of a context.")
 
@@ -62,12 +71,13 @@ def check_logged(tree: Mapping[str, object], problems: Complaints) -> None:
     for number, target in enumerate(targets):
         if not isinstance(target, dict):
             continue
-        if target.get("model") in seen:
-            message = f"two targets are called {target.get('model')!r}"
-            problems.add(
-                ("targets", number, "model"), "duplicate-model", message, hint="rename one"
-            )
-        seen.add(target.get("model"))
+        model = target.get("model")
+        if isinstance(model, str):
+            if model in seen:
+                message = f"two targets are called {model!r}"
+                place = ("targets", number, "model")
+                problems.add(place, "duplicate-model", message, hint="rename one")
+            seen.add(model)
         named: Any = [name for name in OF_TARGETS if name in target]
         if ("path" in target) == bool(named):
             message = "a target has columns of probabilities, or a table (path), one of them"

@@ -167,10 +167,11 @@ def _with_targets(
     rows = batch.rename(named)
     for place, table in distributions.items():
         columns = opened.contexts[place]
-        joined = rows.select(columns).join(
+        keys = [name for name in table.columns if name.startswith("context_")]
+        joined = rows.select(_as_in(rows, columns, table, keys)).join(
             table,
             left_on=list(columns),
-            right_on=[name for name in table.columns if name.startswith("context_")],
+            right_on=keys,
             how="left",
             maintain_order="left",
         )
@@ -178,6 +179,29 @@ def _with_targets(
             joined["probability"].fill_null(0.0).alias(f"p:{place}:probability")
         )
     return rows
+
+
+def _as_in(
+    rows: pl.DataFrame, columns: Sequence[str], table: pl.DataFrame, keys: Sequence[str]
+) -> list[pl.Expr]:
+    """Columns of the log in the types of a target's table, where both are numbers.
+
+    Raises:
+        DataError: one is text and the other is not [bad-type].
+    """
+    for column, key in zip(columns, keys, strict=True):
+        mine, theirs = rows.schema[column], table.schema[key]
+        if mine.is_numeric() != theirs.is_numeric():
+            raise DataError(
+                f"the log says a context by {mine} and a target's table by {theirs}",
+                code="bad-type",
+                at=column,
+                hint='give both one type, such as "cast(user as bigint)"',
+            )
+    return [
+        pl.col(column).cast(table.schema[key]) if table.schema[key].is_numeric() else pl.col(column)
+        for column, key in zip(columns, keys, strict=True)
+    ]
 
 
 def _check_rows(rows: pl.DataFrame, table: Table, counts: RowCounts) -> None:
@@ -307,6 +331,10 @@ def _distribution(config: Config, place: int, table: Table) -> pl.DataFrame:
     target = targets_of(config)[place]
     with reading(table):
         rows = table.frame.collect()
+    if target.rank is not None:
+        if section_of(config).columns.position is None:
+            rows = rows.filter(pl.col("rank") == 1)
+        rows = rows.drop("rank").with_columns(probability=pl.lit(1.0))
     keys = [name for name in rows.columns if name.startswith("context_")]
     value = pl.col("probability").cast(pl.Float64)
     bad = rows.filter(
@@ -341,7 +369,8 @@ def _unsupported(opened: LoggedTables, distributions: dict[int, pl.DataFrame]) -
         with reading(opened.log):
             shown = opened.log.frame.select(columns).group_by(columns).len().collect()
         keys = [name for name in table.columns if name.startswith("context_")]
-        renamed = shown.rename(dict(zip(columns, keys, strict=True)))
+        typed = shown.with_columns(_as_in(shown, columns, table, keys))
+        renamed = typed.rename(dict(zip(columns, keys, strict=True)))
         rounds = renamed.group_by(keys[:-1]).agg(pl.col("len").sum())
         never = table.join(renamed.select(keys), on=keys, how="anti")
         mass = never.group_by(keys[:-1]).agg(pl.col("probability").sum())

@@ -35,8 +35,13 @@ class _TargetColumns(Record):
     probability: str = "probability"
 
 
+class _ListColumns(Record):
+    context: Texts = key((), "context, place in the list and item")
+    rank: str = key(..., "what place an item has")
+
+
 class _TargetTable(KindTable):
-    columns: _TargetColumns
+    columns: _TargetColumns | _ListColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +99,9 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
     contexts, texts = {}, list[str]()
     for place, target in enumerate(targets):
         if target.path:
-            own = (*target.on, section.columns.item or "item")
+            place_in_list = section.columns.position if target.rank else None
+            own = (*target.on, *([place_in_list] if place_in_list else []))
+            own = (*own, section.columns.item or "item")
             contexts[place] = tuple(f"context_{len(texts) + number}" for number in range(len(own)))
             texts += own
     asked = _LogColumns(
@@ -108,17 +115,24 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
     numbers = (*NUMBERS, "target", "place")
     opened = open_section("logged", log, held[0], guessing, numbers=numbers, anything=("segment",))
     return LoggedTables(
-        config, opened, written, contexts, dict(_open_targets(targets, held[1:], guessing))
+        config, opened, written, contexts, dict(_open_targets(section, targets, held[1:], guessing))
     )
 
 
 def _open_targets(
-    targets: Sequence[Target], held: Sequence[object | None], guessing: Any
+    section: LoggedTable, targets: Sequence[Target], held: Sequence[object | None], guessing: Any
 ) -> Iterator[tuple[int, Table]]:
     tables = iter(held)
     for place, target in enumerate(targets):
         if not target.path:
             continue
-        asked = _TargetTable(path=target.path, columns=_TargetColumns(context=(*target.on, "item")))
+        columns: _TargetColumns | _ListColumns = _TargetColumns(context=(*target.on, "item"))
+        if target.rank is not None:
+            at = (target.rank,) if section.columns.position else ()
+            columns = _ListColumns(context=(*target.on, *at, "item"), rank=target.rank)
+        asked = _TargetTable(path=target.path, columns=columns)
         own = replace(guessing, section=f"targets[{place}]")
-        yield place, open_section("targets", asked, next(tables), own, numbers=("probability",))
+        yield (
+            place,
+            open_section("targets", asked, next(tables), own, numbers=("probability", "rank")),
+        )

@@ -275,7 +275,7 @@ def _oddities(task: RankingTask, sums: RankingSums) -> list[Warning_]:
     if sums.truth.negative and task.config.policies.negative_relevance == "ignore":
         message = f"{sums.truth.negative:,} items of the truth have a relevance below 0"
         found.append(Warning_("negative-relevance", message + ", which counts as 0"))
-    inferred = [each.label for each in task.requests if each.metric.name == "infAP"]
+    inferred = [each.label for each in task.requests if each.metric.base.name == "infAP"]
     if inferred and not sums.truth.negative:
         message = (
             f"{inferred[0]}: no relevance is below 0, so no item was pooled and never judged: "
@@ -287,7 +287,7 @@ def _oddities(task: RankingTask, sums: RankingSums) -> list[Warning_]:
     if task.config.log is not None:
         message = "relevant items are those logged: what was never shown cannot be missed"
         found.append(Warning_("joined-log", message))
-    drawn = [each.label for each in task.requests if each.metric.name == "sampled"]
+    drawn = [each.label for each in task.requests if each.metric.base.name == "sampled"]
     if drawn:
         message = (
             f"{', '.join(drawn)}: ranks among sampled candidates can put models in another "

@@ -83,7 +83,8 @@ class RankingTask:
     @property
     def kept(self) -> list[int]:
         """Which of the requests keep the values of users."""
-        return places_kept(self.requests, self.per_user)
+        places = places_kept(self.requests, self.per_user)
+        return [each for each in places if self.requests[each].metric.over_users is None]
 
     @property
     def has_ratios(self) -> bool:

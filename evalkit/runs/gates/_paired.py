@@ -66,6 +66,8 @@ def paired_difference(
     """
     estimate = next(each for each in candidate[0].estimates if each.metric == metric)
     known = load_metric_files(()).get(estimate.name)
+    if "(" in estimate.name:  # over users, and not their mean
+        return None, "users have no values of it"
     if known is not None:
         request = known.request(estimate.cutoff, **estimate.parameters)
         if not is_made_of_users(request):

@@ -165,7 +165,8 @@ def _not_of_users(runs: Sequence[Named], metric_files: Sequence[str]) -> list[st
             request = (
                 None if metric is None else metric.request(estimate.cutoff, **estimate.parameters)
             )
-            if estimate.name in of_all or (request is not None and not is_made_of_users(request)):
+            is_other = request is not None and not is_made_of_users(request)
+            if estimate.name in of_all or "(" in estimate.name or is_other:
                 found[estimate.metric] = None
     return list(found)
 

@@ -352,3 +352,57 @@ def test_text_is_no_propensity() -> None:
     with pytest.raises(DataError) as raised:
         measured("SNIPS", log=LOG.with_columns(p0=pl.lit("high")))
     assert raised.value.code == "not-a-number"
+
+
+SHOWN = pl.DataFrame(
+    {
+        "user": [1, 1, 2, 2],
+        "item": ["a", "b", "c", "a"],
+        "pos": [1, 2, 1, 2],
+        "reward": [1.0, 1.0, 1.0, 0.0],
+        "p0": [0.5, 0.25, 0.5, 0.5],
+    }
+)
+LISTS = pl.DataFrame(
+    {
+        "user": pl.Series([1, 1, 2, 2], dtype=pl.Int32),
+        "item": ["a", "c", "a", "c"],
+        "rank": pl.Series([1, 2, 1, 2], dtype=pl.Int8),
+    }
+)
+
+
+@pytest.mark.parametrize(("position", "value"), [("pos", 2 / 4), (None, (2 * 1 + 2 * 0) / 4)])
+def test_lists_are_targets_by_the_rank_of_the_logged_item(
+    position: str | None, value: float
+) -> None:
+    """By position user 1 sees a at 1 in both; without one, a is at rank 1 for both users."""
+    columns = {"user": "user", "item": "item", "propensity": "p0"}
+    columns |= {"position": position} if position else {}
+    target = {"b": {"rankings": LISTS, "on": ["user"]}}
+    report = evalkit.evaluate_logged(SHOWN, target, metrics=["IPS", "SNIPS"], columns=columns)
+
+    assert report.value("IPS", model="b") == pytest.approx(value)
+    assert report.value("SNIPS", model="b") == pytest.approx(1.0 if position else 0.5)
+    checks = {each.check: each.value for each in report.checks if each.model == "b"}
+    assert checks["unsupported-mass"] == pytest.approx(0.75 if position else 0.0)
+
+
+def test_two_items_at_one_rank_are_no_list() -> None:
+    columns = {"user": "user", "item": "item", "propensity": "p0", "position": "pos"}
+    twice = {"b": {"rankings": LISTS.with_columns(rank=pl.lit(1)), "on": ["user"]}}
+    with pytest.raises(DataError) as raised:
+        evalkit.evaluate_logged(SHOWN, twice, columns=columns)
+    assert raised.value.code == "not-a-distribution"
+    text = {"b": {"rankings": LISTS.cast({"user": pl.String}), "on": ["user"]}}
+    with pytest.raises(DataError) as raised:
+        evalkit.evaluate_logged(SHOWN, text, columns=columns)
+    assert raised.value.code == "bad-type"
+
+
+@pytest.mark.parametrize(("share", "is_told"), [(None, False), (0.01, True)])
+def test_what_ten_rounds_may_carry_is_said(share: float | None, is_told: bool) -> None:
+    report = evalkit.evaluate_logged(
+        many(), TARGETS, columns={"user": "user", "propensity": "p0"}, max_weight_share=share
+    )
+    assert ("heavy-weights" in {each.code for each in report.warnings}) == is_told

@@ -1,0 +1,68 @@
+"""Geometric means: measured as means of logarithms, shown as they are; their differences, ratios.
+
+Intervals and tests are those of the mean logarithm; exp takes limits to limits.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from evalkit.aggregate.user_values.gather import rounded
+from evalkit.config import Policies, policies_of
+from evalkit.metrics import Request, is_gmean
+from evalkit.report import Comparison, Estimate
+
+LIMITS = (
+    *("low", "high", "low_adjusted", "high_adjusted", "low_margin", "high_margin"),
+    "smallest_difference",
+)
+
+
+def shown_means(
+    estimates: Sequence[Estimate], requests: Sequence[Request], policies: Policies
+) -> Iterator[Estimate]:
+    """Estimates, of which mean logarithms become geometric means; errors by the delta method."""
+    decimals = {
+        each.label: policies_of(each, policies).round_mean for each in requests if is_gmean(each)
+    }
+    for each in estimates:
+        if each.metric not in decimals or not each.n_users:
+            yield each
+            continue
+        value = math.exp(each.value)
+        error = None if each.std_error is None else value * each.std_error
+        low, high = (None if end is None else math.exp(end) for end in (each.low, each.high))
+        shown = rounded(value, decimals[each.metric])
+        yield replace(each, value=shown, std_error=error, low=low, high=high)
+
+
+def shown_ratios(
+    comparisons: Sequence[Comparison], requests: Sequence[Request]
+) -> Iterator[Comparison]:
+    """Comparisons, of which differences of mean logarithms become ratios less 1."""
+    labels = {each.label for each in requests if is_gmean(each)}
+    for each in comparisons:
+        if each.metric not in labels:
+            yield each
+            continue
+        limits = {
+            name: None if (end := getattr(each, name)) is None else math.expm1(end)
+            for name in LIMITS
+        }
+        delta = math.expm1(each.delta)
+        error = None if each.std_error is None else (1.0 + delta) * each.std_error
+        yield replace(
+            each,
+            **limits,
+            delta=delta,
+            std_error=error,
+            relative=delta,
+            relative_low=limits["low"],
+            relative_high=limits["high"],
+            users_needed=None,
+        )
+
+
+def margin_of(request: Request, margin: float) -> float:
+    """A margin of a ratio as one of logarithms: the nearer of its two sides."""
+    return math.log1p(margin) if is_gmean(request) else margin

@@ -1,0 +1,144 @@
+"""Numbers over users that are not their mean: `fraction(nDCG@10, at_least=0.5)`, `gmean(MAP)`."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import RequestError
+from ._parameters import Parameter, number, write_value
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    Floats = NDArray[float64]
+
+
+_LEVEL = number("at_least", 0.5, doc="The value from which on a user counts.")
+_FLOOR = number("floor", 1e-5, doc="What smaller values count as.", above=0.0)
+
+PARAMETERS: Mapping[str, Parameter | None] = {
+    "fraction": _LEVEL,
+    "gmean": _FLOOR,
+}
+SUMMARIES = {
+    "fraction": "The share of users with a value of at least {}.",
+    "gmean": "The geometric mean over users, smaller values taken for {}.",
+}
+FORMULAS = {
+    "fraction": "users with {} >= {} / users",
+    "gmean": "exp(mean over users of log(max({}, {})))",
+}
+SOURCES = {
+    "fraction": "a share; Wilson 1927, JASA 22, p. 209",
+    "gmean": "Robertson 2006, On GMAP, CIKM, p. 78",
+}
+
+_CALL = re.compile(r"\s*(?P<how>[A-Za-z_]\w*)\s*\((?P<inner>.*)\)\s*", re.DOTALL)
+_PIECES = re.compile(r"'[^']*'|\"[^\"]*\"|.", re.DOTALL)
+_ARGUMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*([^\s=]+)\s*")
+_OPENS = re.compile(rf"\s*(?:{'|'.join(PARAMETERS)})\s*\(")
+
+
+@dataclass(frozen=True, slots=True)
+class OverUsers:
+    """What is made of the values that users have of a metric.
+
+    Args:
+        how: a key of `PARAMETERS`.
+        parameter: its value; NaN where it takes none.
+        of: the `Metric`.
+    """
+
+    how: str
+    parameter: float
+    of: Any
+
+    def spell(self, metric: str) -> str:
+        """`fraction(nDCG@10, at_least=0.5)`."""
+        own = PARAMETERS[self.how]
+        return f"{self.how}({metric}{f', {own.name}={write_value(self.parameter)}' if own else ''})"
+
+    def of_values(self, values: "Floats") -> "Floats":
+        """What the number is the mean of; who has no value, or an infinite one, stays so."""
+        import numpy as np
+
+        if self.how == "gmean":
+            made = np.log(np.maximum(values, self.parameter))
+        else:
+            made = (values >= self.parameter).astype(np.float64)
+        return np.where(np.isfinite(values), made, values)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Those of what the number is the mean of."""
+        if self.how == "gmean":
+            low, high = (max(each, self.parameter) for each in self.of.bounds)
+            return math.log(low), math.log(high)
+        return 0.0, 1.0
+
+
+def opens_over_users(written: str) -> bool:
+    """Whether an expression begins as one over users."""
+    return _OPENS.match(written) is not None
+
+
+def split_call(written: str, at: str) -> tuple[str, str, str]:
+    """What is made, of which metric, and the arguments behind it.
+
+    Raises:
+        RequestError: brackets do not fit [bad-metric-syntax].
+    """
+    call = _CALL.fullmatch(written)
+    depth, place, comma = 0, 0, None
+    inner = "" if call is None else call["inner"]
+    for piece in _PIECES.findall(inner):
+        depth += (piece in "({") - (piece in ")}")
+        if depth < 0:
+            break
+        if piece == "," and not depth and comma is None:
+            comma = place
+        place += len(piece)
+    if call is None or depth:
+        raise RequestError(
+            f"{written!r} is no metric expression",
+            code="bad-metric-syntax",
+            at=at,
+            hint="write name(metric, parameter=value), such as fraction(nDCG@10, at_least=0.5)",
+        )
+    metric = inner if comma is None else inner[:comma]
+    return call["how"], metric, "" if comma is None else inner[comma + 1 :]
+
+
+def read_parameter(how: str, arguments: str, at: str) -> float:
+    """The parameter of a number over users; its default where it is not written.
+
+    Raises:
+        RequestError: [bad-metric-syntax, unknown-parameter, bad-parameter-value].
+    """
+    own = PARAMETERS[how]
+    if not arguments.strip():
+        return math.nan if own is None else float(own.default)
+    parts = _ARGUMENT.fullmatch(arguments)
+    if parts is None:
+        message = f"{arguments.strip()!r} is no parameter=value of {how}"
+        hint = f"write {how}(metric)" if own is None else f"write {how}(metric, {own.name}=0.5)"
+        raise RequestError(message, code="bad-metric-syntax", at=at, hint=hint)
+    if own is None or parts[1] != own.name:
+        hint = "it takes none" if own is None else f"it has {own.name}"
+        message = f"{how} has no parameter {parts[1]!r}"
+        raise RequestError(message, code="unknown-parameter", at=at, hint=hint)
+    try:
+        value = float(parts[2])
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and own.accepts(value)):
+        raise RequestError(
+            f"{own.name} of {how} is {own.domain}, not {parts[2]!r}",
+            code="bad-parameter-value",
+            at=at,
+            hint=f"write {own.name}={own.default:g}, the default",
+        )
+    return value

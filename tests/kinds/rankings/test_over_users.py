@@ -1,0 +1,171 @@
+"""Numbers over users that are not their mean, from the config to the report."""
+
+import json
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from naive import over_users
+
+import evalkit
+from evalkit.config import build_config
+from evalkit.errors import EvalkitError
+from evalkit.metrics import parse_metrics
+from evalkit.pipeline import conclude_partials, measure_partial, run_config
+from evalkit.planning.partials import open_partials
+
+N_USERS = 120
+OWN = ("meta", "run_id", "run_key", "inputs")
+
+
+def tables():
+    rng = np.random.default_rng(7)
+    pairs = pl.DataFrame({"user_id": range(N_USERS)}).join(
+        pl.DataFrame({"item_id": range(20)}), how="cross"
+    )
+    found = {"truth": pairs.filter(pl.Series(rng.random(pairs.height) < 0.15))}
+    for model in ("als", "bpr"):
+        kept = pairs.filter(pl.Series(rng.random(pairs.height) < 0.4))
+        found[model] = kept.with_columns(rank=pl.int_range(1, pl.len() + 1).over("user_id"))
+    found["users"] = pl.DataFrame(
+        {
+            "user_id": range(N_USERS),
+            "shop": [f"shop {n % 3}" for n in range(N_USERS)],
+            "weight": [1.0 + n % 4 for n in range(N_USERS)],
+        }
+    )
+    return found
+
+
+TABLES = tables()
+NUMBERS = {
+    "fraction(nDCG@5, at_least=0.3)": ("fraction", "nDCG@5", 0.3),
+    "gmean(AP@5, floor=0.01)": ("gmean", "AP@5", 0.01),
+}
+WEIGHT = {"path": TABLES["users"], "by": "weight"}
+SEGMENTS = {"shop": {"path": TABLES["users"], "by": "shop"}}
+
+
+def evaluate(names, **more):
+    rankings = {name: TABLES[name] for name in ("als", "bpr")}
+    return evalkit.evaluate(TABLES["truth"], rankings, metrics=names, **more)
+
+
+def estimate_of(report, model, label):
+    return report.estimate(model, label, None, None)
+
+
+@pytest.mark.parametrize(
+    ("values", "how", "number", "expected"),
+    [
+        ([0.0, 0.5, 0.75, 1.0], "fraction", 0.5, 0.75),
+        ([0.25, 1.0], "gmean", 1e-5, 0.5),
+        ([0.0, 1.0], "gmean", 1e-4, 0.01),
+    ],
+)
+def test_numbers_by_hand(values, how, number, expected):
+    assert over_users(how, [*values, math.nan], number) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("label", NUMBERS)
+def test_numbers_are_those_of_users_and_of_segments(label):
+    how, metric, number = NUMBERS[label]
+    report = evaluate([label, metric], per_user=True, segments=SEGMENTS)
+    assert report.per_user_values.metrics == (metric,)
+    for model in ("als", "bpr"):
+        frame = report.per_user_values.frames[model]
+        estimate = estimate_of(report, model, label)
+        expected = over_users(how, frame[metric].to_list(), number)
+        assert estimate.value == pytest.approx(expected, abs=1e-12)
+        assert estimate.low < estimate.value < estimate.high
+        for shop in range(3):
+            own = frame.filter(pl.col("user_id") % 3 == shop)[metric].to_list()
+            found = report.estimate(model, label, "shop", f"shop {shop}").value
+            assert found == pytest.approx(over_users(how, own, number), abs=1e-12)
+
+
+def test_a_difference_of_geometric_means_is_a_ratio():
+    label = "gmean(AP@5, floor=0.01)"
+    report = evaluate([label], statistics={"baseline": "als", "margin": 0.1})
+    (found,) = report.comparisons
+    old, new = (estimate_of(report, model, label).value for model in ("als", "bpr"))
+    assert 1.0 + found.delta == pytest.approx(new / old)
+    assert found.relative == found.delta
+    assert -1.0 < found.low < found.delta < found.high
+
+
+def test_weights_hold():
+    label = "fraction(nDCG@5, at_least=0.3)"
+    report = evaluate([label, "nDCG@5"], per_user=True, statistics={"weight": WEIGHT})
+    frame = report.per_user_values.frames["als"].drop_nans("nDCG@5")
+    weights = 1.0 + frame["user_id"].to_numpy() % 4
+    share = ((frame["nDCG@5"].to_numpy() >= 0.3) * weights).sum() / weights.sum()
+    assert estimate_of(report, "als", label).value == pytest.approx(share)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    found = tmp_path_factory.mktemp("logs")
+    for name, table in TABLES.items():
+        table.write_parquet(found / f"{name}.parquet")
+    return found
+
+
+def config_of(folder, **sections):
+    tree = {
+        "truth": {"path": str(folder / "truth.parquet")},
+        "rankings": [
+            {"path": str(folder / f"{name}.parquet"), "model": name} for name in ("als", "bpr")
+        ],
+        "segments": {"shop": {"path": str(folder / "users.parquet"), "by": "shop"}},
+        "metrics": {"names": list(NUMBERS)},
+        "statistics": {"baseline": "als"},
+        **sections,
+    }
+    return build_config(tree, name="logs")
+
+
+def told(report):
+    return {k: v for k, v in json.loads(report.to_json()).items() if k not in OWN}
+
+
+@pytest.mark.parametrize("order", [(1, 2, 3), (3, 1, 2)])
+def test_shares_merge_in_any_order(folder, tmp_path, order):
+    config, paths = config_of(folder), []
+    for share in order:
+        paths.append(tmp_path / f"share-{share}")
+        measure_partial(config, (share, 3)).write(paths[-1])
+    assert told(conclude_partials(open_partials(paths))) == told(run_config(config))
+
+
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [
+        ("fraction(nDCG@10", "bad-metric-syntax"),
+        ("fraction(nDCG@10, 0.5)", "bad-metric-syntax"),
+        ("fraction(nDCG@10, q=1)", "unknown-parameter"),
+        ("gmean(AP, floor=0)", "bad-parameter-value"),
+        ("fraction(gmean(AP))", "no-metric-of-users"),
+        ("fraction(item_coverage@10)", "no-metric-of-users"),
+        ("fraction(nDCQ@10)", "unknown-metric"),
+    ],
+)
+def test_what_is_no_number_over_users_is_refused(written, code):
+    with pytest.raises(EvalkitError) as caught:
+        parse_metrics([written])
+    assert caught.value.code == code
+
+
+def test_labels_read_back():
+    (request,) = parse_metrics(["FRACTION(ndcg(gain='exp2')@5)".lower()])
+    assert request.label == "fraction(nDCG(gain='exp2')@5, at_least=0.5)"
+    assert parse_metrics([request.label]) == [request]
+    labels = [each.label for each in parse_metrics(["gmean(MAP@{5,10})"])]
+    assert labels == ["gmean(AP@5, floor=1e-05)", "gmean(AP@10, floor=1e-05)"]
+
+
+def test_a_gate_of_a_geometric_mean_asks_for_a_ratio(folder):
+    gate = {"metric": "gmean(AP@5, floor=0.01)", "model": "bpr", "baseline": "als", "max_drop": 0.1}
+    with pytest.raises(EvalkitError, match="are ratios"):
+        config_of(folder, gates=[gate])

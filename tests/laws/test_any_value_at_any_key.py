@@ -1,0 +1,115 @@
+"""Whatever value stands at whatever key: a config is read, or refused by name and place."""
+
+import json
+import re
+import tomllib
+
+import pytest
+
+from evalkit.config import load_config
+from evalkit.config._reading import config_schema
+from evalkit.errors import Errors, EvalkitError
+
+ODD = """
+true 7 -1 0 1.5 1e400 nan -inf 99999999999999999999 "" "x" "\\u0000" "{x}" [] [1] [true] [[]]
+["a","a"] ["x",1] [[1,2],[3]] {} {a=1} {""={}} [{}] 2026-01-01 12:00:00 2026-01-01T00:00:00Z
+""".split()
+RANKINGS = 'truth.path = "t.csv"\nrankings = [{ model = "m", path = "r.csv" }]\n'
+KINDS = {  # the least config of each
+    "rankings": RANKINGS + 'metrics.names = ["RR"]\n',
+    "ratings": 'ratings = [{ model = "m", path = "r.csv" }]\nmetrics.names = ["RMSE"]\n',
+    "labels": 'labels = [{ model = "m", path = "r.csv" }]\nmetrics.names = ["AUC"]\n',
+    "judges": 'judges = { path = "j.csv", levels = [0, 1], columns = { unit = "u", judge = "j", '
+    'rating = "r" } }\nmetrics.names = ["alpha"]\n',
+    "logged": 'logged = { path = "l.csv" }\n'
+    'targets = [{ model = "b", probability = "p" }]\nmetrics.names = ["IPS"]\n',
+    "experiment": 'experiment = { variants = { a = 50, b = 50 }, sums = { n = "click" } }\n'
+    'exposures = { path = "e.csv" }\nevents = { path = "f.csv" }\nmetrics.names = ["mean(n)"]\n',
+    "split": RANKINGS + 'metrics.names = ["RR"]\n'
+    'split = { path = "l.csv", by = "time", test = "7d" }\n',
+    "nothing": "",
+}
+READ_LATER = {"bad-manifest-of-split"}  # the folder of a split is named, and is not there
+
+
+def paths_of(schema):
+    """Every key of a schema: names, and 0 for a place in a list."""
+    defined = schema["$defs"]
+
+    def below(node, path, above):
+        if "$ref" in node:
+            node = defined[node["$ref"].split("/")[-1]]
+        for branch in (*node.get("anyOf", ()), *node.get("oneOf", ()), *node.get("allOf", ())):
+            yield from below(branch, path, above)
+        if id(node) in above:
+            return
+        own = {*above, id(node)}
+        further = [(name, each) for name, each in node.get("properties", {}).items()]
+        further += [("x", each) for each in [node.get("additionalProperties")]]
+        for name, each in further:
+            if isinstance(each, dict):
+                yield (*path, name)
+                yield from below(each, (*path, name), own)
+        if isinstance(node.get("items"), dict):
+            yield from below(node["items"], (*path, 0), own)
+
+    return list(dict.fromkeys(below(schema, (), set())))
+
+
+PATHS = paths_of(config_schema())
+TOGETHER = 8  # values are dealt out to so many keys in turn: each key has some, each kind all
+
+
+class Raw(str):
+    """A value as TOML spells it."""
+
+
+def toml(value):
+    if isinstance(value, Raw):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return json.dumps(value)
+
+
+def put(tree, path, value):
+    """The tree with a value at a place."""
+    if not path:
+        return value
+    name, *rest = path
+    if name == 0:
+        first = tree[0] if isinstance(tree, list) and tree else None
+        return [put(first, rest, value), *(tree[1:] if isinstance(tree, list) else [])]
+    own = dict(tree) if isinstance(tree, dict) else {}
+    return own | {name: put(own.get(name), rest, value)}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_value_at_any_key_is_read_or_refused_where_it_stands(kind, tmp_path):
+    base, file = tomllib.loads(KINDS[kind]), tmp_path / "c.toml"
+    wrong = []
+    for number, path in enumerate(PATHS):
+        for odd in ODD[number % TOGETHER :: TOGETHER]:
+            tree = put(base, path, Raw(odd))
+            file.write_text("".join(f"{name} = {toml(each)}\n" for name, each in tree.items()))
+            try:
+                load_config(file)
+            except EvalkitError as error:
+                for each in error.errors if isinstance(error, Errors) else [error]:
+                    is_placed = re.search(r"c\.toml(:\d+)?", each.at) and each.exit_status == 2
+                    if not (is_placed or each.code in READ_LATER) or "pydantic" in str(each):
+                        wrong.append((path, odd, str(each)))
+            except Exception as error:
+                wrong.append((path, odd, repr(error)))
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize("kind", [each for each in KINDS if each != "nothing"])
+def test_the_least_config_of_each_kind_is_one(kind, tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text(KINDS[kind])
+
+    load_config(file)
