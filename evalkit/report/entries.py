@@ -174,6 +174,12 @@ class Comparison:
     caveats: str | None = None
 
     @property
+    def shown_verdict(self) -> str:
+        """The verdict; `identical` where it cannot tell because no user's value differs."""
+        is_same = self.verdict == "cannot tell" and (self.wins, self.losses) == (0, 0)
+        return "identical" if is_same else self.verdict
+
+    @property
     def judged_limits(self) -> tuple[float | None, float | None]:
         """The limits that go with the verdict: the adjusted ones, where there are any."""
         if self.low_adjusted is None or self.high_adjusted is None:

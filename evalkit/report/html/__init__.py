@@ -84,9 +84,9 @@ def render_trends(trends: Sequence[Trend]) -> str:
     )
 
 
-def render_index(runs: Sequence[PastRun]) -> str:
-    """A page over all runs of a folder."""
-    body = el("main", index_body(runs))
+def render_index(runs: Sequence[PastRun], trends: Sequence[Trend] = ()) -> str:
+    """A page over all runs of a folder, and the trends of each job's deciding metric."""
+    body = el("main", index_body(runs, trends))
     return _page("Past runs", el("header", el("h1", "Past runs")), body)
 
 

@@ -44,7 +44,7 @@ from evalkit.report.text import (
 from evalkit.report.turning import against
 from evalkit.report.verdict import verdict_of
 
-MOST_COLUMNS = 8
+MOST_COLUMNS = 10
 MOST_BASELINES = 3
 MOST_COMPARISONS = 12
 MOST_PASSED = 4  # gates beside others
@@ -105,7 +105,7 @@ def _tiles(report: Report) -> Html | None:
             kind = pair.verdict if pair.verdict in ("better", "worse") else None
             beside = join(
                 f"{show(pair.delta, digits, signed=True)} to {pair.baseline}: ",
-                el("b", pair.verdict, class_=kind),
+                el("b", pair.shown_verdict, class_=kind),
             )
         elif best == answer.reference:
             beside = join("no other model is ahead of it")
@@ -175,9 +175,12 @@ def changes_section(report: Report) -> Html | None:
         return None
     used = report.statistics
     parts: list[Html] = []
-    asked = against(chosen, used.baseline) if used is not None and used.baseline else []
-    if used is not None and used.baseline and asked:
-        parts.append(_changes(report, used.baseline, asked))
+    answer = answer_of(report)
+    named = used.baseline if used is not None else None
+    reference = named if named and against(chosen, named) else answer.reference
+    asked = against(chosen, reference) if reference else []
+    if reference and asked:
+        parts.append(_changes(report, reference, asked))
     else:
         baselines = list(dict.fromkeys(each.baseline for each in chosen))
         for baseline in baselines[:MOST_BASELINES]:
@@ -186,16 +189,16 @@ def changes_section(report: Report) -> Html | None:
         if len(baselines) > MOST_BASELINES:
             note = f"Comparisons with {len(baselines) - MOST_BASELINES} more are in report.json."
             parts.append(el("p", note, class_="soft"))
-    how = ""
+    how = f"{reference} is the best of all by {answer.metric}. " if reference != named else ""
     if used is not None:
         corrected = how_corrected(used, chosen)
-        how = f"Paired by user; {show_level(used.level)} intervals; test: {used.test}. "
+        how += f"Paired by user; {show_level(used.level)} intervals; test: {used.test}. "
         if corrected:
             how += f"Verdicts, their p and limits are corrected: {corrected}. "
         if {"primary", "exploratory"} <= {each.family for each in chosen}:
             how += "Comparisons by other than primary metrics are exploratory."
     return join(
-        el("h2", f"Compared with {used.baseline}" if used and asked else "Compared", id="changes"),
+        el("h2", f"Compared with {reference}" if asked else "Compared", id="changes"),
         el("p", how, class_="soft") if how else None,
         parts,
     )
@@ -246,7 +249,7 @@ def _changes(report: Report, baseline: str, comparisons: Sequence[Comparison]) -
             Row(
                 each.candidate,
                 (Mark(each.delta, *each.judged_limits, series.get(each.candidate, 0)),),
-                each.verdict,
+                each.shown_verdict,
             )
             for each in of
         ]
@@ -318,7 +321,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
                     _count_cell,
                     (comparison.wins, comparison.ties, comparison.losses, comparison.n_users),
                 ),
-                el("td", el("b", comparison.verdict, class_=kind), class_="text"),
+                el("td", el("b", comparison.shown_verdict, class_=kind), class_="text"),
             ]
         )
     return table(head, rows, pin=True)
@@ -409,7 +412,7 @@ def _delta_cell(answer: Answer, model: str) -> Html:
     digits = decimals_for(half_widths(answer.pairs.values()), [pair.delta])
     kind = pair.verdict if pair.verdict in ("better", "worse") else None
     shown = show(pair.delta, digits, signed=True)
-    return el("td", el("b", shown, class_=kind) if kind else shown, el("i", pair.verdict))
+    return el("td", el("b", shown, class_=kind) if kind else shown, el("i", pair.shown_verdict))
 
 
 def _name_of(label: str) -> str:

@@ -47,6 +47,7 @@ class Line:
     Args:
         expected: where a point was expected: dashed lines; None where that is not drawn.
         flagged: whether a point is ringed.
+        replaced: earlier values at a point's place, drawn as crosses.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Line:
     _: KW_ONLY
     expected: tuple[tuple[float, float] | None, ...] = ()
     flagged: tuple[bool, ...] = ()
+    replaced: tuple[tuple[float, ...], ...] = ()
 
 
 def _svg(width: float, height: float, title: str, description: str, *inside: Html) -> Html:
@@ -247,7 +249,7 @@ def curve_plot(
     values = [
         value
         for line in lines
-        for each in (line.values, line.low, line.high, *filter(None, line.expected))
+        for each in (line.values, line.low, line.high, *filter(None, line.expected), *line.replaced)
         for value in each
         if value is not None
     ]
@@ -324,6 +326,12 @@ def _curve(line: Line, x: Scale, y: Scale, *, with_band: bool) -> list[Html]:
     for side in (0, 1) if len(steps) > 1 else ():
         ends = "L".join(f"{number(at)} {number(y(each[side]))}" for at, each in steps)
         marks.append(_path(f"M{ends}", f"expected c{color}"))
+    crosses = "".join(
+        f"M{number(x(at) - 3)} {number(y(value) - 3)}l6 6m0-6l-6 6"
+        for at, values in zip(line.xs, line.replaced, strict=False)
+        for value in values
+    )
+    marks.append(_path(crosses, f"bar c{color}"))
     for at, value, flagged in zip(line.xs, line.values, line.flagged, strict=False):
         if flagged and math.isfinite(value):
             marks.append(el("circle", cx=number(x(at)), cy=number(y(value)), r=5, class_="flag"))
