@@ -13,6 +13,7 @@ from evalkit.report.html._detail import (
     shown_section,
 )
 from evalkit.report.html._drawn import Drawn, collecting
+from evalkit.report.html._experiment import checks_section
 from evalkit.report.html._gaps import gaps_section
 from evalkit.report.html._leakage import leakage_body
 from evalkit.report.html._markup import Html, el, join, raw
@@ -36,7 +37,12 @@ if TYPE_CHECKING:
     from evalkit.report.selection import Selection
 
 _LINKS = (
-    *(("changes", "Changes"), ("models", "Models"), ("trade", "What it costs")),
+    *(
+        ("changes", "Changes"),
+        ("checks", "Checks"),
+        ("models", "Models"),
+        ("trade", "What it costs"),
+    ),
     ("shown", "What was shown"),
     *(("cutoffs", "Cutoffs"), ("graphs", "Curves"), ("findings", "Findings")),
     *(("segments", "Segments"), ("users", "Single users"), ("pairs", "Pairs")),
@@ -66,6 +72,7 @@ def render_html(report: Report) -> str:
 def _sections(report: Report) -> list[Html | None]:
     return [
         changes_section(report),
+        checks_section(report),
         models_section(report),
         trade_section(report),
         shown_section(report),
