@@ -11,6 +11,7 @@ from evalkit.report.html._detail import (
     segments_section,
     shown_section,
 )
+from evalkit.report.html._experiment import checks_section
 from evalkit.report.html._gaps import gaps_section
 from evalkit.report.html._leakage import leakage_body
 from evalkit.report.html._markup import Html, el, join, raw
@@ -33,7 +34,12 @@ if TYPE_CHECKING:
     from evalkit.report.selection import Selection
 
 _LINKS = (
-    *(("changes", "Changes"), ("models", "Models"), ("trade", "What it costs")),
+    *(
+        ("changes", "Changes"),
+        ("checks", "Checks"),
+        ("models", "Models"),
+        ("trade", "What it costs"),
+    ),
     ("shown", "What was shown"),
     *(("cutoffs", "Cutoffs"), ("graphs", "Curves"), ("findings", "Findings")),
     *(("segments", "Segments"), ("users", "Single users"), ("pairs", "Pairs")),
@@ -45,6 +51,7 @@ def render_html(report: Report) -> str:
     """The report as one HTML file: verdict first, then numbers, then where they come from."""
     sections = [
         changes_section(report),
+        checks_section(report),
         models_section(report),
         trade_section(report),
         shown_section(report),
