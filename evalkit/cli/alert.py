@@ -16,7 +16,7 @@ def alert(
     options: RunOptions,
     test: Annotated[bool, Option("--test", help="Send a message that says it is a test.")] = False,
 ) -> int:
-    """Tell of the job's last run, if its state changed; or send a test.
+    """Tell if the state of a job changed, or send a test message.
 
     evalkit run does it by itself; after evalkit merge, this does. Exit status 4 where somebody
     could not be told."""

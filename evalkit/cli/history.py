@@ -45,7 +45,10 @@ def _latest_runs(out: Path, name: str | None, limit: int) -> list[tuple[Any, ...
     sql = """
         SELECT run_id, name, is_fine, n_warnings, seconds,
                (SELECT group_concat(tag, ' ') FROM tags WHERE tags.run_id = runs.run_id),
-               best_model || ' ' || best_metric, best_value, answer, started
+               best_model || ' ' || best_metric, best_value, answer, started, best_metric,
+               variables, (SELECT json_group_array(message) FROM
+                           (SELECT message FROM gates WHERE gates.run_id = runs.run_id AND fails
+                            ORDER BY gates.rowid))
         FROM runs WHERE ? IS NULL OR name = ? ORDER BY run_id DESC LIMIT ?
     """
     with open_index(out) as (connection, damaged):
@@ -67,10 +70,12 @@ def write_index(
 ) -> None:
     """Write one page over all runs, with links to their pages."""
     import os
+    from json import loads
 
     from evalkit.report.html import render_index
-    from evalkit.report.trend import PastRun
+    from evalkit.report.trend import PastRun, days_of
     from evalkit.runs import replacing
+    from evalkit.runs.history import read_trends
 
     if file is None and is_copy(out):
         raise RequestError(
@@ -86,16 +91,25 @@ def write_index(
             n_warnings=n_warnings,
             answer=answer,
             best=best or "",
+            metric=metric or "",
             value=value,
             tags=tuple((tags or "").split()),
             page=os.path.relpath(found, page.parent) if found.is_file() else None,
+            failed=tuple(loads(failed)),
+            variables=loads(variables or "{}"),
         )
         for row in _latest_runs(out, name, limit)
-        for run_id, job, is_fine, n_warnings, _, tags, best, value, answer, started in (row,)
+        for run_id, job, is_fine, n_warnings, _, tags, best, value, answer, started, *more in (row,)
+        for metric, variables, failed in (more,)
         for found in (out / run_id / "report.html",)
     ]
+    trends = []
+    for latest in {each.job: each for each in reversed(runs)}.values():
+        days = (key for key, at in latest.variables.items() if days_of(at) is not None)
+        if latest.value is not None and sum(each.job == latest.job for each in runs) > 1:
+            trends += read_trends(out, latest.metric, name=latest.job, by=next(days, None))[0]
     with replacing(page) as target:
-        target.write(render_index(runs).encode("utf-8", "replace"))
+        target.write(render_index(runs, trends).encode("utf-8", "replace"))
     console.say(str(page))
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
-from evalkit.config._policies import Policies
+from evalkit.config._policies import Policies, default_of
 from evalkit.config._tables import MetricsSection
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
 from evalkit.metrics import (
@@ -211,7 +211,8 @@ def _weighted(
             at=at,
             hint='name its column: propensity = "p" under [truth.columns]',
         )
-        is_asked = "propensity" in by_hand and how in WEIGHTED
+        is_default = how == default_of("propensity") and "propensity" not in request.given
+        is_asked = "propensity" in by_hand and how in WEIGHTED and not is_default
         return replace(request, policies=others), problem if is_asked else None
     is_of_lists = request.metric.lists is not None or request.metric.combined is not None
     if is_of_lists and "relevant" not in needs_of(request):

@@ -452,11 +452,13 @@ class Config(Record):
     def primary(self) -> tuple[str, ...]:
         """Labels of the metrics that decide, and stand first wherever numbers are shown.
 
-        Those that were named; else the metric of the first gate, else the first asked for.
+        Those that were named; else the metric of the first gate, else the first asked for. A gate
+        on what lists hold, as their coverage, guards and does not decide.
         """
         named = self.read_metrics(self.metrics.primary)
         asked = [request.label for request in named or self.requests]
-        gated = [gate.metric for gate in self.gates if gate.metric in asked and not named]
+        decide = [each.label for each in self.requests if each.metric.lists is None and not named]
+        gated = [gate.metric for gate in self.gates if gate.metric in decide]
         return tuple(asked if named else [*gated, *asked][:1])
 
     @property

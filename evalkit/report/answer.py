@@ -17,6 +17,7 @@ _GROUPS = {  # of verdicts, in the order of the sentence
     "equivalent": "is equivalent to",
     "different": "is different from",
     "worse": "is worse than",
+    "identical": "is identical for every user to",
     "cannot tell": "shows no clear difference from",
     "not tested": "is not tested against",
 }
@@ -126,7 +127,7 @@ def _sentence(
     parts = [f"{picked} is {said} of {len(ranked)}"] if picked is not None else []
     for verdict, words in _GROUPS.items():
         of = [pairs[each.model] for each in ranked if each.model in pairs]
-        of = [each for each in of if each.verdict == verdict]
+        of = [each for each in of if each.shown_verdict == verdict]
         parts += [
             _group([each for each in of if each.baseline == base], words)
             for base in dict.fromkeys(each.baseline for each in of)
@@ -143,6 +144,8 @@ def _group(pairs: Sequence[Comparison], words: str) -> str:
     first = pairs[0]
     if len(pairs) > 1:
         words = words.replace("is ", "are ", 1).replace("shows ", "show ", 1)
+    if first.shown_verdict == "identical":
+        return f"{listed} {words} {first.baseline}"
     whose = "" if len(pairs) == 1 else f"{first.candidate} "
     by = f"{first.delta:+.{_digits(first)}f}{limits(first)}"
     return f"{listed} {words} {first.baseline}, {whose}by {by}"

@@ -197,7 +197,7 @@ def _table(rows: Sequence[Comparison], *, width: int, power: bool) -> list[str]:
         columns["would see"] = seen
         if any(each.users_needed is not None for each in rows):
             columns["users needed"] = [_count(each.users_needed) for each in rows]
-    columns["verdict"] = [each.verdict for each in rows]
+    columns["verdict"] = [each.shown_verdict for each in rows]
     widths = {head: max(map(display_width, [head, *cells])) for head, cells in columns.items()}
     for heads in LEFT_OUT_FIRST:
         if _room(widths, width) < 2 * SHORTEST_NAME:

@@ -174,6 +174,12 @@ class Comparison:
     caveats: str | None = None
 
     @property
+    def shown_verdict(self) -> str:
+        """The verdict; `identical` where it cannot tell because no user's value differs."""
+        is_same = self.verdict == "cannot tell" and (self.wins, self.losses) == (0, 0)
+        return "identical" if is_same else self.verdict
+
+    @property
     def judged_limits(self) -> tuple[float | None, float | None]:
         """The limits that go with the verdict: the adjusted ones, where there are any."""
         if self.low_adjusted is None or self.high_adjusted is None:
@@ -304,7 +310,7 @@ class Graph:
     Args:
         kind: roc, det, by-threshold, precision-recall, calibration, gain, lift,
             precision-recall-by-cutoff, error-by-rating, residuals, lorenz, popularity, exposure,
-            genres.
+            genres, effect-by-day, effect-by-date, path-over-looks.
         x_name, y_name: what the axes show.
         low, high: the interval of each `y`; empty where there is none.
         x_low, x_high: the interval of each `x`, likewise.

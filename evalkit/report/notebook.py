@@ -63,7 +63,7 @@ def _comparison_table(report: Report) -> list[str]:
             comparison.metric,
             f"{comparison.delta:+.4f}{limits(comparison)}",
         )
-        cells = (*shown, show_p(comparison.p_adjusted), comparison.verdict)
+        cells = (*shown, show_p(comparison.p_adjusted), comparison.shown_verdict)
         rows.append(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in cells)}</tr>")
     more = len(found) - len(rows)
     title = "compared user by user" + (f"; {more} more in .comparisons" if more else "")

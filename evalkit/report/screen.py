@@ -124,7 +124,7 @@ def _primary_lines(
         columns.append(
             _ScreenColumn("p", [show_p(each.p_adjusted) if each else "" for each in pairs], 3)
         )
-        verdicts = [each.verdict if each else "" for each in pairs]
+        verdicts = [each.shown_verdict if each else "" for each in pairs]
         if answer.reference in models:
             verdicts[models.index(answer.reference)] = "reference"
         columns.append(_ScreenColumn("verdict", verdicts, is_text=True))
@@ -253,7 +253,7 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
             columns += _pair_columns(pairs, answer)
             columns.append(
                 _ScreenColumn(
-                    "verdict", [each.verdict if each else "" for each in pairs], is_text=True
+                    "verdict", [each.shown_verdict if each else "" for each in pairs], is_text=True
                 )
             )
         else:

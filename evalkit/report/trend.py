@@ -1,7 +1,8 @@
 """A metric of one model over the runs of a job, as records that pages and terminals show."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from evalkit.report.text import show_values
@@ -17,6 +18,7 @@ class Point:
         expected_low, expected_high: where this run was expected by that and by its standard error.
         signals: `outside` of these, `two of three`, `shift`, `trend` (docs/statistics.md).
         shifted: the run with which the level shifted, where this one shows it.
+        replaced: values of earlier runs at the same place, which do not count; the oldest first.
     """
 
     run_id: str
@@ -35,6 +37,7 @@ class Point:
     expected_high: float | None = None
     signals: tuple[str, ...] = ()
     shifted: str | None = None
+    replaced: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,13 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class PastRun:
-    """One line of the page over all runs; `page` is the way to its own page, where it has one."""
+    """One line of the page over all runs; `page` is the way to its own page, where it has one.
+
+    Args:
+        metric: the one that decides.
+        failed: what the gates that failed say.
+        variables: of the config, as `{"day": "2026-11-20"}`.
+    """
 
     run_id: str
     job: str
@@ -70,6 +79,9 @@ class PastRun:
     value: float | None
     tags: tuple[str, ...]
     page: str | None
+    metric: str = ""
+    failed: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 def tell_signals(trend: Trend) -> list[str]:

@@ -50,6 +50,23 @@ def test_past_runs_lead_with_the_metric_that_decides_and_its_best_model(evalkit,
     assert (row["best_model"], row["best_metric"]) == ("good", "nDCG@2")
 
 
+def test_index_names_gates_that_failed_the_day_and_draws_the_trend(evalkit, logs):
+    where = "truth.where=\"{day} > ''\""
+    gate = 'gates=[{metric="nDCG@2", model="bad", min=MIN}]'
+    for day, least in (("2026-11-20", "0.0"), ("2026-11-20", "0.9"), ("2026-11-21", "0.0")):
+        sets = "--set", where, "--set", gate.replace("MIN", least)
+        evalkit("run", "job.toml", *sets, "--var", f"day={day}")
+
+    page = (logs / evalkit("history", "html").out.strip()).read_text()
+    latest, failed, first = re.findall("<tr>.*?</tr>", page)[1:]
+
+    assert "required: &gt;= 0.9" in failed and "✗" in failed  # noqa: PT018
+    assert all("2026-11-2" in each for each in (latest, failed, first))
+    assert "run again later" in first and "run again later" not in failed + latest  # noqa: PT018
+    assert "nDCG@2 over 2 runs" in page
+    assert "Crosses: runs that a later one replaced." in page
+
+
 def test_history_knows_the_folder_before_and_behind_its_command(evalkit, runs, logs):
     (logs / "runs").rename(logs / "kept")
 

@@ -719,6 +719,13 @@ def test_primary_metrics_are_named_or_the_first_of_gates_or_names(more, leading)
     assert config.primary == leading
 
 
+def test_a_gate_on_what_lists_hold_guards_and_does_not_decide():
+    lists = SMALL.replace('["nDCG@10"]', '["novelty@10", "item_coverage@10"]')
+    with_gate = lists + '[[gates]]\nmetric = "item_coverage@10"\nmin = 0.1\n'
+
+    assert parse_config(with_gate, source="job.toml").primary == ("novelty@10",)
+
+
 @pytest.mark.parametrize(
     ("primary", "code", "at", "hint"),
     [

@@ -258,3 +258,36 @@ def test_limits_that_do_not_exist_are_dashes(make_report):
     report = make_report([], findings=(finding("als", "loss", low=None, high=None),))
 
     assert "nan" not in render(report, "table")
+
+
+@pytest.mark.parametrize("format", ["screen", "table", "markdown", "html"])
+def test_models_that_are_alike_for_every_user_are_named_identical(format):
+    report = page_report(2, 2)
+    same = {"delta": 0.0, "wins": 0, "losses": 0, "ties": 900, "verdict": "cannot tell"}
+    pair = replace(report.comparisons[0], metric="nDCG@5", **same)
+
+    shown = render(replace(report, comparisons=(pair,), gates=(), primary=("nDCG@5",)), format)
+
+    assert "identical" in shown
+    assert replace(pair, wins=1, losses=1).shown_verdict == "cannot tell"
+
+
+def test_forests_of_all_pairs_are_drawn_against_the_best():
+    report = page_report(3, 1)
+    names = (("m0", "m1"), ("m0", "m2"), ("m1", "m2"))
+    pairs = [replace(PAIR, baseline=one, candidate=other) for one, other in names]
+    first = replace(report.estimates[0], metric="RR", segmentation=None, segment=None)
+    values = [
+        replace(first, model=f"m{place}", value=value)
+        for place, value in enumerate((0.1, 0.2, 0.3))
+    ]
+    counted = dict(zip(("m0", "m1", "m2"), report.counts.models.values(), strict=True))
+    report = replace(report, counts=replace(report.counts, models=counted))
+    used = replace(report.statistics, baseline=None)
+    report = replace(report, estimates=tuple(values), comparisons=tuple(pairs), statistics=used)
+
+    page = render(replace(report, gates=(), primary=("RR",)), "html")
+
+    assert "RR: difference to m2" in page
+    assert "RR: difference to m0" not in page
+    assert "m2 is the best of all by RR." in page

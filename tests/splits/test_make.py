@@ -295,6 +295,23 @@ def test_leaks_end_with_status_1_where_that_is_asked(log, tmp_path, monkeypatch,
     assert "<svg" in (tmp_path / "leaks" / "leakage.html").read_text()
 
 
+def test_the_page_says_above_all_when_train_lacks_most_users_and_has_dates(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    day = 86_400
+    for name, users, first in (("train", [1, 2, 3], 9_130), ("test", [3, 4, 5], 9_135)):
+        times = [(first + place) * day for place in range(3)]
+        columns = {"user": users, "item": [1, 2, 3], "time": times}
+        pl.DataFrame(columns).write_parquet(f"{name}.parquet")
+
+    both = ["--train", "train.parquet", "--test", "test.parquet"]
+    assert run_command(["split", "--check", *both, "--out", "leaks"]) == 0
+    page = (tmp_path / "leaks" / "leakage.html").read_text()
+
+    assert "Verdict: train lacks 2 of 3 test users" in page
+    assert "clean" not in page
+    assert "1994-12-31" in page
+
+
 def test_a_limit_of_memory_is_held_by_passes_or_refused_by_name(log, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     log.drop("note").sample(fraction=1, shuffle=True, seed=1).write_parquet("log.parquet")

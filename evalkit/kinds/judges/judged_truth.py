@@ -23,6 +23,7 @@ from evalkit.kinds.judges.declaration import ConsensusSection, JudgesColumns, Ju
 from evalkit.kinds.judges.open import open_table, read_rows
 from evalkit.kinds.judges.ratings import Ratings, read_ratings
 from evalkit.planning.counters import input_of
+from evalkit.planning.tables import Given
 from evalkit.planning.work import MeasureOptions
 from evalkit.report import Comparison, Estimate, Input, Report, Warning_
 from evalkit.statistics.agreement import MISSING
@@ -43,10 +44,8 @@ def run_judged(config: Config, work: MeasureOptions, run: Run) -> Report:
         RequestError: what one run over users alone can give is asked for [conflicting-keys].
         DataError: as `read_ratings`; there is one judge alone [few-judges].
     """
-    asked = config.truth
-    assert asked is not None
     _refuse(config)
-    ratings, source = _read(config, asked, work)
+    ratings, source = _read(config, work.given)
     if len(ratings.judges) < 2:
         raise DataError(
             f"one judge alone, {ratings.judges[0]}: what others would say is not known",
@@ -54,14 +53,10 @@ def run_judged(config: Config, work: MeasureOptions, run: Run) -> Report:
             at=source.paths[0] if source.paths else "truth",
             hint="path = ... in place of judgements takes these ratings as they are",
         )
-    names = [f"user_{place}" for place in range(ratings.units.width - 1)]
-    columns = TruthColumns(user=tuple(names), item="item", relevance="relevance")
-    plain = TruthTable(path=asked.path, columns=columns, threshold=asked.threshold)
-    inner = config.model_copy(update={"truth": plain})
-    rule = ConsensusSection(method=asked.vote or "majority")
+    inner, rule = _without_judges(config, ratings)
 
     def evaluate(judges: Sequence[str], **own: object) -> Report:
-        truth = _truth_of(ratings, judges, rule, names)
+        truth = _truth_of(ratings, judges, rule)
         given = replace(work.given, truth=truth)
         return run(inner, replace(work, given=given, **own))  # type: ignore[arg-type]
 
@@ -72,6 +67,23 @@ def run_judged(config: Config, work: MeasureOptions, run: Run) -> Report:
         for judge in ratings.judges
     ]  # fmt: skip
     return _joined(config, whole, without, ratings, source)
+
+
+def with_consensus(config: Config, given: Given) -> tuple[Config, Given]:
+    """A config of judgements, and its tables, with the consensus of all judges as the truth."""
+    ratings, _ = _read(config, given)
+    inner, rule = _without_judges(config, ratings)
+    return inner, replace(given, truth=_truth_of(ratings, ratings.judges, rule))
+
+
+def _without_judges(config: Config, ratings: Ratings) -> tuple[Config, ConsensusSection]:
+    asked = config.truth
+    assert asked is not None
+    users = tuple(ratings.units.columns[:-1])
+    columns = TruthColumns(user=users, item="item", relevance="relevance")
+    plain = TruthTable(path=asked.path, columns=columns, threshold=asked.threshold)
+    rule = ConsensusSection(method=asked.vote or "majority")
+    return config.model_copy(update={"truth": plain}), rule
 
 
 def _refuse(config: Config) -> None:
@@ -90,7 +102,9 @@ def _refuse(config: Config) -> None:
             )
 
 
-def _read(config: Config, asked: TruthTable, work: MeasureOptions) -> tuple[Ratings, Input]:
+def _read(config: Config, given: Given) -> tuple[Ratings, Input]:
+    asked = config.truth
+    assert asked is not None
     columns = asked.columns
     table = JudgesTable(
         path=asked.path,
@@ -105,19 +119,17 @@ def _read(config: Config, asked: TruthTable, work: MeasureOptions) -> tuple[Rati
             rating=columns.relevance or "rating",
         ),
     )
-    opened = open_table(table, (), work.given.truth, work.given.guessing(config), "truth")
+    opened = open_table(table, (), given.truth, given.guessing(config), "truth")
     rows = read_rows(opened)
     source = input_of(opened, rows.height, "truth")
     return read_ratings(rows, table, (), at=opened.at), source
 
 
-def _truth_of(
-    ratings: Ratings, judges: Sequence[str], rule: ConsensusSection, names: Sequence[str]
-) -> pl.DataFrame:
+def _truth_of(ratings: Ratings, judges: Sequence[str], rule: ConsensusSection) -> pl.DataFrame:
     """user_0, ..., item, relevance: of units that one of the judges rated."""
     found, _ = vote(ratings.of(judges), ratings.levels, rule)
     rated = ~np.isnan(found.values)
-    return ratings.units.rename({f"user_{len(names)}": "item"}).with_columns(
+    return ratings.units.rename({ratings.units.columns[-1]: "item"}).with_columns(
         pl.Series("relevance", found.values)
     ).filter(pl.Series(rated))  # fmt: skip
 

@@ -4,6 +4,8 @@ Every possible judgement of a pair is tried by the metric's own kernel: a scenar
 more, under a number of its own, with the pair judged. Bounds over all judgements are found by
 judging everything in favour of one model, then taking back what does not help; for metrics that
 add up over ranks they are exact, for others (nDCG, AP) no scenario that was tried lies outside.
+Where a metric looks at judgements (`judged`, `unjudged = "skip"`), a pair that is judged and not
+relevant is a third state beside one that nobody judged; elsewhere the two count the same.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.config import Config
+from evalkit.aggregate.user_values.checks import of_judged
+from evalkit.config import Config, policies_of
 from evalkit.errors import RequestError
 from evalkit.metrics import parse_metrics
 from evalkit.planning.tables import Given, open_tables
@@ -22,6 +25,8 @@ from evalkit.sources import Table, reading
 from evalkit.statistics.agreement import Values
 
 Measure = Callable[[pl.DataFrame, pl.DataFrame], pl.DataFrame]
+States = npt.NDArray[np.int64]
+UNJUDGED, NOT_RELEVANT, RELEVANT = range(3)
 ROUNDS = 8
 
 
@@ -34,7 +39,7 @@ class JudgePlan:
             the means), `stratum` (whom a relevant item favours), and `judge` and `rating`, empty:
             the table that [judges] reads when judges have filled it.
         bounds: `judged`, `delta`, `low`, `high`: the difference now, and its bounds over all
-            possible judgements; likewise where the pairs of the plan turn out as they count now.
+            possible judgements; likewise where the pairs of the plan turn out not relevant.
     """
 
     frame: pl.DataFrame
@@ -56,7 +61,8 @@ class _Pool:
     Args:
         truth: `place`, `item`, `relevance`.
         lists: by model: `place`, `item`, `rank`.
-        pairs: `place`, `item`, and by model whether it shows the item.
+        pairs: `place`, `item`.
+        answers: what people may say of a pair that changes a number: `RELEVANT`, or both.
     """
 
     users: pl.DataFrame
@@ -65,21 +71,24 @@ class _Pool:
     pairs: pl.DataFrame
     relevance: float
     measure: Measure
+    answers: tuple[int, ...]
 
-    def deltas(self, judged: npt.NDArray[np.bool_]) -> Values:
-        """The difference of every user, float64[n_users], where these pairs are relevant."""
-        rows = self.pairs.filter(pl.Series(judged)).select("place", "item")
+    def deltas(self, states: States) -> Values:
+        """The difference of every user, float64[n_users], with the pairs in these states."""
+        rows = self.pairs.with_columns(pl.Series("state", states))
         return self._differences(self.truth, rows, self.lists, self.users.height)
 
-    def single(self, judged: npt.NDArray[np.bool_]) -> Values:
-        """The user's difference where a pair is judged the other way, float64[n_pairs]."""
+    def single(self, states: States, other: int) -> Values:
+        """The user's difference where one pair alone is in another state, float64[n_pairs]."""
         scenario = self.pairs.with_row_index("scenario").select("scenario", "place", "item")
-        set_now = self.pairs.with_columns(pl.Series("set", judged))
+        set_now = self.pairs.with_columns(pl.Series("state", states))
         truth = scenario.select("scenario", "place").join(self.truth, on="place")
-        others = scenario.join(set_now.select("place", "item", "set"), on="place", suffix="_other")
+        others = scenario.join(set_now, on="place", suffix="_other")
         is_own = pl.col("item") == pl.col("item_other")
-        rows = others.filter(pl.col("set") ^ is_own).select(
-            pl.col("scenario").alias("place"), pl.col("item_other").alias("item")
+        rows = others.select(
+            pl.col("scenario").alias("place"),
+            pl.col("item_other").alias("item"),
+            pl.when(is_own).then(other).otherwise("state").alias("state"),
         )
         lists = {
             model: scenario.select("scenario", "place")
@@ -93,17 +102,17 @@ class _Pool:
     def _differences(
         self,
         truth: pl.DataFrame,
-        relevant: pl.DataFrame,
+        stated: pl.DataFrame,
         lists: Mapping[str, pl.DataFrame],
         n: int,
     ) -> Values:
         whole = pl.concat(
             [
                 truth.with_columns(pl.col("place").cast(pl.Int64)),
-                relevant.select(
+                stated.filter(pl.col("state") != UNJUDGED).select(
                     pl.col("place").cast(pl.Int64),
                     "item",
-                    pl.lit(self.relevance).alias("relevance"),
+                    ((pl.col("state") == RELEVANT) * self.relevance).alias("relevance"),
                 ),
             ]
         )
@@ -142,13 +151,20 @@ def plan_of_config(
             at="metric",
             hint=f"write {metric}@10",
         )
+    called: Sequence[str] = ()
+    if config.truth is not None and config.truth.judgements is not None:
+        from evalkit.kinds.judges.judged_truth import with_consensus
+
+        called = config.truth.columns.user
+        config, given = with_consensus(config, given)
+    asks = bool(of_judged([request], config.policies))
+    skips = policies_of(request, config.policies).unjudged == "skip"
     tables = open_tables(config, given)
     with reading(tables.truth):
         truth = tables.truth.frame.collect()
     if "relevance" not in truth.columns:
         truth = truth.with_columns(relevance=pl.lit(1.0))
-    names = dict(zip([f"user_{p}" for p in range(len(tables.truth.user_names))],
-                     tables.truth.user_names, strict=True))  # fmt: skip
+    names = {f"user_{place}": name for place, name in enumerate(called or tables.truth.user_names)}
     lists: dict[str, pl.DataFrame] = {}
     for model, table in tables.rankings:
         lists |= _ranked(model, table, names)
@@ -161,11 +177,21 @@ def plan_of_config(
             hint=f"the models are {', '.join(lists)}",
         )
 
+    policies = {
+        **config.policies.model_dump(exclude_unset=True),
+        "no_judged": "warn",
+        "unknown_users": "skip",
+    }
+    threshold = config.truth.threshold if config.truth is not None else None
+
     def measure(judged: pl.DataFrame, ranked: pl.DataFrame) -> pl.DataFrame:
         found: pl.DataFrame = evaluate(
             judged.rename({"place": "user"}),
             {"model": ranked.rename({"place": "user"})},
             metrics=[metric],
+            profile=config.metrics.profile,
+            policies=policies,
+            threshold=threshold,
             per_user=True,
         ).per_user(metric)
         return found
@@ -179,6 +205,8 @@ def plan_of_config(
         cutoff=request.cutoff,
         relevance=most,
         measure=measure,
+        answers=(NOT_RELEVANT, RELEVANT) if asks else (RELEVANT,),
+        skips=skips,
     )
 
 
@@ -211,6 +239,8 @@ def plan_judgements(
     cutoff: int,
     relevance: float,
     measure: Measure,
+    answers: tuple[int, ...] = (RELEVANT,),
+    skips: bool = False,
 ) -> JudgePlan:
     """The plan.
 
@@ -221,6 +251,8 @@ def plan_judgements(
         cutoff: ranks that are looked at.
         relevance: of an item that is as relevant as can be.
         measure: gives `user` and `value` of a truth and a list with users numbered.
+        answers: what people may say of a pair that changes a number.
+        skips: items that nobody judged leave their list, and ranks close up.
     Raises:
         RequestError: there are not two models, or nothing is unjudged [nothing-to-judge].
     """
@@ -230,7 +262,7 @@ def plan_judgements(
             code="nothing-to-judge",
             hint="name two: those whose verdict is to be settled",
         )
-    pool = _pool_of(truth, lists, cutoff, relevance, measure)
+    pool = _pool_of(truth, lists, cutoff, relevance, measure, answers, skips)
     if not pool.pairs.height:
         raise RequestError(
             f"every item of the first {cutoff} ranks is judged",
@@ -238,10 +270,11 @@ def plan_judgements(
             hint="look deeper: a larger cutoff",
         )
     n_users = pool.users.height
-    none = np.zeros(pool.pairs.height, np.bool_)
+    none = np.full(pool.pairs.height, UNJUDGED)
     now = pool.deltas(none)
     places = pool.pairs["place"].to_numpy()
-    moves = pool.single(none) - now[places]
+    tried = np.array([pool.single(none, answer) - now[places] for answer in answers[::-1]])
+    moves = tried[np.abs(tried).argmax(axis=0), np.arange(tried.shape[1])]
     chosen = _chosen(moves, n)
     reference, candidate = lists
     frame = (
@@ -255,12 +288,12 @@ def plan_judgements(
         .select(*pool.users.columns, "item", "gain", "stratum")
         .with_columns(judge=pl.lit(None, pl.String), rating=pl.lit(None, pl.Float64))
     )
-    open_ = np.ones(pool.pairs.height, np.bool_)
-    after = open_.copy()
-    after[chosen] = False
+    all_, rest = np.ones(len(none), np.bool_), np.ones(len(none), np.bool_)
+    rest[chosen] = False
+    after = np.where(rest, UNJUDGED, NOT_RELEVANT)
     rows = [
-        (label, now.mean(), _extreme(pool, now, free, -1), _extreme(pool, now, free, 1))
-        for label, free in (("now", open_), ("after the plan", after))
+        (label, pool.deltas(states).mean(), *(_extreme(pool, states, free, s) for s in (-1, 1)))
+        for label, states, free in (("now", none, all_), ("after the plan", after, rest))
     ]
     schema = ["judged", "delta", "low", "high"]
     return JudgePlan(frame, pl.DataFrame(rows, schema=schema, orient="row"))
@@ -279,25 +312,25 @@ def _chosen(moves: Values, n: int) -> npt.NDArray[np.int64]:
     return np.concatenate([turns, rest])[:n].astype(np.int64)
 
 
-def _extreme(pool: _Pool, now: Values, free: npt.NDArray[np.bool_], sign: int) -> float:
+def _extreme(pool: _Pool, states: States, free: npt.NDArray[np.bool_], sign: int) -> float:
     """The largest (sign 1) or smallest mean difference that judging free pairs can give."""
     places = pool.pairs["place"].to_numpy()
-    judged = np.zeros(len(free), np.bool_)
-    best = now
+    best = pool.deltas(states)
+    kinds = np.array((UNJUDGED, *pool.answers))
     for _ in range(ROUNDS):
-        moves = sign * (pool.single(judged) - best[places])
+        tried = np.array([sign * (pool.single(states, kind) - best[places]) for kind in kinds])
+        moves, wanted = tried.max(axis=0), kinds[tried.argmax(axis=0)]
         better = free & (moves > 1e-12)
         if not better.any():
             break
-        trial = judged ^ better
-        deltas = pool.deltas(trial)
-        worse = (sign * (deltas - best) < -1e-12)[places]
+        trial = np.where(better, wanted, states)
+        worse = (sign * (pool.deltas(trial) - best) < -1e-12)[places]
         # where all of a user's changes together do not help, the best one alone is taken
         top = np.full(len(best), -np.inf)
         np.maximum.at(top, places[better], moves[better])
-        alone = better & worse & (moves == top[places])
-        judged = np.where(worse, judged ^ alone, trial)
-        best = pool.deltas(judged)
+        alone = better & (moves == top[places])
+        states = np.where(worse, np.where(alone, wanted, states), trial)
+        best = pool.deltas(states)
     return float(best.mean())
 
 
@@ -307,6 +340,8 @@ def _pool_of(
     cutoff: int,
     relevance: float,
     measure: Measure,
+    answers: tuple[int, ...],
+    skips: bool,
 ) -> _Pool:
     keys = [name for name in truth.columns if name not in ("item", "relevance")]
     users = truth.select(keys).unique().sort(keys)
@@ -316,14 +351,22 @@ def _pool_of(
         return frame.join(numbered, on=keys).select("place", *columns)
 
     judged = place(truth, ("item", "relevance")).with_columns(pl.col("relevance").cast(pl.Float64))
-    shown = {
-        model: place(frame.filter(pl.col("rank") <= cutoff), ("item", "rank"))
-        for model, frame in lists.items()
-    }
+    ranked = {model: place(frame, ("item", "rank")) for model, frame in lists.items()}
+    if skips:  # an item may be shown once those before it that nobody judged are gone
+        is_judged = judged.select("place", "item", before=pl.lit(1))
+        n_before = pl.col("before").fill_null(0).cum_sum().over("place", order_by="rank")
+        first = {
+            model: frame.join(is_judged, on=["place", "item"], how="left").filter(n_before < cutoff)
+            for model, frame in ranked.items()
+        }
+    else:
+        first = ranked = {
+            model: frame.filter(pl.col("rank") <= cutoff) for model, frame in ranked.items()
+        }
     pairs = (
-        pl.concat([frame.select("place", "item") for frame in shown.values()])
+        pl.concat([frame.select("place", "item") for frame in first.values()])
         .unique()
         .join(judged, on=["place", "item"], how="anti")
         .sort("place", "item")
     )
-    return _Pool(users, judged, shown, pairs, relevance, measure)
+    return _Pool(users, judged, ranked, pairs, relevance, measure, answers)

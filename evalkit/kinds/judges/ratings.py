@@ -71,14 +71,16 @@ def read_ratings(
     """
     frame = long_rows(frame, section.columns.ratings or ())
     unit_columns = [name for name in frame.columns if name.startswith("user_")]
+    # text of what is written, so that 2 and 2.0 are one level
+    rating = _text_of(pl.col("rating"), frame.schema["rating"])
+    frame = frame.with_columns(pl.col("judge").cast(pl.String), rating)
+    n_rows, n_null = frame.height, frame["rating"].null_count()
+    # a plan's row that nobody took has neither
+    frame = frame.filter(~pl.all_horizontal(pl.col("judge", "rating").is_null()))
     nulls = frame.filter(pl.any_horizontal(pl.col(*unit_columns, "judge").is_null())).height
     if nulls:
         message = f"{nulls:,} rows have no unit or no judge"
         raise DataError(message, code="null-id", at=at, hint="where = ... leaves them out")
-    # text of what is written, so that 2 and 2.0 are one level
-    rating = _text_of(pl.col("rating"), frame.schema["rating"])
-    frame = frame.with_columns(pl.col("judge").cast(pl.String), rating)
-    n_null = frame["rating"].null_count()
     rated = frame.filter(pl.col("rating").is_not_null())
     if not rated.height:
         raise DataError("no row has a rating", code="empty-input", at=at)
@@ -106,7 +108,7 @@ def read_ratings(
         for number, name in enumerate(segmentations)
     }
     return Ratings(
-        units, tuple(judges), codes, levels, names, gold, seconds, segments, frame.height, n_null
+        units, tuple(judges), codes, levels, names, gold, seconds, segments, n_rows, n_null
     )
 
 

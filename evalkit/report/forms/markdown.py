@@ -105,7 +105,8 @@ def _comparison_lines(report: Report) -> list[str]:
         limits = "-"
         if estimate.low is not None and estimate.high is not None:
             limits = f"{estimate.low:+.4f} … {estimate.high:+.4f}"
-        shown = [show_p(p_value), *(column.cells[place] for column in further), estimate.verdict]
+        shown = [show_p(p_value), *(column.cells[place] for column in further)]
+        shown.append(estimate.shown_verdict)
         names = (estimate.candidate, estimate.baseline, estimate.metric)
         cells = [*map(escape, names), f"{estimate.delta:+.4f}", limits, *map(escape, shown)]
         lines.append(_row(cells))

@@ -58,6 +58,7 @@ tbody th{font-weight:500}
 td.text,th.text{text-align:left}
 td.wrap{white-space:normal;min-width:14rem;text-align:left}
 td i,th i{display:block;font-style:normal;font-size:.74rem;color:var(--soft);line-height:1.2}
+td i{white-space:normal}.pin thead th{white-space:normal}
 td.best{font-weight:700}td.best i{font-weight:400}
 thead tr:not(:last-child) th{border-bottom:0}
 .data thead th{white-space:normal;max-width:6.5rem}
@@ -101,7 +102,10 @@ ul.warnings li{padding:.35rem 0 .35rem .8rem;border-left:.2rem solid var(--uncle
 margin-bottom:.35rem}
 input.filter{font:inherit;font-size:.85rem;padding:.2rem .5rem;margin:.3rem 0;
 border:1px solid var(--line);background:var(--paper);color:inherit;border-radius:.25rem}
-button.sort{all:unset;cursor:pointer}button.sort:focus-visible{outline:2px solid var(--c0)}
+button.sort{all:unset;cursor:pointer;display:block;width:100%;
+min-height:1.2em;
+text-decoration:underline dotted;text-underline-offset:.2em}
+button.sort:focus-visible{outline:2px solid var(--c0)}
 th[aria-sort=ascending] button::after{content:" ↑"}
 th[aria-sort=descending] button::after{content:" ↓"}
 @media(max-width:38rem){td.wrap{min-width:6rem}
@@ -128,6 +132,15 @@ PLOT_STYLE = (  # of a plot in somebody else's page: no rule speaks of anything 
     + f"{_ALONE}{{background:var(--paper)}}\n"
     + re.sub(r"(?m)(^|[},])(?:svg\b ?)?(?=[.\w{])", rf"\1{_ALONE} ", _PLOTS + _COLOR_RULES)
 )
+_LIGHT = dict(re.findall(r"(--\w+):(#\w+)", _COLORS.partition("@media")[0]))
+FIXED_STYLE = (  # for files: programs that make PDF of SVG know no variables
+    f'{_ALONE} text{{font-family:"DejaVu Sans",Arial,sans-serif}}\n'
+    + re.sub(
+        r"var\((--\w+)\)",
+        lambda found: _LIGHT[found[1]],
+        PLOT_STYLE.partition("{background:var(--paper)}\n")[2],
+    )
+)
 
 SCRIPT = """
 (function(){"use strict";
@@ -139,6 +152,7 @@ document.querySelectorAll("table.sortable").forEach(function(table){
 var body=table.tBodies[0],heads=table.tHead.rows[table.tHead.rows.length-1].cells;
 Array.prototype.forEach.call(heads,function(head,place){
 var button=document.createElement("button");button.className="sort";button.type="button";
+button.title="sort by this column";
 while(head.firstChild)button.appendChild(head.firstChild);head.appendChild(button);
 button.addEventListener("click",function(){
 var down=head.getAttribute("aria-sort")==="descending"?1:-1;

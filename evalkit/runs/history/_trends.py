@@ -12,7 +12,7 @@ from evalkit.errors import RequestError, nearest
 from evalkit.metrics import KINDS, load_metric_files
 from evalkit.report.trend import Point, Trend, order_of
 from evalkit.runs.history._index import open_index
-from evalkit.statistics.control import expect_nights
+from evalkit.statistics.control import Expected, expect_nights
 
 
 def read_trends(
@@ -72,8 +72,10 @@ def read_trends(
             )
             points = found.setdefault((job, of), {})
             place = run_id if by is None else at
-            if place not in points or points[place].run_id < run_id:
-                points[place] = point
+            older, newer = sorted([point, points.get(place, point)], key=lambda each: each.run_id)
+            if older is not newer:
+                newer = replace(newer, replaced=(*older.replaced, older.value, *newer.replaced))
+            points[place] = newer
         trends = []
         for (job, of), points in found.items():
             listed = sorted(points.values(), key=lambda each: (order_of(each.at), each.run_id))
@@ -100,13 +102,22 @@ def _judged(points: Sequence[Point], bounds: tuple[float, float]) -> list[Point]
         replace(
             point,
             level=each.level,
-            expected_low=None if each.low is None else max(each.low, bounds[0]),
-            expected_high=None if each.high is None else min(each.high, bounds[1]),
+            expected_low=low,
+            expected_high=high,
             signals=each.signals,
             shifted=None if each.shifted is None else points[each.shifted].run_id,
         )
         for point, each in zip(points, expected, strict=True)
+        for low, high in (_within(each, bounds),)
     ]
+
+
+def _within(expected: Expected, bounds: tuple[float, float]) -> tuple[float | None, float | None]:
+    """Limits inside of what the metric can be; none where they leave everything possible."""
+    low, high = expected.low, expected.high
+    if low is None or high is None or (low <= bounds[0] and high >= bounds[1]):
+        return None, None
+    return max(low, bounds[0]), min(high, bounds[1])
 
 
 def bounds_of(metric: str) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -411,23 +412,92 @@ def test_a_plan_finds_the_pairs_that_move_the_difference() -> None:
     assert raised.value.code == "nothing-to-judge"
 
 
-def test_bounds_hold_every_judgement_of_a_small_pool() -> None:
-    """All 2^5 judgements of a small pool, by hand."""
-    from itertools import product
+METRICS = ("nDCG@2", "nDCG(unjudged='skip')@2", "RR(unjudged='skip')@2", "judged@2",
+           "rbp_residual@2")  # fmt: skip
 
-    truth = pl.DataFrame({"user": [1, 1], "item": [0, 1], "relevance": [1.0, 0.0]})
-    lists = {"old": {1: [2, 0, 3, 1]}, "new": {1: [4, 5, 0, 6]}}
-    deltas = []
-    for bits in product((0.0, 1.0), repeat=5):
-        judged = pl.DataFrame({"user": [1] * 5, "item": [2, 3, 4, 5, 6], "relevance": list(bits)})
-        both = pl.concat([truth, judged])
-        found = evalkit.evaluate(both, lists, metrics=["nDCG@4"])
-        deltas.append(found.value("nDCG@4", model="new") - found.value("nDCG@4", model="old"))
 
-    bounds = evalkit.judge_plan(truth, lists, metric="nDCG@4", n=1).bounds
+@pytest.mark.parametrize("metric", METRICS)
+def test_bounds_hold_every_judgement_of_a_small_pool(metric: str) -> None:
+    """Each of three pairs is not judged, not relevant or relevant: all 27 by hand."""
+    truth = pl.DataFrame({"user": [1, 1, 2], "item": ["0", "1", "0"], "relevance": [1.0, 0.0, 1.0]})
+    lists = {
+        "old": {1: ["2", "0", "1"], 2: ["0"]},
+        "new": {1: ["4", "5", "0", "1"], 2: ["0"]},
+    }
+    deltas = {}
+    for states in product((None, 0.0, 1.0), repeat=3):
+        rows = [
+            (1, item, state) for item, state in zip("245", states, strict=True) if state is not None
+        ]
+        both = pl.concat([truth, pl.DataFrame(rows, schema=truth.schema, orient="row")])
+        found = evalkit.evaluate(both, lists, metrics=[metric])
+        deltas[states] = found.value(metric, model="new") - found.value(metric, model="old")
 
-    assert bounds["low"][0] == pytest.approx(min(deltas))
-    assert bounds["high"][0] == pytest.approx(max(deltas))
+    plan = evalkit.judge_plan(truth, lists, metric=metric, n=1)
+
+    now, after = plan.bounds.rows()
+    all_ = (deltas[None, None, None], min(deltas.values()), max(deltas.values()))
+    assert now[1:] == pytest.approx(all_)
+    place = "245".index(plan["item"][0])
+    known = {states: delta for states, delta in deltas.items() if states[place] == 0.0}
+    alone = tuple(0.0 if other == place else None for other in range(3))
+    assert after[1:] == pytest.approx((known[alone], min(known.values()), max(known.values())))
+
+
+WALK = """
+[judges]
+path = ["first.csv"]
+columns = { unit = ["query", "item"], judge = "judge", rating = "rating" }
+levels = [0, 1, 2]
+truth = { path = "truth.parquet", method = "majority" }
+[metrics]
+names = ["alpha"]
+"""
+JOB = """
+[truth]
+TRUTH
+[[rankings]]
+model = "old"
+path = "old.csv"
+[[rankings]]
+model = "new <script>"
+path = "new.csv"
+[metrics]
+names = ["nDCG@2", "judged@2"]
+"""
+FROM_TRUTH = 'path = "truth.parquet"\ncolumns = { user = "query", relevance = "relevance" }'
+FROM_JUDGES = 'judgements = "first.csv"\ncolumns = { user = "query", relevance = "rating" }'
+
+
+def test_a_study_leads_to_a_run_a_plan_and_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    odd, ill = 'u|2, "é"', "<b>;=i3"
+    rows = [(user, item, who, 1) for user in ("u", odd) for item in ("a", ill) for who in "xy"]
+    rows += [(odd, "a", "z", None)]
+    names = ["query", "item", "judge", "rating"]
+    pl.DataFrame(rows, schema=names, orient="row").write_csv("first.csv")
+    pl.DataFrame({"user": ["u", odd], "item": ["a", ill], "rank": [1, 1]}).write_csv("old.csv")
+    pl.DataFrame({"user": ["u", odd], "item": ["c", "d"], "rank": [1, 1]}).write_csv("new.csv")
+    Path("study.toml").write_text(WALK)
+    Path("job.toml").write_text(JOB.replace("TRUTH", FROM_TRUTH))
+    Path("direct.toml").write_text(JOB.replace("TRUTH", FROM_JUDGES))
+
+    assert command("run", "study.toml").status == 0
+    for config, out in (("job.toml", "plan.csv"), ("direct.toml", "same.csv")):
+        ran = command("judge", "plan", config, "-m", "nDCG@2", "--out", out)
+        assert ran.status == 0, ran.err
+    assert Path("plan.csv").read_bytes() == Path("same.csv").read_bytes()
+    plan = pl.read_csv("plan.csv", schema_overrides={"judge": pl.String})
+    assert set(plan["item"]) == {"c", "d"}
+    again = ("run", "study.toml", "--set", 'judges.path=["first.csv", "plan.csv"]')
+    assert command(*again).status == 0  # nobody has judged anything of it yet
+    filled = plan.with_columns(judge=pl.Series(["x", None]), rating=pl.Series([2.0, None]))
+    filled.write_csv("plan.csv")
+    ran = command(*again)
+    assert ran.status == 0, ran.err
+    assert pl.read_parquet("truth.parquet").filter(pl.col("relevance") == 2).height == 1
 
 
 def test_error_rates_of_judges_are_in_the_report() -> None:
