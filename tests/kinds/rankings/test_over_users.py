@@ -116,6 +116,7 @@ def test_ends_and_ties_are_not_tested():
     names = ["median(nDCG@5)", "lowest(nDCG@5)", "tail_mean(nDCG@5, share=0.05)"]
     report = evaluate(names, statistics={"baseline": "als", "margin": 0.5})
     assert {each.verdict for each in report.comparisons} == {"not tested"}  # two zeros are no proof
+    assert {each.low for each in report.comparisons} == {None}
     assert any("median(nDCG@5): too many users" in each.message for each in report.warnings)
 
 
