@@ -194,7 +194,7 @@ def bradley_terry(
         np.add.at(found, (rows, first), outcomes - chances)
         np.add.at(found, (rows, second), chances - outcomes)
         if own:
-            np.add.at(found, (rows, -1), is_tie - tying)
+            found[:, -1] = np.bincount(rows, is_tie - tying, n_rows)
         return found
 
     for _ in range(MOST_STEPS):

@@ -95,12 +95,12 @@ def confusions(ratings: Ratings, judges: Sequence[str]) -> list[Graph]:
     """
     if len(judges) < 3:
         return []
-    codes, places = ratings.of(judges), np.arange(len(ratings.levels))
+    codes, places = ratings.of(judges), np.arange(len(ratings.levels), dtype=np.float64)
     made = codes != MISSING
     among_all = np.bincount(codes[made], minlength=len(places)) / made.sum()
     given = np.zeros((len(judges), len(places), len(places)), np.int64)  # judge, others, judge's
     for column in range(len(judges)):
-        others = majority(np.delete(codes, column, axis=1), places * 1.0, ties="undefined").values
+        others = majority(np.delete(codes, column, axis=1), places, ties="undefined").values
         known = made[:, column] & ~np.isnan(others)
         np.add.at(given[column], (others[known].astype(np.int64), codes[known, column]), 1)
     shown = np.argsort(-made.sum(axis=0), kind="stable")[:MOST_SHOWN].tolist()

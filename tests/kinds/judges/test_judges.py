@@ -485,6 +485,10 @@ def test_a_study_leads_to_a_run_a_plan_and_back(
     Path("job.toml").write_text(JOB.replace("TRUTH", FROM_TRUTH))
     Path("direct.toml").write_text(JOB.replace("TRUTH", FROM_JUDGES))
 
+    assert command("run", "study.toml", "--set", "judges.truth.path=truth.csv").status == 0
+    assert pl.read_csv("truth.csv").columns == ["query", "item", "relevance", "votes", "agreement"]
+    nowhere = command("run", "study.toml", "--set", "judges.truth.path=first.csv/truth.csv")
+    assert nowhere.status == 4
     assert command("run", "study.toml").status == 0
     for config, out in (("job.toml", "plan.csv"), ("direct.toml", "same.csv")):
         ran = command("judge", "plan", config, "-m", "nDCG@2", "--out", out)
@@ -550,6 +554,13 @@ def test_a_gate_asks_for_the_lower_limit_of_alpha(
     assert passed == (low >= 0.667)
     assert (said == "cannot tell") == (low < 0.667 <= high)
     assert said in ran.out
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_unit_drawn_with_judges_has_no_limits() -> None:
+    report = evalkit.evaluate_judges(rated(1, [1], [0], [1]), levels=[0, 1], judges="others")
+
+    assert all(each.low is None for each in report.estimates if each.metric == "alpha")
 
 
 def test_limits_over_users_and_judges_cover_the_truth() -> None:
