@@ -68,6 +68,7 @@ class Shape:
     depth: int = 50
     ids: str = "int"
     order: str = "grouped"
+    truth: str = "user"  # or "time": its rows in no order
     form: str = "rank"
     files: int = 1
     models: int = 1
@@ -80,6 +81,8 @@ class Shape:
     def name(self) -> str:
         """A short text that no other shape has."""
         parts = [f"{self.users}x{self.depth}", self.ids, self.order, self.form, f"f{self.files}"]
+        if self.truth != "user":
+            parts.append(self.truth)
         if self.models > 1:
             parts.append(f"m{self.models}")
         if self.relevant != 7.6:

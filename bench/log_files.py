@@ -3,15 +3,18 @@
     echo '{"make": "logs/small", "shape": {"users": 1000}}' | python bench/log_files.py
     echo '{"check": "logs/small", "to": "numbers.json"}' | python bench/log_files.py
 
-Bias: the rows come from evalkit's own generator. What it cannot make, one user with very many
-rows, is added here.
+Bias: the rows come from evalkit's own generator. What it cannot make is added here: ids of other
+types, a truth in the order of time, one user with very many rows.
 """
 
 import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable
+from hashlib import blake2b
 from pathlib import Path
+from uuid import UUID
 
 import labels
 import numpy as np
@@ -21,6 +24,20 @@ from contestants import CUTOFFS
 from contestants.polars_query import compose
 from evalkit.cli import synth_logs
 from harness import LABELS, MODEL, Shape, tell
+
+
+def name_uuid(role: str, number: int) -> UUID:
+    """128 bits without an order."""
+    return UUID(bytes=blake2b(f"{role}{number}".encode(), digest_size=16).digest())
+
+
+SPELLED: dict[str, Callable[[str, int], str | bytes]] = {  # of users and items, by their numbers
+    "text12": lambda role, n: f"{role[0]}{n:011d}",
+    "text24": lambda role, n: f"customer-{n:015d}" if role == "user" else f"i{n:07d}",
+    "uuid": lambda role, n: str(name_uuid(role, n)),
+    "uuid-bytes": lambda role, n: name_uuid(role, n).bytes,
+    "categorical": lambda role, n: f"{role} of kind {n}",
+}
 
 
 def main() -> int:
@@ -49,7 +66,7 @@ def make(folder: Path, shape: Shape) -> None:
             depth=shape.depth,
             relevant=shape.relevant,
             models=shape.models,
-            ids=shape.ids,  # type: ignore[arg-type]  # generate() looks at it
+            ids="int" if shape.ids in SPELLED else shape.ids,  # type: ignore[arg-type]
             order=shape.order,  # type: ignore[arg-type]
             files=shape.files,
             form=shape.form,  # type: ignore[arg-type]
@@ -57,6 +74,12 @@ def make(folder: Path, shape: Shape) -> None:
         )
         if shape.heavy_rows:
             add_heavy_user(log, shape)
+        if shape.ids in SPELLED:
+            spell_ids(log, shape.ids)
+        if shape.truth == "time":
+            for file in (log / "truth").iterdir():
+                rows = pl.read_parquet(file).sample(fraction=1.0, shuffle=True, seed=shape.seed)
+                rows.write_parquet(file, row_group_size=synth_logs.ROWS_PER_GROUP)
         if shape.form == "list":  # the config reads places alone, as the query in SQL does
             config = log / "config.toml"
             config.write_text(config.read_text().replace(', score = "scores"', ""))
@@ -98,6 +121,27 @@ def add_heavy_user(log: Path, shape: Shape) -> None:
             pl.col(name).cast(kind) for name, kind in pl.read_parquet_schema(beside).items()
         )
         frame.write_parquet(folder / f"{beside.stem}_heavy.parquet")
+
+
+def spell_ids(log: Path, kind: str) -> None:
+    """Give users and items ids of another type."""
+    names: dict[str, pl.Series] = {}
+
+    def spell(role: str) -> pl.Expr:
+        return pl.col(role).map_batches(lambda ids: names[role].gather(ids), names[role].dtype)
+
+    files = [*(log / "truth").iterdir(), *(log / "rankings").rglob("*.parquet")]
+    dtype = pl.Categorical() if kind == "categorical" else None
+    for role in ("user", "item"):
+        numbers = pl.scan_parquet(files, extra_columns="ignore").select(pl.col(role).max())
+        largest = int(numbers.collect().item())
+        spelled = [SPELLED[kind](role, number) for number in range(largest + 1)]
+        names[role] = pl.Series(role, spelled, dtype)
+    for file in files:
+        fresh = file.with_suffix(".fresh")
+        rows = pl.scan_parquet(file).with_columns(spell("user"), spell("item"))
+        rows.sink_parquet(fresh, row_group_size=synth_logs.ROWS_PER_GROUP)
+        fresh.replace(file)
 
 
 def count_rows(folder: Path) -> int:

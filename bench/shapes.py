@@ -2,19 +2,20 @@
 
     python bench/shapes.py                          # 200,000 users x 50 ranks
     python bench/shapes.py --users 1e6 --rounds 7
-    python bench/shapes.py --only rank,scattered,string
+    python bench/shapes.py --only rank,scattered,text24
 
 Bias: evalkit's authors wrote this and chose the shapes. All logs come from evalkit's own generator
 from one seed, so that one relevant row in twenty is ranked, most of them near the top; the user
-with very many rows is added to it. Each shape has a floor of its own, Polars summing the columns
-of that very log, since texts and lists cost more to decode. Every log has two waiting processes;
-one round warms up, the others are interleaved, medians are shown. The forms that people have are
-also measured as whole processes, `evalkit run` in turn with a script of hand-written DuckDB, which
-gives the means alone and checks nothing.
+with very many rows is added to it, and so are ids that are no integers. The truth stands in no
+order of users, as in logs that grow with time, but where a line says so. Each shape has a floor of
+its own, Polars summing the columns of that very log, since texts and lists cost more to decode.
+Every log has two waiting processes; one round warms up, the others are interleaved, medians are
+shown. The forms that people have are also measured as whole processes, `evalkit run` in turn with a
+script of hand-written DuckDB, which gives the means alone and checks nothing.
 
-No time is shown before rank, score, list, text ids and scattered rows have given the same report
-byte for byte, each model of ten the same numbers as alone, and the numbers of the logs that are
-grouped by user agree to 1e-9 with the hand-written Polars query. Those of whole processes agree
+No time is shown before rank, score, list, ids of all types and scattered rows have given the same
+report byte for byte, each model of ten the same numbers as alone, and the numbers of the logs that
+are grouped by user agree to 1e-9 with the hand-written Polars query. Those of whole processes agree
 with it, too.
 """
 
@@ -55,7 +56,15 @@ FIRST = "rank"
 N_MODELS = 10
 PARTS = "parts"
 PAIR, SPLIT = "pair", "segments"
-WHOLE = ("rank", "string", "list", "score", "scattered", "scattered-score")
+IDS = {
+    "text12": "texts of 12 bytes",
+    "text24": "user ids of 24 bytes, items of 8",
+    "uuid": "UUIDs as text",
+    "uuid-bytes": "UUIDs as 16 bytes",
+    "categorical": "categoricals",
+}
+BY_USER = ("rank-by-user", "text24-by-user")
+WHOLE = ("rank", *IDS, *BY_USER, "list", "score", "scattered", "scattered-score")
 COMMAND, DUCKDB = "evalkit_command", "duckdb_process"
 
 
@@ -215,7 +224,7 @@ def list_forms(given: Namespace) -> dict[str, Form]:
     """Every shape by name."""
 
     def shape(**changes: object) -> Shape:
-        base = {"users": given.users, "depth": given.depth, "seed": given.seed}
+        base = {"users": given.users, "depth": given.depth, "truth": "time", "seed": given.seed}
         return Shape(**{**base, **changes})
 
     rank, models, pair = shape(), shape(models=N_MODELS), shape(models=2)
@@ -223,7 +232,9 @@ def list_forms(given: Namespace) -> dict[str, Form]:
     truth = shape(depth=5, relevant=50.0)
     return {
         FIRST: Form("ranks, integer ids", rank),
-        "string": Form("text ids", shape(ids="string")),
+        **{ids: Form(title, shape(ids=ids)) for ids, title in IDS.items()},
+        "rank-by-user": Form("integer ids, truth by user", shape(truth="user")),
+        "text24-by-user": Form("ids of 24 bytes, truth by user", shape(ids="text24", truth="user")),
         "list": Form("list columns", shape(form="list")),
         "score": Form("scores alone", shape(form="score")),
         "scattered": Form("scattered rows", shape(order="scattered")),

@@ -11,7 +11,8 @@ from contestants import Answer, Call
 def prepare(log: Path, labels: Sequence[str], threads: int) -> Call:
     """Sums of all columns of the truth and of each model's rankings, streamed.
 
-    Integers are widened, texts give their length in bytes, lists the sum of their elements.
+    Integers are widened, texts give their length in bytes, categories their number, lists the
+    sum of their elements.
     """
     folders = [log / "truth", *sorted((log / "rankings").iterdir())]
 
@@ -31,4 +32,8 @@ def add_up(column: pl.Expr, kind: pl.DataType) -> pl.Expr:
         return column.list.sum().sum()
     if kind == pl.String:
         return column.str.len_bytes().cast(pl.Int64).sum()
+    if kind == pl.Binary:
+        return column.bin.size().cast(pl.Int64).sum()
+    if kind == pl.Categorical:
+        column = column.to_physical()
     return column.sum() if kind.is_float() else column.cast(pl.Int64).sum()

@@ -47,6 +47,14 @@ def _decision(rows: list[Comparison], primary: tuple[str, ...]) -> tuple[str, st
     return NOT_YET, f"{', '.join(each.metric for each in deciding)} cannot be told apart"
 
 
+def decision_kind(report: Report) -> str:
+    """What all of it is, as an outcome of gates: pass where anything may ship and nothing fails."""
+    found = {what for what, _ in decisions_of(report).values()}
+    if found & {CANNOT, NO}:
+        return "fail"
+    return "pass" if SHIP in found else "unclear"
+
+
 def decision_sentence(report: Report) -> str:
     """`b: ship, ratio(clicks, shown) got better`, for each candidate."""
     found = decisions_of(report)

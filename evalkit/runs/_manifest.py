@@ -7,7 +7,7 @@ link in it is followed, and what it says is data: nothing of it is run, imported
 import os
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -244,6 +244,18 @@ def finished(folder: str | Path) -> Iterator[tuple[Path, Manifest]]:
             set_aside(str(path), words(error))
             continue
         yield path, manifest
+
+
+def is_last(run_id: str, runs: Iterable[str]) -> bool:
+    """Whether `latest` is to name a new run: none of `runs`, the last first, began after it."""
+    ahead = next(iter(runs), run_id)
+    if ahead > run_id:
+        warn(
+            "run-not-last",
+            f"{run_id} began before {ahead} by the clock: {LATEST!r} and `last` name that one",
+            hint="set the clock right; a run that is not the last is read by its own name",
+        )
+    return ahead <= run_id
 
 
 def check_place(manifest: Manifest, name: str) -> None:

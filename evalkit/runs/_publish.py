@@ -38,6 +38,8 @@ from evalkit.runs._manifest import (
     RUN_ID,
     SCHEMA_VERSION,
     damage_of,
+    finished,
+    is_last,
     read_manifest,
     unlisted,
 )
@@ -56,7 +58,7 @@ def publish(
     per_user: PerUser | None = None,
     job: RunLock | None = None,
 ) -> Path:
-    """The new directory `folder/<run_id>`, which `folder/latest` then points to.
+    """The new directory `folder/<run_id>`; `folder/latest` points to the last that began.
 
     Everything is written beside it, synchronised, read back and only then renamed, so that a
     killed or failed run leaves nothing that looks like one.
@@ -126,7 +128,8 @@ def _publish(
         _rename(parts, target)
     try:
         sync_directory(job.folder)
-        point(latest, report.run_id, beside=job.folder / f"{job.prefix(report.run_id)}latest")
+        if is_last(report.run_id, (path.name for path, _ in finished(job.folder))):
+            point(latest, report.run_id, beside=job.folder / f"{job.prefix(report.run_id)}latest")
     except OSError as error:
         is_moved = os.path.islink(latest) and os.readlink(latest) == report.run_id
         raise MachineError(

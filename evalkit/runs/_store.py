@@ -35,6 +35,7 @@ from evalkit.runs._manifest import (
     RUN_ID,
     Manifest,
     check_place,
+    is_last,
     parse_manifest,
     set_aside,
 )
@@ -215,8 +216,9 @@ class StoreFolder:
         self._check_mark(mark, run_id)
         self._written = url
         try:
-            with store_errors(self.url):
-                self.objects.put(self.at(LATEST), f"{run_id}\n".encode())
+            if is_last(run_id, (each.run_id for each in self.manifests())):
+                with store_errors(self.url):
+                    self.objects.put(self.at(LATEST), f"{run_id}\n".encode())
         except EvalkitError as error:
             raise MachineError(
                 f"the run is written, but {LATEST!r} does not name it: {error.message}",
@@ -364,7 +366,7 @@ class StoreFolder:
         return target
 
     def latest(self) -> str | None:
-        """The id of the run that was published last."""
+        """The id of the last run, as `manifests` orders them."""
         with store_errors(self.url):
             found = self.objects.get(self.at(LATEST))
         run_id = "" if found is None else found[0][:200].decode("ascii", "replace").strip()

@@ -6,7 +6,7 @@ roots are Fieller's limits, t = -margin the test against a relative margin.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -14,16 +14,13 @@ from typing import Literal
 import numpy as np
 
 from .distributions import normal_quantile, normal_sf, t_quantile, t_sf, t_two_sided
-from .intervals import NO_INTERVAL, Interval, check_level, difference_interval, wilson_interval
+from .intervals import NO_INTERVAL, Interval, check_level
 from .moments import Floats, Linear
 from .spending import bounds_of
+from .unseen import p_at_least, reach_at_least
 
 Alternative = Literal["two-sided", "greater", "less"]
 Relative = Literal["fieller", "delta", "log", "fixed"]
-
-FEWEST_UNITS = 1000  # of both variants, below which Newcombe's limits serve shares
-FEWEST_CONVERSIONS = 10
-STEPS = 60  # of a bisection
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +239,20 @@ def satterthwaite(variances: Sequence[tuple[float, float]]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of values that are bounded: units above and below the joint mean.
+
+    Args:
+        widest: what a unit's value can differ by.
+        above, below: units of the baseline and of the candidate.
+    """
+
+    widest: float
+    above: tuple[int, int]
+    below: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """What two groups differ by; NaN where undefined, infinite on an open side."""
 
@@ -262,6 +273,7 @@ class Contrast:
 
     Args:
         others: further variants, whose units move the joint means of covariates, too.
+        seen: where values are bounded: tests against a margin count units that were not seen.
     """
 
     def __init__(
@@ -271,9 +283,10 @@ class Contrast:
         rules: Rules,
         by: Adjustment = NONE,
         others: Sequence[Group] = (),
+        seen: Seen | None = None,
     ) -> None:
         self.baseline, self.candidate, self.rules, self.by = baseline, candidate, rules, by
-        self.others = others
+        self.others, self.seen = others, seen
         self.n = baseline.n + candidate.n
         self.of_baseline, self.of_candidate = baseline.value(by), candidate.value(by)
         self.delta = self.of_candidate - self.of_baseline
@@ -412,8 +425,52 @@ class Contrast:
             variance, df = self.variance(t)
             excess = self.delta - (t * self.of_baseline if is_relative else sign * margin)
             z = -sign * excess / math.sqrt(variance) if variance > 0.0 else math.nan
-            found.append(self.rules.p_above(z, df, self.n))
+            p_value = self.rules.p_above(z, df, self.n)
+            if not math.isnan(p_value):
+                for n, n_against, squares in self._against(is_above=sign < 0.0):
+                    least = p_at_least(
+                        -sign * excess, self._widest, n, n_against=n_against, squares=squares
+                    )
+                    p_value = max(p_value, least)
+            found.append(p_value)
         return found[0], found[1]
+
+    def margin_limits(self, error: float) -> Interval:
+        """Two-sided limits at an error, as tests against a margin have them."""
+        limits = self.limits(error)
+        if not limits.exists:
+            return limits
+        down, up = (
+            max(
+                (
+                    reach_at_least(0.5 * error, self._widest, n, n_against=against, squares=squares)
+                    for n, against, squares in self._against(is_above=is_above)
+                ),
+                default=0.0,
+            )
+            for is_above in (True, False)
+        )
+        return Interval(min(limits.low, self.delta - down), max(limits.high, self.delta + up))
+
+    @property
+    def _widest(self) -> float:
+        return math.inf if self.seen is None else self.seen.widest
+
+    def _against(self, *, is_above: bool) -> Iterator[tuple[float, int, float]]:
+        """Of each group its units, those that speak against the difference being above (below) a
+        null, and the squares of all: what was not seen may hide in either one.
+        """
+        if self.seen is None:
+            return
+        above, below = self.seen.above, self.seen.below
+        against = (above[0], below[1]) if is_above else (below[0], above[1])
+        for group, n_against in zip((self.baseline, self.candidate), against, strict=True):
+            squares = math.fsum(
+                (part.linear.n - 1) * float(part.linear.covariances[0, 0])
+                for part in group.parts
+                if part.linear.n > 1
+            )
+            yield float(group.n), n_against, squares
 
 
 def _pooled(
@@ -434,49 +491,3 @@ def _pooled(
         total += math.fsum(part.share**2 * one / part.linear.n for _, _, part in rows)
         degrees += df
     return total, degrees
-
-
-def newcombe(ones: tuple[int, int], ns: tuple[int, int], rules: Rules) -> tuple[Interval, float]:
-    """Limits of the difference of two independent shares, and the p whose inverse they are.
-
-    Args:
-        ones: units that are 1, of the baseline and of the candidate; `ns` of all.
-    Source:
-        Newcombe 1998, Statistics in Medicine 17(8), 873-890, method 10.
-    Example:
-        >>> limits, p_value = newcombe((2, 4), (8, 8), Rules())
-        >>> round(limits.low, 6), round(limits.high, 6), round(p_value, 3)
-        (-0.194067, 0.586112, 0.3)
-    """
-    if min(ns) < 2:
-        return NO_INTERVAL, math.nan
-
-    def limits(reach: float) -> Interval:
-        level = math.erf(reach * math.sqrt(0.5))
-        sides = [wilson_interval(one, n, level=level) for one, n in zip(ones, ns, strict=True)]
-        return difference_interval(ones[1] / ns[1], sides[1], ones[0] / ns[0], sides[0])
-
-    n = sum(ns)
-    own = rules.reach(math.inf, n)
-    z = reach_of_zero(lambda reach: limits(min(reach, 38.0)), ones[1] / ns[1] - ones[0] / ns[0])
-    return rules.opened(limits(min(own, 8.0))), rules.p_value(z, math.inf, n)
-
-
-def reach_of_zero(limits: Callable[[float], Interval], delta: float) -> float:
-    """How many standard errors limits reach out when one of them is 0, with the sign of delta.
-
-    Example:
-        >>> round(reach_of_zero(lambda reach: Interval(2.0 - reach, 2.0 + reach), 2.0), 6)
-        2.0
-    """
-    if math.isnan(delta):
-        return math.nan
-    inside, outside = 0.0, 8.0
-    for _ in range(STEPS):
-        middle = 0.5 * (inside + outside)
-        found = limits(middle)
-        if found.low <= 0.0 <= found.high:
-            outside = middle
-        else:
-            inside = middle
-    return math.copysign(inside, delta) if delta else 0.0

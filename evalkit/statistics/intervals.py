@@ -5,6 +5,7 @@ standard error is 0 and both limits are that value.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from evalkit.errors import RequestError
@@ -235,3 +236,23 @@ def relative_interval(
     root = math.sqrt(max(0.0, b * b - a * c))
     high = c / (b - root) if b < 0.0 else (b + root) / a
     return Interval(low, high)
+
+
+def reach_of_zero(limits: Callable[[float], Interval], delta: float) -> float:
+    """How many standard errors limits reach out when one of them is 0, with the sign of delta.
+
+    Example:
+        >>> round(reach_of_zero(lambda reach: Interval(2.0 - reach, 2.0 + reach), 2.0), 6)
+        2.0
+    """
+    if math.isnan(delta):
+        return math.nan
+    inside, outside = 0.0, 8.0
+    for _ in range(60):
+        middle = 0.5 * (inside + outside)
+        found = limits(middle)
+        if found.low <= 0.0 <= found.high:
+            outside = middle
+        else:
+            inside = middle
+    return math.copysign(inside, delta) if delta else 0.0

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .independent import Rules, reach_of_zero
-from .intervals import NO_INTERVAL, Interval, difference_interval
+from .independent import Rules
+from .intervals import NO_INTERVAL, Interval, difference_interval, reach_of_zero
 
 Floats = npt.NDArray[np.float64]
 

@@ -77,15 +77,16 @@ def test_limits_of_memory_are_held_or_refused(tmp_path):
 def test_shapes_agree(tmp_path):
     sizes = ["--users", "300", "--depth", "10", "--rounds", "1"]
     heavy = ["--heavy-rows", "2000", "--heavy-relevant", "200"]
-    only = ["--only", "string,list,score,scattered-score,models,heavy"]
+    whole = "text24,uuid,uuid-bytes,categorical,text24-by-user,list,score,scattered-score"
+    only = ["--only", f"{whole},models,heavy"]
 
     done = run_script("shapes", tmp_path, *sizes, *heavy, *only)
 
     assert done.returncode == 0, done.stderr
     record = read_record(tmp_path, "shapes")
     results = {each["name"]: each for each in record["results"]}
-    assert len(results) == 7
-    assert {each["name"] for each in record["wholes"]} == {*only[1].split(",")[:4], "rank"}
+    assert len(results) == 11
+    assert {each["name"] for each in record["wholes"]} == {*whole.split(","), "rank"}
     assert results["heavy"]["ranked_rows"] == 5000
     assert results["models"]["ranked_rows"] == 30_000
 

@@ -253,22 +253,22 @@ def test_any_failing_call_leaves_the_old_run_or_the_new_one(tmp_path, monkeypatc
     seen = set()
     for n in count(1):
         folder = tmp_path / f"runs-{n}"
-        publish(report("old"), folder, formats=())
+        publish(report("first"), folder, formats=())
         error = None
         with failing(monkeypatch, n, number) as fired:
             try:
-                publish(report("new"), folder, formats=FILES, per_user=kept)
+                publish(report("second"), folder, formats=FILES, per_user=kept)
             except MachineError as caught:
                 error = caught
         if not fired:
             break
         seen.update(fired)
 
-        assert verify(folder / "old") == [], (n, fired)
+        assert verify(folder / "first") == [], (n, fired)
         assert verify(folder / "latest") == [], (n, fired)
         assert left_over(folder) == [], (n, fired)
-        if (folder / "new").exists():
-            assert verify(folder / "new") == [], (n, fired)
+        if (folder / "second").exists():
+            assert verify(folder / "second") == [], (n, fired)
             assert error is None or error.code == "latest-not-moved", (n, fired, error)
         else:
             assert error is not None, (n, fired)
@@ -353,7 +353,7 @@ def report(run_id):
 
 for n in count(1):
     folder = root / str(n)
-    runs.publish(report("old"), folder, formats=())
+    runs.publish(report("first"), folder, formats=())
     child = os.fork()
     if not child:
         passed = count(1)
@@ -363,14 +363,14 @@ for n in count(1):
                     os._exit(9)
                 return real(*args, **options)
             setattr(os, name, call)
-        runs.publish(report("new"), folder, formats=("csv", "markdown"))
+        runs.publish(report("second"), folder, formats=("csv", "markdown"))
         os._exit(0)
     _, status = os.waitpid(child, 0)
-    assert runs.verify(folder / "old") == [], n
+    assert runs.verify(folder / "first") == [], n
     assert runs.verify(folder / "latest") == [], n
-    is_new = (folder / "new").exists()
+    is_new = (folder / "second").exists()
     if is_new:
-        assert runs.verify(folder / "new") == [], n
+        assert runs.verify(folder / "second") == [], n
     assert status == 0 or os.waitstatus_to_exitcode(status) == 9, (n, status)
     runs.publish(report("next"), folder, formats=())
     assert not [each for each in os.listdir(folder) if each.startswith(".tmp")], n

@@ -145,11 +145,11 @@ def test_latest_names_the_last_run(tmp_path):
     objects = Faulty()
     folder = StoreFolder("memory", objects, "runs")
 
-    night(folder, local(tmp_path, "first"))
-    night(folder, local(tmp_path, "second"))
+    for run_id in ("first", "second", "before"):  # began before them by the clock
+        night(folder, local(tmp_path, run_id))
 
     assert folder.latest() == "second"
-    assert [each.run_id for each in folder.manifests()] == ["second", "first"]
+    assert [each.run_id for each in folder.manifests()] == ["second", "first", "before"]
 
 
 def test_looks_at_a_test_part_are_counted_in_a_store(tmp_path):

@@ -32,8 +32,12 @@ MOST_BYTES = 4 << 30  # of what a thread draws
 
 def resamples(chosen: StatisticsSection) -> bool:
     """Whether anything asks for a second pass over the users' values."""
-    compares = chosen.baseline is not None or chosen.pairs == "all"
-    return chosen.method == "bootstrap" or (compares and chosen.test not in ("auto", "t"))
+    is_drawn = chosen.test not in ("auto", "t")
+    return chosen.method == "bootstrap" or (is_drawn and _compares(chosen))
+
+
+def _compares(chosen: StatisticsSection) -> bool:
+    return chosen.baseline is not None or chosen.pairs == "all"
 
 
 @dataclass(slots=True)
@@ -93,12 +97,14 @@ class Resampling:
         chosen: the statistics that were asked for.
         requests: the metrics that are drawn.
         in_passes: the users come in several shares.
+        subtracts: gains below 0 count, so that shares of an ideal gain have no lower bound.
         draws: what has been drawn.
     """
 
     chosen: StatisticsSection
     requests: tuple[Request, ...]
     in_passes: bool
+    subtracts: bool = False
     draws: Draws = field(default_factory=Draws)
 
     @classmethod
@@ -118,13 +124,18 @@ class Resampling:
         if chosen.metrics:
             labels = {request.label for request in config.read_metrics(chosen.metrics)}
             wanted = [request for request in wanted if request.label in labels]
-        return cls(chosen, tuple(wanted), in_passes, draws or Draws()) if wanted else None
+        subtracts = config.policies.negative_relevance == "subtract"
+        found = draws or Draws()
+        return cls(chosen, tuple(wanted), in_passes, subtracts, found) if wanted else None
 
     @property
     def is_bounded(self) -> bool:
-        """Whether no value can be beyond -1 and 1: the bound of the draws is known before them."""
+        """Whether no value and no difference can be beyond -1 and 1, as draws know before them."""
         bounds = [request.metric.bounds for request in self.requests]
-        return all(-1.0 <= low and high <= 1.0 for low, high in bounds)
+        widest = 1.0 if _compares(self.chosen) else 2.0
+        return not self.subtracts and all(
+            -1.0 <= low and high <= 1.0 and high - low <= widest for low, high in bounds
+        )
 
     @property
     def bootstraps(self) -> bool:

@@ -45,7 +45,8 @@ def add_tie_shifts(
     def shifts(block: Codes) -> Values:
         before = stack_columns(users, measuring.measure(block))
         found = [_measured(users, measuring, tied, block, best=best) for best in (True, False)]
-        shift = np.stack([each - before for each in found], axis=2)
+        with np.errstate(invalid="ignore"):  # infinite values, which nothing moves
+            shift = np.stack([each - before for each in found], axis=2)
         shift = shift.reshape(block.size, 2 * before.shape[1])
         shift[~np.isfinite(shift)] = 0.0
         return shift if weights is None else shift * weights[block, None]

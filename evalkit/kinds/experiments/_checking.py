@@ -16,7 +16,7 @@ from evalkit.statistics.sample_ratio import ALARM, sample_ratio_p, sequential_ra
 from ._asked import ExperimentRequest
 from ._comparing import number_of
 from ._measuring import TRIGGERED, MetricNumbers, moments_of
-from ._units import UnitDays, Units
+from ._units import Flags, Floats, UnitDays, Units
 
 UNBALANCED = 0.001
 
@@ -133,33 +133,80 @@ class ByDay:
 
 def by_day(units: Units, asked: ExperimentRequest) -> Iterator[ByDay]:
     for way, days in units.days.items():
-        for measure in asked.measures:
-            if measure.label not in asked.primary or not set(measure.columns) <= set(days.columns):
-                continue
+        for names, label, arm in _daily(asked, days):
+            points = tuple(_points(units, names, arm, days))
+            if len(points) > 2:
+                yield ByDay(asked.names[arm], label, way, points)
+
+
+def paths(units: Units, asked: ExperimentRequest) -> Iterator[Graph]:
+    """What a look at the end of each day would have seen, in standard errors, with the boundary.
+
+    It is of raw numbers, and of the units that were exposed by then.
+    """
+    days = units.days.get("date")
+    if days is None or not asked.statistics.is_sequential:
+        return
+    for names, label, arm in _daily(asked, days):
+        points = []
+        for day in range(len(days.names)):
+            so_far = [days.columns[name][:, : day + 1].sum(axis=1) for name in names]
+            is_in: Flags = np.any(days.counts_in[:, : day + 1], axis=1)
+            found = _effect(units, so_far, is_in, arm)
+            if found is not None:
+                delta, error, n = found
+                bound = asked.statistics.rules(n).reach(math.inf, n)
+                points.append((day + 1.0, delta / error, bound, float(n)))
+        if len(points) > 2:
+            looks, zs, bounds, ns = zip(*points, strict=True)
+            yield Graph(
+                model=asked.names[arm],
+                kind="path-over-looks",
+                x_name="day of the look",
+                y_name=f"effect on {label} in standard errors",
+                x=looks,
+                y=zs,
+                rows=ns,
+                low=tuple(-each for each in bounds),
+                high=bounds,
+            )
+
+
+def _daily(asked: ExperimentRequest, days: UnitDays) -> Iterator[tuple[Sequence[str], str, int]]:
+    """Columns, label and candidate of every primary metric that has days."""
+    for measure in asked.measures:
+        if measure.label in asked.primary and set(measure.columns) <= set(days.columns):
             for arm in range(1, len(asked.names)):
-                points = tuple(_points(units, measure.columns, arm, days))
-                if len(points) > 2:
-                    yield ByDay(asked.names[arm], measure.label, way, points)
+                yield measure.columns, measure.label, arm
 
 
 def _points(
     units: Units, names: Sequence[str], arm: int, days: UnitDays
 ) -> Iterator[tuple[int, float, float]]:
-    terms = Terms((0, 1) if len(names) == 2 else (0, None))
     for day in range(len(days.names)):
-        sides = []
-        for place in (0, arm):
-            own = days.counts_in[:, day] & (units.variants == place)
-            if own.sum() < 2:
-                break
-            matrix = np.stack([days.columns[name][own, day] for name in names], axis=1)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                sides.append(linear_of(moments_of(matrix, scales_of(matrix)), terms))
-        if len(sides) == 2:
-            variance = sum(float(each.covariances[0, 0]) / each.n for each in sides)
-            delta = float(sides[1].estimates[0] - sides[0].estimates[0])
-            if variance > 0.0 and math.isfinite(delta):
-                yield day, delta, math.sqrt(variance)
+        columns = [days.columns[name][:, day] for name in names]
+        found = _effect(units, columns, days.counts_in[:, day], arm)
+        if found is not None:
+            yield day, *found[:2]
+
+
+def _effect(
+    units: Units, columns: Sequence[Floats], counts_in: Flags, arm: int
+) -> tuple[float, float, int] | None:
+    """The difference to the baseline, its error, and units; None where it does not vary."""
+    terms, sides = Terms((0, 1) if len(columns) == 2 else (0, None)), []
+    for place in (0, arm):
+        own = counts_in & (units.variants == place)
+        if own.sum() < 2:
+            return None
+        matrix = np.stack([each[own] for each in columns], axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sides.append(linear_of(moments_of(matrix, scales_of(matrix)), terms))
+    variance = sum(float(each.covariances[0, 0]) / each.n for each in sides)
+    delta = float(sides[1].estimates[0] - sides[0].estimates[0])
+    if not variance > 0.0 or not math.isfinite(delta):
+        return None
+    return delta, math.sqrt(variance), sum(each.n for each in sides)
 
 
 def warnings_of(

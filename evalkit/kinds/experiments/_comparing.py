@@ -8,14 +8,8 @@ import numpy as np
 
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.report import Comparison, Estimate
-from evalkit.statistics.independent import (
-    FEWEST_CONVERSIONS,
-    FEWEST_UNITS,
-    Contrast,
-    Difference,
-    Rules,
-    newcombe,
-)
+from evalkit.statistics.conversions import FEWEST_CONVERSIONS, FEWEST_UNITS, newcombe
+from evalkit.statistics.independent import Contrast, Difference, Rules, Seen
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
 from evalkit.statistics.power import smallest_difference
 from evalkit.statistics.quantiles import quantile_difference
@@ -114,6 +108,7 @@ class EffectDraft:
     higher_is_better: bool
     contrast: Contrast | None
     margin: tuple[float, bool] | None  # and whether it is relative
+    few: tuple[tuple[int, int], tuple[int, int]] | None = None  # conversions and units
 
 
 def drafts_of(
@@ -132,6 +127,7 @@ def drafts_of(
     for arm in range(1, len(asked.names)):
         contrast: Contrast | None = None
         test, n = _test_of(asked), measured.n_units[0] + measured.n_units[arm]
+        counts = None
         effect = smallest = theta = None
         if measured.sorted:
             found = _of_quantiles(measured, arm, measure.q, rules)
@@ -139,12 +135,14 @@ def drafts_of(
         else:
             groups = measured.groups
             others = [each for place, each in enumerate(groups) if place not in (0, arm)]
-            contrast = Contrast(groups[0], groups[arm], rules, measured.adjustment, others)
+            seen = _seen(measured, arm) if statistics.limits != "wald" else None
+            contrast = Contrast(groups[0], groups[arm], rules, measured.adjustment, others, seen)
             with np.errstate(invalid="ignore", divide="ignore"):
                 found = contrast.difference()
             if measured.counts and _is_plain(asked) and _is_few(asked, measured, 0, arm):
                 few = measured.counts[0], measured.counts[arm]
-                limits, p_value = newcombe((few[0].ones, few[1].ones), (few[0].n, few[1].n), rules)
+                counts = (few[0].ones, few[1].ones), (few[0].n, few[1].n)
+                limits, p_value, _ = newcombe(*counts, rules)
                 found = replace(found, limits=limits, p_value=p_value)
                 test = "newcombe"
             effect = _effect(contrast, found)
@@ -185,7 +183,35 @@ def drafts_of(
             theta=theta,
             cap=numbers.caps[0] if numbers.caps else None,
         )
-        yield EffectDraft(comparison, family, better, contrast, margin)
+        yield EffectDraft(comparison, family, better, contrast, margin, counts)
+
+
+def _seen(measured: MeasuredUnits, arm: int) -> Seen | None:
+    """Units above and below the joint mean, where something is known of those not seen."""
+    if not measured.above:
+        return None
+    above = measured.above[0], measured.above[arm]
+    below = measured.n_units[0] - above[0], measured.n_units[arm] - above[1]
+    return Seen(measured.widest, above, below)
+
+
+def margin_numbers(each: EffectDraft, level: float) -> tuple[float, float, Interval]:
+    """One-sided p of "not above baseline - margin" and of "not below + margin", and the two-sided
+    limits that go with them; by Newcombe's where conversions are few.
+    """
+    if each.margin is None or each.contrast is None:
+        return math.nan, math.nan, NO_INTERVAL
+    (margin, is_relative), error = each.margin, 2.0 * (1.0 - level)
+    if each.few is None:
+        above, below = each.contrast.margin_p(margin, is_relative=is_relative)
+        return above, below, each.contrast.margin_limits(error)
+    rules, found = each.contrast.rules, []
+    for sign in (-1.0, 1.0):
+        times, at = (1.0 + sign * margin, 0.0) if is_relative else (1.0, sign * margin)
+        z = newcombe(*each.few, rules, times=times, at=at)[2]
+        found.append(rules.p_above(-sign * z, math.inf, each.contrast.n))
+    two_sided = replace(rules, level=1.0 - error, alternative="two-sided")
+    return found[0], found[1], newcombe(*each.few, two_sided)[0]
 
 
 def _test_of(asked: ExperimentRequest) -> str:

@@ -8,11 +8,11 @@ from evalkit.aggregate.segments import ALL, Segment
 from evalkit.report import Comparison
 from evalkit.report.entries import Finding
 from evalkit.statistics.corrections import adjust
-from evalkit.statistics.intervals import NO_INTERVAL
+from evalkit.statistics.intervals import Interval
 from evalkit.statistics.search import SegmentDelta, search_segments
 
 from ._asked import ExperimentRequest
-from ._comparing import EffectDraft, number_of
+from ._comparing import EffectDraft, margin_numbers, number_of
 from ._measuring import TRIGGERED
 
 FEWEST_SEARCHED = 100
@@ -44,7 +44,11 @@ def correct(drafts: Sequence[EffectDraft], asked: ExperimentRequest) -> int:
         found = adjust(p_values, correction, error=error)
         if name.partition(" ")[0] in ("primary", "all"):
             n_tests += found.size
-        tests = [_margin_tests(each) for each in family]
+        margins = [margin_numbers(each, statistics.level) for each in family]
+        tests = [
+            (max(above, below), above if each.higher_is_better else below)
+            for each, (above, below, _) in zip(family, margins, strict=True)
+        ]
         same, not_worse = (
             adjust(values, correction).p_adjusted for values in zip(*tests, strict=True)
         )
@@ -56,16 +60,9 @@ def correct(drafts: Sequence[EffectDraft], asked: ExperimentRequest) -> int:
                 found.errors[place],
                 number_of(same[place]),
                 number_of(not_worse[place]),
+                margins[place][2],
             )
     return n_tests
-
-
-def _margin_tests(each: EffectDraft) -> tuple[float, float]:
-    """p of "they differ by the margin", and of "the candidate is worse by it"."""
-    if each.margin is None or each.contrast is None:
-        return math.nan, math.nan
-    above, below = each.contrast.margin_p(each.margin[0], is_relative=each.margin[1])
-    return max(above, below), above if each.higher_is_better else below
 
 
 def _finish(
@@ -75,6 +72,7 @@ def _finish(
     judged_at: float,
     same: float | None,
     not_worse: float | None,
+    margin_limits: Interval,
 ) -> None:
     own, error = each.comparison, 1.0 - asked.statistics.level
     low, high = own.low, own.high
@@ -82,9 +80,6 @@ def _finish(
         if asked.statistics.alternative == "two-sided":
             limits = each.contrast.limits(judged_at)
             low, high = number_of(limits.low), number_of(limits.high)
-    margin_limits = NO_INTERVAL
-    if each.margin is not None and each.contrast is not None:
-        margin_limits = each.contrast.limits(2.0 * error)
     family = each.family if asked.primary or each.family == "guardrail" else None
     each.comparison = replace(
         own,

@@ -44,6 +44,7 @@ class Logs:
         events: unit, time, kind and, where values are summed, value.
         facts: names of the facts: strata, segments; then the cluster, if there is one.
         share: whose units alone are read.
+        keeps_ids: units' own ids are kept, also where keys are hashes of them.
     """
 
     asked: ExperimentRequest
@@ -53,6 +54,7 @@ class Logs:
     clock: Clock
     threads: int
     share: Share | None = None
+    keeps_ids: bool = False
 
     @property
     def has_cluster(self) -> bool:

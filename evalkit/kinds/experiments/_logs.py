@@ -247,9 +247,20 @@ def _units(
             for way, (names, by_name) in wanted.days.items()
         },
         counts=counts,
-        ids=None if plan.hashed else ids_of_keys(plan, keys),
+        ids=_ids_of(logs, plan, keys),
         a_day=_a_day(firsts),
     )
+
+
+def _ids_of(logs: Logs, plan: IdPlan, keys: npt.NDArray[np.uint64]) -> pl.DataFrame | None:
+    """The ids of units; those that were hashed are read once more where somebody asks for them."""
+    if not plan.hashed:
+        return ids_of_keys(plan, keys)
+    if not logs.keeps_ids:
+        return None
+    read = logs.exposures.frame.select(plan.select("key")).drop_nulls("key").unique("key")
+    wanted = pl.LazyFrame({"key": keys}).join(read, on="key", how="left", maintain_order="left")
+    return wanted.select(plan.columns).collect(engine="streaming")
 
 
 def _a_day(firsts: npt.NDArray[np.int64]) -> float | None:

@@ -1,7 +1,8 @@
 """From units to moments: each metric's columns capped, adjusted, added up exactly by cell."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -51,6 +52,8 @@ class MeasuredUnits:
         counts: by variant, of fractions.
         sorted: by variant, of quantiles.
         totals: by variant, of sums and counts.
+        widest: what a unit's value can differ by, of fractions and capped means.
+        above: by variant, units above the mean of all, where that is known.
     """
 
     groups: tuple[Group, ...] = ()
@@ -59,6 +62,8 @@ class MeasuredUnits:
     sorted: tuple[Sorted, ...] = ()
     totals: tuple[float, ...] = ()
     n_units: tuple[int, ...] = ()
+    widest: float = math.inf
+    above: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +141,13 @@ def measure_all(units: Units, asked: ExperimentRequest) -> Iterator[MetricNumber
             yield _means(units, asked, cells, measure)
 
 
-def _eligible(units: Units, asked: ExperimentRequest, measure: UnitMeasure) -> Flags:
+def eligible(units: Units, asked: ExperimentRequest, measure: UnitMeasure) -> Flags:
     window = asked.window_of(measure)
     is_open = units.open.get(window) if window is not None else None
     return np.ones(units.n, dtype=np.bool_) if is_open is None else ~is_open
 
 
-def _key(units: Units, asked: ExperimentRequest, measure: UnitMeasure, name: str) -> Column:
+def key_of(units: Units, asked: ExperimentRequest, measure: UnitMeasure, name: str) -> Column:
     key = name, asked.window_of(measure)
     return key if key in units.columns else (name, None)
 
@@ -153,11 +158,11 @@ def _key(units: Units, asked: ExperimentRequest, measure: UnitMeasure, name: str
 def _means(
     units: Units, asked: ExperimentRequest, cells: Cellular, measure: UnitMeasure
 ) -> MetricNumbers:
-    keep = _eligible(units, asked, measure)
+    keep = eligible(units, asked, measure)
     columns, caps = [], []
     for name in measure.columns:
-        values = units.columns[_key(units, asked, measure, name)][keep]
-        values, cap = _capped(values, measure)
+        values = units.columns[key_of(units, asked, measure, name)][keep]
+        values, cap = capped(values, measure)
         columns.append(values)
         if cap is not None:
             caps.append(cap)
@@ -178,7 +183,7 @@ def _means(
                 n_imputed = max(n_imputed, n_missing)
                 if measure.kind == "fraction" and asked.has_events:
                     values = fraction.function(values, measure.above)
-                columns.append(_capped(values, measure)[0])
+                columns.append(capped(values, measure)[0])
                 places.append(len(columns) - 1)
             covariates.append((places[0] or 0, places[1]))
     value: tuple[int, int | None] = (0, 1) if measure.kind == "ratio" else (0, None)
@@ -187,7 +192,12 @@ def _means(
     matrix = np.stack(columns, axis=1)
     own = cells.cells[keep]
     if units.clusters is None:
-        by_segment, raw = _by_cells(matrix, own, cells, asked, value, tuple(covariates), measure)
+        widest = 1.0 if measure.kind == "fraction" else math.inf
+        if measure.kind == "mean" and caps and matrix.size:
+            widest = caps[0] - min(0.0, float(matrix[:, 0].min()))
+        by_segment, raw = _by_cells(
+            matrix, own, cells, asked, value, tuple(covariates), measure, widest
+        )
     else:
         by_segment, raw = _by_clusters(
             matrix, own, units.clusters[keep], cells, asked, value, tuple(covariates)
@@ -197,7 +207,7 @@ def _means(
     )
 
 
-def _capped(values: Floats, measure: UnitMeasure) -> tuple[Floats, float | None]:
+def capped(values: Floats, measure: UnitMeasure) -> tuple[Floats, float | None]:
     """Values above a cap count as it; by default there is none."""
     cap = measure.cap
     if measure.winsor is not None:
@@ -229,6 +239,7 @@ def _by_cells(
     value: tuple[int, int | None],
     covariates: tuple[tuple[int, int | None], ...],
     measure: UnitMeasure,
+    widest: float,
 ) -> tuple[dict[Segment, MeasuredUnits], dict[Segment, MeasuredUnits]]:
     scales = scales_of(matrix)
     n_columns = matrix.shape[1] * (matrix.shape[1] + 1) // 2
@@ -238,6 +249,10 @@ def _by_cells(
     adjusted: dict[Segment, MeasuredUnits] = {}
     raw: dict[Segment, MeasuredUnits] = {}
     n_arms = len(asked.names)
+    above = np.zeros(0, dtype=np.int64)
+    if widest < math.inf:
+        mean = np.ldexp(sums.over(np.arange(cells.n_cells)).sum_of(0).mean, scales[0])
+        above = np.bincount(own[matrix[:, 0] > mean], minlength=cells.n_cells)
     for segment, members in cells.members.items():
         strata = np.unique(cells.strata[members]) if asked.statistics.strata else np.zeros(1)
         places = [
@@ -266,7 +281,10 @@ def _by_cells(
                 for arm in range(n_arms)
             )
         for into, terms in ((adjusted, Terms(value, covariates)), (raw, Terms(value))):
-            into[segment] = _measured(by_stratum, moments[-1], terms, counts)
+            made = _measured(by_stratum, moments[-1], terms, counts)
+            n_above = [int(above[each].sum()) for each in places] if above.size else []
+            seen = tuple(sum(n_above[arm::n_arms]) for arm in range(n_arms)) if n_above else ()
+            into[segment] = replace(made, widest=widest, above=seen)
     return adjusted, raw
 
 
@@ -414,7 +432,7 @@ def _cluster_sums(matrix: Floats, clusters: npt.NDArray[np.uint64]) -> Floats:
 def _quantiles(
     units: Units, asked: ExperimentRequest, cells: Cellular, measure: UnitMeasure
 ) -> MetricNumbers:
-    keep = _eligible(units, asked, measure)
+    keep = eligible(units, asked, measure)
     found = {}
     (name,) = measure.columns
     clusters = units.clusters
@@ -429,7 +447,7 @@ def _quantiles(
                 rows = own[events.units]
                 of, values = events.units[rows], events.values[rows]
             else:
-                of, values = np.flatnonzero(own), units.columns[_key(units, asked, measure, name)]
+                of, values = np.flatnonzero(own), units.columns[key_of(units, asked, measure, name)]
                 values = values[own]
             if clusters is not None:
                 _, of = np.unique(clusters[of], return_inverse=True)
@@ -459,9 +477,9 @@ def _sorted(
 def _totals(
     units: Units, asked: ExperimentRequest, cells: Cellular, measure: UnitMeasure
 ) -> MetricNumbers:
-    keep = _eligible(units, asked, measure)
+    keep = eligible(units, asked, measure)
     (name,) = measure.columns
-    values = units.columns[_key(units, asked, measure, name)]
+    values = units.columns[key_of(units, asked, measure, name)]
     if measure.kind == "count":
         values = count.function(values)
     found = {}

@@ -96,7 +96,7 @@ def evaluate_experiment(
     )
     first, second = _located(exposures, events, columns, asked)
     opened = open_tables(asked, first, second, Guessing(entry_point="python"))
-    work = MeasureOptions(threads=threads, memory_limit=memory_limit)
+    work = MeasureOptions(threads=threads, memory_limit=memory_limit, keep_users=per_user)
     clock = work.clock()
     clock.start()
     units = read_units(asked, opened, clock, work)

@@ -9,7 +9,7 @@ from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.report.entries import Check, Finding, Graph
 
 from ._asked import ExperimentRequest
-from ._checking import by_day, checks_of, warnings_of
+from ._checking import by_day, checks_of, paths, warnings_of
 from ._comparing import EffectDraft, diluted, drafts_of, estimates_of
 from ._deciding import correct, family_of, findings_of
 from ._measuring import MetricNumbers
@@ -60,7 +60,7 @@ def conclude(
         comparisons,
         checks,
         tuple(findings_of(asked, drafts)) if asked.statistics.search else (),
-        tuple(each.graph(reach) for each in days),
+        (*(each.graph(reach) for each in days), *paths(units, asked)),
         tuple(warnings_of(units, asked, numbers, comparisons, checks)),
         n_tests,
     )

@@ -151,7 +151,8 @@ def conclude_experiment(
         clock = measure_options.clock()
         clock.start()
     asked = asked_of(share_result.config)
-    said = said_of(asked, share_result.sums.units(asked), told)
+    keeps = measure_options.keep_users is True
+    said = said_of(asked, share_result.sums.units(asked), told, per_user=keeps)
     clock.stop("conclude")
     return report_of(asked, said, share_result.inputs, clock, measure_options, share_result.config)
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from evalkit.config import Config
 from evalkit.errors import MachineError, RequestError
 from evalkit.inference.conclude import Inference
@@ -29,11 +31,13 @@ from evalkit.sources.ids import DrawnShare, PassShare
 
 from ._asked import ExperimentRequest, Statistics
 from ._exposures import Logs
+from ._expressions import UnitMeasure
 from ._logs import read_logs
-from ._measuring import measure_all
+from ._measuring import capped, eligible, key_of, measure_all
 from ._units import (
     READ_EVENTS,
     READ_EXPOSURES,
+    Floats,
     Units,
     check_sums,
     check_units,
@@ -42,6 +46,7 @@ from ._units import (
 )
 from .conclude import conclude, spell_counts
 from .merge import UnitsByShare
+from .metrics.of_units import count, fraction
 from .open import OpenedTables, collected
 
 BYTES_A_UNIT = 80  # of the table, and of what is known of a unit while logs are read
@@ -87,7 +92,8 @@ def read_units(
         return ready
     check_sums(asked, list(asked.sums))
     tables = (opened.exposures, opened.events, opened.facts)
-    logs = Logs(asked, *tables, clock, work.useful_threads, share)
+    keeps = work.keep_users is True
+    logs = Logs(asked, *tables, clock, work.useful_threads, share, keeps_ids=keeps)
     n_passes = _passes(logs, work) if share is None else 1
     if n_passes == 1:
         return try_seeds(lambda seed: read_logs(logs, seed))
@@ -149,24 +155,34 @@ def said_of(
 
 
 def values_of(units: Units, asked: ExperimentRequest) -> PerUser | None:
-    """Every unit's numerator of every metric, where the ids of units are known."""
+    """Every unit's value of every metric but ratios, where the ids of units are known."""
     import polars as pl
 
     if units.ids is None:
         return None
-    frames = {}
-    labels = []
     columns: dict[str, pl.Series] = {}
     for measure in asked.measures:
-        key = measure.columns[0], asked.window_of(measure)
-        values = units.columns.get(key, units.columns.get((key[0], None)))
-        if values is not None:
-            labels.append(measure.label)
-            columns[measure.label] = pl.Series(values)
+        if measure.kind != "ratio" and not measure.of_events:
+            values = _values_of(units, asked, measure)
+            columns[measure.label] = pl.Series(values, nan_to_null=True)
     whole = units.ids.with_columns(**columns)
-    for arm, name in enumerate(units.names):
-        frames[name] = whole.filter(pl.Series(units.variants == arm)).sort("unit")
-    return PerUser(("unit",), tuple(labels), frames)
+    frames = {
+        name: whole.filter(pl.Series(units.variants == arm)).sort("unit")
+        for arm, name in enumerate(units.names)
+    }
+    return PerUser(("unit",), tuple(columns), frames)
+
+
+def _values_of(units: Units, asked: ExperimentRequest, measure: UnitMeasure) -> Floats:
+    """What each unit adds to a metric of one column; NaN where its window is open."""
+    keep = eligible(units, asked, measure)
+    values = units.columns[key_of(units, asked, measure, measure.columns[0])].copy()
+    values[keep] = capped(values[keep], measure)[0]
+    if measure.kind == "fraction":
+        values = fraction.function(values, measure.above)
+    if measure.kind == "count":
+        values = count.function(values)
+    return np.where(keep, values, np.nan)
 
 
 def used_of(statistics: Statistics, n_tests: int, baseline: str) -> StatisticsUsed:
@@ -210,7 +226,7 @@ def report_of(
         inference = Inference(said.estimates, said.comparisons, (), (), (), used, ())
         found = RunResults(counts, inference, said.warnings, graphs=said.graphs)
         report = make_report(config, found, inputs, meta, clock=clock, sample=work.sample)
-        return replace(report, **own)  # type: ignore[arg-type]
+        return replace(report, per_user_values=said.per_user, **own)  # type: ignore[arg-type]
     prints = [each.fingerprint for each in inputs]
     return Report(
         evalkit=VERSION,

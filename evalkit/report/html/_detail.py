@@ -37,6 +37,7 @@ MOST_DRAWN = 28  # points of a graph
 MOST_LISTED = 12  # of them in its table
 MOST_CURVES = 2
 OF_SHOWN = ("lorenz", "popularity", "exposure", "genres")  # kinds of graphs
+PATH = "path-over-looks"
 DIAGONAL = ("roc", "calibration", "lorenz")
 MOST_DISTRIBUTIONS = 6
 
@@ -170,6 +171,8 @@ def _graphs(report: Report, at: str, name: str, *, of_shown: bool) -> Html | Non
         figures.append(behind(plot, _graph_table(graphs), title))
     has_bands = any(graph.low for graphs in by_kind.values() for graph in graphs)
     note = "A band is the interval of each point by itself, with users as drawn."
+    if PATH in {kind for kind, _ in by_kind}:
+        note += " That of a path over looks is its boundary: outside it, an effect is found."
     return join(
         el("h2", name, id=at),
         el("p", note, class_="soft") if has_bands else None,

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from evalkit.report.answer import Answer, answer_of, best_first
 from evalkit.report.comparisons import further_columns, how_corrected, show_p
+from evalkit.report.decision import decision_kind
 from evalkit.report.entries import Comparison, Estimate, Gate
 from evalkit.report.findings import (
     HEAD,
@@ -18,6 +19,7 @@ from evalkit.report.findings import (
     found_by_pair,
     searches,
 )
+from evalkit.report.html._experiment import forest_plot, judged_of
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Mark, Row, dot_plot
 from evalkit.report.html._scale import show
@@ -58,12 +60,17 @@ def verdict_section(report: Report) -> Html:
     verdict, answer = verdict_of(report), answer_of(report)
     said = answer.sentence[:1].upper() + answer.sentence[1:]
     kind, notes = _KINDS.get(answer.kind, ""), []
+    decides = report.kind == "experiment" and bool(report.comparisons)
+    if decides:
+        kind = decision_kind(report)
     if report.gates:
-        kind, notes = "fail" if not verdict.is_fine else "pass", [f"{said}."]
+        kind, decision = "fail" if not verdict.is_fine else kind if decides else "pass", said
         said = f"Failed: {verdict.failed} of {count_noun(len(report.gates), 'gate')}"
         if verdict.is_fine:
             said = f"Fine: {verdict.passed} of {count_noun(len(report.gates), 'gate')} passed"
             said += f", {verdict.unclear} cannot tell" if verdict.unclear else ""
+        said, beside = (decision, said) if decides else (said, decision)
+        notes = [f"{beside}."]
         failed = [f"{gate.message}." for gate in report.gates if gate.fails]
         notes += failed[:MOST_FAILED]
         if len(failed) > MOST_FAILED:
@@ -92,7 +99,7 @@ MOST_TILES = 4
 def _tiles(report: Report) -> Html | None:
     """The leading metrics as large numbers: the best model of each, and what it is better by."""
     tiles = []
-    for label in one_of_each_metric(report.leading)[:MOST_TILES]:
+    for label in one_of_each_metric(judged_of(report))[:MOST_TILES]:
         answer = answer_of(report, label)
         best = next(iter(answer.models), "")
         found = report.estimate(best, label, None, None)
@@ -192,7 +199,9 @@ def changes_section(report: Report) -> Html | None:
     how = f"{reference} is the best of all by {answer.metric}. " if reference != named else ""
     if used is not None:
         corrected = how_corrected(used, chosen)
-        how += f"Paired by user; {show_level(used.level)} intervals; test: {used.test}. "
+        paired = f"Paired by user; {show_level(used.level)} intervals; test: {used.test}. "
+        apart = f"Groups of units apart; {show_level(used.level)} intervals. "
+        how += apart if report.kind == "experiment" else paired
         if corrected:
             how += f"Verdicts, their p and limits are corrected: {corrected}. "
         if {"primary", "exploratory"} <= {each.family for each in chosen}:
@@ -235,9 +244,9 @@ def findings_section(report: Report) -> Html | None:
 
 def _changes(report: Report, baseline: str, comparisons: Sequence[Comparison]) -> Html:
     series = {model: place for place, model in enumerate(report.models)}
-    plots = []
-    measured = {each.metric for each in comparisons}
-    compared = [label for label in report.leading if label in measured]
+    measured, plots = {each.metric for each in comparisons}, []
+    forest, on_one_axis = forest_plot(report, baseline, comparisons)
+    compared = [each for each in judged_of(report) if each in measured and each not in on_one_axis]
     for metric in one_of_each_metric(compared)[:4]:
         of = [
             each
@@ -262,7 +271,7 @@ def _changes(report: Report, baseline: str, comparisons: Sequence[Comparison]) -
         said = f"{MOST_COMPARISONS} of {len(shown)} comparisons with {baseline}"
         said += "; report.json has all"
         numbers = el("details", el("summary", said), numbers)
-    return join(el("div", plots, class_="plots"), numbers)
+    return join(forest, el("div", plots, class_="plots") if plots else None, numbers)
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Html:

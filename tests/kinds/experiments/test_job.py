@@ -10,7 +10,7 @@ import pytest
 import evalkit
 from evalkit.cli.app import run_command
 from evalkit.config import load_config
-from evalkit.errors import Errors, MachineError
+from evalkit.errors import Errors, MachineError, RequestError
 from evalkit.pipeline import run_config
 
 JOB = """
@@ -155,3 +155,62 @@ def test_what_a_config_cannot_say_is_told(job):
     with pytest.raises(Errors) as raised:
         load_config("job.toml")
     assert {each.code for each in raised.value.errors} == {"bad-share", "unknown-metric"}
+
+
+def test_values_of_units_are_kept_where_a_config_asks_for_them(job, logs, capsys):
+    plain = JOB.replace('strata = ["country"]', "")  # whose means are those of units
+    (job / "job.toml").write_text(plain + "[output]\nper_user = true\n")
+    for share in (1, 2):
+        args = ["partial", "job.toml", "--share", f"{share}/2", "--out", f"{share}.partial"]
+        assert not run_command(args)
+    assert run_command(["merge", "1.partial", "2.partial", "--quiet"]) in (0, 1)
+    merged = evalkit.load("runs/latest")
+    assert run_command(["run", "job.toml", "--quiet"]) in (0, 1)
+    kept = evalkit.load("runs/latest")
+
+    for metric, raw in (
+        ("mean(clicks)", "mean(clicks, cuped='off')"),
+        ("mean(spent, winsor=0.9)", "mean(spent, winsor=0.9, cuped='off')"),
+    ):
+        found = kept.per_user(metric, model="b")
+        assert found.sort("unit").equals(merged.per_user(metric, model="b").sort("unit"))
+        values = found["value"].drop_nulls()
+        (estimate,) = (
+            e for e in kept.estimates if (e.model, e.segment, e.metric) == ("b", None, raw)
+        )
+        assert len(values) == estimate.n_users
+        assert values.mean() == pytest.approx(kept.value(raw, model="b"))
+    with pytest.raises(RequestError, match="no values of single users"):
+        kept.per_user("ratio(clicks, shown)", model="b")
+
+
+def test_the_page_says_first_what_to_do_and_draws_every_effect_on_one_axis(job, capsys):
+    (job / "job.toml").write_text(
+        JOB.replace("[statistics]", "[statistics]\nsequential = { method = 'always-valid', "
+                    "tightest_at = 600 }\nmargin_relative = 0.1")
+        + '[[gates]]\nmetric = "mean(clicks)"\nmodel = "b"\nmin = 0.01\n'
+    )  # fmt: skip
+    assert run_command(["run", "job.toml", "--quiet"]) == 0
+
+    report = evalkit.load("runs/latest")
+    page = report.to_html()
+    verdict = page[page.index('class="verdict unclear"') :]
+    said = verdict[verdict.index(">") + 1 : verdict.index("<small")]
+    assert said == f"B{report.verdict[1:]}"
+    assert "not yet" in said
+    assert "Fine: 1 of 1 gate passed" in verdict
+    assert "Effects in percent of control" in page
+    assert "Paired by user" not in page
+    assert 'id="checks"' in page
+    (path,) = (each for each in report.graphs if each.kind == "path-over-looks")
+    assert path.rows == tuple(sorted(path.rows))
+    assert path.rows[-1] == 600
+    assert [-each for each in path.low] == list(path.high)
+    assert "outside it, an effect is found" in page
+
+
+def test_one_look_has_no_path(job):
+    report = run_config(load_config("job.toml"))
+
+    assert {each.kind for each in report.graphs} == {"effect-by-day", "effect-by-date"}
+    assert "path over looks" not in report.to_html()

@@ -94,6 +94,37 @@ def test_a_log_laid_out_by_user_gives_what_the_whole_log_gives(laid_out, tmp_pat
     assert rows[0] == rows[1]
 
 
+@pytest.mark.parametrize("test", ["t", "permutation"])
+def test_shares_whose_values_lie_below_minus_one_are_drawn_as_one_log(tmp_path, test):
+    users = [user for user in range(8) for _ in range(2)]
+    truth = {"user": users, "item": [0, 1] * 8, "relevance": [1.0, -5.0, 1.0, 0.0] * 4}
+    ranked = {"user": range(8), "rank": [1] * 8}
+    tables = {
+        "truth": truth,
+        "als": {**ranked, "item": [0] * 8},
+        "bpr": {**ranked, "item": [1] * 8},
+    }
+    for name, table in tables.items():
+        pl.DataFrame(table).write_parquet(tmp_path / f"{name}.parquet")
+    columns = {**IDS, "relevance": "relevance"}
+    tree = {
+        "truth": {"path": str(tmp_path / "truth.parquet"), "columns": columns},
+        "rankings": [
+            {"path": str(tmp_path / f"{name}.parquet"), "columns": RANKED, "model": name}
+            for name in ("als", "bpr")
+        ],
+        "metrics": {"names": ["nDCG@5"]},
+        "policies": {"negative_relevance": "subtract"},
+        "statistics": {"baseline": "als", "method": "bootstrap", "replicates": 100, "test": test},
+    }
+    config = build_config(tree, name="below")
+
+    whole = run_config(config)
+
+    assert whole.value("nDCG@5", model="bpr") == -2.5  # -5 and 0 by turns
+    assert told(merged(config, tmp_path)) == told(whole)
+
+
 def test_quantiles_of_a_log_laid_out_by_user_are_refused(laid_out):
     activity = {"activity": {"by": "n_relevant", "quantiles": 3}}
     config = config_of(laid_out, "{share0}", segments=activity)

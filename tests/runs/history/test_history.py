@@ -265,6 +265,24 @@ def test_prune_keeps_the_last_of_every_job_and_tagged_ones(folder):
     assert not [each for each in os.listdir(folder) if each.startswith(".tmp")]
 
 
+def test_a_run_that_began_earlier_and_was_published_later_is_not_the_last(tmp_path, caplog):
+    publish(report("20260102-030405-000-b"), tmp_path, formats=())
+    publish(report("20260101-030405-000-a"), tmp_path, formats=())
+
+    assert "warning[run-not-last]" in caplog.text
+    last = tmp_path / "20260102-030405-000-b"
+    found = [history.find_run(tmp_path, reference) for reference in ("last", "latest")]
+    assert found == [last, last]
+    assert history.prune(tmp_path, keep=1, dry=False) == [tmp_path / "20260101-030405-000-a"]
+
+
+def test_latest_leaves_a_run_of_the_future(tmp_path):
+    publish(report("20990101-030405-000-a"), tmp_path, formats=())
+    last = publish(report("20260101-030405-000-b"), tmp_path, formats=())
+
+    assert history.find_run(tmp_path, "last") == history.find_run(tmp_path, "latest") == last
+
+
 def test_prune_waits_for_nobody(folder):
     with hold(folder, "nightly"), pytest.raises(BusyError):
         history.prune(folder, keep=1, dry=False)
