@@ -160,16 +160,14 @@ def evaluate(
         "policies": dict(policies or {}),
         "rankings": [each.section() for each in listed],
         "engine": dict(engine or {}),
-        **({} if verify_pages else {"verify_pages": False}),
+        "verify_pages": None if verify_pages else False,
     }
     segment_tables: dict[str, object] = {}
-    if segments is not None:
-        tree["segments"] = {
-            name: named_segments(name, rule, segment_tables) for name, rule in segments.items()
-        }
+    tree["segments"] = {
+        name: named_segments(name, rule, segment_tables) for name, rule in (segments or {}).items()
+    }
     weights: dict[str, object] = {}
-    if statistics is not None:
-        tree["statistics"] = _statistics_tree(statistics, weights)
+    tree["statistics"] = _statistics_tree(statistics or {}, weights)
     beside: dict[str, Any] = {}
     for section, table in zip(OTHERS, (truth, train, items, users), strict=True):
         add_table(section, table, columns_of(columns, section), tree, beside)
