@@ -245,7 +245,7 @@ def _tie_problem(request: Request, policies: Policies, at: str) -> RequestError 
         f"{what} of {request.label} over all orders of equal scores is not known",
         code="no-tie-bounds",
         at=at,
-        hint=f"choose an order for it: {request.metric.base.name}(ties='item'), or under [policies]",
+        hint=f"choose its order: {request.metric.base.name}(ties='item'), or under [policies]",
     )
 
 
