@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
 from evalkit.statistics.corrections import CORRECTIONS
@@ -11,6 +11,9 @@ from evalkit.statistics.paired import check_margin
 from evalkit.statistics.spending import rho_of
 
 from ._expressions import UnitMeasure, parse_measure, parse_measures, span_of
+
+if TYPE_CHECKING:
+    from ._phases import Phase
 
 POLICIES: Mapping[str, tuple[str, ...]] = {  # the first is the default
     "crossed_units": ("drop", "first", "error"),
@@ -116,6 +119,7 @@ class ExperimentRequest:
         before: column -> its values before exposure, among the ready-made ones.
         window, until: microseconds; of a window from exposure on.
         raw: the metrics that stand beside adjusted ones.
+        phases: shares after the first ones.
     """
 
     name: str
@@ -134,6 +138,7 @@ class ExperimentRequest:
     segments: Mapping[str, str] = field(default_factory=dict)
     profile: str = "evalkit"
     has_events: bool = False
+    phases: "tuple[Phase, ...]" = ()
 
     @property
     def baseline(self) -> str:
