@@ -74,7 +74,7 @@ def test_commands_run_one_after_the_other(
 
         assert status == 0, f"{line}\n{out}{err}"
         if arguments[0] == "run":
-            assert re.search(r" (is (better|worse)|shows no clear difference)", out), out
+            assert re.search(r" (is (better|worse|identical)|shows no clear difference)", out), out
             assert "page: runs/" in out
 
 

@@ -23,6 +23,7 @@ COMPARED = [
     "statistics.replicates=100",
 ]
 CURVES = ['metrics.names=["recall@5", "nDCG@5"]', "statistics.curves=true"]
+NO_JUDGED = "policies.no_judged=warn"  # where nothing is judged, some metrics are refused
 WITH_TRAIN = ["train.path={truth}", "train.drop_seen=true", "policies.truth_in_train=count"]
 
 
@@ -111,7 +112,7 @@ class _Way:
         from evalkit.metrics import registry
 
         names = ", ".join(f'"{name}"' for name in registry())
-        overrides = [each.format(truth=truth) for each in self.overrides]
+        overrides = [each.format(truth=truth) for each in (*self.overrides, NO_JUDGED)]
         config = load_config(path, overrides=[f"metrics.names=[{names}]", *overrides])
         pipeline.run_config(config, sample=self.sample, keep_parts=True)
 

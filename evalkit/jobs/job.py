@@ -60,6 +60,7 @@ class Job:
         partials: what the shares of the users left behind, in place of logs.
         again: look at a test part however often that was done.
         ahead: the look that this is, where the caller knows.
+        concluded: called with the report before its run is published.
     """
 
     config: Config
@@ -78,6 +79,7 @@ class Job:
     partials: "PartialFiles | None" = None
     again: bool = False
     ahead: Ahead | None = None
+    concluded: Callable[[Report], None] | None = None
 
     def run(self) -> Done:
         """Measure, publish, and say what came of it.
@@ -105,6 +107,8 @@ class Job:
             baselines = self._with_late(baselines, report)
             report = self._judged(replace(report, run_id=run_id), baselines)
             report = self._over_nights(report)
+            if self.concluded is not None:
+                self.concluded(report)
             path = None
             if self.folder is not None:
                 job = job or stack.enter_context(self._hold(self.folder))

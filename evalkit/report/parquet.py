@@ -12,9 +12,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 from evalkit.report.by_hints import MOST_VALUES, load_json
 from evalkit.report.entries import Comparison
-from evalkit.report.frames import frame_of
+from evalkit.report.frames import frame_of, numbers_first
 from evalkit.report.json_ import OF_EXPERIMENTS, dump_column, shown_labels
 from evalkit.report.record import Report, once, readable
+from evalkit.report.turning import against
 
 if TYPE_CHECKING:
     import polars as pl
@@ -62,6 +63,27 @@ def metrics_frame(report: Report) -> pl.DataFrame:
     kinds = {**dict.fromkeys(TEXT, pl.String), **dict.fromkeys(NUMBER, pl.Float64)}
     schema = {name: kinds.get(name, pl.Int64) for name in COLUMNS}
     return pl.DataFrame(tidy_columns(report), schema=schema)
+
+
+def tidy_frame(report: Report) -> pl.DataFrame:
+    """`metrics_frame`, and beside each number the comparison of its model with the reference."""
+    import polars as pl
+
+    from evalkit.report.answer import answer_of
+
+    pairs = against(report.comparisons, answer_of(report).reference)
+    place = ["model", "label", "segmentation", "segment"]
+    compared = frame_of(Comparison, pairs, readable).select(
+        pl.col("candidate").alias("model"),
+        pl.col("metric").alias("label"),
+        *("segmentation", "segment", "baseline", "delta"),
+        pl.col("low").alias("delta_low"),
+        pl.col("high").alias("delta_high"),
+        *("p_value", "p_adjusted", "verdict"),
+    )
+    numbers = metrics_frame(report)
+    joined = numbers.join(compared, on=place, how="left", nulls_equal=True, maintain_order="left")
+    return numbers_first(joined)
 
 
 def comparisons_frame(report: Report) -> pl.DataFrame:

@@ -1,5 +1,7 @@
 """What a run found, as frozen records; `report.json` is written from them and read into them."""
 
+# Long: one record, and all that is asked of it.
+
 from __future__ import annotations
 
 import math
@@ -37,6 +39,8 @@ from evalkit.report.frames import Records
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from evalkit.report.figures import Plot
 
 
 Made = TypeVar("Made")
@@ -143,21 +147,6 @@ class PerUser:
         return rows.sort(cs.by_name(*self.user_columns), maintain_order=True)
 
 
-class Plot(str):
-    """SVG that stands by itself: a notebook shows it, and `save` writes it."""
-
-    __slots__ = ()
-
-    def _repr_svg_(self) -> str:
-        return str(self)
-
-    def save(self, file: str | Path) -> Path:
-        """Write the SVG to a file."""
-        path = Path(file)
-        path.write_text(self, encoding="utf-8", errors="replace")
-        return path
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Report:
     """Everything that a run found: numbers, the users they stand on, and what was dropped."""
@@ -238,6 +227,15 @@ class Report:
         `parameters` and `policies` are JSON text.
         """
         frame: pl.DataFrame = _later("report.parquet:metrics_frame", self)
+        return frame
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """One tidy table: `metrics`, and each number's difference to the reference beside it.
+
+        The reference is the baseline, or the best model where every two were compared.
+        """
+        frame: pl.DataFrame = _later("report.parquet:tidy_frame", self)
         return frame
 
     @property
@@ -330,9 +328,37 @@ class Report:
         """The text of `report.md`."""
         return self._as("markdown")
 
-    def to_latex(self) -> str:
-        """Tables for a paper; a dagger marks what a comparison calls better or worse."""
-        return self._as("latex")
+    def to_latex(
+        self,
+        *,
+        metrics: Sequence[str] = (),
+        order: Sequence[str] = (),
+        digits: int | None = None,
+        caption: str | None = None,
+        label: str | None = None,
+    ) -> str:
+        """Tables for a paper; a dagger marks what a comparison calls better or worse.
+
+        With any argument it is the table over all users alone.
+
+        Args:
+            metrics, order: the columns and the models (rows) of it, in that order; default all.
+            digits: decimals of all values; by default what each column needs.
+            caption, label: put it into a `table`; both are LaTeX, written as they are.
+        Raises:
+            RequestError: as `value`.
+        """
+        if not (metrics or order) and (digits, caption, label) == (None, None, None):
+            return self._as("latex")
+        labels = [self.label_of(each) for each in metrics]
+        columns = [self.shown.get(each, each) for each in labels]
+        models = [self._find_model(each) for each in order]
+        given = {"metrics": columns, "order": models, "digits": digits}
+        shown = _later("report.shown:as_shown", self)
+        made = _later(
+            "report.forms.latex:latex_table", shown, **given, caption=caption, label=label
+        )
+        return str(made)
 
     def to_html(self) -> str:
         """The page, which needs nothing else."""
@@ -358,7 +384,14 @@ class Report:
             RequestError: as `value`.
         """
         label = next(iter(self.leading), "") if metric is None else self.label_of(metric)
-        return Plot(_later("report.html:plot_of", self, label))
+        plot: Plot = _later("report.html:plot_of", self, label)
+        return plot
+
+    @property
+    def figures(self) -> Mapping[str, Plot]:
+        """Every picture of the page by its title, as `nDCG@10: difference to als`."""
+        found: Mapping[str, Plot] = _later("report.html:figures_of", self)
+        return found
 
     def to_json(self) -> str:
         """The text of `report.json`, all segments in it."""

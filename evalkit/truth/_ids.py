@@ -33,7 +33,7 @@ from evalkit.truth._table import cut
 
 _NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 
-LEAST_SLOTS = 1 << 8
+LEAST_SLOTS = 1 << 6
 SLOT = 2  # words: the key, its number and one (0: free)
 BLOCK = 1 << 19  # bytes of long texts that are kept together
 

@@ -1,6 +1,7 @@
 """A finished selection: the winner's run, the look at test, selection.json and its page."""
 
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -139,23 +140,38 @@ def finish(
     ahead = NO_LOOK
     if test is not None:
         run_as, ahead = run_as.model_copy(update={"truth": test.truth}), test.ahead
-    job = Job(run_as, folder, threads=how.threads, memory_limit=how.memory_limit, ahead=ahead)
-    done = job.run()
+    written: list[tuple[Selection, Path]] = []
+
+    def write(report: Report) -> None:
+        """Write the selection before its run, so that a killed job leaves none without it."""
+        found = replace(selection, run_id=report.run_id, run_key=report.run_key)
+        if test is not None:
+            level = ahead.corrected(run_as).statistics.level
+            confirmed = _confirmed(report, found, ahead.content, level)
+            confirmed = replace(confirmed, most_looks=section.looks)
+            found = replace(found, confirmed=confirmed, looks=ahead.number)
+            if ahead.number > 1:
+                found = replace(found, warnings=(*found.warnings, ahead.warning(level)))
+        written.append((found, write_selection(found, out)))
+
+    job = Job(
+        run_as,
+        folder,
+        threads=how.threads,
+        memory_limit=how.memory_limit,
+        ahead=ahead,
+        concluded=write,
+    )
+    try:
+        done = job.run()
+    except BaseException:
+        for found, path in written:
+            if not (folder / str(found.run_id)).exists():
+                shutil.rmtree(path, ignore_errors=True)
+        raise
     assert isinstance(done.path, Path)
-    report = done.report
-    selection = replace(selection, run_id=report.run_id, run_key=report.run_key)
-    if test is not None:
-        level = ahead.corrected(run_as).statistics.level
-        confirmed = replace(
-            _confirmed(report, selection, ahead.content, level), most_looks=section.looks
-        )
-        selection = replace(selection, confirmed=confirmed, looks=ahead.number)
-        if ahead.number > 1:
-            warnings = (*selection.warnings, ahead.warning(level))
-            selection = replace(selection, warnings=warnings)
-    path = write_selection(selection, out)
     history.tag_run(folder, done.path, SELECTED)  # of a selection that is whole
-    return selection, path
+    return written[0]
 
 
 def _confirmed(report: Report, selection: Selection, content: str, level: float) -> Confirmed:

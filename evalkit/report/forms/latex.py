@@ -2,6 +2,8 @@
 
 import math
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from evalkit.config.form_names import Form
@@ -30,8 +32,9 @@ _PATTERN = re.compile("|".join(map(re.escape, _SPECIAL)))
 def render_latex(report: Report) -> str:
     """One `tabular` for all users and one for each segment; needs `\\usepackage{booktabs}`.
 
-    A dagger marks a difference to the baseline that the comparison calls better or worse. What a
-    search of segments found follows, a table for each pair of models.
+    A dagger marks a difference to the baseline that the comparison calls better or worse; letters
+    mark models that cannot be told apart. What a search of segments found follows, a table for
+    each pair of models.
     """
     marked = _marked(report)
     tables = [
@@ -41,6 +44,37 @@ def render_latex(report: Report) -> str:
     tables += [_finding_table(found) for found in found_by_pair(report, most=MOST_ON_PAPER)]
     defined = "".join(f"% {clean(each)}\n" for each in definitions(report))
     return defined + "\n".join(tables) if tables else "% no numbers\n"
+
+
+def latex_table(
+    report: Report,
+    *,
+    metrics: Sequence[str] = (),
+    order: Sequence[str] = (),
+    digits: int | None = None,
+    caption: str | None = None,
+    label: str | None = None,
+) -> str:
+    """The table over all users alone, with those metrics and models, in their order.
+
+    Args:
+        digits: decimals of all values; by default what each column needs.
+        caption, label: put it into a `table`; both are written as they are.
+    """
+    group = next((each for each in groups(report) if each.segment is None), None)
+    if group is None:
+        return "% no numbers\n"
+    chosen = replace(
+        group, labels=tuple(metrics) or group.labels, models=tuple(order) or group.models
+    )
+    defined = "".join(f"% {clean(each)}\n" for each in definitions(report))
+    text = defined + _table(report, chosen, _marked(report).get((None, None), set()), digits)
+    if caption is None and label is None:
+        return text
+    head = ["\\begin{table}", "\\centering"]
+    head += [f"\\caption{{{caption}}}"] if caption is not None else []
+    head += [f"\\label{{{label}}}"] if label is not None else []
+    return "\n".join([*head, text + "\\end{table}"]) + "\n"
 
 
 @lru_cache(maxsize=1024)  # heads of tables come again and again
@@ -60,8 +94,16 @@ def _marked(report: Report) -> dict[tuple[str | None, str | None], set[tuple[str
     return found
 
 
-def _table(report: Report, group: SegmentNumbers, marked: set[tuple[str, str]]) -> str:
-    columns = {label: _column(group, label, marked) for label in group.labels}
+def _table(
+    report: Report, group: SegmentNumbers, marked: set[tuple[str, str]], digits: int | None = None
+) -> str:
+    letters = {
+        (model, standing.metric): letter
+        for standing in (report.standings if group.segment is None else ())
+        for model, _, letter in standing.models
+        if standing.metric in group.labels
+    }
+    columns = {label: _column(group, label, marked, letters, digits) for label in group.labels}
     lines = [
         f"% {f'{clean(report.name)} {clean(group.title)}'.strip()}, run {clean(report.run_id)}",
         rf"\begin{{tabular}}{{l{'r' * len(group.labels)}}}",
@@ -73,6 +115,8 @@ def _table(report: Report, group: SegmentNumbers, marked: set[tuple[str, str]]) 
         cells = [columns[label][place] for label in group.labels]
         lines.append(" & ".join([escape(model), *cells]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
+    if letters:
+        lines.append("% letters: models that share one cannot be told apart")
     used = report.statistics
     judged = [
         each
@@ -104,12 +148,21 @@ def _finding_table(found: PairFindings) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _column(group: SegmentNumbers, label: str, marked: set[tuple[str, str]]) -> list[str]:
+def _column(
+    group: SegmentNumbers,
+    label: str,
+    marked: set[tuple[str, str]],
+    letters: Mapping[tuple[str, str], str],
+    digits: int | None,
+) -> list[str]:
     cells = []
     for estimate in group.shown(label):
-        text = estimate.text if math.isfinite(estimate.value) else "--"
+        text = estimate.text if digits is None else f"{estimate.value + 0.0:.{digits}f}"
+        text = text if math.isfinite(estimate.value) else "--"
         text = rf"\textbf{{{text}}}" if estimate.is_best else text
-        cells.append(text + (r"$^{\dagger}$" if (estimate.model, label) in marked else ""))
+        text += r"$^{\dagger}$" if (estimate.model, label) in marked else ""
+        letter = letters.get((estimate.model, label))
+        cells.append(text + (rf"$^{{\mathrm{{{letter}}}}}$" if letter else ""))
     return cells
 
 

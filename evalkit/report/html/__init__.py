@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from evalkit.report.figures import Figures, Plot
 from evalkit.report.html._detail import (
     curves_section,
     distributions_section,
@@ -11,6 +12,7 @@ from evalkit.report.html._detail import (
     segments_section,
     shown_section,
 )
+from evalkit.report.html._drawn import Drawn, collecting
 from evalkit.report.html._experiment import checks_section
 from evalkit.report.html._gaps import gaps_section
 from evalkit.report.html._leakage import leakage_body
@@ -23,10 +25,11 @@ from evalkit.report.html._overview import (
     models_section,
     verdict_section,
 )
-from evalkit.report.html._style import PLOT_STYLE, POLICY, SCRIPT, STYLE
+from evalkit.report.html._style import FIXED_STYLE, PLOT_STYLE, POLICY, SCRIPT, STYLE
 from evalkit.report.html._trade import trade_section
 from evalkit.report.html._trends import index_body, trend_body
 from evalkit.report.record import Report
+from evalkit.report.shown import as_shown
 from evalkit.report.trend import PastRun, Trend
 
 if TYPE_CHECKING:
@@ -49,7 +52,25 @@ _LINKS = (
 
 def render_html(report: Report) -> str:
     """The report as one HTML file: verdict first, then numbers, then where they come from."""
-    sections = [
+    sections = _sections(report)
+    body = join(each for each in sections if each is not None)
+    links = [el("a", name, href=f"#{at}") for at, name in _LINKS if f'id="{at}"' in body]
+    past = el("a", "all runs", href="../index.html")
+    history = join(past, " (written by evalkit history html)")
+    about = f"run {report.run_id} · {report.meta.started} · profile {report.profile}"
+    return _page(
+        report.name,
+        el("a", "Skip to the numbers", class_="skip", href="#numbers"),
+        el("header", el("h1", report.name), el("p", about, class_="soft")),
+        verdict_section(report),
+        el("nav", links),
+        el("main", body, id="numbers"),
+        el("footer", el("p", el("small", f"evalkit {report.evalkit} · ", history))),
+    )
+
+
+def _sections(report: Report) -> list[Html | None]:
+    return [
         changes_section(report),
         checks_section(report),
         models_section(report),
@@ -65,20 +86,6 @@ def render_html(report: Report) -> str:
         data_section(report),
         origin_section(report),
     ]
-    body = join(each for each in sections if each is not None)
-    links = [el("a", name, href=f"#{at}") for at, name in _LINKS if f'id="{at}"' in body]
-    past = el("a", "all runs", href="../index.html")
-    history = join(past, " (written by evalkit history html)")
-    about = f"run {report.run_id} · {report.meta.started} · profile {report.profile}"
-    return _page(
-        report.name,
-        el("a", "Skip to the numbers", class_="skip", href="#numbers"),
-        el("header", el("h1", report.name), el("p", about, class_="soft")),
-        verdict_section(report),
-        el("nav", links),
-        el("main", body, id="numbers"),
-        el("footer", el("p", el("small", f"evalkit {report.evalkit} · ", history))),
-    )
 
 
 def render_trends(trends: Sequence[Trend]) -> str:
@@ -117,14 +124,40 @@ def render_selection_page(selection: "Selection") -> str:
     )
 
 
-def plot_of(report: Report, label: str) -> str:
+def plot_of(report: Report, label: str) -> Plot:
     """One metric over all users, models from best to worst."""
     found = [each for each in report.estimates if each.metric == label and each.segment is None]
     shown = report.shown.get(label, label)
-    drawn = metric_plot(report, found, f"{shown} of every model")
-    head, _, rest = drawn.partition(">")
+    with collecting() as drawn:
+        metric_plot(report, found, f"{shown} of every model")
+    return _plot(drawn[0], report.models)
+
+
+def figures_of(report: Report) -> Figures:
+    """Every picture of the page by its title; a number behind it where one comes again."""
+    shown, figures = as_shown(report), Figures()
+    with collecting() as drawn:
+        _sections(shown)
+    for each in drawn:
+        again = sum(title.partition(" #")[0] == each.title for title in figures)
+        figures[f"{each.title} #{again + 1}" if again else each.title] = _plot(each, shown.models)
+    return figures
+
+
+def _plot(drawn: Drawn, models: Sequence[str]) -> Plot:
+    """SVG that stands alone, with what it draws; series of dots are told by their models."""
+    head, _, rest = drawn.svg.partition(">")
     style = el("style", raw(PLOT_STYLE))
-    return f'{head} class="evalkit" xmlns="http://www.w3.org/2000/svg">{style}{rest}'
+    plot = Plot(f'{head} class="evalkit" xmlns="http://www.w3.org/2000/svg">{style}{rest}')
+    plot.kind, plot.caption = drawn.kind, drawn.title
+    white = '</style><rect width="100%" height="100%" fill="#fff"/>'
+    plot.fixed = plot.replace(PLOT_STYLE, FIXED_STYLE).replace("</style>", white, 1)
+    named = ((row, row.get("model")) for row in drawn.rows)
+    plot.rows = tuple(
+        row | {"model": models[at]} if isinstance(at, int) and at < len(models) else row
+        for row, at in named
+    )
+    return plot
 
 
 def render_leakage(title: str, leaks: Mapping[str, Any]) -> str:

@@ -4,11 +4,12 @@ Marks of one model are one path, so that a plot of hundreds of intervals stays s
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import TypeGuard
 
+from evalkit.report.html._drawn import noted
 from evalkit.report.html._markup import Html, el, number, raw
 from evalkit.report.html._scale import Scale, spanning, tick_texts
 from evalkit.report.html._style import COLORS
@@ -188,7 +189,13 @@ def dot_plot(
     inside += [_path(code, f"bar c{color}") for color, code in intervals.items()]
     inside += [_path(code, _drawn(color, small=most_marks > 1)) for color, code in dots.items()]
     about = f"{len(rows)} rows; dots are values, lines their intervals; the table below has them."
-    return _svg(width, bottom + 18, title, about, *inside)
+    marks = (
+        {"name": row.name, "model": mark.series, "value": mark.value, "low": mark.low,
+         "high": mark.high, "note": row.note}
+        for row in rows
+        for mark in row.marks
+    )  # fmt: skip
+    return noted("dots", title, _svg(width, bottom + 18, title, about, *inside), marks)
 
 
 def dot_plots(rows: Sequence[Row], title: str, *, zero: bool = False) -> list[Html]:
@@ -292,7 +299,12 @@ def curve_plot(
     for at, (_, name, series) in zip(heights, ends, strict=True):
         inside.append(_text(x.end + 6, at - over + 4, name, f"f{series % COLORS}"))
     about = f"{len(lines)} curves; bands are their intervals; the table below has the numbers."
-    return _svg(width, height, title, about, *inside)
+    points = (
+        {"name": line.name, "x": at, "value": value, "low": low, "high": high}
+        for line in lines
+        for at, value, low, high in zip(line.xs, line.values, line.low, line.high, strict=True)
+    )
+    return noted("curves", title, _svg(width, height, title, about, *inside), points)
 
 
 def _curve(line: Line, x: Scale, y: Scale, *, with_band: bool) -> list[Html]:
@@ -411,7 +423,9 @@ def trade_plot(spots: Sequence[Spot], title: str, x_label: str) -> Html:
         taken.append(place)
         inside.append(_text(x(at) + 7, place, shorten(spot.name, 14), f"f{color}"))
     about = f"{len(spots)} models; lines are intervals; the table below has the numbers."
-    return _svg(WIDTH, height, title, about, *inside)
+    columns = ("name", "x", "x_low", "x_high", "value", "low", "high")
+    rows = (dict(zip(columns, (each.name, *each.x, *each.y), strict=True)) for each in spots)
+    return noted("trade", title, _svg(WIDTH, height, title, about, *inside), rows)
 
 
 def histogram(
@@ -441,7 +455,11 @@ def histogram(
     color = series % COLORS
     inside.append(_path(f"{outline}V{number(bottom)}Z", f"area c{color} f{color}"))
     about = f"{sum(counts)} users in {len(counts)} steps; the table below has the counts."
-    return _svg(width, bottom + 18, title, about, *inside)
+    steps: Iterator[dict[str, str | float | None]] = (
+        {"low": low, "high": high, "n": count}
+        for (low, high), count in zip(pairwise(edges), counts, strict=True)
+    )
+    return noted("histogram", title, _svg(width, bottom + 18, title, about, *inside), steps)
 
 
 def _short(count: int) -> str:

@@ -102,7 +102,8 @@ ul.warnings li{padding:.35rem 0 .35rem .8rem;border-left:.2rem solid var(--uncle
 margin-bottom:.35rem}
 input.filter{font:inherit;font-size:.85rem;padding:.2rem .5rem;margin:.3rem 0;
 border:1px solid var(--line);background:var(--paper);color:inherit;border-radius:.25rem}
-button.sort{all:unset;cursor:pointer;display:block;min-height:1.2em;
+button.sort{all:unset;cursor:pointer;display:block;width:100%;
+min-height:1.2em;
 text-decoration:underline dotted;text-underline-offset:.2em}
 button.sort:focus-visible{outline:2px solid var(--c0)}
 th[aria-sort=ascending] button::after{content:" ↑"}
@@ -130,6 +131,15 @@ PLOT_STYLE = (  # of a plot in somebody else's page: no rule speaks of anything 
     _COLORS.replace(":root", _ALONE)
     + f"{_ALONE}{{background:var(--paper)}}\n"
     + re.sub(r"(?m)(^|[},])(?:svg\b ?)?(?=[.\w{])", rf"\1{_ALONE} ", _PLOTS + _COLOR_RULES)
+)
+_LIGHT = dict(re.findall(r"(--\w+):(#\w+)", _COLORS.partition("@media")[0]))
+FIXED_STYLE = (  # for files: programs that make PDF of SVG know no variables
+    f'{_ALONE} text{{font-family:"DejaVu Sans",Arial,sans-serif}}\n'
+    + re.sub(
+        r"var\((--\w+)\)",
+        lambda found: _LIGHT[found[1]],
+        PLOT_STYLE.partition("{background:var(--paper)}\n")[2],
+    )
 )
 
 SCRIPT = """

@@ -10,6 +10,7 @@ import pytest
 from program import run_program
 
 import evalkit
+from evalkit import runs
 from evalkit.config import load_config
 from evalkit.errors import EvalkitError, MachineError, RequestError
 from evalkit.jobs.selection import How, choose_trial, find_test, finish, run_selection
@@ -182,6 +183,30 @@ def test_the_winner_is_confirmed_on_test_and_named_for_gates(folder):
     assert (folder / "runs" / "tags" / "selected").resolve().name == kept["run_id"]
     assert "\ntrial-3" in (path / "selection.html").read_text()  # line by line
     assert render_selection_page(found) == (path / "selection.html").read_text()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_no_run_is_seen_without_its_selection(folder, monkeypatch, fails):
+    config = written(folder, 'confirm = { path = "test.parquet" }')
+    publish, seen = runs.publish, []
+
+    def told() -> dict[str, Path]:
+        found = (folder / "selections").glob("*/selection.json")
+        return {json.loads(path.read_text())["run_id"]: path for path in found}
+
+    def watched(report, *given, **options):
+        seen.append((report.run_id, *told()))
+        if fails:
+            raise MachineError("full", code="disk-full")
+        return publish(report, *given, **options)
+
+    monkeypatch.setattr(runs, "publish", watched)
+    with pytest.raises(MachineError) if fails else contextlib.nullcontext():
+        select(folder, config)
+
+    assert [each[0] == each[1] for each in seen] == [True]
+    assert len(told()) == (not fails)
+    assert {path.name for path, _ in runs.finished(folder / "runs")} == {*told()}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,150 @@
+"""Figures of a report by name: as SVG, PDF and PNG, as a frame, and on an axis of matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalkit.errors import RequestError, install_hint, nearest
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class Plot(str):
+    """SVG that stands by itself: a notebook shows it, and `save` writes it.
+
+    Args:
+        fixed: the same SVG in colours and a font that are written out.
+        kind: dots, curves, histogram or trade; `caption`: its title.
+        rows: what is drawn, by column.
+    """
+
+    __slots__ = ("caption", "fixed", "kind", "rows")
+    caption: str
+    fixed: str
+    kind: str
+    rows: tuple[Mapping[str, Any], ...]
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+    def save(self, file: str | Path) -> Path:
+        """Write .svg, or .pdf and .png by the extra `figures`, in fixed colours and fonts.
+
+        Raises:
+            RequestError: another ending [unknown-format]; no such library [missing-extra].
+        """
+        path = Path(file)
+        ending = path.suffix.lower()
+        if ending not in (".svg", ".pdf", ".png"):
+            raise RequestError(
+                f"no figure is written as {path.suffix!r}",
+                code="unknown-format",
+                at=str(path),
+                hint="write .svg, .pdf or .png",
+            )
+        if ending == ".svg":
+            path.write_text(self.fixed, encoding="utf-8", errors="replace")
+            return path
+        try:
+            import vl_convert
+        except ImportError:
+            raise RequestError(
+                f"{ending} needs vl-convert-python, which is not there",
+                code="missing-extra",
+                at=str(path),
+                hint=f"{install_hint('figures')}, or write .svg",
+            ) from None
+        is_pdf = ending == ".pdf"
+        made = vl_convert.svg_to_pdf if is_pdf else vl_convert.svg_to_png
+        path.write_bytes(made(self.fixed, scale=1.0 if is_pdf else 3.0))
+        return path
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """What is drawn: a row for each mark, point or step."""
+        import polars as pl
+
+        return pl.DataFrame(list(self.rows), infer_schema_length=None)
+
+    def draw(self, axis: Any) -> Any:
+        """Draw the same on an axis of matplotlib, which is never imported, and give it back."""
+        _DRAWING[self.kind](self.rows, axis)
+        axis.set_title(self.caption)
+        return axis
+
+
+class Figures(dict[str, Plot]):
+    """Figures by their titles, in the order of the page."""
+
+    def __missing__(self, name: str) -> Plot:
+        close = nearest(name, list(self))
+        listed = ", ".join(map(repr, list(self)[:6])) or "none"
+        raise RequestError(
+            f"the report has no figure {name!r}",
+            code="unknown-choice",
+            hint=f"did you mean {close!r}?" if close else f"it has {listed}",
+        )
+
+
+def _by(rows: Iterable[Mapping[str, Any]], key: str) -> dict[str, list[Mapping[str, Any]]]:
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row[key], []).append(row)
+    return found
+
+
+def _reach(rows: Iterable[Mapping[str, Any]], of: str = "value", ends: str = "") -> list[Any]:
+    """How far limits lie from values, below and above; 0 where there are none."""
+    low, high = f"{ends}low", f"{ends}high"
+    known = [(each, None not in (each[low], each[high])) for each in rows]
+    return [
+        [max(each[of] - each[low], 0.0) if has else 0.0 for each, has in known],
+        [max(each[high] - each[of], 0.0) if has else 0.0 for each, has in known],
+    ]
+
+
+def _draw_dots(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
+    names = list(_by(rows, "name"))[::-1]
+    models = _by(rows, "model")
+    is_one = len(rows) == len(names)
+    for n, (model, of) in enumerate(models.items()):
+        shift = 0.0 if is_one else 0.3 - 0.6 * n / max(len(models) - 1, 1)
+        places = [names.index(each["name"]) + shift for each in of]
+        values = [each["value"] for each in of]
+        axis.errorbar(values, places, xerr=_reach(of), fmt="o", capsize=2, label=model)
+    axis.set_yticks(range(len(names)), names)
+    if not is_one:
+        axis.legend()
+
+
+def _draw_curves(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
+    for name, of in _by(rows, "name").items():
+        xs = [each["x"] for each in of]
+        (line,) = axis.plot(xs, [each["value"] for each in of], label=name)
+        limits = [(each["x"], each["low"], each["high"]) for each in of]
+        limits = [each for each in limits if None not in each]
+        if limits:
+            axis.fill_between(*zip(*limits, strict=True), alpha=0.16, color=line.get_color())
+    axis.legend()
+
+
+def _draw_histogram(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
+    axis.stairs([each["n"] for each in rows], [*(each["low"] for each in rows), rows[-1]["high"]])
+
+
+def _draw_trade(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
+    for each in rows:
+        reach = {"xerr": _reach([each], "x", "x_"), "yerr": _reach([each])}
+        axis.errorbar([each["x"]], [each["value"]], **reach, fmt="o", label=each["name"])
+        axis.annotate(each["name"], (each["x"], each["value"]))
+
+
+_DRAWING: dict[str, Callable[[tuple[Mapping[str, Any], ...], Any], None]] = {
+    "dots": _draw_dots,
+    "curves": _draw_curves,
+    "histogram": _draw_histogram,
+    "trade": _draw_trade,
+}

@@ -1,0 +1,40 @@
+"""What plots draw, as rows, for figures by name."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from evalkit.report.html._markup import Html
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One plot, and what it draws: a row for each mark, point or step."""
+
+    kind: str
+    title: str
+    svg: Html
+    rows: tuple[dict[str, str | float | None], ...]
+
+
+_DRAWN: ContextVar[list[Drawn] | None] = ContextVar("drawn", default=None)
+
+
+@contextmanager
+def collecting() -> Iterator[list[Drawn]]:
+    """All plots that are drawn inside, in their order."""
+    found: list[Drawn] = []
+    token = _DRAWN.set(found)
+    try:
+        yield found
+    finally:
+        _DRAWN.reset(token)
+
+
+def noted(kind: str, title: str, svg: Html, rows: Iterable[dict[str, str | float | None]]) -> Html:
+    """The plot, noted where somebody collects."""
+    found = _DRAWN.get()
+    if found is not None:
+        found.append(Drawn(kind, title, svg, tuple(rows)))
+    return svg
