@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
 from evalkit.statistics.corrections import CORRECTIONS
@@ -11,9 +11,6 @@ from evalkit.statistics.paired import check_margin
 from evalkit.statistics.spending import rho_of
 
 from ._expressions import UnitMeasure, parse_measure, parse_measures, span_of
-
-if TYPE_CHECKING:
-    from ._phases import Phase
 
 POLICIES: Mapping[str, tuple[str, ...]] = {  # the first is the default
     "crossed_units": ("drop", "first", "error"),
@@ -55,6 +52,15 @@ class Sum:
 
     kind: str
     of: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Shares from a moment on, in microseconds."""
+
+    start: int
+    name: str
+    variants: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +144,7 @@ class ExperimentRequest:
     segments: Mapping[str, str] = field(default_factory=dict)
     profile: str = "evalkit"
     has_events: bool = False
-    phases: "tuple[Phase, ...]" = ()
+    phases: tuple[Phase, ...] = ()
 
     @property
     def baseline(self) -> str:

@@ -1,26 +1,17 @@
 """Shares that changed midway: phases are strata, each with a sample ratio of its own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from evalkit.errors import RequestError
 
-from ._asked import ExperimentRequest
+from ._asked import ExperimentRequest, Phase
 from ._units import GroupedUnits, Units
 
 PHASE = "phase"
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """Shares from a moment on, in microseconds."""
-
-    start: int
-    name: str
-    variants: Mapping[str, float]
 
 
 def read_phases(

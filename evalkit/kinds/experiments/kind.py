@@ -76,8 +76,8 @@ def asked_of(config: Config) -> ExperimentRequest:
         has_events=getattr(config, "events", None) is not None,
     )
     phases = read_phases([each.model_dump() for each in section.phases], moment_of)
-    statistics = replace(asked.statistics, min_users=config.segments.min_users)
-    return with_phases(replace(asked, statistics=statistics), phases)
+    chosen = replace(asked.statistics, min_users=config.segments.min_users)
+    return with_phases(replace(asked, statistics=chosen), phases)
 
 
 def open_experiment(config: Config, given: Given) -> OpenedExperiment:
