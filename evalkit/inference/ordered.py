@@ -196,4 +196,6 @@ def _terms(found: Ordered, values: Floats, share: float) -> tuple[Floats, Floats
     """
     further = found.error_of_share(share) if found.n_units > 1 else 0.0
     beyond = found.quantile(min(1.0, share + further))
+    if beyond == found.values[0]:  # a tail of one value
+        beyond = found.quantile(min(1.0, share + 2.0 * further))
     return found.tail_terms(share, values), beyond - np.maximum(0.0, beyond - values) / share

@@ -32,14 +32,10 @@ class Rates:
         values: float64[n_models], NaN for a model that nobody compared.
         covariance: float64[n_models, n_models], by leaving out one judge after the other; NaN
             below two judges, or where one judge alone compared a model.
-        n_rows: int64[n_models].
-        n_judges: int64[n_models], whose number less one are the degrees of freedom.
     """
 
     values: Values
     covariance: Values
-    n_rows: Codes
-    n_judges: Codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +46,11 @@ class Strengths:
         values: float64[n_models]; NaN where there is no maximum.
         covariance: float64[n_models, n_models], clustered by judge.
         model_covariance: float64[n_models, n_models], of the information matrix alone.
-        n_judges: whose number less one are the degrees of freedom.
     """
 
     values: Values
     covariance: Values
     model_covariance: Values
-    n_judges: int
 
 
 def jackknife_error(parts: Values, wholes: Values) -> tuple[float, float]:
@@ -112,9 +106,7 @@ def win_rates(
     np.add.at(wholes, (clusters, second), 1.0)
     np.add.at(parts, (clusters, first), outcomes)
     np.add.at(parts, (clusters, second), 1 - outcomes)
-    values, covariance = jackknife_ratios(parts, wholes)
-    n_rows, n_judges = wholes.sum(axis=0), (wholes > 0).sum(axis=0)
-    return Rates(values, covariance, n_rows.astype(np.int64), n_judges)
+    return Rates(*jackknife_ratios(parts, wholes))
 
 
 def groups_that_met(first: Codes, second: Codes, *, n_models: int) -> list[list[int]]:
@@ -183,7 +175,7 @@ def bradley_terry(
     is_tie = outcomes == 0.5
     own = int(ties == "davidson" and is_tie.any())
     if (own and is_tie.all()) or len(ladders(first, second, outcomes, n_models=n_models)) != 1:
-        return Strengths(nothing[0], nothing, nothing, len(codes))
+        return Strengths(nothing[0], nothing, nothing)
     n, size = len(codes), n_models + own  # the last one is log nu
     values, average = np.zeros(size), np.zeros((size, size))
     average[:n_models, :n_models] = 1 / n_models
@@ -226,4 +218,4 @@ def bradley_terry(
     meat = each.T @ each * (n / (n - 1) if n > 1 else np.nan)
     kept = slice(n_models)
     covariance = (inverse @ meat @ inverse)[kept, kept]
-    return Strengths(values[kept], covariance, inverse[kept, kept], n)
+    return Strengths(values[kept], covariance, inverse[kept, kept])

@@ -140,7 +140,7 @@ def convention_warnings(config: Config, requests: Sequence[Request]) -> list[War
     lacking = [
         request.label
         for request in requests
-        if not config.profile.has_metric(request.metric.name, request.cutoff)
+        if not config.profile.has_metric(request.metric.base.name, request.cutoff)
         and request.metric.combined is None
     ]
     if lacking and config.profile.name != "evalkit":

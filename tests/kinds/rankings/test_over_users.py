@@ -269,3 +269,9 @@ def test_gates_judge_quantiles(folder):
     rules, report = config_of(folder, gates=gates).gates, run_config(config_of(folder))
     found = judge(rules, report, None, level=0.95)
     assert [each.outcome for each in found] == ["pass", "pass", "cannot tell"]
+
+
+def test_a_profile_gives_its_parameters_inside():
+    report = evaluate(["gmean(map)"], profile="trec_eval")
+    assert report.labels == ("gmean(AP(over='relevant'), floor=1e-05)",)
+    assert "not-in-profile" not in {each.code for each in report.warnings}
