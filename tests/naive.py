@@ -614,4 +614,15 @@ def over_users(how: str, values: Sequence[float], number: float = math.nan) -> f
         return sum(each >= number for each in known) / len(known)
     if how == "gmean":
         return math.prod(max(each, number) for each in known) ** (1 / len(known))
+    if how == "median":
+        return (known[(len(known) - 1) // 2] + known[len(known) // 2]) / 2
+    if how == "quantile":
+        return next(each for n, each in enumerate(known, 1) if n >= number * len(known) - 1e-9)
+    if how == "tail_mean":
+        left, total = number * len(known), 0.0
+        for each in known:
+            total, left = total + each * min(1.0, left), left - min(1.0, left)
+        return total / (number * len(known))
+    if how in ("lowest", "highest"):
+        return known[0] if how == "lowest" else known[-1]
     raise AssertionError(f"{how!r} has no twin in plain Python")

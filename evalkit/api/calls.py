@@ -62,6 +62,7 @@ def evaluate(
     ranked_by: Mapping[str, str] | None = None,
     format: Mapping[str, str] | None = None,
     files: Mapping[str, str] | None = None,
+    verify_pages: bool = True,
     user_ids: Ids = None,
     item_ids: Ids = None,
     segments: Mapping[str, object] | None = None,
@@ -113,6 +114,7 @@ def evaluate(
         where, format: of a table, `{"truth": "split = 'test'"}`, as under `[truth]` of a config.
         ranked_by: `{"rankings": "rows"}`: their order ranks, whatever columns look like scores.
         files: `{"truth": "as they are"}`: read files of Delta, Iceberg and Hudi tables as such.
+        verify_pages: hold pages of local Parquet files against their checksums.
         user_ids, item_ids: of the rows and columns of matrices; their numbers by default.
         segments: users, or relevant items, in groups, as under `[segments]` of a config.
         statistics: intervals and comparisons, as under `[statistics]`.
@@ -158,15 +160,14 @@ def evaluate(
         "policies": dict(policies or {}),
         "rankings": [each.section() for each in listed],
         "engine": dict(engine or {}),
+        "verify_pages": None if verify_pages else False,
     }
     segment_tables: dict[str, object] = {}
-    if segments is not None:
-        tree["segments"] = {
-            name: named_segments(name, rule, segment_tables) for name, rule in segments.items()
-        }
+    tree["segments"] = {
+        name: named_segments(name, rule, segment_tables) for name, rule in (segments or {}).items()
+    }
     weights: dict[str, object] = {}
-    if statistics is not None:
-        tree["statistics"] = _statistics_tree(statistics, weights)
+    tree["statistics"] = _statistics_tree(statistics or {}, weights)
     beside: dict[str, Any] = {}
     for section, table in zip(OTHERS, (truth, train, items, users), strict=True):
         add_table(section, table, columns_of(columns, section), tree, beside)
@@ -260,6 +261,7 @@ def compare(
     ranked_by: Mapping[str, str] | None = None,
     format: Mapping[str, str] | None = None,
     files: Mapping[str, str] | None = None,
+    verify_pages: bool = True,
     user_ids: Ids = None,
     item_ids: Ids = None,
     segments: Mapping[str, object] | None = None,
@@ -274,7 +276,7 @@ def compare(
     Args:
         truth, metrics, primary, combined, metric_files, profile, policies, threshold,
             min_propensity, train, items, users, reference, drop_seen, columns, where, format,
-            files, ranked_by, user_ids, item_ids, segments: as `evaluate`.
+            files, ranked_by, verify_pages, user_ids, item_ids, segments: as `evaluate`.
         rankings: model name -> table, two or more.
         baseline: every other model is compared with it; the first one by default. `selected` is
             the winner of the last selection of the folder `runs`.
@@ -323,6 +325,7 @@ def compare(
         format=format,
         files=files,
         ranked_by=ranked_by,
+        verify_pages=verify_pages,
         user_ids=user_ids,
         item_ids=item_ids,
         segments=segments,

@@ -95,7 +95,7 @@ def evaluate_preferences(
         table: one row a comparison.
         columns: our names (judge, first, second, preferred) to the table's columns; `preferred` is
             first, second, tie, or the name of a model.
-        metrics: win-rate, bradley-terry, bradley-terry(ties='drop').
+        metrics: win-rate, bradley-terry, bradley-terry(ties='drop'), or 'davidson'.
         statistics, name: as `evaluate`.
     Raises:
         RequestError, DataError: as `evaluate_judges` does [unknown-preference, same-model, ...].

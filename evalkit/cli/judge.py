@@ -44,9 +44,9 @@ def plan(
     """
     from evalkit.api import evaluate
     from evalkit.config import load_config, parse_variables
-    from evalkit.errors import MachineError
     from evalkit.kinds.judges.plan import plan_of_config
     from evalkit.planning.tables import Given
+    from evalkit.runs import machine_errors, replacing
 
     asked = load_config(
         config,
@@ -62,12 +62,8 @@ def plan(
         relevance=relevance,
         evaluate=evaluate,
     )
-    try:
-        found.frame.write_csv(out)
-    except OSError as error:
-        raise MachineError(
-            f"the file cannot be written: {error.strerror}", code="write-failed", at=str(out)
-        ) from None
+    with machine_errors(out), replacing(out) as file:
+        found.frame.write_csv(file)
     for judged, delta, low, high in found.bounds.iter_rows():
         console.say(
             f"{judged}: {metric} differs by {delta:+.4f}; all judgements: {low:+.4f} to {high:+.4f}"

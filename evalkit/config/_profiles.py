@@ -229,7 +229,7 @@ def _weighted(
         code="no-unbiased-form",
         at=at,
         hint=f"{have} have one, under their default parameters; or write "
-        f"{request.metric.name}(propensity='none')",
+        f"{request.metric.base.name}(propensity='none')",
     )
     return request, problem
 
@@ -245,7 +245,7 @@ def _tie_problem(request: Request, policies: Policies, at: str) -> RequestError 
         f"{what} of {request.label} over all orders of equal scores is not known",
         code="no-tie-bounds",
         at=at,
-        hint=f"choose an order for it: {request.metric.name}(ties='item'), or under [policies]",
+        hint=f"choose its order: {request.metric.base.name}(ties='item'), or under [policies]",
     )
 
 

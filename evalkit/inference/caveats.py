@@ -17,7 +17,7 @@ from evalkit.config import Policies, policies_of
 from evalkit.inference.drafts import Draft
 from evalkit.inference.ratios import RatioTotal, RatioTotals
 from evalkit.inference.summed import Summed
-from evalkit.metrics import BOUNDS, TIED, Request, is_of_means
+from evalkit.metrics import BOUNDS, TIED, Request, is_of_means, is_ordered
 from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.report.text import count_noun
 from evalkit.statistics.distributions import normal_quantile
@@ -195,6 +195,7 @@ def of_few_values(
         if weighted or any(suspects[model][row])
         for column, request in enumerate(requests)
         if parts_of(request) is None
+        and not is_ordered(request)
         and (
             why := (
                 suspects[model][row][column]

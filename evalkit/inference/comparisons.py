@@ -18,7 +18,7 @@ from evalkit.inference.plain import note_limits, of_means
 from evalkit.inference.ratios import RatioTotal, RatioTotals
 from evalkit.inference.spread import DifferenceSpread
 from evalkit.inference.summed import TOGETHER, Summed
-from evalkit.metrics import Request, bounds_of
+from evalkit.metrics import Request, bounds_of, is_ordered
 from evalkit.statistics.corrections import Family, adjust
 from evalkit.statistics.distributions import normal_quantile
 from evalkit.statistics.intervals import Interval
@@ -107,7 +107,7 @@ def _drafts(
             request = requests[column]
             if shown is not None and shown.has(request):
                 both = shown.delta(segment, pair, request)
-                n_users = both.delta.count
+                n_users = both.delta.units or both.delta.count
                 least, most = bounds_of(request)
                 spread = DifferenceSpread(
                     n_users,
@@ -116,7 +116,10 @@ def _drafts(
                     widest=most - least,
                     is_plain=chosen.test != "auto",
                 )
-                yield _draft(both, None, spread, chosen, segment, pair, request)
+                draft = _draft(both, None, spread, chosen, segment, pair, request)
+                if is_ordered(request) and both.delta.error is None:
+                    draft.low = draft.high = None
+                yield draft
             elif not are_means[column]:  # nothing to pair
                 continue
             elif ratios is not None and (sums := ratios.of_pair(segment, pair, column)) is not None:

@@ -18,7 +18,7 @@ from evalkit.config import Config, Policies, StatisticsSection, policies_of
 from evalkit.errors import DataError
 from evalkit.inference.ratios import RatioTotal, RatioTotals
 from evalkit.inference.summed import Summed, listed, none_if_nan
-from evalkit.metrics import Request, bounds_of, is_gmean, of_counts
+from evalkit.metrics import Request, bounds_of, is_gmean, is_ordered, of_counts
 from evalkit.report import Estimate, Gap, Macro
 from evalkit.report.frames import make_records
 from evalkit.statistics.distributions import t_quantile
@@ -58,7 +58,9 @@ def estimates_of(
             zip(means, is_plain.ravel().tolist(), strict=True)
         ):
             segment, column = summed.segments[place // n], columns[place % n]
-            if shown is not None and shown.has(column.request):
+            if shown is not None and is_ordered(column.request):
+                yield _ordered(mean, shown, segment, column)
+            elif shown is not None and shown.has(column.request):
                 yield _of_lists(config, measured, totals, shown, segment, model, column.place)
             elif needs_no_more:
                 yield mean
@@ -177,6 +179,18 @@ def _settled(
         return each
     interval = interval.within(column.bounds)
     return replace(each, low=interval.low, high=interval.high)
+
+
+def _ordered(
+    each: Estimate, shown: "ShownNumbers", segment: Segment, column: _RequestColumn
+) -> Estimate:
+    """A number that stands on the order of users."""
+    number = shown.number(segment, each.model, column.request)
+    low, high = (None if math.isnan(end) else end for end in number.limits)
+    value = rounded(number.mean, column.policies.round_mean)
+    if shown.config.statistics.has_clusters:
+        each = replace(each, n_clusters=number.units, df=number.units - 1.0)
+    return replace(each, value=value, low=low, high=high, std_error=number.std_error)
 
 
 def _of_lists(

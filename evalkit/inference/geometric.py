@@ -6,6 +6,7 @@ Intervals and tests are those of the mean logarithm; exp takes limits to limits.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from evalkit.aggregate.user_values.gather import rounded
 from evalkit.config import Policies, policies_of
@@ -45,7 +46,7 @@ def shown_ratios(
         if each.metric not in labels:
             yield each
             continue
-        limits = {
+        limits: dict[str, Any] = {
             name: None if (end := getattr(each, name)) is None else math.expm1(end)
             for name in LIMITS
         }

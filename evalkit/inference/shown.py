@@ -3,6 +3,8 @@
 Their errors are those of the delta method: the deviation of what each user adds to the number.
 """
 
+# Long: one class, whose numbers of three families share what lists left behind.
+
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +39,7 @@ from evalkit.metrics import (
     Shown,
     Values,
     family_of,
+    is_ordered,
     weighing_of,
     who_of,
 )
@@ -69,6 +72,8 @@ class Number:
     ends: Ends = NO_ENDS
     users: Users = field(default_factory=lambda: NO_USERS)
     fewest: int = FEWEST_MOVING
+    units: int = 0  # users, or clusters of them, where the error is known otherwise
+    limits: tuple[float, float] = (math.nan, math.nan)  # where they are known otherwise
 
     @property
     def std_error(self) -> float | None:
@@ -124,7 +129,8 @@ class ShownNumbers:
     @staticmethod
     def has(request: Request) -> bool:
         """Whether a request is such a number."""
-        return family_of(request) in ("counts", "sums", "means", "combined")
+        of_all = family_of(request) in ("counts", "sums", "means", "combined")
+        return of_all or is_ordered(request)
 
     def number(
         self, segment: Segment, model: str, request: Request, pair: Pair | None = None
@@ -313,7 +319,7 @@ class ShownNumbers:
         """Numbers of all lists that stand on few users, or are not drawn again as was asked."""
         statistics = self.config.statistics
         named = self.config.read_metrics(statistics.metrics) or self.config.requests
-        kept = [each.label for each in named if self.has(each)]
+        kept = [each.label for each in named if self.has(each) and not is_ordered(each)]
         if kept and resamples(statistics):
             message = f"{', '.join(kept)}: limits and tests are those of influence, not drawn"
             yield Warning_("not-resampled", message)

@@ -15,7 +15,7 @@ from evalkit.inference.comparisons import families_of, or_nan
 from evalkit.inference.drafts import Draft, finished
 from evalkit.inference.geometric import margin_of
 from evalkit.inference.summed import Summed, none_if_nan
-from evalkit.metrics import Request, is_gmean
+from evalkit.metrics import Request, is_gmean, is_ordered
 from evalkit.report import Comparison, Estimate, Finding, Standing
 from evalkit.report.frames import make_records
 from evalkit.statistics.corrections import adjust
@@ -162,7 +162,7 @@ def findings_of(config: Config, summed: Summed, requests: Sequence[Request]) -> 
         for column, each in enumerate(requests)
         if each in named
         and is_mean_of_users(each, config.policies)
-        and not is_gmean(each)
+        and not (is_gmean(each) or is_ordered(each))
         and each.metric.higher_is_better is not None
     ]
     for pair in pairs:

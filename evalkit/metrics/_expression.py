@@ -155,6 +155,13 @@ def _parse_over_users(
     for found in _parse(inner, known, at, conventions, policies):
         if isinstance(found, RequestError):
             yield found
+        elif how == "tail_mean" and found.metric.higher_is_better is None:
+            yield RequestError(
+                f"of {found.label} neither more nor less is better: nobody is served worst",
+                code="bad-parameter-value",
+                at=at,
+                hint="write its quantiles: quantile(M, q=0.1), quantile(M, q=0.9)",
+            )
         elif found.metric.kind in ("rankings", "lists") and is_made_of_users(found):
             yield over_users(how, parameter, found)
         else:

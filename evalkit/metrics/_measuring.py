@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..kernels import Kernel
 from ._declare import Metric, Request, _frozen
 from ._lists import Lists
-from ._over_users import FORMULAS, SOURCES, SUMMARIES, OverUsers
+from ._over_users import FORMULAS, ORDERED, SOURCES, SUMMARIES, OverUsers
 from ._parameters import Values
 
 if TYPE_CHECKING:
@@ -163,3 +163,8 @@ def over_users(how: str, parameter: float, of: Request) -> Request:
 def is_gmean(request: Request) -> bool:
     """Whether a number is measured as a mean of logarithms."""
     return request.metric.over_users is not None and request.metric.over_users.how == "gmean"
+
+
+def is_ordered(request: Request) -> bool:
+    """Whether a number stands on the order of the users' values, and is no mean."""
+    return request.metric.over_users is not None and request.metric.over_users.how in ORDERED

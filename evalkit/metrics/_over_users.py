@@ -18,22 +18,45 @@ if TYPE_CHECKING:
 
 _LEVEL = number("at_least", 0.5, doc="The value from which on a user counts.")
 _FLOOR = number("floor", 1e-5, doc="What smaller values count as.", above=0.0)
+_Q = number("q", 0.1, doc="The share of users at or below.", above=0.0, below=1.0)
+_SHARE = number("share", 0.1, doc="Of users, the worst.", above=0.0, below=1.0)
 
 PARAMETERS: Mapping[str, Parameter | None] = {
     "fraction": _LEVEL,
     "gmean": _FLOOR,
+    "median": None,
+    "quantile": _Q,
+    "tail_mean": _SHARE,
+    "lowest": None,
+    "highest": None,
 }
+ORDERED = ("median", "quantile", "tail_mean", "lowest", "highest")  # no means of anything
 SUMMARIES = {
     "fraction": "The share of users with a value of at least {}.",
     "gmean": "The geometric mean over users, smaller values taken for {}.",
+    "median": "The middle value of users; of an even number the mean of the two in the middle.",
+    "quantile": "The smallest value with a share of at least {} of users at or below.",
+    "tail_mean": "The mean of the worst {} of users.",
+    "lowest": "The lowest value of a user.",
+    "highest": "The highest value of a user.",
 }
 FORMULAS = {
     "fraction": "users with {} >= {} / users",
     "gmean": "exp(mean over users of log(max({}, {})))",
+    "median": "median over users of {}",
+    "quantile": "min x with users of {} <= x at least {} of users",
+    "tail_mean": "mean of the lowest values of {}, of a share {} of users; the last one in part",
+    "lowest": "min over users of {}",
+    "highest": "max over users of {}",
 }
 SOURCES = {
     "fraction": "a share; Wilson 1927, JASA 22, p. 209",
     "gmean": "Robertson 2006, On GMAP, CIKM, p. 78",
+    "median": "Woodruff 1952, JASA 47, p. 635: limits",
+    "quantile": "Hyndman and Fan 1996, definition 1; Woodruff 1952, JASA 47, p. 635: limits",
+    "tail_mean": "Rockafellar and Uryasev 2000, Journal of Risk 2(3), 21-41",
+    "lowest": "the smallest value",
+    "highest": "the largest value",
 }
 
 _CALL = re.compile(r"\s*(?P<how>[A-Za-z_]\w*)\s*\((?P<inner>.*)\)\s*", re.DOTALL)
@@ -65,6 +88,8 @@ class OverUsers:
         """What the number is the mean of; who has no value, or an infinite one, stays so."""
         import numpy as np
 
+        if self.how in ORDERED:
+            return values
         if self.how == "gmean":
             made = np.log(np.maximum(values, self.parameter))
         else:
@@ -77,7 +102,7 @@ class OverUsers:
         if self.how == "gmean":
             low, high = (max(each, self.parameter) for each in self.of.bounds)
             return math.log(low), math.log(high)
-        return 0.0, 1.0
+        return (0.0, 1.0) if self.how == "fraction" else self.of.bounds
 
 
 def opens_over_users(written: str) -> bool:

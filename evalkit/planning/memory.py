@@ -12,6 +12,7 @@ from evalkit.statistics.exact import N_LIMBS, N_POWERS, N_WAITING
 
 SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
 VALUES_ROW, VALUE = 80, 16  # of the values of users: id, model and place; a value
+ORDERED_ROW = 96  # key, cluster, weight and segments of a user whose values are put in order
 WEIGHED_ROW = 48  # weights, relevances times them by three kinds of gain, what is relevant
 
 
@@ -79,6 +80,11 @@ def count_items(tables: Tables, logs: Sequence[Table]) -> float:
     with reading(logs[0]):
         counted = pl.concat(frames).select(pl.col("key").approx_n_unique())
         return 1.05 * float(counted.collect(engine="streaming").item())
+
+
+def room_of_ordered(n_models: int, n_users: float, n_ordered: int) -> float:
+    """Bytes of the values of all users that are put in order: kept, put together and sorted."""
+    return 3.0 * n_users * (ORDERED_ROW + VALUE * n_models * n_ordered) if n_ordered else 0.0
 
 
 def room_of_values(n_models: int, n_users: float, text: float, n_kept: int) -> float:

@@ -43,7 +43,15 @@ from evalkit.planning.list_memory import (
     memory_of_lists,
 )
 from evalkit.planning.machine import default_limit, give_back_early, polars_gives_back
-from evalkit.planning.memory import SUM, MemoryNeeds, Sizes, count_items, room_of_values, weighed
+from evalkit.planning.memory import (
+    SUM,
+    MemoryNeeds,
+    Sizes,
+    count_items,
+    room_of_ordered,
+    room_of_values,
+    weighed,
+)
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources.ids import USER_KEY, PassShare
 
@@ -108,6 +116,7 @@ class Asked:
         sample: share of the users.
         lists, items: what metrics of lists ask for, and errors over users and items.
         n_kept: columns of the values of users that are written.
+        n_ordered: of those that numbers stand on by their order.
     """
 
     n_columns: int
@@ -120,6 +129,7 @@ class Asked:
     threads: int = 1
     items: AskedOfItems | None = None
     n_kept: int = 0
+    n_ordered: int = 0
 
 
 def look_at_texts(tables: Tables, memory_limit: int | None) -> Texts | None:
@@ -227,12 +237,21 @@ def _bound(
     known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
     n_rows = [rows, seen, *(each or _MANY for each in known)] if known else [_MANY]
     streamed = _streamed(0, max(n_rows), text, texts.group, in_shares=False) + _sorted(tables, text)
-    sums = _sums(tables, n_models, n_segments, asked)
+    sums = _sums(tables, n_models, n_segments, asked) + _ordered(asked, n_models, rows)
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
     first = room.first + room.paired
     last = max(room.last, asked.sample * room_of_values(n_models, rows, text, asked.n_kept))
-    whole = room.fixed + room.counted + max(held + max(first, room.measured), last)
+    whole = (
+        _ordered(asked, n_models, rows)
+        + room.fixed
+        + room.counted
+        + max(held + max(first, room.measured), last)
+    )
     return with_noise(at_rest() + COMPILING + streamed + whole + sums)
+
+
+def _ordered(asked: Asked, n_models: int, n_users: float) -> int:
+    return int(asked.sample * room_of_ordered(n_models, n_users, asked.n_ordered))
 
 
 def with_noise(n_bytes: float) -> int:
@@ -396,7 +415,7 @@ class _Needs:
             cells += asked.sample * (user * sizes.n_users + RELEVANT * n_truth) / CELLS
         streamed = partial(_streamed, n_truth, n_rows, text, texts.group)
         return cls(
-            at_rest() + sums,
+            at_rest() + sums + _ordered(asked, n_models, n_users),
             compiling(),
             streamed(in_shares=True) + _waiting(tables, text) + ordered,
             streamed(in_shares=False) + ordered,

@@ -16,7 +16,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
 
 from evalkit.config.credentials import expand
 from evalkit.errors import (
@@ -31,7 +30,7 @@ from evalkit.runs._keys import hash_name
 from evalkit.runs._manifest import (
     LATEST,
     MANIFEST,
-    MOST_MANIFEST_BYTES,
+    MOST_REPORT_BYTES,
     RUN_ID,
     Manifest,
     check_place,
@@ -39,10 +38,8 @@ from evalkit.runs._manifest import (
     parse_manifest,
     set_aside,
 )
+from evalkit.runs._objects import Objects, StoreObjects
 from evalkit.runs._outages import first_line, store_errors
-
-if TYPE_CHECKING:
-    from obstore.store import ObjectStore
 
 LEASE_SECONDS = 120.0
 POLL_SECONDS = 1.0
@@ -54,80 +51,6 @@ _URL = re.compile(r"(?P<scheme>s3|gs|az)://(?P<bucket>[^/]+)(?:/(?P<prefix>.*))?
 def is_store(folder: str) -> bool:
     """Whether a folder of runs is one of an object store."""
     return bool(_URL.fullmatch(folder))
-
-
-class Objects(Protocol):
-    """What is asked of a store; every call may fail."""
-
-    def put(self, path: str, content: bytes | Path) -> None: ...
-    def create(self, path: str, content: bytes) -> str | None:
-        """The new object's version; None where there is one already."""
-
-    def replace(self, path: str, content: bytes, version: str) -> str | None:
-        """The new version; None where the object is not of that version any more."""
-
-    def get(self, path: str) -> tuple[bytes, str] | None: ...
-    def names(self, prefix: str) -> list[str]: ...
-    def folders(self, prefix: str) -> list[str]: ...
-    def delete(self, path: str) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class StoreObjects:
-    """A store of the obstore library."""
-
-    store: "ObjectStore"
-
-    def put(self, path: str, content: bytes | Path) -> None:
-        import obstore
-
-        obstore.put(self.store, path, content)
-
-    def create(self, path: str, content: bytes) -> str | None:
-        import obstore
-        from obstore.exceptions import AlreadyExistsError, PreconditionError
-
-        try:
-            return obstore.put(self.store, path, content, mode="create")["e_tag"] or ""
-        except (AlreadyExistsError, PreconditionError):
-            return None
-
-    def replace(self, path: str, content: bytes, version: str) -> str | None:
-        import obstore
-        from obstore.exceptions import NotFoundError, PreconditionError
-
-        try:
-            found = obstore.put(self.store, path, content, mode={"e_tag": version})
-        except (PreconditionError, NotFoundError):
-            return None
-        return found["e_tag"] or ""
-
-    def get(self, path: str) -> tuple[bytes, str] | None:
-        import obstore
-
-        try:
-            found = obstore.get(self.store, path)
-        except FileNotFoundError:
-            return None
-        if path.endswith(f"/{MANIFEST}") and found.meta["size"] > MOST_MANIFEST_BYTES:
-            return b"", found.meta["e_tag"] or ""  # no manifest, and too large to be looked at
-        return bytes(found.bytes()), found.meta["e_tag"] or ""
-
-    def names(self, prefix: str) -> list[str]:
-        import obstore
-
-        return [each["path"] for batch in obstore.list(self.store, prefix) for each in batch]
-
-    def folders(self, prefix: str) -> list[str]:
-        import obstore
-
-        found = obstore.list_with_delimiter(self.store, prefix or None)
-        return [path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"]]
-
-    def delete(self, path: str) -> None:
-        import obstore
-
-        obstore.delete(self.store, path)
 
 
 @dataclass(slots=True)
@@ -357,11 +280,11 @@ class StoreFolder:
         target = into / run_id
         target.mkdir(exist_ok=True)
         for name in manifest.files if files is None else set(files) & set(manifest.files):
+            most = manifest.files[name].bytes
+            if not name.startswith("per_user"):
+                most = min(most, MOST_REPORT_BYTES)
             with store_errors(self.url):
-                content = self.objects.get(self.at(run_id, name))
-            if content is not None:
-                (target / name).parent.mkdir(exist_ok=True)
-                (target / name).write_bytes(content[0])
+                self.objects.save(self.at(run_id, name), target / name, most)
         (target / MANIFEST).write_bytes(self._contents[run_id])
         return target
 

@@ -485,7 +485,7 @@ def bca_interval(estimate: float, draws: AgreementDraws, *, level: float) -> Int
     if math.isnan(estimate) or len(values) < len(draws.values) / 2 or np.ptp(values) < 1e-12:
         return NO_INTERVAL
     leans = draws.without[~np.isnan(draws.without)]
-    leans = leans.mean() - leans
+    leans = leans.sum() / max(len(leans), 1) - leans
     spread = float((leans**2).sum()) ** 1.5
     acceleration = float((leans**3).sum()) / (6 * spread) if spread > 0 else 0.0
     below = float((values < estimate).mean() + (values == estimate).mean() / 2)

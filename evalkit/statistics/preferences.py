@@ -8,7 +8,8 @@ Source:
     Hunter 2004, MM Algorithms for Generalized Bradley-Terry Models, Annals of Statistics 32,
     384-406 (when the maximum exists); Cameron, Gelbach and Miller 2008, Review of Economics and
     Statistics 90, 414-427, and Bell and McCaffrey 2002, Survey Methodology 28, 169-181 (the
-    jackknife over clusters).
+    jackknife over clusters); Davidson 1970, On Extending the Bradley-Terry Model to Accommodate
+    Ties, Journal of the American Statistical Association 65, 317-328.
 """
 
 from dataclasses import dataclass
@@ -31,14 +32,10 @@ class Rates:
         values: float64[n_models], NaN for a model that nobody compared.
         covariance: float64[n_models, n_models], by leaving out one judge after the other; NaN
             below two judges, or where one judge alone compared a model.
-        n_rows: int64[n_models].
-        n_judges: int64[n_models], whose number less one are the degrees of freedom.
     """
 
     values: Values
     covariance: Values
-    n_rows: Codes
-    n_judges: Codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +46,11 @@ class Strengths:
         values: float64[n_models]; NaN where there is no maximum.
         covariance: float64[n_models, n_models], clustered by judge.
         model_covariance: float64[n_models, n_models], of the information matrix alone.
-        n_judges: whose number less one are the degrees of freedom.
     """
 
     values: Values
     covariance: Values
     model_covariance: Values
-    n_judges: int
 
 
 def jackknife_error(parts: Values, wholes: Values) -> tuple[float, float]:
@@ -111,9 +106,7 @@ def win_rates(
     np.add.at(wholes, (clusters, second), 1.0)
     np.add.at(parts, (clusters, first), outcomes)
     np.add.at(parts, (clusters, second), 1 - outcomes)
-    values, covariance = jackknife_ratios(parts, wholes)
-    n_rows, n_judges = wholes.sum(axis=0), (wholes > 0).sum(axis=0)
-    return Rates(values, covariance, n_rows.astype(np.int64), n_judges)
+    return Rates(*jackknife_ratios(parts, wholes))
 
 
 def groups_that_met(first: Codes, second: Codes, *, n_models: int) -> list[list[int]]:
@@ -155,11 +148,21 @@ def _classes(same: Linked) -> list[list[int]]:
 
 
 def bradley_terry(
-    first: Codes, second: Codes, outcomes: Values, judges: Codes, *, n_models: int
+    first: Codes,
+    second: Codes,
+    outcomes: Values,
+    judges: Codes,
+    *,
+    n_models: int,
+    ties: str = "half",
 ) -> Strengths:
-    """Strengths of largest likelihood by Newton's steps; a tie is half a win for each.
+    """Strengths of largest likelihood by Newton's steps.
 
-    All NaN where the models do not make one ladder.
+    All NaN where the models do not make one ladder, or all is tied under Davidson's model.
+
+    Args:
+        ties: "half": half a win for each; "davidson": an outcome of its own, nu times as likely as
+            the geometric mean of the two wins. Without a tie the two are the same.
     Example:
         >>> first, second = np.array([0, 0, 1]), np.array([1, 1, 0])
         >>> outcomes = np.array([1.0, 0.5, 1.0])
@@ -169,31 +172,50 @@ def bradley_terry(
     """
     nothing = np.full((n_models, n_models), np.nan)
     codes, clusters = np.unique(judges, return_inverse=True)
-    if len(ladders(first, second, outcomes, n_models=n_models)) != 1:
-        return Strengths(nothing[0], nothing, nothing, len(codes))
-    values = np.zeros(n_models)
-    average = np.full((n_models, n_models), 1 / n_models)
+    is_tie = outcomes == 0.5
+    own = int(ties == "davidson" and is_tie.any())
+    if (own and is_tie.all()) or len(ladders(first, second, outcomes, n_models=n_models)) != 1:
+        return Strengths(nothing[0], nothing, nothing)
+    n, size = len(codes), n_models + own  # the last one is log nu
+    values, average = np.zeros(size), np.zeros((size, size))
+    average[:n_models, :n_models] = 1 / n_models
+
+    def scores(rows: Codes, n_rows: int) -> Values:
+        """The likelihood's slopes, float64[n_rows, size], of sets of comparisons."""
+        found = np.zeros((n_rows, size))
+        np.add.at(found, (rows, first), outcomes - chances)
+        np.add.at(found, (rows, second), chances - outcomes)
+        if own:
+            found[:, -1] = np.bincount(rows, is_tie - tying, n_rows)
+        return found
+
     for _ in range(MOST_STEPS):
-        chances = 1 / (1 + np.exp(values[second] - values[first]))
-        gradient = np.bincount(first, outcomes - chances, n_models)
-        gradient -= np.bincount(second, outcomes - chances, n_models)
-        spread = chances * (1 - chances)
-        information = np.zeros((n_models, n_models))
+        apart = values[first] - values[second]
+        weight = np.exp(values[-1]) if own else 0.0
+        whole = np.exp(apart / 2) + np.exp(-apart / 2) + weight
+        tying = weight / whole
+        chances = np.exp(apart / 2) / whole + tying / 2  # a tie is half a win in what is expected
+        spread = chances * (1 - chances) - tying / 4
+        information = np.zeros((size, size))
         np.add.at(information, (first, first), spread)
         np.add.at(information, (second, second), spread)
         np.add.at(information, (first, second), -spread)
         np.add.at(information, (second, first), -spread)
+        if own:
+            lean = tying * (0.5 - chances)
+            beside = np.bincount(first, lean, n_models) - np.bincount(second, lean, n_models)
+            information[-1, :-1] = information[:-1, -1] = beside
+            information[-1, -1] = (tying * (1 - tying)).sum()
         # rows add up to 0: the average makes it regular without moving what is centred
-        step = np.linalg.solve(information + average, gradient)
+        step = np.linalg.solve(information + average, scores(np.zeros_like(first), 1)[0])
         step *= min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
-        values = values + step - step.mean()
+        values = values + step
+        values[:n_models] -= values[:n_models].mean()
         if np.abs(step).max() < 1e-12:
             break
     inverse = np.linalg.inv(information + average) - average
-    residuals = outcomes - 1 / (1 + np.exp(values[second] - values[first]))
-    scores = np.zeros((len(codes), n_models))
-    np.add.at(scores, (clusters, first), residuals)
-    np.add.at(scores, (clusters, second), -residuals)
-    n = len(codes)
-    meat = scores.T @ scores * (n / (n - 1) if n > 1 else np.nan)
-    return Strengths(values, inverse @ meat @ inverse, inverse, n)
+    each = scores(clusters, n)
+    meat = each.T @ each * (n / (n - 1) if n > 1 else np.nan)
+    kept = slice(n_models)
+    covariance = (inverse @ meat @ inverse)[kept, kept]
+    return Strengths(values[kept], covariance, inverse[kept, kept])

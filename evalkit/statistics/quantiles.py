@@ -91,3 +91,125 @@ def quantile_difference(
         return one - other, NO_INTERVAL, math.nan
     z = reach_of_zero(limits, one - other)
     return one - other, rules.opened(found), rules.p_value(z, math.inf, n)
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """Values of users who count by their weights and vary together in units.
+
+    Args:
+        values: float64[n], ascending.
+        weights, units: of each value; units are numbered from 0.
+        shares: of all weights, at or below each value's place.
+    """
+
+    values: Floats
+    weights: Floats
+    units: npt.NDArray[np.int64]
+    shares: Floats
+
+    @classmethod
+    def of(cls, values: Floats, weights: Floats, units: npt.NDArray[np.int64]) -> "Ordered":
+        """In order."""
+        order = np.argsort(values, kind="stable")
+        shares = np.cumsum(weights[order])
+        return cls(values[order], weights[order], units[order], shares / shares[-1:])
+
+    @property
+    def n_units(self) -> int:
+        """How many units there are."""
+        return int(np.unique(self.units).size)
+
+    def quantile(self, q: float) -> float:
+        """The smallest value with a share of at least `q` at or below."""
+        place = int(np.searchsorted(self.shares, q - 1e-9))
+        return float(self.values[min(place, self.values.size - 1)])
+
+    def median(self) -> float:
+        """The middle value, or the mean of the two in the middle."""
+        return 0.5 * (self.quantile(0.5) + self.quantile(0.5 + 2e-9))
+
+    def tied(self, q: float) -> int:
+        """How many users have the value of the quantile."""
+        ends = (np.searchsorted(self.values, self.quantile(q), side=s) for s in ("left", "right"))
+        first, last = ends
+        return int(last - first)
+
+    def error_of_share(self, q: float) -> float:
+        """The standard error of the share at or below the quantile, were it `q`; as units vary."""
+        x = self.quantile(q)
+        below = self.values <= x
+        if below.all():
+            below = self.values < x
+        total = self.weights.sum()
+        p = float(self.weights[below].sum() / total)
+        of_units = np.bincount(self.units, self.weights * (below - p)) / total
+        n = self.n_units
+        variance = float((of_units * of_units).sum()) * n / (n - 1.0)
+        if not 0.0 < p < 1.0:  # all values are the same
+            sizes = np.bincount(self.units, self.weights) / total
+            return math.sqrt(q * (1.0 - q) * float((sizes * sizes).sum()))
+        return math.sqrt(q * (1.0 - q) * variance / (p * (1.0 - p)))
+
+    def limits(self, q: float, reach: float, bounds: tuple[float, float]) -> Interval:
+        """Values at the limits of the share at or below; `bounds` where no value is so far out.
+
+        Source:
+            Woodruff 1952, Confidence intervals for medians and other position measures, JASA 47,
+            p. 635.
+        Example:
+            >>> one = Ordered.of(np.arange(100.0), np.ones(100), np.arange(100))
+            >>> one.limits(0.5, 1.96, (0.0, 99.0))
+            Interval(low=40.0, high=59.0)
+        """
+        if self.n_units < 2:
+            return NO_INTERVAL
+        half = reach * self.error_of_share(q)
+        low = int(np.searchsorted(self.shares, q - half - 1e-9)) if half < q else -1
+        high = int(np.searchsorted(self.shares, q + half + 1e-9, side="right"))
+        found = Interval(
+            float(self.values[low]) if low >= 0 else bounds[0],
+            float(self.values[high]) if high < self.values.size else bounds[1],
+        )
+        return found if math.isfinite(found.low) and math.isfinite(found.high) else NO_INTERVAL
+
+    def tail_terms(self, share: float, values: Floats) -> Floats:
+        """What the mean of the lowest `share` is the mean of: q - max(0, q - value) / share.
+
+        Source:
+            Rockafellar and Uryasev 2000, Journal of Risk 2(3), 21-41.
+        """
+        q = self.quantile(share)
+        return q - np.maximum(0.0, q - values) / share
+
+
+def error_of_mean(terms: Floats, weights: Floats, units: npt.NDArray[np.int64]) -> float:
+    """The standard error of a weighted mean, as units vary."""
+    total = weights.sum()
+    mean = float((weights * terms).sum() / total)
+    of_units = np.bincount(units, weights * (terms - mean)) / total
+    n = np.unique(units).size
+    return math.sqrt(float((of_units * of_units).sum()) * n / (n - 1.0)) if n > 1 else math.nan
+
+
+def paired_error(
+    baseline: Floats,
+    candidate: Floats,
+    weights: Floats,
+    units: npt.NDArray[np.int64],
+    q: float,
+    *,
+    replicates: int,
+    seed: int,
+) -> float:
+    """The standard error of the difference of two quantiles of the same users: units drawn anew."""
+    rng, n = np.random.default_rng(seed), int(units.max()) + 1
+    orders = [np.argsort(each, kind="stable") for each in (baseline, candidate)]
+    found = np.empty((replicates, 2))
+    for row in range(replicates):
+        drawn = weights * np.bincount(rng.integers(n, size=n), minlength=n)[units]
+        for place, (each, order) in enumerate(zip((baseline, candidate), orders, strict=True)):
+            shares = np.cumsum(drawn[order])
+            at = np.searchsorted(shares, q * shares[-1] * (1.0 - 1e-12))
+            found[row, place] = each[order[min(at, order.size - 1)]]
+    return float(np.std(found[:, 1] - found[:, 0], ddof=1))

@@ -19,11 +19,12 @@ from typer.main import get_command
 from evalkit import runs
 from evalkit.cli.app import make_app
 from evalkit.config import build_config
-from evalkit.errors import BusyError, EvalkitError, MachineError, RequestError
+from evalkit.errors import BusyError, DataError, EvalkitError, MachineError, RequestError
 from evalkit.jobs.alerts import LastTold
 from evalkit.jobs.job import Job, run_in_store
 from evalkit.runs import StoreFolder, open_store, publish, verify
 from evalkit.runs import _store as store_module
+from evalkit.runs.history.holdout_uses import MOST_NOTED_BYTES, NOTED, fetch_notes
 from evalkit.splits.api import split
 
 obstore = pytest.importorskip("obstore", reason='pip install "evalkit-recsys[s3]"')
@@ -59,8 +60,11 @@ class Faulty:
     def replace(self, path, content, version):
         return self._call("replace", path, content, version)
 
-    def get(self, path):
-        return self._call("get", path)
+    def get(self, *asked):
+        return self._call("get", *asked)
+
+    def save(self, *asked):
+        return self._call("save", *asked)
 
     def names(self, prefix):
         return self._call("names", prefix)
@@ -150,6 +154,24 @@ def test_latest_names_the_last_run(tmp_path):
 
     assert folder.latest() == "second"
     assert [each.run_id for each in folder.manifests()] == ["second", "first", "before"]
+
+
+def test_no_more_is_read_of_a_store_than_a_manifest_says(tmp_path):
+    objects = Faulty()
+    folder = StoreFolder("memory", objects, "runs")
+    night(folder, local(tmp_path, "first"))
+    objects.put("runs/first/report.json", b"x" * (9 << 20))
+    objects.put(f"runs/{NOTED}", b"x" * (MOST_NOTED_BYTES + 1))
+    (tmp_path / "copy").mkdir()
+
+    copy = folder.fetch("first", tmp_path / "copy")
+
+    wanted = json.loads((copy / "manifest.json").read_text())["files"]["report.json"]["bytes"]
+    assert (copy / "report.json").stat().st_size == wanted + 1
+    assert verify(copy)[0].startswith(f"report.json: bytes {wanted + 1}, not")
+    with pytest.raises(DataError) as caught:
+        fetch_notes(folder, tmp_path)
+    assert caught.value.code == "run-damaged"
 
 
 def test_looks_at_a_test_part_are_counted_in_a_store(tmp_path):

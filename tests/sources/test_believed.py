@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evalkit import evaluate
+from evalkit import compare, evaluate
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
 from evalkit.jobs.check import check_config
@@ -119,6 +119,24 @@ def test_pages_are_not_verified_where_a_config_says_so(file, truth):
 
     assert job(file, truth, verify_pages=False).estimates
     assert raised(lambda: job(file, truth)).code == "wrong-checksum"
+
+
+def test_pages_are_not_verified_where_python_says_so(file):
+    flip(file, 1, group=2)
+    rankings = {"als": str(file), "bpr": str(file)}
+
+    for call in (evaluate, compare):
+        error = raised(lambda call=call: call(TRUTH, rankings, metrics=["RR"]))
+        assert error.code == "wrong-checksum"
+        assert "verify_pages=False" in error.hint
+        assert call(TRUTH, rankings, metrics=["RR"], verify_pages=False).estimates
+
+
+def test_the_driver_of_spark_verifies_the_files_before_a_session_is_begun(file, truth):
+    config = config_of(file, truth, engine={"kind": "spark", "master": "local[1]"})
+    flip(file, 1, group=2)
+
+    assert raised(lambda: run_config(config, given=Given())).code == "wrong-checksum"
 
 
 @pytest.mark.parametrize("codec", ["snappy", "zstd", "gzip", "lz4", "none"])

@@ -19,7 +19,7 @@ from evalkit.aggregate.user_values.gather import is_mean_of_users
 from evalkit.config import Config, StatisticsSection
 from evalkit.errors import RequestError
 from evalkit.kernels.threads import ordered_map
-from evalkit.metrics import Request
+from evalkit.metrics import Request, is_ordered
 from evalkit.statistics import bootstrap, permutation
 from evalkit.statistics.bootstrap import Resamples
 from evalkit.statistics.intervals import Interval
@@ -120,7 +120,8 @@ class Resampling:
         chosen = config.statistics
         if not resamples(chosen):
             return None
-        wanted = [each for each in requests if is_mean_of_users(each, config.policies)]
+        means = [each for each in requests if is_mean_of_users(each, config.policies)]
+        wanted = [each for each in means if not is_ordered(each)]
         if chosen.metrics:
             labels = {request.label for request in config.read_metrics(chosen.metrics)}
             wanted = [request for request in wanted if request.label in labels]

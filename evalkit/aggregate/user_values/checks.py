@@ -11,7 +11,7 @@ import polars as pl
 from evalkit.aggregate.user_values.gather import View, distinct, parts_of
 from evalkit.config import Config, Policies, policies_of
 from evalkit.errors import RequestError
-from evalkit.metrics import BOUNDS, TIED, Request, registry
+from evalkit.metrics import BOUNDS, TIED, Request, is_ordered, registry
 from evalkit.report import Warning_
 from evalkit.sources import Order, Table, reading
 from evalkit.sources.ids import USER_KEY, IdPlan, Sample, Share, as_keys
@@ -140,7 +140,7 @@ def convention_warnings(config: Config, requests: Sequence[Request]) -> list[War
     lacking = [
         request.label
         for request in requests
-        if not config.profile.has_metric(request.metric.name, request.cutoff)
+        if not config.profile.has_metric(request.metric.base.name, request.cutoff)
         and request.metric.combined is None
     ]
     if lacking and config.profile.name != "evalkit":
@@ -245,6 +245,7 @@ def check_item_segments(requests: Sequence[Request], config: Config) -> None:
         if (
             is_of_lists
             or request.view == "pool"
+            or is_ordered(request)
             or not View.of(request, policies_of(request, config.policies), two_views=False).is_plain
         ):
             raise RequestError(

@@ -35,9 +35,7 @@ def splits_of(
     rules = asked.statistics.rules()
     for seed in range(n_splits):
         split_by_hash(units.keys, np.uint64(seed + 1), limit, arms)
-        split = replace(
-            units, names=pair.names, variants=arms.copy(), groups={}, triggered=None, days={}
-        )
+        split = replace(units, names=pair.names, variants=arms.copy(), triggered=None, days={})
         for numbers in measure_all(split, pair):
             measured = numbers.by_segment["", ""]
             if measured.groups:

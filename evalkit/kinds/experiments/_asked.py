@@ -55,6 +55,15 @@ class Sum:
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """Shares from a moment on, in microseconds."""
+
+    start: int
+    name: str
+    variants: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """The keys of [statistics] that experiments have."""
 
@@ -116,6 +125,7 @@ class ExperimentRequest:
         before: column -> its values before exposure, among the ready-made ones.
         window, until: microseconds; of a window from exposure on.
         raw: the metrics that stand beside adjusted ones.
+        phases: shares after the first ones.
     """
 
     name: str
@@ -134,6 +144,7 @@ class ExperimentRequest:
     segments: Mapping[str, str] = field(default_factory=dict)
     profile: str = "evalkit"
     has_events: bool = False
+    phases: tuple[Phase, ...] = ()
 
     @property
     def baseline(self) -> str:

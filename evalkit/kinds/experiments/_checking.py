@@ -16,6 +16,7 @@ from evalkit.statistics.sample_ratio import ALARM, sample_ratio_p, sequential_ra
 from ._asked import ExperimentRequest
 from ._comparing import number_of
 from ._measuring import TRIGGERED, MetricNumbers, moments_of
+from ._phases import shares_by_phase
 from ._units import Flags, Floats, UnitDays, Units
 
 UNBALANCED = 0.001
@@ -24,9 +25,11 @@ UNBALANCED = 0.001
 def checks_of(
     units: Units, asked: ExperimentRequest, numbers: Sequence[MetricNumbers]
 ) -> Iterator[Check]:
-    names, shares = asked.names, [asked.variants[name] for name in asked.names]
+    names, (shares, by_phase) = asked.names, shares_by_phase(units, asked)
     counts = [int((units.variants == arm).sum()) for arm in range(len(names))]
     yield _ratio(asked, counts, shares, None)
+    for phase, own, its in by_phase:
+        yield _ratio(asked, own, its, phase)
     if any(units.crossed.values()):
         both = [n + units.crossed.get(name, 0) for n, name in zip(counts, names, strict=True)]
         yield _ratio(asked, both, shares, "with units in two variants")

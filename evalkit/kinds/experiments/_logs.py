@@ -19,6 +19,7 @@ from ._events import Added, KeptEvents, read_events
 from ._exposures import NEVER, Exposed, Logs, read_exposures
 from ._expressions import DAY
 from ._kernels import CROSSED, LATE, LEFT_OUT, OUTSIDE, UNEXPOSED
+from ._phases import phases_of
 from ._units import READ_EVENTS, Column, Events, Floats, GroupedUnits, UnitDays, Units, columns_of
 
 MOST_DAYS = 60
@@ -158,6 +159,8 @@ class _Wanted:
 
 def _by_day(asked: ExperimentRequest) -> list[str]:
     """Columns of the primary metrics that are looked at day by day."""
+    if asked.phases:  # days are not stratified
+        return []
     primary = [each for each in asked.measures if each.label in asked.primary]
     plain = [e for e in primary if e.kind in ("mean", "ratio") and e.cap is None is e.winsor]
     return list(dict.fromkeys(name for each in plain for name in each.columns))
@@ -232,7 +235,8 @@ def _units(
         groups={
             name: _named(facts[:, number], exposed.texts[number])
             for number, name in enumerate(logs.facts)
-        },
+        }
+        | phases_of(asked, firsts),
         clusters=facts[:, -1].copy() if logs.has_cluster else None,
         triggered=(flags & 1).astype(np.bool_) if has_triggers else None,
         crossed=arms.crossed,

@@ -11,6 +11,7 @@ from evalkit.report import Input, Report
 from evalkit.sources import Guessing, Table
 
 from ._asked import ExperimentRequest, read_asked
+from ._phases import read_phases, with_phases
 from ._units import READ_EVENTS, READ_EXPOSURES
 from .measure import read_units, report_of, said_of
 from .open import LocatedFiles, open_tables
@@ -32,6 +33,7 @@ def evaluate_experiment(
     lower_is_better: Sequence[str] | str = (),
     columns: Mapping[str, Any] | None = None,
     profile: str = "evalkit",
+    phases: Sequence[Mapping[str, object]] = (),
     policies: Mapping[str, str] | None = None,
     segments: Mapping[str, str] | Sequence[str] | str | None = None,
     statistics: Mapping[str, object] | None = None,
@@ -58,6 +60,8 @@ def evaluate_experiment(
         primary, guardrails: metrics that decide, and those that must not get worse.
         lower_is_better: metrics whose fall is good.
         columns: our name -> column or SQL; or the same under `exposures` and `events`.
+        phases: shares that changed midway, `[{"start": "2026-01-08", "variants": {...}}]`: units
+            are stratified by them, and each has a sample ratio of its own.
         policies: choices at edges, such as `{"crossed_units": "first"}`.
         segments: columns of exposures, fixed before exposure, to look at apart.
         statistics: keys of [statistics], such as `{"sequential": ..., "margin": 0.01}`.
@@ -94,6 +98,7 @@ def evaluate_experiment(
         profile=profile,
         has_events=events is not None,
     )
+    asked = with_phases(asked, read_phases(phases, moment_of))
     first, second = _located(exposures, events, columns, asked)
     opened = open_tables(asked, first, second, Guessing(entry_point="python"))
     work = MeasureOptions(threads=threads, memory_limit=memory_limit, keep_users=per_user)

@@ -1,5 +1,6 @@
 """What a config may say of experiments, and what evalkit has to know of them beforehand."""
 
+import operator
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,13 @@ class SumTable(Record):
     of: str | None = key(None, "value: add values up; without it rows are counted.")
 
 
+class PhaseTable(Record):
+    """Shares from a moment on."""
+
+    start: Moment = key(..., "First exposures from then on have these shares.")
+    variants: dict[str, float] = key(..., "Name and share of each variant.")
+
+
 class ExperimentSection(Record):
     """What is asked of an experiment."""
 
@@ -25,6 +33,9 @@ class ExperimentSection(Record):
         {}, "Columns of a unit: a kind of events, or { kind, of }; default: columns are kinds."
     )
     before: dict[str, str | Names] = key({}, "Column of a ready-made row -> its covariates.")
+    phases: list[PhaseTable] = key(
+        [], "Shares that changed midway: { start, variants } each.", exclude_if=operator.not_
+    )
     exclude: str | None = key(None, "SQL of exposures: units with such a row are left out.")
     profile: str = key("evalkit", "tea-tasting, gbstats, spotify-confidence, ambrosia, statsmodels")
 

@@ -13,6 +13,7 @@ from evalkit.sources import Guessing, Table
 from evalkit.sources.ids import DrawnShare, plan_ids
 
 from ._asked import ExperimentRequest, read_asked
+from ._phases import read_phases, with_phases
 from ._units import Units
 from .api import inputs_of, moment_of
 from .measure import read_units, report_of, said_of
@@ -74,7 +75,9 @@ def asked_of(config: Config) -> ExperimentRequest:
         profile=section.profile,
         has_events=getattr(config, "events", None) is not None,
     )
-    return replace(asked, statistics=replace(asked.statistics, min_users=config.segments.min_users))
+    phases = read_phases([each.model_dump() for each in section.phases], moment_of)
+    chosen = replace(asked.statistics, min_users=config.segments.min_users)
+    return with_phases(replace(asked, statistics=chosen), phases)
 
 
 def open_experiment(config: Config, given: Given) -> OpenedExperiment:

@@ -9,6 +9,7 @@ from evalkit.sources import Guessing, Table, open_columns, reading
 from evalkit.sources.ids import USER_KEY, DrawnShare
 
 from ._asked import ExperimentRequest
+from ._phases import PHASE
 
 EXPOSURES = ("unit", "variant", "time")
 EVENTS = ("unit", "time", "kind", "value")
@@ -62,7 +63,8 @@ def open_tables(
             what opening files raises.
     """
     statistics = asked.statistics
-    facts = {**{name: name for name in statistics.strata}, **asked.segments}
+    strata = [name for name in statistics.strata if not asked.phases or name != PHASE]
+    facts = {**{name: name for name in strata}, **asked.segments}
     named = dict(exposures.columns or {})
     if events is None:
         wanted = _ready(asked, named, facts)

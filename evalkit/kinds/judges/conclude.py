@@ -162,6 +162,7 @@ def _conclude_ratings(
             warnings,
             distributions=[Distribution(everybody, "agreement", edges, histogram)],
             per_user_values=per_user,
+            graphs=people.confusions(ratings, ratings.judges),
         ),
         truth,
     )

@@ -1,7 +1,5 @@
 """One rating of several: the truth that judges together give, as a table."""
 
-import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +10,7 @@ import polars as pl
 from evalkit.kinds.judges.declaration import ConsensusSection
 from evalkit.kinds.judges.ratings import Ratings
 from evalkit.report import Warning_
+from evalkit.runs import machine_errors, replacing
 from evalkit.statistics import votes
 from evalkit.statistics.agreement import MISSING, Codes, Values, chance_corrected
 
@@ -112,14 +111,16 @@ def _error_table(
 
 
 def write_truth(table: pl.DataFrame, path: str) -> None:
-    """Write the truth, whole or not at all."""
+    """Write the truth, whole or not at all: CSV where the path says so, else Parquet.
+
+    Raises:
+        MachineError: it cannot be written.
+    """
     target = Path(path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    number, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    os.close(number)
-    try:
-        table.write_parquet(name)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with machine_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(target) as file:
+            if target.suffix.lower() == ".csv":
+                table.write_csv(file)
+            else:
+                table.write_parquet(file)

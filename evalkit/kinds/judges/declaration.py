@@ -29,7 +29,7 @@ class JudgesColumns(Record):
 class ConsensusSection(Record):
     """One rating of several, written as a table that [truth] reads."""
 
-    path: str | None = key(None, "Parquet file to write; without one the report alone holds it.")
+    path: str | None = key(None, "Parquet file to write, or CSV (.csv); default: the report alone.")
     method: Literal["majority", "mean", "median", "dawid-skene"] = key(
         "majority", "How several ratings become one."
     )

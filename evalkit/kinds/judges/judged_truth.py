@@ -147,7 +147,7 @@ class _Error:
         return Interval(value - half, value + half)
 
 
-def _error_of(
+def error_of(
     std_error: float | None, df: float | None, n_users: int, moved: Sequence[float]
 ) -> _Error | None:
     """Users' error plus the delete-one-judge jackknife; None where either is unknown."""
@@ -174,7 +174,7 @@ def _joined(
     estimates = []
     for estimate in whole.estimates:
         moved = [found.get(_place(estimate), math.nan) for found in others]
-        error = _error_of(estimate.std_error, estimate.df, estimate.n_users, moved)
+        error = error_of(estimate.std_error, estimate.df, estimate.n_users, moved)
         if error is None:
             estimates.append(replace(estimate, low=None, high=None))
             continue
@@ -233,7 +233,7 @@ def _compared(
     for comparison in whole.comparisons:
         found = [own.get(_pair(comparison)) for own in others]
         moved = [math.nan if each is None else each.delta for each in found]
-        error = _error_of(comparison.std_error, comparison.df, comparison.n_users, moved)
+        error = error_of(comparison.std_error, comparison.df, comparison.n_users, moved)
         p = math.nan
         if error is not None:
             p = t_two_sided(comparison.delta / error.std_error, error.df)

@@ -14,13 +14,15 @@ from evalkit.kinds.judges.declaration import JudgesTable
 from evalkit.kinds.judges.estimates import estimate, maker_of
 from evalkit.kinds.judges.ratings import Ratings
 from evalkit.metrics import Request, known_metrics
-from evalkit.report import Comparison, Estimate, Warning_
+from evalkit.report import Comparison, Estimate, Graph, Warning_
 from evalkit.statistics.agreement import MISSING, Codes, Values
 from evalkit.statistics.intervals import Interval, wilson_interval
+from evalkit.statistics.votes import majority
 
 FEWEST_ANSWERS = 10  # ratings before somebody is called odd
 HASTY = 1 / 3  # of the median judge's seconds
 BY_JUDGE = "judge"
+MOST_SHOWN = 8  # judges, those who rated most
 _SUS_QUESTIONS = 10
 
 
@@ -84,6 +86,34 @@ def _leading(config: Any) -> Request:
             found: Request = request
             return found
     return known_metrics("judges")["alpha"].request()
+
+
+def confusions(ratings: Ratings, judges: Sequence[str]) -> list[Graph]:
+    """What each judge gives where the others say one level: a graph for each level and judge.
+
+    The others' majority counts where it has no tie; held against are the levels' shares of all.
+    """
+    if len(judges) < 3:
+        return []
+    codes, places = ratings.of(judges), np.arange(len(ratings.levels), dtype=np.float64)
+    made = codes != MISSING
+    among_all = np.bincount(codes[made], minlength=len(places)) / made.sum()
+    given = np.zeros((len(judges), len(places), len(places)), np.int64)  # judge, others, judge's
+    for column in range(len(judges)):
+        others = majority(np.delete(codes, column, axis=1), places, ties="undefined").values
+        known = made[:, column] & ~np.isnan(others)
+        np.add.at(given[column], (others[known].astype(np.int64), codes[known, column]), 1)
+    shown = np.argsort(-made.sum(axis=0), kind="stable")[:MOST_SHOWN].tolist()
+    return [
+        Graph(
+            judges[column], "confusion", "share of all ratings", f"where others say {name}",
+            tuple(among_all.tolist()), tuple((counts / counts.sum()).tolist()),
+            groups=ratings.names,
+        )
+        for place, name in enumerate(ratings.names)
+        for column in shown
+        if (counts := given[column, place]).any()
+    ]  # fmt: skip
 
 
 @dataclass(slots=True)

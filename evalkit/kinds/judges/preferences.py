@@ -156,15 +156,10 @@ def _measured(request: Request, found: Preferences) -> tuple[Values, Values, Cod
     if request.metric.name == "win-rate":
         rates = preferences.win_rates(first, second, outcomes, by, n_models=n_models)
         return rates.values, rates.covariance, n_rows, n_judges
-    if dict(request.parameters)["ties"] == "drop":
-        decided = outcomes != 0.5
-        first, second, outcomes, by = (
-            first[decided],
-            second[decided],
-            outcomes[decided],
-            by[decided],
-        )
-    strengths = preferences.bradley_terry(first, second, outcomes, by, n_models=n_models)
+    ties = str(dict(request.parameters)["ties"])
+    kept = outcomes != (0.5 if ties == "drop" else np.nan)
+    rows = [each[kept] for each in (first, second, outcomes, by)]
+    strengths = preferences.bradley_terry(*rows, n_models=n_models, ties=ties)
     return strengths.values, strengths.covariance, n_rows, n_judges
 
 

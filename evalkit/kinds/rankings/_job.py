@@ -25,7 +25,7 @@ from evalkit.aggregate.user_values.checks import (
 from evalkit.aggregate.user_values.gather import ListOrder, rules_of
 from evalkit.config import Config, policies_of
 from evalkit.errors import RequestError
-from evalkit.metrics import Request, family_of, needs_of, who_of
+from evalkit.metrics import Request, family_of, is_ordered, needs_of, who_of
 from evalkit.planning.counters import Clock
 from evalkit.planning.item_memory import AskedOfItems
 from evalkit.planning.list_memory import AskedOfLists
@@ -87,6 +87,11 @@ class RankingTask:
         return [each for each in places if self.requests[each].metric.over_users is None]
 
     @property
+    def ordered(self) -> list[Request]:
+        """What stands on the order of the users' values, so that all are kept."""
+        return [each for each in self.requests if is_ordered(each)]
+
+    @property
     def has_ratios(self) -> bool:
         """Whether users count differently, or vary together."""
         statistics = self.config.statistics
@@ -104,6 +109,8 @@ class RankingTask:
             n_pairs = comb(n_models, 2) if statistics.pairs == "all" else n_models - 1
             found['test = "wilcoxon"'] = n_pairs * len(resampling.requests) * n_sets
         rows = 2 + n_sets + n_models * len(self.requests)
+        if ordered := self.ordered:
+            found[ordered[0].label] = 2 + n_sets + n_models * len(ordered)
         if statistics.cluster is not None:
             found["cluster"] = rows
         elif resampling is not None and not resampling.is_bounded:
@@ -120,7 +127,9 @@ class RankingTask:
         """Whether models share users' draws or pairs, so that they are measured at one time."""
         statistics = self.config.statistics
         compares = statistics.baseline is not None or statistics.pairs == "all"
-        compares |= self.config.reference_is_model or statistics.two_way is not None
+        compares |= (
+            bool(self.ordered) or self.config.reference_is_model or statistics.two_way is not None
+        )
         return compares or self.has_ratios or resamples(statistics)
 
     @property
@@ -278,6 +287,7 @@ class RankingJob(RankingTask):
             self.threads,
             self._asked_of_items,
             len(self.kept) if self.per_user and self.folder is not None else 0,
+            len(self.ordered),
         )
 
     @property

@@ -95,6 +95,9 @@ def add_values(
         from evalkit.kinds.rankings._combined import add_combined  # rarely asked for
 
         add_combined(job, truth, split, models.values, sums)
+    if requests := job.ordered:
+        rows = _rows_of(truth, split)
+        sums.ordered.add(rows, models.values(requests), models.names, job.threads)
     if requests := job.curve_requests:
         sums.curves.add(models.values(requests), models.names, job.threads)
     for segment, part in split.items:

@@ -140,13 +140,23 @@ def _concluded(
 
 def _numbers_of(task: RankingTask, sums: RankingSums) -> "ShownNumbers | None":
     """Numbers of all lists together, where metrics of lists are asked for."""
-    if not task.of_lists and all(each.metric.combined is None for each in task.requests):
+    asked = [*task.of_lists, *task.ordered]
+    if not asked and all(each.metric.combined is None for each in task.requests):
         return None
     from evalkit.inference.combined import CombinedNumbers
 
     for each in sums.shown.values():
         each.pool(sums.totals.pooled)
-    return CombinedNumbers(task.config, sums.shown, task.measured, not task.compares, sums.totals)
+    given = task.config, sums.shown, task.measured, not task.compares, sums.totals
+    if not task.ordered:
+        return CombinedNumbers(*given)
+    from evalkit.inference.ordered import OrderedNumbers, OrderedUsers
+
+    names = [name for name in sums.totals.names if name not in task.items]
+    users = OrderedUsers.of(sums.ordered, sums.in_order, names, task.ordered, sums.totals.pooled)
+    found = OrderedNumbers(*given)
+    found.users = users
+    return found
 
 
 def _tied_orders(

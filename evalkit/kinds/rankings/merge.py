@@ -115,6 +115,7 @@ class RankingSums:
         is_cut: two shares have a user in common.
         together: models that shares with users have rankings of.
         kept: values of users whose sums by share say too little.
+        ordered: values of users that numbers are made of by their order.
         weights: what relevant items count by, where their propensities are known.
         tie_shifts: what the best and the worst order of equal scores change, by model, of each
             request that they may move; of models of which hits share their score.
@@ -145,6 +146,7 @@ class RankingSums:
     ratios: Ratios = field(default_factory=Ratios)
     items: "ItemSums | None" = None
     kept: KeptUsers = field(default_factory=KeptUsers)
+    ordered: KeptUsers = field(default_factory=KeptUsers)
     tie_shifts: dict[str, ExactSums] = field(default_factory=dict)
     shown: dict[str, "ShownSums"] = field(default_factory=dict)
     seen_values: SeenValues = field(default_factory=SeenValues)
@@ -214,6 +216,7 @@ class RankingSums:
         else:
             self.items.merge(other.items)
         self.kept.merge(other.kept)
+        self.ordered.merge(other.ordered)
         for name, shifts in other.tie_shifts.items():
             add_to(self.tie_shifts, name, shifts)
         for key, shown in other.shown.items():

@@ -2,7 +2,7 @@
 
 import math
 
-from evalkit.metrics import choice
+from evalkit.metrics import Metric, choice
 from evalkit.metrics.judges._declare import Recipe, judge_metric
 
 ONE_LEVEL = "where all ratings are at one level, or no unit has two"
@@ -66,52 +66,47 @@ def ac(kind: str, weights: str) -> Recipe:
     return Recipe("AC", {"weights": own})
 
 
-@judge_metric(
-    name="fleiss",
-    aliases=("fleiss_kappa",),
-    summary="Fleiss' kappa: chance is that two ratings drawn from all are at one level.",
-    formula="(agreement - chance) / (1 - chance), chance = sum of weights x p x p",
-    latex=r"\frac{p_a - p_e}{1 - p_e}",
-    source="Fleiss 1971, Psychological Bulletin 76, 378-382",
-    bounds=BELOW_ONE,
-    undefined=ONE_LEVEL,
-    parameters=(choice("weights", _WEIGHTS, doc="How much two levels agree."),),
+def _kappa(name: str, aliases: tuple[str, ...], summary: str, chance: str, source: str) -> Metric:
+    """A kappa by its idea of chance."""
+
+    def kappa(kind: str, weights: str) -> Recipe:
+        """The kappa of sums over units."""
+        return Recipe(name, {"weights": weights})
+
+    return judge_metric(
+        name=name,
+        aliases=aliases,
+        summary=summary,
+        formula=f"(agreement - chance) / (1 - chance), chance {chance}",
+        latex=r"\frac{p_a - p_e}{1 - p_e}",
+        source=source,
+        bounds=BELOW_ONE,
+        undefined=ONE_LEVEL,
+        parameters=(choice("weights", _WEIGHTS, doc="How much two levels agree."),),
+    )(kappa)
+
+
+fleiss = _kappa(
+    "fleiss",
+    ("fleiss_kappa",),
+    "Fleiss' kappa: chance is that two ratings drawn from all are at one level.",
+    "= sum of weights x p x p",
+    "Fleiss 1971, Psychological Bulletin 76, 378-382",
 )
-def fleiss(kind: str, weights: str) -> Recipe:
-    """Fleiss' kappa of sums over units."""
-    return Recipe("fleiss", {"weights": weights})
-
-
-@judge_metric(
-    name="brennan-prediger",
-    aliases=("randolph", "brennan_prediger"),
-    summary="Brennan and Prediger's kappa: chance takes every level as likely as the others.",
-    formula="(agreement - chance) / (1 - chance), chance = sum of weights / q^2",
-    latex=r"\frac{p_a - p_e}{1 - p_e}",
-    source="Brennan and Prediger 1981, Educational and Psychological Measurement 41, 687-699",
-    bounds=BELOW_ONE,
-    undefined=ONE_LEVEL,
-    parameters=(choice("weights", _WEIGHTS, doc="How much two levels agree."),),
+brennan_prediger = _kappa(
+    "brennan-prediger",
+    ("randolph", "brennan_prediger"),
+    "Brennan and Prediger's kappa: chance takes every level as likely as the others.",
+    "= sum of weights / q^2",
+    "Brennan and Prediger 1981, Educational and Psychological Measurement 41, 687-699",
 )
-def brennan_prediger(kind: str, weights: str) -> Recipe:
-    """Brennan and Prediger's kappa of sums over units."""
-    return Recipe("brennan-prediger", {"weights": weights})
-
-
-@judge_metric(
-    name="conger",
-    aliases=("conger_kappa",),
-    summary="Conger's kappa: chance is that of two different judges, each with own shares.",
-    formula="(agreement - chance) / (1 - chance), chance over pairs of judges",
-    latex=r"\frac{p_a - p_e}{1 - p_e}",
-    source="Conger 1980, Psychological Bulletin 88, 322-328",
-    bounds=BELOW_ONE,
-    undefined=ONE_LEVEL,
-    parameters=(choice("weights", _WEIGHTS, doc="How much two levels agree."),),
+conger = _kappa(
+    "conger",
+    ("conger_kappa",),
+    "Conger's kappa: chance is that of two different judges, each with own shares.",
+    "over pairs of judges",
+    "Conger 1980, Psychological Bulletin 88, 322-328",
 )
-def conger(kind: str, weights: str) -> Recipe:
-    """Conger's kappa of sums over units."""
-    return Recipe("conger", {"weights": weights})
 
 
 @judge_metric(

@@ -77,7 +77,11 @@ def win_rate() -> str:
     parameters=(
         choice(
             "ties",
-            {"half": "a tie is half a win for each", "drop": "ties are left out"},
+            {
+                "half": "a tie is half a win for each",
+                "drop": "ties are left out",
+                "davidson": "an outcome of its own, likelier the more alike the two are",
+            },
             doc="What a tie is.",
         ),
     ),

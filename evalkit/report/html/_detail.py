@@ -1,7 +1,7 @@
 """What a person looks at next: curves, segments, distributions, who beats whom."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from evalkit.report.answer import answer_of
 from evalkit.report.comparisons import how_corrected
@@ -42,18 +42,10 @@ DIAGONAL = ("roc", "calibration", "lorenz")
 MOST_DISTRIBUTIONS = 6
 
 
-def color_key(report: Report, models: Sequence[str] | None = None) -> Html:
+def color_key(models: Iterable[str]) -> Html:
     """Which colour is which model."""
-    wanted = report.models if models is None else models
-    return el(
-        "ul",
-        (
-            el("li", swatch(place), model)
-            for place, model in enumerate(report.models)
-            if model in wanted
-        ),
-        class_="key",
-    )
+    keys = (el("li", swatch(place), model) for place, model in enumerate(models))
+    return el("ul", keys, class_="key")
 
 
 def curves_section(report: Report) -> Html | None:
@@ -165,7 +157,8 @@ def _graphs(report: Report, at: str, name: str, *, of_shown: bool) -> Html | Non
             by_kind.setdefault((graph.kind, graph.y_name), []).append(graph)
     if not by_kind:
         return None
-    series = {model: place for place, model in enumerate(report.models)}
+    drawn = dict.fromkeys(graph.model for graphs in by_kind.values() for graph in graphs)
+    series = {model: place for place, model in enumerate(dict.fromkeys((*report.models, *drawn)))}
     figures = []
     for (kind, _), graphs in by_kind.items():
         named = kind.upper() if kind in ("roc", "det") else kind.replace("-", " ").capitalize()
@@ -183,6 +176,7 @@ def _graphs(report: Report, at: str, name: str, *, of_shown: bool) -> Html | Non
     return join(
         el("h2", name, id=at),
         el("p", note, class_="soft") if has_bands else None,
+        color_key(series) if len(series) > len(report.models) else None,
         el("div", figures, class_="plots"),
     )
 
@@ -299,7 +293,7 @@ def segments_section(report: Report) -> Html | None:
         )
     return join(
         el("h2", "By segment", id="segments"),
-        color_key(report),
+        color_key(report.models),
         el("p", note, class_="soft") if note else None,
         parts,
     )

@@ -439,7 +439,7 @@ def _leading_plots(report: Report, group: SegmentNumbers) -> Html | None:
     figures = [
         el("figure", el("figcaption", f"{label}, best first"), metric_plot(report, found, title))
         for label in report.leading[:2]
-        if (found := _column(group, label))
+        if (found := [each for each in _column(group, label) if not math.isnan(each.value)])
         for title in (f"{label} of every model",)
     ]
     if not figures:

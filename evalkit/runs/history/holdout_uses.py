@@ -22,7 +22,7 @@ from evalkit.config import (
     speaking,
 )
 from evalkit.config.credentials import storing
-from evalkit.errors import GATE_FAILED, EvalkitError
+from evalkit.errors import GATE_FAILED, DataError, EvalkitError
 from evalkit.report import Input, Report, Warning_
 from evalkit.runs import StoreFolder, finished, load_run, machine_errors, store_errors
 from evalkit.sources import Guessing, Table, open_log, open_truth, verifying
@@ -31,6 +31,7 @@ from evalkit.sources.content import Content, content_of
 SPLIT, SELECTIONS, SELECTION = "split.json", "selections", "selection.json"
 ROWS = ("ratings", "labels")  # sections whose tables hold truth and models side by side
 NOTED = "looks.jsonl"  # in the folder of runs: looks, also of what wrote no run
+MOST_NOTED_BYTES = 64 << 20
 
 
 class LookedError(EvalkitError):
@@ -301,8 +302,7 @@ def note_look(folder: Path, ahead: Ahead, report: Report) -> None:
 
 def fetch_notes(store: StoreFolder, folder: Path) -> int:
     """Put what a store knows of looks into a local folder; the bytes of it."""
-    with store_errors(store.url):
-        found = store.objects.get(store.at(NOTED))
+    found = _notes_of(store)
     if found is not None:
         (folder / NOTED).write_bytes(found[0])
     return 0 if found is None else len(found[0])
@@ -315,11 +315,30 @@ def send_notes(store: StoreFolder, folder: Path, known: int) -> None:
     path, is_there = store.at(NOTED), not new
     with store_errors(store.url):
         while not is_there:
-            found = store.objects.get(path)
+            found = _notes_of(store)
             if found is None:
                 is_there = store.objects.create(path, new) is not None
             else:
                 is_there = store.objects.replace(path, found[0] + new, found[1]) is not None
+
+
+def _notes_of(store: StoreFolder) -> tuple[bytes, str] | None:
+    """What a store knows of looks, and its version.
+
+    Raises:
+        DataError: it is larger than any such file [run-damaged].
+    """
+    with store_errors(store.url):
+        found = store.objects.get(store.at(NOTED), MOST_NOTED_BYTES)
+    if found is not None and not found[0]:
+        raise DataError(
+            f"what is noted of looks at test parts is empty, or larger than {MOST_NOTED_BYTES:,} "
+            "bytes",
+            code="run-damaged",
+            at=f"{store.url}/{NOTED}",
+            hint="move it elsewhere; looks that it holds are not counted any more",
+        )
+    return found
 
 
 def content_of_table(table: Table) -> Content:

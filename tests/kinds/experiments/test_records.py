@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from scipy import stats
 
 from evalkit.kinds.experiments.api import evaluate_experiment
 from evalkit.statistics.sample_ratio import sample_ratio_p
@@ -326,3 +327,73 @@ def test_counts_of_the_log_are_those_by_hand() -> None:
     assert found["event_in_two_variants"] == rows["event of a unit in two variants"]
     assert found["event_never_exposed"] == rows["event of a unit never exposed"]
     assert (found["event_value_nan"], found["event_value_null"]) == (1, 1)
+
+
+AMBROSIA: dict[str, dict[str, Any]] = {
+    "welch absolute": {}, "delta relative": {}, "cuped absolute": {}, "cuped two covariates": {},
+    "welch absolute greater": {"alternative": "greater"},
+    "welch absolute less": {"alternative": "less"},
+    "negative_baseline absolute": {}, "outlier absolute": {}, "outlier relative": {},
+}  # fmt: skip
+NOT_AMBROSIA = {  # what evalkit says otherwise, and why
+    "mann-whitney": "ranks do not merge: not built",
+    **{
+        f"{name} {effect}": "no variance, or a baseline at or below 0: undefined"
+        for name in ("constant", "zero_baseline", "all_zero", "negative_baseline")
+        for effect in ("absolute", "relative")
+        if (name, effect) != ("negative_baseline", "absolute")
+    },
+}
+
+
+def asked_of_ambrosia(record: Mapping[str, Any]) -> str:
+    """The variant of a record, of edges with the column."""
+    variant = str(record["variant"])
+    return f"{record['metric']} {variant}" if record["fixture"] == "edges" else variant
+
+
+def test_every_record_of_ambrosia_is_given_back_or_named() -> None:
+    wanted = {asked_of_ambrosia(each) for each in records("ambrosia")}
+
+    assert wanted == {*AMBROSIA, *NOT_AMBROSIA}
+
+
+@pytest.mark.parametrize(
+    "record", [e for e in records("ambrosia") if asked_of_ambrosia(e) in AMBROSIA], ids=name_of
+)
+def test_ambrosia_is_given_back_but_for_its_limits(record: dict[str, Any]) -> None:
+    """Its limits follow from our errors and its degrees of freedom, of se^2 in place of se^4."""
+    values, variant, metric = record["values"], asked_of_ambrosia(record), record["metric"]
+    before = {metric: "pre_clicks"} if "cuped" in variant else {}
+    if "two covariates" in variant:
+        before = {metric: ["pre_clicks", "pre_impressions"]}
+    record = {**record, "variant": variant.replace("cuped", "adjusted")}
+    row = compared(record, "ambrosia", AMBROSIA[variant], before=before)
+
+    if "relative" in variant:  # of its tests one size stands for both variants
+        assert row["relative"] == pytest.approx(values["delta"], rel=1e-9)
+        return
+    near = 1e-5 if variant == "cuped absolute" else 1e-9  # 1e-5 is added to a covariate's variance
+    assert row["delta"] == pytest.approx(values["delta"], rel=near)
+    assert row["p_value"] == pytest.approx(values["p_value"], rel=near)
+    df = ambrosia_df(record, before)
+    tail = 0.025 if row["low"] is not None and row["high"] is not None else 0.05
+    reach = float(stats.t.isf(tail, df)) * row["std_error"]
+    for name, sign in (("low", -1.0), ("high", 1.0)):
+        if row[name] is not None:
+            assert row["delta"] + sign * reach == pytest.approx(values[name], rel=1e-6, abs=1e-4)
+
+
+def ambrosia_df(record: Mapping[str, Any], before: Mapping[str, Any]) -> float:
+    """theoretical_tools.py:752: the variance of the difference where its square belongs."""
+    data = fixture(record["fixture"])
+    candidate = record.get("candidate") or next(n for n in data["expected"] if n != "control")
+    units = pl.DataFrame(data["units"], strict=False)
+    pair = units.filter(pl.col("variant").is_in(["control", candidate]))
+    label = f"mean({record['metric']})"
+    report = evaluate_experiment(
+        pair, variants={"control": 1, candidate: 1}, metrics=[label], before=before
+    )
+    found = [e for e in report.estimates if e.metric == label]
+    errors = [((each.std_error or 0.0) ** 2, each.n_users - 1) for each in found]
+    return sum(v for v, _ in errors) / sum(v**2 / df for v, df in errors)

@@ -13,6 +13,7 @@ from records import FOLDER, fixture
 
 import evalkit
 from evalkit.errors import DataError, RequestError
+from evalkit.kinds.judges.judged_truth import error_of
 
 RATED = pl.DataFrame(
     {
@@ -484,6 +485,10 @@ def test_a_study_leads_to_a_run_a_plan_and_back(
     Path("job.toml").write_text(JOB.replace("TRUTH", FROM_TRUTH))
     Path("direct.toml").write_text(JOB.replace("TRUTH", FROM_JUDGES))
 
+    assert command("run", "study.toml", "--set", "judges.truth.path=truth.csv").status == 0
+    assert pl.read_csv("truth.csv").columns == ["query", "item", "relevance", "votes", "agreement"]
+    nowhere = command("run", "study.toml", "--set", "judges.truth.path=first.csv/truth.csv")
+    assert nowhere.status == 4
     assert command("run", "study.toml").status == 0
     for config, out in (("job.toml", "plan.csv"), ("direct.toml", "same.csv")):
         ran = command("judge", "plan", config, "-m", "nDCG@2", "--out", out)
@@ -511,3 +516,70 @@ def test_error_rates_of_judges_are_in_the_report() -> None:
     assert mean["judge 0"] > 0.85
     assert mean["judge 4"] < 0.5
     assert errors["rounds"][0] > 1
+
+
+def test_a_confusion_shows_what_a_judge_says_where_the_others_agree() -> None:
+    report = evalkit.evaluate_judges(rated(3, [0, 0, 1], [0, 0, 1], [0, 1, 1]), levels=[0, 1])
+
+    drawn = {(graph.model, graph.y_name): graph for graph in report.graphs}
+    third = drawn["judge 2", "where others say 0"]
+    assert (third.groups, third.y) == (("0", "1"), (0.5, 0.5))
+    assert third.x == pytest.approx((5 / 9, 4 / 9))
+    # the second unit has no majority without the first judge
+    assert drawn["judge 0", "where others say 0"].y == (1.0, 0.0)
+    assert "Confusion" in report.to_html()
+
+
+@pytest.mark.parametrize(
+    ("n_wrong", "passed", "said"), [(0, True, ""), (6, False, "cannot tell"), (24, False, "failed")]
+)
+def test_a_gate_asks_for_the_lower_limit_of_alpha(
+    n_wrong: int, passed: bool, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    one = [float(unit % 3) for unit in range(48)]
+    other = [float((unit % 3) if unit >= n_wrong + 1 else 2 - unit % 3) for unit in range(48)]
+    rated(48, one, other).write_csv("first.csv")
+    gate = '[[gates]]\nmetric = "alpha"\nmin = 0.667\n'
+    walk = WALK.replace('["query", "item"]', '"unit"').replace("[metrics]", gate + "[metrics]")
+    Path("study.toml").write_text(walk)
+
+    ran = command("run", "study.toml")
+
+    assert ran.status == (0 if passed else 1), ran.err
+    (verdict,) = evalkit.load("runs/latest").gates
+    low, high = verdict.low, verdict.high
+    assert low is not None
+    assert high is not None
+    assert passed == (low >= 0.667)
+    assert (said == "cannot tell") == (low < 0.667 <= high)
+    assert said in ran.out
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_unit_drawn_with_judges_has_no_limits() -> None:
+    report = evalkit.evaluate_judges(rated(1, [1], [0], [1]), levels=[0, 1], judges="others")
+
+    assert all(each.low is None for each in report.estimates if each.metric == "alpha")
+
+
+def test_limits_over_users_and_judges_cover_the_truth() -> None:
+    """Judges differ in strictness, which users alone cannot see: 300 draws of a mean rating."""
+    rng = np.random.default_rng(11)
+    n_users, n_judges, n_draws = 40, 8, 300
+    held = np.zeros(2)
+    for _ in range(n_draws):
+        ratings = rng.normal(0, 1, (n_users, 1)) + rng.normal(0, 0.5, n_judges)
+        ratings = ratings + rng.normal(0, 1, (n_users, n_judges))
+        values = ratings.mean(axis=1)
+        without = [float(np.delete(ratings, judge, axis=1).mean()) for judge in range(n_judges)]
+        users = float(values.std(ddof=1) / math.sqrt(n_users))
+        both = error_of(users, n_users - 1.0, n_users, without)
+        assert both is not None
+        held += [
+            both.limits(float(values.mean()), 0.95).holds(0.0),
+            abs(values.mean()) < 2.0227 * users,
+        ]
+    both_held, users_held = held / n_draws
+    assert 0.92 <= both_held <= 0.98
+    assert users_held < both_held - 0.02

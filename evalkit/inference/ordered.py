@@ -1,0 +1,201 @@
+"""Medians, quantiles, tail means and ends of users' values: numbers that stand on their order.
+
+Quantiles have Woodruff's limits, and are compared by an error of paired draws of users (or of
+clusters), where hardly anybody has the value of a quantile. Tail means have those of the terms
+that they are the mean of. The lowest and the highest value have no limits and no test.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.aggregate.accumulators.kept import KEY, KeptUsers, UserRows
+from evalkit.aggregate.segments import ALL, Segment
+from evalkit.aggregate.sums import Pair
+from evalkit.inference.combined import CombinedNumbers
+from evalkit.inference.shown import NO_FLOATS, Delta, Number
+from evalkit.metrics import Request, bounds_of, is_ordered
+from evalkit.report import Warning_
+from evalkit.statistics.distributions import t_quantile
+from evalkit.statistics.intervals import NO_INTERVAL, Interval
+from evalkit.statistics.quantiles import Ordered, error_of_mean, paired_error
+
+MOST_DRAWS = 200  # of which a standard error is made (Efron and Tibshirani 1993, 6.4)
+TIED = 0.1  # of the error of a share: where more users have the value, a quantile has ties
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class OrderedUsers:
+    """The users of all shares, by their keys; the values of each model, float64[n, n_requests]."""
+
+    rows: UserRows
+    values: Mapping[str, Floats]
+    requests: Sequence[Request]
+    pooled: Mapping[Segment, Segment]
+
+    @classmethod
+    def of(
+        cls,
+        kept: KeptUsers,
+        models: Sequence[str],
+        segmentations: Sequence[str],
+        requests: Sequence[Request],
+        pooled: Mapping[Segment, Segment],
+    ) -> "OrderedUsers":
+        """Put together, in an order that shares have no part in."""
+        kept.frames = [pl.concat(kept.frames).sort(KEY)]
+        return cls(*kept.joined(models, segmentations, len(requests)), requests, pooled)
+
+    def members(self, segment: Segment) -> npt.NDArray[np.bool_]:
+        """bool[n_users], who is in a segment, or in one that was too small and is part of it."""
+        if segment == ALL:
+            return np.ones(self.rows.keys.size, dtype=np.bool_)
+        for each in self.rows.segments:
+            if each.name == segment[0]:
+                found = [(each.name, label) for label in each.groups.labels]
+                are_in = [self.pooled.get(own, own) == segment for own in found]
+                return np.array(are_in, dtype=np.bool_)[each.groups.codes]
+        return np.zeros(self.rows.keys.size, dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Some users: their values of each model asked for, weights and units."""
+
+    values: list[Floats]
+    weights: Floats
+    units: npt.NDArray[np.int64]
+
+
+class OrderedNumbers(CombinedNumbers):
+    """Numbers of all lists, combined ones, and those that stand on the order of users."""
+
+    __slots__ = ("users",)
+    users: OrderedUsers
+
+    def number(
+        self, segment: Segment, model: str, request: Request, pair: Pair | None = None
+    ) -> Number:
+        """A number of a model; with a pair, over the users of both models."""
+        if not is_ordered(request):
+            return CombinedNumbers.number(self, segment, model, request, pair)
+        known = (segment, model, request, pair)
+        if known not in self._kept:
+            names = (model,) if pair is None else (model, *(each for each in pair if each != model))
+            chosen = self._chosen(segment, names, request)
+            self._kept[known] = self._made(chosen, request, with_limits=pair is None)
+        return self._kept[known]
+
+    def delta(self, segment: Segment, pair: Pair, request: Request) -> Delta:
+        """Two numbers, over the users of both models, and the error of their difference."""
+        if not is_ordered(request):
+            return CombinedNumbers.delta(self, segment, pair, request)
+        one, other = (self.number(segment, model, request, pair) for model in pair)
+        error = None
+        if one.count > 1:
+            error = self._error(self._chosen(segment, pair, request), request)
+        both = Number(other.mean - one.mean, one.count, NO_FLOATS, error, units=one.units)
+        return Delta(one, other, both)
+
+    def _chosen(self, segment: Segment, models: Sequence[str], request: Request) -> _Chosen:
+        users, column = self.users, self.users.requests.index(request)
+        values = [users.values[model][:, column] for model in models]
+        held = users.members(segment) & ~np.isnan(values).any(axis=0)
+        _, units = np.unique(users.rows.clusters[held], return_inverse=True)
+        return _Chosen([each[held] for each in values], users.rows.weights[held], units)
+
+    def _made(self, chosen: _Chosen, request: Request, *, with_limits: bool) -> Number:
+        over, values = request.metric.over_users, chosen.values[0]
+        assert over is not None
+        if not values.size or not np.isfinite(values).all():
+            return Number(math.nan, values.size, NO_FLOATS)
+        if over.how in ("lowest", "highest"):
+            end = values.min() if over.how == "lowest" else values.max()
+            return Number(float(end), values.size, NO_FLOATS)
+        sign = _sign(request)
+        found = Ordered.of(sign * values, chosen.weights, chosen.units)
+        limits, error = NO_INTERVAL, None
+        n, (least, most) = found.n_units, sorted(sign * each for each in bounds_of(request))
+        reach = -t_quantile(0.5 * (1.0 - self.config.statistics.level), n - 1.0) if n > 1 else 0.0
+        if over.how == "tail_mean":
+            terms = _terms(found, sign * values, over.parameter)
+            mean = float((chosen.weights * terms[0]).sum() / chosen.weights.sum())
+            if n > 1 and with_limits:
+                error, above = (error_of_mean(x, chosen.weights, chosen.units) for x in terms)
+                limits = Interval(max(least, mean - reach * error), min(most, mean + reach * above))
+                error = error or None
+        else:
+            mean = found.median() if over.how == "median" else found.quantile(over.parameter)
+            if n > 1 and with_limits:
+                limits = found.limits(_q_of(request), reach, (least, most))
+        ends = (limits.low, limits.high) if sign > 0.0 else (-limits.high, -limits.low)
+        return Number(sign * mean, values.size, NO_FLOATS, error, units=n, limits=ends)
+
+    def _error(self, chosen: _Chosen, request: Request) -> float | None:
+        """The standard error of a difference; None where there is none, or ties spoil it."""
+        over, sign, chosen_by = request.metric.over_users, _sign(request), self.config.statistics
+        assert over is not None
+        weights, units = chosen.weights, chosen.units
+        is_finite = all(np.isfinite(each).all() for each in chosen.values)
+        if not is_finite or over.how in ("lowest", "highest") or np.unique(units).size < 2:
+            return None
+        one, other = (Ordered.of(sign * each, weights, units) for each in chosen.values)
+        if over.how == "tail_mean":
+            share, (old, new) = over.parameter, (sign * each for each in chosen.values)
+            pairs = zip(_terms(one, old, share), _terms(other, new, share), strict=True)
+            errors = [error_of_mean(after - before, weights, units) for before, after in pairs]
+            return max(errors) if errors[0] > 0.0 else None
+        q = _q_of(request)
+        most = max(1.0, TIED * math.sqrt(q * (1.0 - q) * weights.size))
+        if max(one.tied(q), other.tied(q)) > most:
+            return None
+        n_draws = min(MOST_DRAWS, chosen_by.replicates)
+        old, new = chosen.values
+        error = paired_error(
+            *(old, new, weights, units, q), replicates=n_draws, seed=chosen_by.seed
+        )
+        return error or None
+
+    def warnings(self, models: Sequence[str]) -> Iterator[Warning_]:
+        """As of other numbers, and where ties leave quantiles without a test."""
+        yield from CombinedNumbers.warnings(self, models)
+        pairs = [pair for segment, pair in self.totals.pairs if segment == ALL]
+        for request in filter(is_ordered, self.users.requests):
+            over = request.metric.over_users
+            assert over is not None
+            if over.how in ("median", "quantile") and any(
+                self.delta(ALL, pair, request).delta.error is None for pair in pairs
+            ):
+                message = f"{request.label}: too many users have this very value to test it"
+                yield Warning_("no-interval", message)
+
+
+def _sign(request: Request) -> float:
+    """Of tail means -1 where more is worse: the worst-served users have the highest values."""
+    over = request.metric.over_users
+    is_turned = over is not None and over.how == "tail_mean"
+    return -1.0 if is_turned and request.metric.higher_is_better is False else 1.0
+
+
+def _q_of(request: Request) -> float:
+    over = request.metric.over_users
+    assert over is not None
+    return 0.5 if over.how == "median" else over.parameter
+
+
+def _terms(found: Ordered, values: Floats, share: float) -> tuple[Floats, Floats]:
+    """The terms of a tail mean, and those if the tail reached one error of its share further.
+
+    Few users of a tail may have seen little of what lies beyond it.
+    """
+    further = found.error_of_share(share) if found.n_units > 1 else 0.0
+    beyond = found.quantile(min(1.0, share + further))
+    if beyond == found.values[0]:  # a tail of one value
+        beyond = found.quantile(min(1.0, share + 2.0 * further))
+    return found.tail_terms(share, values), beyond - np.maximum(0.0, beyond - values) / share
