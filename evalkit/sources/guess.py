@@ -73,6 +73,7 @@ _GUESSES: dict[str, tuple[str, ...]] = {
     "time": (
         "timestamp time ts datetime date",
         "eventtime eventtimestamp createdat created ratedat clickedat unixtime day",
+        "exposedat exposuretime occurredat happenedat",
     ),
 }
 ROLE_KEYS = {

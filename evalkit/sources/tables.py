@@ -225,11 +225,14 @@ def open_columns(
     lacking = [key for key, name in found.items() if name is None and key not in optional]
     if lacking:
         spelled = ", ".join(f'{key} = "..."' for key in lacking)
+        spelled = f"columns = {{ {spelled} }}"
+        if guessing.entry_point == "options":
+            spelled = " ".join(f"--set {role}.columns.{key}=COLUMN" for key in lacking)
         raise DataError(
             f"{role} has no column that looks like {' or '.join(map(repr, lacking))}",
             code="missing-column",
             at=source.at,
-            hint=f"name it, columns = {{ {spelled} }}; it has {some_names(source.names)}",
+            hint=f"name it, {spelled}; it has {some_names(source.names)}",
         )
     named = {**columns, **{key: name for key, name in found.items() if name is not None}}
     if "time" in named and (sql := time_of_text(source, named["time"])):

@@ -124,3 +124,19 @@ def test_surrogates_are_printed_and_written(past, capsys):
 def test_surrogates_name_the_column_that_is_not_there(past):
     with pytest.raises(DataError, match="offline"):
         run_command(["surrogates", str(past)])
+
+
+def test_a_newcomer_s_columns_are_guessed_or_named_as_a_command_names_them(before, capsys):
+    exposures = pl.read_csv("exposures.csv").with_columns(group=pl.col("unit") % 2)
+    exposures.rename({"unit": "customer_id", "time": "exposed_at"}).write_csv("exposures.csv")
+    events = pl.read_csv("events.csv").rename({"unit": "customer_id", "time": "occurred_at"})
+    events.write_csv("events.csv")
+    args = [*before, "--variants", "0=50,1=50", "-m", "mean(click)"]
+    assert not run_command([*args, "--quiet"])
+    assert "cannot be told apart" in capsys.readouterr().out
+
+    events.rename({"kind": "what"}).write_csv("events.csv")
+    with pytest.raises(DataError) as raised:
+        run_command(args)
+    assert "--set events.columns.kind=COLUMN" in str(raised.value.hint)
+    assert not run_command([*args, "--quiet", "--set", "events.columns.kind=what"])
