@@ -71,7 +71,10 @@ def _run_all(folder: Path) -> None:
         _Way("score", "int", ["metrics.profile=ranx"]),
         # some items go again, of enough users to be worth a kernel
         _Way("list", "int", ["truth.columns.relevance=relevance - 1"], users=3000),
-        # enough for a truth in partitions, and to be looked up by their hits
+        # enough to be looked up by their hits; for a truth in partitions too
+        _Way(
+            "rank", "int", ['metrics.names=["recall@5"]', "segments.n.by=n_relevant"], users=12_000
+        ),
         _Way("rank", "int", ["segments.n.by=n_relevant"], order="scattered", users=12_000),
     )
     for number, way in enumerate(ways):
@@ -88,6 +91,7 @@ def _run_all(folder: Path) -> None:
         way.run(paths["config"], paths["truth"])
     _split_users()
     _break_ties()
+    _weigh_hits()
     _rank_deep_lists()
     _find_tails()
     _check_pages(folder)
@@ -138,6 +142,18 @@ def _break_ties() -> None:
     users = [*range(20)] * 2
     shown = pl.DataFrame({"user": users, "item": ["a"] * 20 + ["b"] * 20, "score": [0.0] * 40})
     evaluate(shown[:20, :2], shown, metrics=["RR"])
+
+
+def _weigh_hits() -> None:
+    """Hits that count by 1 / propensity, by every metric that has such a form."""
+    import polars as pl
+
+    from evalkit.api import evaluate
+    from evalkit.metrics import registry
+
+    rows = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 2], "p": [0.5, 1.0, 0.2]})
+    names = [name for name, each in registry().items() if each.unbiased is not None]
+    evaluate(rows, rows[:, :2], metrics=names, columns={"truth": {"propensity": "p"}})
 
 
 def _rank_deep_lists() -> None:
@@ -259,6 +275,7 @@ def _run_rows() -> None:
     names = list(registry_of("labels"))
     names += ["AUC(over='users')", "AUC(over='sessions')", "PR-AUC(over='users')", "F1(at='best')"]
     names += ["log-loss(over='users')", "Brier(over='users')", "ECE(binning='mass')"]
+    names += ["EER(over='users')"]
     for table in (rows, small):
         for user in ("user", "text"):
             for columns in ({}, {"weight": "weight"}):

@@ -15,7 +15,6 @@ from evalkit.metrics import (
     of_kernel,
     of_sums,
     over_rows_or_groups,
-    ratio,
 )
 from evalkit.metrics.labels._halves import score_of_0, score_of_1
 from evalkit.metrics.labels.brier import brier
@@ -66,9 +65,9 @@ def of_rest(asked: Request) -> OfSums:
     """1 - normalised entropy."""
     found = normalised_entropy.request(clip=dict(asked.parameters)["clip"]).over_rows
     assert found.smooth is not None
-    entropy, smooth = found.function, found.smooth.function
-    by = of_sums(*found.terms, by=lambda *sums: 1.0 - smooth(*sums))
-    return OfSums(found.terms, lambda *sums: 1.0 - entropy(*sums), by.smooth)
+    entropy, smooth, rest = found.function, found.smooth.function, asked.metric.kernel.plain
+    by = of_sums(*found.terms, by=lambda *sums: rest(smooth(*sums)))
+    return OfSums(found.terms, lambda *sums: rest(entropy(*sums)), by.smooth)
 
 
 @label_metric(
@@ -138,7 +137,7 @@ def relative_discrimination(high, low, positives, rows):
     bounds=(0.0, 1.0),
     undefined="without rows",
     higher_is_better=None,
-    over_rows=of_sums(PREDICTED, ROWS, by=ratio),
+    over_rows=of_kernel(PREDICTED, ROWS),
     of_probabilities=True,
 )
 @kernel(allocates=False)

@@ -117,8 +117,12 @@ def test_every_metric_with_a_cutoff_has_a_curve(name):
     truth = {user: [user % 7] for user in ranked}
     metrics = [f"{name}@{cutoff}" for cutoff in range(1, 5)]
 
-    found = evalkit.evaluate(truth, ranked, metrics=metrics[-1:], statistics={"curves": True})
-    each = evalkit.evaluate(truth, ranked, metrics=metrics)
+    policies = {"no_judged": "warn"}
+
+    found = evalkit.evaluate(
+        truth, ranked, metrics=metrics[-1:], statistics={"curves": True}, policies=policies
+    )
+    each = evalkit.evaluate(truth, ranked, metrics=metrics, policies=policies)
 
     (curve,) = found.curves
     assert list(curve.values) == pytest.approx([one.value for one in each.estimates], nan_ok=True)
