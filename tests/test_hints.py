@@ -146,3 +146,17 @@ def test_a_config_is_built_in_the_words_of_who_asks(wrong, python, file):
     assert by_python.value.hint == python
     assert by_config.value.hint == (file or python)
     assert by_options.value.hint == in_words_of("options", file or python)
+
+
+def test_a_column_in_quotes_is_refused_and_the_hint_reads_it(tmp_path):
+    pl.DataFrame({"user": [1], "item": [2]}).write_csv(tmp_path / "t.csv")
+    pl.DataFrame({"user": [1], "item": [2], "rank": [1]}).write_csv(tmp_path / "m.csv")
+    given = {"truth": str(tmp_path / "t.csv"), "rankings": str(tmp_path / "m.csv")}
+
+    with pytest.raises(EvalkitError) as caught:
+        evalkit.evaluate(**given, metrics=["RR"], columns={"truth": {"user": '"user"'}})
+
+    assert caught.value.code == "missing-column"
+    assert caught.value.hint.endswith('pass columns={"user": "user"}')
+    followed = evalkit.evaluate(**given, metrics=["RR"], columns={"user": "user"})
+    assert followed.value("RR") == 1

@@ -116,11 +116,7 @@ def compare(
             at="--search",
             hint="evalkit compare --config CONFIG BASELINE CANDIDATE --search",
         )
-    unread = {
-        "--set": options.overrides,
-        "--var": options.variables,
-        "--memory-limit": options.memory_limit,
-    }
+    unread = {"--set": options.overrides, "--var": options.variables}
     for option, value in unread.items() if config is None and not truth else ():
         if value is not None:
             raise RequestError(
@@ -147,6 +143,8 @@ def compare(
         loaded = list(zip(models, load_together(runs, models, name=name), strict=True))
         for each in loaded:
             tell_taken(*each, on_stdout=shown in ("screen", "table") and not options.quiet)
+        if options.memory_limit is not None:
+            _check_room([report for _, report in loaded], metric or [], asked, limit)
         report = _of_runs(
             loaded, asked, metric or [], options.primary or [], options.metric_file or [], threads
         )
@@ -162,6 +160,42 @@ def _spelled(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return repr(value) if isinstance(value, float) else str(value)
+
+
+def _check_room(
+    reports: "list[Report]", metrics: list[str], asked: dict[str, object], limit: int
+) -> None:
+    """Refuse a comparison of finished runs whose values of users do not fit into memory.
+
+    Raises:
+        MachineError: they do not [memory-limit].
+    """
+    import pyarrow.parquet as pq
+
+    from evalkit.planning.machine import too_small
+    from evalkit.planning.memory import room_to_compare
+    from evalkit.planning.passes import at_rest, compiling, with_noise
+
+    n_rows = n_bytes = n_metrics = 0
+    for kept in (report.per_user_values for report in reports):
+        if kept is None:  # which is told where they are compared
+            continue
+        n_metrics = max(n_metrics, len(kept.metrics))
+        for path in kept.files:
+            footer = pq.read_metadata(path)
+            n_rows += footer.num_rows
+            n_bytes += sum(
+                footer.row_group(group).column(column).total_uncompressed_size
+                for group in range(footer.num_row_groups)
+                for column in range(len(kept.user_columns))
+            )
+    if metrics:
+        n_metrics = min(n_metrics, sum(each.count(",") + 1 for each in metrics))
+    drawn = asked.get("test", "t") != "t"
+    now, later = compiling()
+    room = at_rest() + room_to_compare(n_rows, n_metrics, n_bytes, drawn=drawn)
+    if with_noise(now + room) > limit:
+        raise too_small(limit, -(-with_noise(later + room) // (1 << 20)))
 
 
 def _of_runs(

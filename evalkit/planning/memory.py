@@ -13,6 +13,7 @@ from evalkit.statistics.exact import N_LIMBS, N_POWERS, N_WAITING
 SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
 VALUES_ROW, VALUE = 80, 16  # of the values of users: id, model and place; a value
 ORDERED_ROW = 96  # key, cluster, weight and segments of a user whose values are put in order
+COMPARED = 24  # a value of a user in a comparison of finished runs: as read, as array, joined
 WEIGHED_ROW = 48  # weights, relevances times them by three kinds of gain, what is relevant
 
 
@@ -90,3 +91,13 @@ def room_of_ordered(n_models: int, n_users: float, n_ordered: int) -> float:
 def room_of_values(n_models: int, n_users: float, text: float, n_kept: int) -> float:
     """Bytes of the values of users that are written, while they are put in order."""
     return n_models * n_users * (VALUES_ROW + VALUE * n_kept + 2 * text) if n_kept else 0.0
+
+
+def room_to_compare(n_rows: int, n_metrics: int, id_bytes: int, *, drawn: bool) -> int:
+    """Bytes of the values of users while finished runs are compared.
+
+    Args:
+        n_rows: users of all models of all runs; `id_bytes`: of their ids.
+        drawn: values are resampled or ranked.
+    """
+    return n_rows * COMPARED * (1 + n_metrics * (2 if drawn else 1)) + 3 * id_bytes

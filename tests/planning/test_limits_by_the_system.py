@@ -95,3 +95,20 @@ def test_what_is_larger_than_the_limit_is_not_even_decoded(tmp_path):
 
 def test_values_of_users_that_are_put_in_order_are_counted(tmp_path):
     assert_held(340, *log_of_numbers(tmp_path, 1_500_000))
+
+
+@pytest.mark.parametrize("test", ["t", "wilcoxon"])
+def test_values_of_finished_runs_are_counted(tmp_path, test):
+    log_of_numbers(tmp_path, 300_000)
+    (tmp_path / "job.toml").write_text(
+        f'name = "job"\n[truth]\npath = "{tmp_path}/truth.parquet"\n[[rankings]]\nmodel = "a"\n'
+        f'path = "{tmp_path}/a.parquet"\n[metrics]\nnames = ["RR", "recall@2", "nDCG@3"]\n'
+        "[output]\nper_user = true\n"
+    )
+    for _ in range(2):
+        ended = run_evalkit("run", str(tmp_path / "job.toml"), "--out", str(tmp_path / "runs"))
+        assert ended.status == 0, ended.stderr
+
+    command = ("compare", "last~1", "last", "--out", str(tmp_path / "runs"), "--test", test)
+    assert run_evalkit(*command).status == 0  # keeps kernels
+    assert_held(150, *command)
