@@ -380,6 +380,7 @@ def evaluate_ratings(
     threads: int | None = None,
     memory_limit: int | None = None,
     again: bool = False,
+    verify_pages: bool = True,
     name: str = "ratings",
 ) -> Report:
     """Errors of predicted ratings.
@@ -401,7 +402,7 @@ def evaluate_ratings(
         sample: share of the users to look at, drawn by a hash of their ids.
         threads: usable cores by default.
         memory_limit: bytes that the run may take; above it rows are read in several passes.
-        again, name: as `evaluate`.
+        again, verify_pages, name: as `evaluate`.
     Raises:
         RequestError: the request is wrong [unknown-metric, bad-policy, ...].
         DataError: the data is wrong [missing-column, duplicate-pair, bad-score, ...].
@@ -422,7 +423,7 @@ def evaluate_ratings(
             "ratings": [Listed(None, ratings, keys_of(named, ("user", "item", "rating")))],
             "predictions": listed_of(predictions, ("user", "item", "prediction", "model"), named),
         }
-    tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files)
+    tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files, verify_pages)
     how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
     return _evaluate_rows(sections, tree, segments, name, again, how)
 
@@ -445,6 +446,7 @@ def evaluate_labels(
     threads: int | None = None,
     memory_limit: int | None = None,
     again: bool = False,
+    verify_pages: bool = True,
     name: str = "labels",
 ) -> Report:
     """Classification, calibration and ranking of scored rows with labels.
@@ -467,7 +469,7 @@ def evaluate_labels(
         sample: share of the users to look at, drawn by a hash of their ids.
         threads: usable cores by default.
         memory_limit: bytes that the run may take; above it rows are read in several passes.
-        again, name: as `evaluate`.
+        again, verify_pages, name: as `evaluate`.
     Raises:
         RequestError: the request is wrong [unknown-metric, bad-policy, ...].
         DataError: the data is wrong [missing-column, bad-label, not-a-probability, ...].
@@ -483,7 +485,7 @@ def evaluate_labels(
     sections = {"labels": listed_of(labels, keys, named_of(columns, keys))}
     own = {"threshold": threshold, "session_every": session_every}
     extra = {name: value for name, value in own.items() if value is not None}
-    tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files)
+    tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files, verify_pages)
     how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
     return _evaluate_rows(sections, tree, segments, name, again, how, extra)
 
@@ -495,9 +497,11 @@ def _rows_tree(
     policies: Mapping[str, str | int] | None,
     statistics: Mapping[str, object] | None,
     metric_files: Sequence[str | os.PathLike[str]],
+    verify_pages: bool,
 ) -> dict[str, object]:
     """What a config says besides its tables."""
     return {
+        "verify_pages": None if verify_pages else False,
         "metrics": metrics_section(metrics, primary, profile, files=metric_files),
         "policies": dict(policies or {}),
         "statistics": dict(statistics or {}),

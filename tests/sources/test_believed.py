@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from evalkit import compare, evaluate
+from evalkit import compare, evaluate, evaluate_labels, evaluate_ratings
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
 from evalkit.jobs.check import check_config
@@ -130,6 +130,22 @@ def test_pages_are_not_verified_where_python_says_so(file):
         assert error.code == "wrong-checksum"
         assert "verify_pages=False" in error.hint
         assert call(TRUTH, rankings, metrics=["RR"], verify_pages=False).estimates
+
+
+@pytest.mark.parametrize(
+    ("call", "metric", "columns"),
+    [
+        (evaluate_ratings, "MAE", {"rating": "item", "prediction": "rank"}),
+        (evaluate_labels, "AUC", {"score": "item", "label": "rank > 4"}),
+    ],
+)
+def test_pages_of_rows_are_not_verified_where_python_says_so(file, call, metric, columns):
+    flip(file, 1, group=2)
+
+    error = raised(lambda: call(str(file), metrics=[metric], columns=columns))
+    assert error.code == "wrong-checksum"
+    unverified = call(str(file), metrics=[metric], columns=columns, verify_pages=False)
+    assert unverified.estimates
 
 
 def test_the_driver_of_spark_verifies_the_files_before_a_session_is_begun(file, truth):
