@@ -21,6 +21,7 @@ AXES = json.loads((Path(__file__).parent / "vectors" / "axes.json").read_text(en
 # what the file of axes leaves to the reader, by library and metric
 BESIDES: dict[tuple[str, str], dict[str, Any]] = {
     ("lenskit", "rbp"): {"patience": 0.85},
+    ("ranx", "rbp"): {"grades": True},  # a hit counts by its relevance
     ("lenskit", "precision"): {"empty_list": "skip"},
     ("recmetrics", "precision"): {"empty_list": "nan"},  # it raises
     ("torchmetrics", "ndcg"): {"signed": "unless the sum is 0"},
@@ -37,11 +38,13 @@ _SORT = make_py_quicksort(is_argsort=True).run_quicksort
 
 def axes_of(library: str, metric: str, cutoff: int | None) -> dict[str, Any]:
     """The axis values of a library's metric."""
-    said = AXES["profiles"]["pytrec_eval" if library == "trec_eval" else library]
+    said = AXES["profiles"]["pytrec_eval" if library.startswith("trec_eval") else library]
     found = {**AXES["base"], **said["all_metrics"], **said["per_metric"].get(metric, {})}
     if cutoff is not None:
         found.update(said["per_metric"].get(f"{metric}@k", {}))
     found.update(BESIDES.get((library, metric), {}))
+    if library == "trec_eval_10":
+        found["score_dtype"] = "f64"  # scores are double there
     return found
 
 
@@ -152,7 +155,13 @@ def user_value(
         return next((1 / rank for rank, often, _ in inside if often), 0.0)
     if metric == "rbp":
         p = axes.get("patience", 0.8)
-        return float((1 - p) * sum(often * p ** (rank - 1) for rank, often, _ in inside))
+        worth = {
+            row.item: judged.get(row.item, 0.0) if axes.get("grades") else 1.0
+            for _, _, row in inside
+        }
+        return float(
+            (1 - p) * sum(often * worth[row.item] * p ** (rank - 1) for rank, often, row in inside)
+        )
     if metric in ("dcg", "dcg_exp", "ndcg", "ndcg_exp", "ndcg_binary"):
         return _discounted(metric, last, cutoff, judged, hits, threshold, axes, sought)
     if n_relevant == 0:
