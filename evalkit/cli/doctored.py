@@ -14,7 +14,7 @@ from evalkit.report.version import VERSION
 GIB = 1 << 30
 EXTRAS = {
     **{"s3": "obstore", "delta": "deltalake", "iceberg": "pyiceberg"},
-    **{"mlflow": "mlflow", "wandb": "wandb", "spark": "pyspark"},
+    **{"mlflow": "mlflow", "wandb": "wandb", "spark": "pyspark", "figures": "vl_convert"},
 }
 LIBRARIES = ("polars", "numba", "llvmlite", "numpy", "pyarrow", "pydantic", "typer")
 

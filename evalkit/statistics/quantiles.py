@@ -184,7 +184,12 @@ class Ordered:
 
 
 def error_of_mean(terms: Floats, weights: Floats, units: npt.NDArray[np.int64]) -> float:
-    """The standard error of a weighted mean, as units vary."""
+    """The standard error of a weighted mean, as units vary.
+
+    Example:
+        >>> error_of_mean(np.array([0.0, 1.0]), np.ones(2), np.arange(2))
+        0.5
+    """
     total = weights.sum()
     mean = float((weights * terms).sum() / total)
     of_units = np.bincount(units, weights * (terms - mean)) / total
@@ -202,7 +207,13 @@ def paired_error(
     replicates: int,
     seed: int,
 ) -> float:
-    """The standard error of the difference of two quantiles of the same users: units drawn anew."""
+    """The standard error of the difference of two quantiles of the same users: units drawn anew.
+
+    Example:
+        >>> values, ones, users = np.arange(9.0), np.ones(9), np.arange(9)
+        >>> paired_error(values, values + 1.0, ones, users, 0.5, replicates=20, seed=1)
+        0.0
+    """
     rng, n = np.random.default_rng(seed), int(units.max()) + 1
     orders = [np.argsort(each, kind="stable") for each in (baseline, candidate)]
     found = np.empty((replicates, 2))
