@@ -172,7 +172,9 @@ def test_a_whole_weight_is_so_many_rows(rows):
 
     alone = {row[0] for row in rows} == {row[0] for row in repeated}
     names = [name for name in found if alone or "users" not in name]
-    assert_close(found, weighted, [name for name in names if "at='best'" not in name])
+    # rows of weight 0 offer thresholds too, of which the highest of equals counts
+    of_scores = [name for name in names if "at='best'" in name or name.startswith("threshold(")]
+    assert_close(found, weighted, [name for name in names if name not in of_scores])
 
 
 @laws

@@ -142,4 +142,4 @@ def of_log_area(asked: Request) -> OfSums:
 @kernel(allocates=False)
 def log_auc(area, positives, low, high):
     """`area` of rows with label 1 over bits, as a share of the whole."""
-    return area / positives / (math.log2(high) - math.log2(low))
+    return min(1.0, area / positives / (math.log2(high) - math.log2(low)))
