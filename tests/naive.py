@@ -6,6 +6,7 @@ relevant items; `k` is the cutoff, None for the whole list.
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 Gains = Sequence[float]
 
@@ -514,8 +515,11 @@ def rate(
     gains = [min(gain, most) / most for gain in top(ranked, k)]
     gains = (gains + [0.0] * int(horizon))[: int(horizon)]
     looks = [1.0]
+    so_far = [
+        *accumulate(gains)
+    ]  # one after the other, as cwl-eval adds them: T may be just missed
     for rank, gain in enumerate(gains[:-1], 1):
-        looks.append(looks[-1] * goes_on(rank, gain, math.fsum(gains[:rank])))
+        looks.append(looks[-1] * goes_on(rank, gain, so_far[rank - 1]))
     return sum(map(lambda one, other: one * other, looks, gains)) / sum(looks)
 
 
