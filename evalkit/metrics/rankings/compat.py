@@ -1,8 +1,6 @@
 # mypy: disable-error-code="no-untyped-def"
 """Compatibility: rank-biased overlap of a list with the ideal one that is most like it."""
 
-import numpy as np
-
 from evalkit.metrics import choice, kernel, metric, number
 
 MAX, NONE = 0, 1
@@ -28,7 +26,7 @@ MAX, NONE = 0, 1
     ),
     view="graded",
 )
-@kernel
+@kernel(allocates=False)
 def compat(hits, relevant, lengths, cutoffs, patience, normalize, out):
     """Overlap of each list, up to each cutoff, with its ideal; 0 without one."""
     for user in range(out.shape[0]):
@@ -38,31 +36,19 @@ def compat(hits, relevant, lengths, cutoffs, patience, normalize, out):
         begin, end = hits.starts[user], hits.starts[user + 1]
         for column in range(cutoffs.size):
             length = min(lengths[user], cutoffs[column])
-            n_depths = max(length, n_ideal)
-            n_more = np.zeros(n_depths + 1, np.int64)  # hits that both lists have from a depth on
-            n_placed = np.zeros(n_ideal + 1, np.int64)  # by the first place of their gain
-            for hit in range(begin, end):
-                gain = hits.gains[hit]
-                if hits.ranks[hit] > length or gain <= 0.0:
-                    continue
-                low, high = (
-                    0,
-                    n_ideal,
-                )  # its place in the ideal list: behind larger gains
-                while low < high:
-                    middle = (low + high) // 2
-                    if relevant.gains[first + middle] > gain:
-                        low = middle + 1
-                    else:
-                        high = middle
-                n_placed[low] += 1
-                depth = max(hits.ranks[hit], low + n_placed[low])
-                if depth <= n_depths:
-                    n_more[depth] += 1
             overlap = best = total = 0.0
-            weight, n_both = 1.0, 0
-            for depth in range(1, n_depths + 1):
-                n_both += n_more[depth]
+            weight = 1.0
+            for depth in range(1, max(length, n_ideal) + 1):
+                n_both = 0
+                for hit in range(begin, end):
+                    if hits.ranks[hit] > min(depth, length):
+                        break
+                    place = 1  # in the ideal list: behind larger gains, and equal ones above
+                    for other in range(first, first + n_ideal):
+                        place += relevant.gains[other] > hits.gains[hit]
+                    for other in range(begin, hit):
+                        place += hits.gains[other] == hits.gains[hit]
+                    n_both += hits.gains[hit] > 0.0 and place <= depth
                 overlap += weight * min(n_both, n_ideal) / depth
                 best += weight * min(depth, n_ideal) / depth
                 total += weight
