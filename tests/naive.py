@@ -454,7 +454,7 @@ def relative_p(ranked: Gains, relevant: Gains, k: int | None) -> float:
     return hits(ranked, relevant, k) / most if most else 0.0
 
 
-@naive("MAR")
+@naive("mean_recall")
 def mar(ranked: Gains, relevant: Gains, k: int | None) -> float:
     last = len(ranked) if k is None else k
     if not relevant or not last:

@@ -8,7 +8,7 @@ from evalkit.cli import console
 from evalkit.cli.codes import Code
 
 if TYPE_CHECKING:
-    from evalkit.metrics import Example, Metric, Request, Value, Values
+    from evalkit.metrics import Example, LibraryName, Metric, Request, Value, Values
     from evalkit.metrics.profiles import Profile as LibraryProfile
 
 WIDTH = 80
@@ -47,6 +47,33 @@ def explain_code(code: Code, *, as_json: bool) -> None:
     for title, text in (("cause", code.cause), ("cure", code.cure)):
         for line in entry(title, text, 7):
             console.say(line)
+
+
+def library_names(name: str, profile: str | None) -> "list[LibraryName]":
+    """What libraries mean by a name, or the one whose profile is followed."""
+    from evalkit.metrics import names_like
+
+    bare = name.partition("@")[0].partition("(")[0].strip()
+    return [each for each in names_like(bare) if profile in (None, each.library)]
+
+
+def lines_of_names(name: str, said: "list[LibraryName]") -> Iterator[str]:
+    """What libraries mean by a name, each meaning once."""
+    from evalkit.metrics import by_meaning
+
+    if said:
+        yield f"What libraries mean by {name.partition('@')[0]}, under their profiles"
+    for each, libraries in by_meaning(said):
+        means = f"of {each.kind}: {each.means}" if each.kind else f"refused: {each.means}"
+        yield from entry(f"{', '.join(libraries)}  ", means, 22)
+
+
+def names_record(name: str, said: "list[LibraryName]") -> dict[str, object]:
+    """What libraries mean by a name."""
+    libraries = [
+        {"library": each.library, "kind": each.kind or None, "means": each.means} for each in said
+    ]
+    return {"asked": name, "libraries": libraries}
 
 
 def profiles_record(request: "Request", followed: "LibraryProfile", kind: str) -> dict[str, object]:

@@ -19,6 +19,9 @@ from evalkit.cli.explaining import (
     entry,
     example_by_profile,
     explain_code,
+    library_names,
+    lines_of_names,
+    names_record,
     one_profile,
     plain_example,
     profiles_record,
@@ -127,18 +130,28 @@ def explain(
     from evalkit.metrics.profiles import DEFAULT, find_profile
 
     followed = find_profile(profile or DEFAULT, at="--profile")
+    said = library_names(name, profile)
     try:
         found = _find(name, followed if profile else None, _own_by_kind(metric_file))
     except RequestError as error:
+        if said and error.code in ("unknown-metric", "refused-metric", "ambiguous-metric"):
+            console.say_json(names_record(name, said)) if shown == "json" else None
+            for line in () if shown == "json" else lines_of_names(name, said):
+                console.say(line)
+            return
         if error.code != "unknown-metric":
             raise
         raise _no_such_name(name, error) from None
     spoken = [each for each in found if followed.speaks_of(each[0])]
     found = (spoken or found) if profile else found
+    theirs = {each.kind for each in said} | ({"lists"} if said and said[0].kind else set())
+    found = [each for each in found if each[0] in theirs or not profile] or found
     if shown == "json":
         console.say_json(
             [
-                _record(request.metric, kind) | profiles_record(request, followed, kind)
+                _record(request.metric, kind)
+                | profiles_record(request, followed, kind)
+                | names_record(name, said)
                 for kind, request in found
             ]
         )
@@ -155,6 +168,8 @@ def explain(
             console.say(textwrap.fill(text, WIDTH))
         for line in _explanation(name, request, kind, chosen, latex=latex):
             console.say(line)
+    for line in lines_of_names(name, said) if profile is None else ():
+        console.say(line)
 
 
 def _no_such_name(name: str, error: RequestError) -> RequestError:
@@ -189,6 +204,7 @@ def _find(
                 conventions=None if followed is None else followed.of(kind).conventions,
                 policies=policies_of_kind(kind),
                 named=None if followed is None else followed.of(kind).named,
+                refused=None if followed is None else followed.refused,
                 at=lambda number: f"evalkit explain {name}",
             )
         except EvalkitError as error:

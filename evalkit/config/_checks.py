@@ -18,7 +18,7 @@ from evalkit.config._named import (
 )
 from evalkit.config._places import Key, spell
 from evalkit.config._problems import Problems
-from evalkit.config._profiles import named_by
+from evalkit.config._profiles import names_by
 from evalkit.config._records import SELECTED, Config, is_path_of
 from evalkit.config._variables import sections, sections_in, tables_of
 from evalkit.errors import EvalkitError, nearest
@@ -188,7 +188,7 @@ def _metrics_of(tree: Mapping[str, object], problems: Problems) -> list[Request]
         parse_metrics,
         metrics=metrics,
         policies=policies_of_kind(kind),
-        named=named_by(tree, kind, metrics),
+        **names_by(tree, kind, metrics),
     )
     names = [name for _, name in texts]
     try:

@@ -7,7 +7,7 @@ from typing import cast
 from evalkit.config._joined import kinds_in
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
-from evalkit.config._profiles import named_by
+from evalkit.config._profiles import names_by
 from evalkit.config._records import Config
 from evalkit.config._variables import sections_in
 from evalkit.errors import EvalkitError
@@ -62,8 +62,8 @@ def requests_named(names: Sequence[object], tree: Mapping[str, object]) -> list[
     kind = kind_of(sections_in(tree))
     try:
         metrics = load_metric_files(files_in(tree), metrics_kind(kind))
-        named, policies = named_by(tree, kind, metrics), policies_of_kind(kind)
-        found = parse_metrics(texts, metrics=metrics, policies=policies, named=named)
+        said, policies = names_by(tree, kind, metrics), policies_of_kind(kind)
+        found = parse_metrics(texts, metrics=metrics, policies=policies, **said)
     except EvalkitError:
         return []  # told elsewhere
     if len(texts) < len(names) and combined:

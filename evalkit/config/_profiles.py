@@ -120,17 +120,18 @@ def _policies_of(profile: Profile) -> Policies:
     raise AssertionError("policies with an error have an error")
 
 
-def named_by(
+def names_by(
     tree: Mapping[str, object], kind: str, metrics: Mapping[str, Metric] | None
-) -> Mapping[str, str]:
-    """The names that the profile gives to metrics; what is wrong with it is told elsewhere."""
+) -> dict[str, Mapping[str, str]]:
+    """What the profile means by names, and refuses; what is wrong with it is told elsewhere."""
     match tree.get("metrics"):
         case {"profile": str() as profile} if profile != DEFAULT:
             with suppress(EvalkitError):
-                if kind in other_kinds():  # whose metrics are none that a profile has of rankings
-                    return find_profile(profile).of(kind).named
-                return find_profile(profile, metrics=metrics).of("rankings").named
-    return {}
+                # metrics of other kinds are none that a profile has of rankings
+                is_other = kind in other_kinds()
+                found = find_profile(profile, metrics=None if is_other else metrics).of(kind)
+                return {"named": found.named, "refused": found.refused}
+    return {"named": {}}
 
 
 def requests_of(config: Asking, names: Sequence[str]) -> list[Request]:
@@ -154,6 +155,7 @@ def requests_of(config: Asking, names: Sequence[str]) -> list[Request]:
         conventions=conventions,
         policies=policies_of_kind(config.kind),
         named=config.profile.named,
+        refused=config.profile.refused,
     )
     if config.kind != "rankings":
         return parsed

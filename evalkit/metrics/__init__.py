@@ -79,6 +79,7 @@ from ._declare import (
     of_loss,
     rating_metric,
     shifted,
+    write_call,
 )
 from ._declared import (
     KINDS,
@@ -129,6 +130,8 @@ from ._measuring import (
     weighting_of,
     who_of,
 )
+from ._names import MEANT, LibraryName, by_meaning, names_like, read_call
+from ._over_users import opens_over_users
 from ._own import (
     OwnMetric,
     file_of,
@@ -138,10 +141,11 @@ from ._own import (
     unpack_file,
     user_metric,
 )
-from ._parameters import NO_CUTOFF, Parameter, Value, Values, choice, number, text
+from ._parameters import NEEDED, NO_CUTOFF, Parameter, Value, Values, choice, number, text
 from ._policies import BOUNDS, EXACT, POLICIES, TIED
 from ._registry import (
     FOLDERS,
+    fold,
     known_metrics,
     load_metric_files,
     metrics_of_file,
@@ -181,6 +185,8 @@ __all__ = [
     "EXACT",
     "FOLDERS",
     "KINDS",
+    "MEANT",
+    "NEEDED",
     "NEGATIVES",
     "NO_CUTOFF",
     "PATIENCE",
@@ -209,6 +215,7 @@ __all__ = [
     "ItemContext",
     "Items",
     "Kernel",
+    "LibraryName",
     "ListRules",
     "Lists",
     "Metric",
@@ -233,6 +240,7 @@ __all__ = [
     "at_threshold",
     "attention",
     "bounds_of",
+    "by_meaning",
     "cache_directory",
     "called_from",
     "choice",
@@ -244,6 +252,7 @@ __all__ = [
     "explain",
     "family_of",
     "file_of",
+    "fold",
     "folders",
     "has_user_values",
     "hashes_of_files",
@@ -269,6 +278,7 @@ __all__ = [
     "minus_ln_of_rest",
     "most_likely",
     "name_metrics",
+    "names_like",
     "needs_of",
     "number",
     "of_counts",
@@ -278,6 +288,7 @@ __all__ = [
     "of_loss",
     "of_sums",
     "of_whole",
+    "opens_over_users",
     "other_kinds",
     "over",
     "over_rows_or_groups",
@@ -287,6 +298,7 @@ __all__ = [
     "policies_of_kind",
     "rating_metric",
     "ratio",
+    "read_call",
     "registry",
     "registry_of",
     "room",
@@ -306,4 +318,5 @@ __all__ = [
     "weighting_of",
     "who_of",
     "worth",
+    "write_call",
 ]

@@ -412,6 +412,15 @@ def spell_argument(metric: Metric, name: str, value: Value) -> str:
     return f"{name}={repr(value) if isinstance(value, str) else write_value(value)}"
 
 
+def write_call(metric: str, values: Mapping[str, Value] | None) -> str:
+    """`AP(over='hits')` of a metric's name and its values."""
+    inside = ", ".join(
+        f"{name}={repr(value) if isinstance(value, str) else write_value(value)}"
+        for name, value in (values or {}).items()
+    )
+    return f"{metric}({inside})" if inside else metric
+
+
 @cache
 def _over_rows(request: Request) -> OfSums:
     # sums are told apart by the functions that they are made by, so these are made once

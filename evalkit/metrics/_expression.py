@@ -4,15 +4,23 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 
 from ..errors import EvalkitError, RequestError, edits, nearest, raise_all
 from ._declare import Metric, Request, spell_argument
 from ._declared import folders
 from ._measuring import is_made_of_users, over_users
+from ._names import (
+    ambiguous_metric,
+    by_meaning,
+    in_parts,
+    names_like,
+    needed_parameter,
+    refused_metric,
+)
 from ._over_users import opens_over_users, read_parameter, split_call
-from ._parameters import Parameter, Value, Values
+from ._parameters import NEEDED, Parameter, Value, Values
 from ._policies import POLICIES
-from ._refused import REFUSED
 from ._registry import fold, known_metrics, registry_of, tiers
 
 LARGEST_CUTOFF = 2**31 - 2
@@ -21,13 +29,13 @@ LONG_NAME = 6  # letters, from which on a wrong one is taken for a slip
 Conventions = Callable[[str, int | None], Values]
 
 _EXPRESSION = re.compile(
-    r"\s*(?P<name>[A-Za-z0-9_][\w.-]*(?:,[\d.]+)*)\s*"
+    r"\s*(?P<name>\w[\w.-]*(?:,[\d.]+)*)\s*"
     r"(?:\((?P<arguments>(?:[^()'\"]|'[^']*'|\"[^\"]*\")*)\))?\s*(?:@\s*(?P<cutoffs>.*?))?\s*"
 )
 _ARGUMENT = re.compile(
     r"\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|[^'\",\s]+)\s*"
 )
-_NUMBERED = re.compile(r"(?P<name>.+?)[_.](?P<numbers>[\d.]+(?:,[\d.]+)*)")  # P_10, P.5,10
+_NUMBERS = {"iprec": "recall", "RBP": "patience"}  # no cutoffs: iprec_at_recall_0.10, rbp.95
 _ARGUMENTS = re.compile(r"(?:^|,)((?:'[^']*'|\"[^\"]*\"|[^,])*)")  # a quoted one holds commas
 _CUTOFF_HINT = "a cutoff counts ranks: nDCG@10, or nDCG@{5,10,20}; none means the whole list"
 
@@ -47,6 +55,7 @@ def parse_metrics(
     conventions: Conventions | None = None,
     policies: Mapping[str, Parameter] = POLICIES,
     named: Mapping[str, str] | None = None,
+    refused: Mapping[str, str] | None = None,
     at: Callable[[int], str] | None = None,
 ) -> list[Request]:
     """One request for each metric and cutoff, in the order given, each once.
@@ -58,14 +67,17 @@ def parse_metrics(
             say; a profile has them. Asked with an alias that fixes parameters too, whose
             conventions win over what it fixes.
         policies: those that a metric alone may be given.
-        named: names that mean another metric here, each a key of `conventions`; a profile's.
+        named: what names mean here, each a key of `conventions`; a profile's. Where it has none,
+            a name that libraries give to several metrics is refused.
+        refused: patterns of names that are no metric here, and why; a profile's.
         at: the place of a name in its source, for errors.
     Raises:
         RequestError: all problems together, as one `Errors` if there are several
-            [unknown-metric, unknown-parameter, bad-parameter-value, bad-cutoff,
-            bad-metric-syntax].
+            [unknown-metric, refused-metric, ambiguous-metric, unknown-parameter,
+            bad-parameter-value, bad-cutoff, bad-metric-syntax].
     """
-    known = _Spellings(metrics if metrics is not None else known_metrics("rankings"), named or {})
+    all_metrics = metrics if metrics is not None else known_metrics("rankings")
+    known = _Spellings(all_metrics, named, refused or {})
     requests: list[Request] = []
     errors: list[EvalkitError] = []
     for place, name in enumerate(names):
@@ -93,6 +105,7 @@ def _parse(
     conventions: Conventions,
     policies: Mapping[str, Parameter],
 ) -> Iterator[Request | RequestError]:
+    text = known.whole(text)
     if opens_over_users(text) and known.find(text.partition("(")[0].strip()) is None:
         yield from _parse_over_users(text, known, at, conventions, policies)
         return
@@ -108,34 +121,33 @@ def _parse(
     name, numbers = parts["name"], None
     spelling = known.find(name)
     if spelling is None:
-        name, numbers = _in_parts(name)
+        name, numbers = in_parts(name)
         spelling = known.find(name)
-    if spelling is None or (numbers and parts["cutoffs"]):
-        yield unknown_metric(parts["name"], known.metrics, at)
+    problem = known.refusal(name, spelling, at)
+    if problem is not None or spelling is None or (numbers and parts["cutoffs"]):
+        yield problem or unknown_metric(parts["name"], known.metrics, at)
         return
     errors: list[RequestError] = []
     written = _values(spelling.metric, parts["arguments"], at, errors, policies)
-    if numbers and spelling.metric.name == "iprec":  # whose numbers are recalls
+    if numbers and spelling.metric.name in _NUMBERS:
         for number in numbers.split(","):
-            own = _values(spelling.metric, f"recall={number}", at, errors, policies)
+            value = number if "." in number or spelling.metric.name == "iprec" else f"0.{number}"
+            argument = f"{_NUMBERS[spelling.metric.name]}={value}"
+            own = _values(spelling.metric, argument, at, errors, policies)
             if not errors:
                 yield _request(spelling, name, None, {**written, **own}, conventions)
         yield from errors
         return
+    if spelling.is_own:
+        said = conventions(str(spelling.alias), None)
+        missing = [each for each in said if said[each] == NEEDED and each not in written]
+        errors += [needed_parameter(name, each, at) for each in missing]
     listed = parts["cutoffs"] if numbers is None else f"{{{numbers}}}"
     cutoffs = _cutoffs(spelling.metric, text, listed, at, errors)
     yield from errors
     if not errors:
         for cutoff in cutoffs:
             yield _request(spelling, name, cutoff, written, conventions)
-
-
-def _in_parts(name: str) -> tuple[str, str | None]:
-    """The metric and the cutoffs that other libraries write in one name: P_10, precision_at_k."""
-    if name.lower().endswith("_at_k"):
-        return name[: -len("_at_k")], None
-    found = _NUMBERED.fullmatch(name)
-    return (found["name"], found["numbers"]) if found else (name, None)
 
 
 def _parse_over_users(
@@ -215,8 +227,16 @@ def _as_written(
 class _Spellings:
     """The names of metrics, each tier of them spelled out when one is looked for."""
 
-    def __init__(self, metrics: Mapping[str, Metric], named: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        metrics: Mapping[str, Metric],
+        named: Mapping[str, str] | None,
+        refused: Mapping[str, str],
+    ) -> None:
         self.metrics = metrics
+        self._refused = refused
+        self._guesses = named is None or bool(named)
+        named = named or {}
         self._named = {fold(name): (name, metric) for name, metric in named.items()}
         self._exactly = named  # where one is a metric's own name in other letters
         self._known: list[dict[str, _Spelling]] = []
@@ -225,11 +245,31 @@ class _Spellings:
     def find(self, name: str) -> _Spelling | None:
         """What is meant by a name; where a metric's own means another, its aliases do so too."""
         found = self._own(name) or self._known_as(name)
-        if found is None or found.metric.name not in self._exactly or found.is_own:
+        if found is None or found.is_own:
+            return found
+        if self._exactly.get(found.metric.name, found.metric.name) == found.metric.name:
             return found
         return replace(found, is_own=True) if found.fixed else self._own(found.metric.name)
 
+    def whole(self, text: str) -> str:
+        """What is made of users' values where a library has one name for it."""
+        _, meant = self._named.get(fold(text.strip()), ("", ""))
+        return meant if opens_over_users(meant) else text
+
+    def refusal(self, name: str, found: _Spelling | None, at: str) -> RequestError | None:
+        """Why a name is not read, though evalkit may know it."""
+        if found is not None and found.is_own:
+            return None
+        for pattern, why in self._refused.items():
+            if fnmatchcase(fold(name), fold(pattern)):
+                return refused_metric(name, why, at)
+        if found is None or self._guesses or name == found.metric.name:
+            return None
+        return ambiguous_metric(name, self.metrics, at, found.metric.name)
+
     def _own(self, name: str) -> _Spelling | None:
+        if not self._exactly:
+            return None
         if name in self._exactly:
             alias, metric = name, self._exactly[name]
         elif name in self.metrics:
@@ -280,17 +320,21 @@ def _find(name: str, known: Mapping[str, _Spelling]) -> _Spelling | None:
 
 def unknown_metric(name: str, metrics: Mapping[str, Metric], at: str) -> RequestError:
     """That none of these metrics has a name, and which one was meant."""
-    stem = fold(_in_parts(name)[0])
-    for refused, why in REFUSED.items():
-        if stem == fold(refused):
-            message = f"{refused} is no metric here: {why}"
-            return RequestError(message, code="refused-metric", at=at)
+    stem = in_parts(name)[0]
+    if (problem := ambiguous_metric(stem, metrics, at)) is not None:
+        return problem
+    said = names_like(stem)
+    if said and not any(each.kind for each in said):
+        return refused_metric(stem, said[0].means, at)
     close = _meant(name, _spellings(metrics))
     hint = f"did you mean {close!r}?" if close else "evalkit metrics lists all"
     kinds = {each.kind for each in metrics.values()}
     others = [kind for kind in folders() if kind not in kinds and _find_of_kind(name, kind)]
     if others:
         hint = f"it is a metric of {' and '.join(others)}; evalkit explain {name} has more"
+    here = [each for each in said if each.kind in kinds and not (close or others)]
+    for each, libraries in list(by_meaning(here))[:1]:
+        hint = f"to {', '.join(libraries)} it is {each.means}; profile = {libraries[0]!r} reads it"
     return RequestError(f"no metric is called {name!r}", code="unknown-metric", at=at, hint=hint)
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+NEEDED = "..."  # in a profile: a parameter that the library takes and gives no default
 NO_CUTOFF = 2**62  # "no cutoff" as kernels see it
 BELOW_ZERO = -5e-324  # what is above it is 0 or more
 

@@ -116,6 +116,7 @@ def _labels_by_profile(report: Report, metric: str, kind: str) -> list[str]:
         metrics=known_metrics(kind),
         conventions=profile.conventions,
         named=profile.named,
+        refused=profile.refused,
     )
     found = [each.label for each in requests]
     return found if set(found) <= set(report.labels) else []

@@ -16,6 +16,13 @@ A file of this folder, or one of a user's own, whole:
     "RR@k" = { ties = "item-text" }     # with a cutoff
     gini = { metric = "evenness", over = "m-1" }    # what the library calls so is another metric
 
+    [names]                             # what the library calls them, by what they are here
+    "AP(over='relevant')" = ["map", "MeanAveragePrecision"]
+    "gmean(AP, floor=1e-5)" = ["gm_map"]
+
+    [refused]                           # names of the library that are no metric here, by why
+    "a picture and no number" = ["ScoreDistribution", "*Plot"]
+
     [options.tail_share]                # of the library, as it writes them
     "tail_ratio=3" = { head = "count", ratio = 3 }
 

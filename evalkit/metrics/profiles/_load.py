@@ -9,12 +9,16 @@ from typing import cast
 
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
 from evalkit.metrics import (
+    MEANT,
+    NEEDED,
     POLICIES,
     Metric,
     Values,
     known_metrics,
+    opens_over_users,
     other_kinds,
     policies_of_kind,
+    read_call,
     registry_of,
     tiers,
     unknown_metric,
@@ -31,11 +35,11 @@ FOLDER = Path(__file__).parent
 SUFFIX = ".toml"
 MAX_BYTES = 1 << 20
 TEXTS = ("name", "about", "version", "like", "path", "looks_at", "score_column")
-TABLES = ("policies", "metrics", "options")
+TABLES = ("policies", "metrics", "options", "names")
 LISTS: Mapping[str, tuple[str, str]] = {"differs": ("what", "why"), "errors": ("version", "what")}
+REFUSED = "refused"  # names of the library by the reason why they are no metric here
 PATHS = ("hits", "whole lists")
 ORDERS = ("ranks", "scores")
-MEANT = "metric"  # the key of a metric's table that says which one is meant
 
 
 @cache
@@ -133,6 +137,7 @@ def _read(
         errors=said.errors,
         named=said.named,
         options=said.options,
+        refused={**(base.refused if base else {}), **_by_name(tree.get(REFUSED, {}))},
         file=place,
         rows=rows,
     )
@@ -160,10 +165,30 @@ def _conventions(
             named[name], spelled = spelled, name
         if spelled is not None:
             found[spelled] = {**({} if MEANT in said else found.get(spelled, {})), **values}
+            for other in [each for each in named if named[each] == spelled and each in found]:
+                found[other] = {**found[other], **values}  # the base's names follow
     for name, table in cast("dict[str, dict[str, Values]]", section.get("options", {})).items():
         for option, own in table.items():
             checking.check(named.get(name, name), own, f"{at}options.{name}.{option}", errors)
         options[name] = {**options.get(name, {}), **table}
+    for meant, names in cast("dict[str, list[str]]", section.get("names", {})).items():
+        place = f"{at}names.{meant}"
+        if opens_over_users(meant):  # read when it is asked for
+            named |= dict.fromkeys(names, meant)
+            continue
+        try:
+            metric, own = read_call(meant)
+        except ValueError:
+            errors.append(_bad(f"{meant!r} is no metric expression", place, "AP(over='hits')"))
+            continue
+        written = {key: value for key, value in own.items() if value != NEEDED}
+        spelled = checking.check(named.get(metric, metric), written, place, errors)
+        spelled = metric if metric in named else spelled
+        for name in names if spelled is not None else ():
+            named[name] = named.get(spelled, spelled)
+            found[name] = {**found.get(spelled, {}), **own}
+            if f"{spelled}@k" in found:
+                found[f"{name}@k"] = {**found[f"{spelled}@k"], **own}
     policies = cast(Values, section.get("policies", {}))
     for name, value in policies.items():
         known = POLICIES.get(name)  # those of a run alone are checked with the run's
@@ -180,6 +205,12 @@ def _conventions(
         named=named,
         options=options,
     )
+
+
+def _by_name(refused: object) -> dict[str, str]:
+    return {
+        name: why for why, names in cast("dict[str, list[str]]", refused).items() for name in names
+    }
 
 
 def _base(
@@ -211,7 +242,7 @@ def _form_errors(
     tree: Mapping[str, object], place: str, known: tuple[str, ...] | None = None
 ) -> Iterator[EvalkitError]:
     """Keys that a profile, or one of its tables, does not have, and values of another kind."""
-    known = known or (*TEXTS, *TABLES, *LISTS, *other_kinds())
+    known = known or (*TEXTS, *TABLES, *LISTS, REFUSED, *other_kinds())
     for key, value in tree.items():
         at = f"{place}: {key}"
         if key not in known:
@@ -227,8 +258,12 @@ def _form_errors(
             yield _bad(f"{value!r} is neither 'hits' nor 'whole lists'", at)
         elif key == "looks_at" and value not in ORDERS:
             yield _bad(f"{value!r} is neither 'ranks' nor 'scores'", at)
-        elif key in (*TABLES, *other_kinds()) and not isinstance(value, dict):
+        elif key in (*TABLES, REFUSED, *other_kinds()) and not isinstance(value, dict):
             yield _bad(f"{value!r} is not a table", at)
+        elif key in ("names", REFUSED) and isinstance(value, dict):
+            for meant, names in value.items():
+                if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
+                    yield _bad(f"{names!r} is no list of names", f"{at}.{meant}", 'AP = ["map"]')
         elif key in other_kinds() and isinstance(value, dict):
             yield from _form_errors(value, at, (*TABLES, *LISTS))
         elif key in ("metrics", "options") and isinstance(value, dict):

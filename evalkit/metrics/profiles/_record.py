@@ -54,7 +54,9 @@ class Profile:
         policies: of a run.
         metrics: the metrics that the library has, with parameters and policies of theirs; a key
             that ends in `@k` holds where a cutoff is given, and wins over the one without.
-        named: keys of `metrics` that mean another metric here, and which.
+        named: names of the library, each a key of `metrics` that means a metric here, and which;
+            of what is made of users' values, the whole expression.
+        refused: names of the library that are no metric here, as patterns, and why.
         options: of a key of `metrics`, what an option of the library's sets beside.
         file: where it was read.
         rows: what it says of ratings and of labels, where it says something; the rest is about
@@ -73,6 +75,7 @@ class Profile:
     errors: tuple[Fault, ...] = ()
     named: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, Values]] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
     rows: Mapping[str, RowConventions] = field(default_factory=dict)
 

@@ -27,7 +27,7 @@ names = ["nDCG@10", "RR@10"]
 ALL = (
     "evalkit trec_eval trec_eval_10 ir_measures ranx rectools replay recommenders lenskit recbole "
     "elliot torchmetrics sklearn spark cornac recmetrics rs_metrics evidently "
-    "fair_trec informfully jurity overlap recpack rexmex"
+    "beir fair_trec informfully jurity overlap recpack rexmex"
 ).split()
 OF_LABELS = ["tfma"]
 OF_JUDGES = "choix crowd-kit irrCAC krippendorff pingouin statsmodels".split()

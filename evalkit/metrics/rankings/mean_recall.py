@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-def"
-"""MAR: the mean of recall over cutoffs."""
+"""The mean of recall over cutoffs, which Elliot calls MAR."""
 
 import math
 
@@ -7,7 +7,7 @@ from evalkit.metrics import NO_CUTOFF, kernel, metric
 
 
 @metric(
-    name="MAR",
+    name="mean_recall",
     summary="Mean of the recall at cutoffs 1 to k.",
     formula="1/k * sum over cutoffs 1 to k of recall; without a cutoff, k is the list's length",
     latex=r"\frac{1}{k |R|} \sum_{m=1}^{k} \sum_{i=1}^{m} h_i",
@@ -17,7 +17,7 @@ from evalkit.metrics import NO_CUTOFF, kernel, metric
     undefined="for a user without relevant items",
 )
 @kernel(allocates=False)
-def mar(hits, relevant, lengths, cutoffs, out):
+def mean_recall(hits, relevant, lengths, cutoffs, out):
     """Recall added up over cutoffs, over their number; NaN for a user without relevant items."""
     for user in range(out.shape[0]):
         n_relevant = relevant.starts[user + 1] - relevant.starts[user]
