@@ -7,7 +7,9 @@ Nothing of the page is written by hand but the sentences of this file: every val
 number comes from where it is declared, or is measured by `evalkit.evaluate`.
 """
 
+import json
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -15,10 +17,16 @@ import polars as pl
 
 import evalkit
 from evalkit.config import Policies
-from evalkit.metrics import POLICIES, Parameter, registry, registry_of
+from evalkit.metrics import POLICIES, Parameter, names_like, registry, registry_of
 from evalkit.metrics.profiles import DEFAULT, Profile, find_profile, speaking_of
 
 PAGE = Path(__file__).parent / "conventions.md"
+NAMES = Path(__file__).parent / "names.json"  # by docs/list_names.py, from the libraries' sources
+NO = {("elliot", "AUC"): "no: over relevant items, not users"}
+BY_SOURCE = {  # libraries and kinds whose numbers were not run, but follow what was read
+    "tfma", "recpack rankings", "evidently labels", "evidently ratings", "lenskit ratings",
+    "spark labels", "cornac labels",
+}  # fmt: skip
 METRICS = (
     "precision",
     "recall",
@@ -152,7 +160,59 @@ def lines() -> Iterator[str]:
     yield from table_lines()
     yield from list_lines()
     yield from row_lines()
+    yield from name_lines()
     yield from library_lines()
+
+
+def name_lines() -> Iterator[str]:
+    """The names of libraries, and what each is here."""
+    registries = json.loads(NAMES.read_text(encoding="utf-8"))
+    rows, counts = list(rows_of_names(registries)), defaultdict(int)
+    for row in rows:
+        counts[row[3].partition(":")[0].partition(",")[0]] += row[1].count("`") // 2
+    yield "## Names of libraries"
+    yield ""
+    yield (
+        f"The {sum(counts.values()):,} public names of {len(registries)} libraries, from their own "
+        "registries (`docs/list_names.py`). "
+        f"Under its library's profile a name is read as the third column says ({counts['yes']}), "
+        f"or refused ({counts['refused']}); `evalkit explain NAME` says what each library means. "
+        "Where a library has no default, `'...'` stands for what has to be written. "
+        "Without a profile, a name of several metrics is refused; a metric's own name, in its own "
+        "letters, is evalkit's. *By source*: the number follows the library's source, which was "
+        "not run."
+    )
+    yield ""
+    yield from table(["library", "names", "here", "same number"], rows)
+
+
+def rows_of_names(registries: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[list[str]]:
+    for library, registry_ in registries.items():
+        found: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for name in registry_["names"]:
+            said = [each for each in names_like(name) if each.library == library]
+            kinds = dict.fromkeys(each.kind for each in said if each.kind)
+            for kind in kinds:
+                means = next(each.means for each in said if each.kind == kind)
+                by_source = not {library, f"{library} {kind}"}.isdisjoint(BY_SOURCE)
+                same = "yes, by source" if by_source else "yes"
+                where = f" ({kind})" if kind != "rankings" else ""
+                found[f"`{means}`{where}", same].append(name)
+            if not kinds:
+                why = said[0].means if said else NO[library, name]
+                found["", f"refused: {why}" if said else why].append(name)
+        for (here, same), names in found.items():
+            listed = ", ".join(f"`{each}`" for each in names)
+            yield [f"{library} {registry_['version']}", listed, here, same]
+
+
+def own_keys(profile: Profile) -> list[str]:
+    """The keys of metrics that say something which the metric's own does not."""
+    return [
+        key
+        for key, said in profile.metrics.items()
+        if key not in profile.named or said != profile.metrics.get(profile.named[key])
+    ]
 
 
 def parameter_lines() -> Iterator[str]:
@@ -304,7 +364,7 @@ def list_lines() -> Iterator[str]:
     for profile in libraries():
         own = [
             written_of_lists(profile, name)
-            for name in profile.metrics
+            for name in own_keys(profile)
             if is_of_lists(profile, name)
         ]
         options = [
@@ -346,7 +406,7 @@ def row_lines() -> Iterator[str]:
             rows.append(
                 [
                     f"{each.name}<br>{policies}" if policies else each.name,
-                    "<br>".join(written(name, said) for name, said in each.metrics.items()),
+                    "<br>".join(written(name, each.metrics[name]) for name in own_keys(each)),
                 ]
             )
         yield from table([f"library, {kind}", "metrics"], rows)

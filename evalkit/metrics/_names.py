@@ -34,6 +34,8 @@ def read_call(text: str) -> tuple[str, dict[str, Value]]:
     try:
         body = ast.parse(f"call({inside}" if bracket else "call()", mode="eval").body
         keywords = body.keywords  # type: ignore[attr-defined]
+        if body.args:  # type: ignore[attr-defined]
+            raise ValueError(text)
         return name, {each.arg: ast.literal_eval(each.value) for each in keywords}
     except (SyntaxError, AttributeError):
         raise ValueError(text) from None
@@ -67,7 +69,9 @@ def _all_names() -> tuple[LibraryName, ...]:
 def _names_of(library: str, file: str) -> Iterator[LibraryName]:
     tree: Mapping[str, Any] = tomllib.loads((PROFILES / f"{file}.toml").read_text(encoding="utf-8"))
     if "like" in tree:
-        yield from _names_of(library, tree["like"])
+        own = {fold(name) for names in tree.get("refused", {}).values() for name in names}
+        base = _names_of(library, tree["like"])
+        yield from (each for each in base if fold(each.name) not in own)
     for kind in KINDS:
         section = tree if kind == "rankings" else tree.get(kind, {})
         said = {name: dict(values) for name, values in section.get("metrics", {}).items()}

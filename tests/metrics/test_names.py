@@ -1,10 +1,16 @@
 """Names as other libraries write them."""
 
+import json
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
 import pytest
 
 from evalkit import EvalkitError
 from evalkit.config import build_config
-from evalkit.metrics import parse_metrics
+from evalkit.metrics import fold, known_metrics, parse_metrics, policies_of_kind
+from evalkit.metrics.profiles import find_profile
 
 
 def labels(names, profile="evalkit"):
@@ -83,3 +89,110 @@ def test_map_and_map_at_k_of_recommenders_are_two():
     found = build_config(tree, name="n").requests
 
     assert [dict(each.parameters)["over"] for each in found] == ["relevant", "min_k"]
+
+
+NAMES = json.loads((Path(__file__).parents[2] / "docs/names.json").read_text(encoding="utf-8"))
+OF_ANOTHER_NAME = {("elliot", "AUC")}  # evalkit's own name; the page says that the number differs
+
+
+profile_of = cache(find_profile)
+
+
+def outcomes_of(library, name):
+    """What becomes of a library's name, in each kind that its profile speaks of."""
+    profile = profile_of(library)
+    for kind in ("rankings", *profile.rows):
+        said = profile.of(kind)
+        try:
+            (request,) = parse_metrics(
+                [name], metrics=known_metrics(kind), conventions=said.conventions,
+                policies=policies_of_kind(kind), named=said.named, refused=said.refused,
+            )  # fmt: skip
+            is_theirs = fold(name) in map(fold, said.named)
+            if is_theirs and request.metric.over_users is None:
+                assert said.has_metric(request.metric.name, 1), (name, kind)
+            yield "read" if is_theirs else "guessed"
+        except EvalkitError as error:
+            needs = error.code == "bad-parameter-value" and "no default there" in str(error)
+            yield "read" if needs else error.code
+
+
+@pytest.mark.parametrize("library", NAMES)
+def test_every_name_of_a_library_is_read_or_refused(library):
+    left = [
+        name
+        for name in NAMES[library]["names"]
+        if {"read", "refused-metric"}.isdisjoint(outcomes_of(library, name))
+    ]
+
+    assert [name for name in left if (library, name) not in OF_ANOTHER_NAME] == []
+
+
+@pytest.mark.parametrize("library", NAMES)
+def test_what_a_profile_refuses_it_does_not_have(library):
+    profile = find_profile(library)
+    both = [
+        name
+        for kind in ("rankings", *profile.rows)
+        for name in profile.of(kind).named
+        if any(fnmatchcase(fold(name), fold(each)) for each in profile.refused)
+    ]
+
+    assert both == []
+
+
+@pytest.mark.parametrize(
+    ("written", "code", "words"),
+    [
+        ("MAR@10", "ambiguous-metric", ["mean_recall (elliot)", "AP(over='relevant') (rexmex)"]),
+        ("MARK@10", "unknown-metric", ["recmetrics"]),
+        ("Accuracy@10", "ambiguous-metric", ["(ir_measures)", "(rectools)", "hit (beir)"]),
+        ("Novelty@10", "ambiguous-metric", ["unseen_share", "novelty_of_rows"]),
+        ("Gini@10", "ambiguous-metric", ["gini (evalkit)", "evenness"]),
+        ("hole@10", "refused-metric", ["unjudged(over='k')"]),
+        ("MeanInvUserFreq@10", "unknown-metric", ["to rectools it is novelty"]),
+    ],
+)
+def test_names_of_several_things_are_not_guessed(written, code, words):
+    with pytest.raises(EvalkitError) as caught:
+        labels([written])
+
+    assert caught.value.code == code
+    assert [word for word in words if word not in str(caught.value)] == []
+
+
+def test_own_names_are_evalkits_without_a_profile():
+    own = ["AP@10", "MAP@10", "accuracy@10", "novelty@10", "gini@10", "serendipity@10", "RBP@10"]
+
+    found = ["AP", "accuracy", "novelty", "gini", "serendipity", "RBP"]
+    assert labels(own) == [(each, 10) for each in found]
+
+
+def test_what_a_library_gives_no_default_has_to_be_written():
+    with pytest.raises(EvalkitError, match="takes candidates, which has no default there"):
+        labels(["Accuracy@10"], "rectools")
+    assert labels(["Accuracy(candidates=50)@10"], "rectools") == [("accuracy", 10)]
+
+
+def test_patience_behind_a_point_is_no_cutoff():
+    assert [each.label for each in parse_metrics(["rbp.95"])] == ["RBP(patience=0.95)"]
+
+
+def test_a_name_may_be_made_of_values_of_users():
+    (request,) = parse_metrics(["gm_map"], named=find_profile("trec_eval").named)
+
+    assert request.label == "gmean(AP, floor=1e-05)"
+
+
+@pytest.mark.parametrize("meant", ["AP(over=", "AP('hits')"])
+def test_a_name_that_means_nothing_is_refused(meant, tmp_path):
+    (tmp_path / "own.toml").write_text(f'[names]\n"{meant}" = ["map"]\n')
+
+    with pytest.raises(EvalkitError):
+        find_profile(str(tmp_path / "own.toml"))
+
+
+def test_names_of_the_base_follow_a_file_of_ones_own(tmp_path):
+    (tmp_path / "own.toml").write_text('like = "ranx"\n[metrics]\nAP = { over = "hits" }\n')
+
+    assert find_profile(str(tmp_path / "own.toml")).conventions("map", 5)["over"] == "hits"

@@ -14,6 +14,7 @@ from evalkit.metrics import (
     POLICIES,
     Metric,
     Values,
+    fold,
     known_metrics,
     opens_over_users,
     other_kinds,
@@ -154,7 +155,9 @@ def _conventions(
     """What one table says of one kind, on top of what the base says of it."""
     under = base.of(kind) if base is not None else None
     found: dict[str, Values] = dict(under.metrics) if under is not None else {}
+    not_read = set(map(fold, _by_name(section.get(REFUSED, {}))))
     named = dict(under.named) if under is not None else {}
+    named = {name: meant for name, meant in named.items() if fold(name) not in not_read}
     options = dict(under.options) if under is not None else {}
     checking = _KnownMetrics(kind, metrics, is_own=at.startswith(str(FOLDER)))
     for name, said in cast("dict[str, Values]", section.get("metrics", {})).items():
