@@ -13,9 +13,9 @@ import polars as pl
 from evalkit.errors import DataError
 from evalkit.inference.conclude import Inference
 from evalkit.inference.spread import DifferenceSpread
-from evalkit.kinds.logged._units import sum_of_parts
+from evalkit.kinds.logged._units import OF_SQUARES, sum_of_parts
 from evalkit.kinds.logged.declaration import LOGGING
-from evalkit.kinds.logged.measure import SQUARES, ZEROS, Wanted, measure_logged, recipes_of
+from evalkit.kinds.logged.measure import PLACE, SQUARES, ZEROS, Wanted, measure_logged, recipes_of
 from evalkit.kinds.logged.merge import LoggedSums, RowCounts
 from evalkit.kinds.logged.open import open_logged, section_of, targets_of
 from evalkit.metrics import Request
@@ -81,7 +81,13 @@ class Cell:
     segment: str | None
     users: pl.DataFrame
     weights: pl.DataFrame
+    positions: tuple[pl.DataFrame, ...] = ()
     totals: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def at_positions(self) -> "list[Cell]":
+        """The same users, with what they have at each position of slates."""
+        return [replace(self, users=each, totals={}) for each in self.positions]
 
     def total(self, column: str) -> float:
         """A term of all users."""
@@ -100,6 +106,11 @@ class Cell:
 
 def number_of(cell: Cell, wanted: Wanted, place: int, recipe: Recipe) -> Number:
     """An estimator of one target: ratios of sums, and their influence by user."""
+    if recipe.by_position:
+        plain = recipe._replace(by_position=False)
+        found = [number_of(each, wanted, place, plain) for each in cell.at_positions]
+        whole = math.fsum(each.value for each in found)
+        return Number.of(whole, np.sum([each.influence for each in found], axis=0))
     value, influence = 0.0, np.zeros(cell.users.height)
     for above, below in recipe.pairs:
         top = cell.sums(wanted.column(place, above))
@@ -140,20 +151,32 @@ def cells_of(sums: LoggedSums, segmentations: Sequence[str]) -> Iterator[Cell]:
     """All users, then those of every segment; a user may have rounds in several."""
     rows = sums.frame
     terms = [name for name in rows.columns if ":" in name]
-    keys = [name for name in rows.columns if ":" not in name and not name.startswith("segment_")]
-
-    def joined(some: pl.DataFrame) -> pl.DataFrame:
-        if not segmentations:
-            return some
-        return some.group_by(keys, maintain_order=True).agg(pl.col(terms).sum()).sort(keys)
-
+    keys = [name for name in rows.columns if ":" not in name and not _is_split(name)]
     weights = pl.concat([sums.weights[share] for share in sorted(sums.weights)])
-    yield Cell(None, None, joined(rows), weights)
+
+    def cell(named: tuple[str | None, str | None], some: pl.DataFrame, own: pl.DataFrame) -> Cell:
+        users = some
+        if segmentations or PLACE in rows.columns:
+            users = some.group_by(keys, maintain_order=True).agg(pl.col(terms).sum()).sort(keys)
+        at = some.partition_by(PLACE) if PLACE in rows.columns else []
+        positions = (each.group_by(keys).agg(pl.col(terms).sum()) for each in at)
+        whole = [
+            users.select(keys).join(e, on=keys, how="left", maintain_order="left").fill_null(0.0)
+            for e in positions
+        ]
+        return Cell(*named, users, own, tuple(whole))
+
+    yield cell((None, None), rows, weights)
     for place, name in enumerate(segmentations):
         column = pl.col(f"segment_{place}").cast(pl.String)
         for segment in rows.select(column).to_series().drop_nulls().unique().sort():
-            own = weights.filter(column == segment)
-            yield Cell(name, segment, joined(rows.filter(column == segment)), own)
+            some, own = rows.filter(column == segment), weights.filter(column == segment)
+            yield cell((name, segment), some, own)
+
+
+def _is_split(name: str) -> bool:
+    """Whether a column of sums splits the rounds of a user."""
+    return name.startswith("segment_") or name == PLACE
 
 
 def conclude_logged(
@@ -171,7 +194,7 @@ def conclude_logged(
     config, sums = left.config, left.sums
     chosen = config.statistics
     recipes, targets = recipes_of(config), targets_of(config)
-    wanted = Wanted.of(recipes)
+    wanted = Wanted.of(recipes, len(targets))
     if not sums.counts.rows:
         raise DataError("the log has no rounds", code="empty-input", at=sums.at)
     names = [target.model for target in targets]
@@ -200,7 +223,7 @@ def conclude_logged(
                 _keep(per_user, sums, request.label, numbers)
     comparisons = _judged(drafts, chosen, checks)
     warnings = [*told, *_warnings(checks)]
-    n_users = sums.frame.select(pl.exclude("^.*:.*$", "^segment_.*$")).unique().height
+    n_users = sums.frame.select(pl.exclude("^.*:.*$", "^segment_.*$", PLACE)).unique().height
     counts = Counts(
         TruthCounts(sums.counts.rows, sums.counts.rows, {}, n_users, 0, sums.counts.rows, None),
         {name: _counts_of(sums.counts.rows, n_users) for name in (LOGGING, *names)},
@@ -370,7 +393,7 @@ def _checks(
     n_rounds = cell.total(wanted.column(0, Term("ones")))
     for place, name in enumerate(names):
         total = cell.total(wanted.column(place, Term("weight")))
-        squares = cell.sum_of_weights(f"{place}:{SQUARES}")
+        squares = cell.sum_of_weights(f"{place}:{SQUARES}") / OF_SQUARES
         zeros = cell.sum_of_weights(f"{place}:{ZEROS}")
         effective = total**2 / squares if squares > 0 else 0.0
         verdict = "ok" if effective >= FEW_EFFECTIVE else "warn" if effective > 0 else "fail"
@@ -382,17 +405,13 @@ def _checks(
         exact = error == 0 and abs(mean.value - 1) > 1e-9
         verdict = "warn" if is_far or exact else "ok"
         yield Check("weight-mean", name, cell.segment, mean.value, 1.0, p, verdict)
-        yield Check("weight-max", name, cell.segment, sums.biggest[place].weight, None, None, "ok")
+        yield Check(
+            "weight-max", name, cell.segment, float(sums.seen.largest[place]), None, None, "ok"
+        )
         share = zeros / n_rounds
         yield Check("weight-zero-share", name, cell.segment, share, None, None, "ok")
-        ips = Term("weighted")
-        whole = (
-            number_of(cell, wanted, place, Recipe(((ips, Term("ones")),)))
-            if ips in wanted.terms
-            else None
-        )
-        tops = math.fsum(sums.biggest[place].tops)
-        earned = abs(whole.value * n_rounds) if whole is not None else 0.0
+        tops = math.fsum(sums.seen.tops[place])
+        earned = abs(cell.total(wanted.column(place, Term("weighted"))))
         top = min(tops / earned, 1.0) if earned > 0 else None
         is_heavy = top is not None and top > most and n_rounds > 20
         yield Check(
