@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.kernels import kernel
-from evalkit.kernels.intrinsics import prefetch
+from evalkit.kernels.intrinsics import float_bits, prefetch
 from evalkit.sources.ids import KeyCollisionError, as_keys, hash_ids, mix
 
 COARSE, FINE = 2.0**8, 2.0**48
@@ -21,8 +21,9 @@ MOST_CHUNKS = 16  # of ids that rows are held against
 CARRY, MASK = 40, (1 << 40) - 1
 OF_SQUARES = 2.0**-16  # what squares of weights are scaled by
 LARGEST = 2.0**38  # of a term: a batch of them stays below 2^62
+SMALLEST, N_EDGES = -4, 29  # powers of 2 that bins of weights end with
 N_BINS = 5  # integers of a bin of weights: rounds, then w r and r in two
-AHEAD = 6  # rows between asking for the sums of a unit and using them
+AHEAD = 12  # rows between asking for the sums of a unit and using them
 
 Integers = npt.NDArray[np.int64]
 
@@ -37,6 +38,8 @@ def find_slots(keys, table, n_used, slots, firsts):  # type: ignore[no-untyped-d
     n_known = n_used
     last = np.uint64(table.size // 2 - 1)
     for row in range(keys.size):
+        ahead = mix(keys[min(row + AHEAD, keys.size - 1)]) & last
+        prefetch(table, 2 * ahead)
         place = mix(keys[row]) & last
         while table[2 * place + np.uint64(1)] != 0 and table[2 * place] != keys[row]:
             place = (place + np.uint64(1)) & last
@@ -60,27 +63,24 @@ def add_value(value, sums, at):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=False)
 def add_rounds(
-    rewards, predicted, firsts, logged, chances, means, rules, slots, sums, cells, spreads, edges,
-    bins, tops, largest,
+    rewards, predicted, firsts, weights, means, rules, slots, sums, cells, spreads, bins, tops, largest,
 ):  # type: ignore[no-untyped-def]  # fmt: skip
     """Add what rounds weigh and earn to the sums of their users, and to those of all rounds.
 
-    `rewards`, `predicted`, `firsts` (1 at position 1; may be empty) float64[n_rows]; `logged`
-    float64[n_weights, n_rows], probabilities of the log; `chances`
-    float64[n_targets, n_weights, n_rows] those of targets, `means` float64[n_targets, n_rows]
-    their predicted rewards; `rules` float64[n_rules, 7], what is added up of a target, as
+    `rewards`, `predicted`, `firsts` (1 at position 1; may be empty) float64[n_rows]; `weights`
+    float64[n_targets, n_kinds, n_rows], of the item first; `means` float64[n_targets, n_rows] the
+    targets' predicted rewards; `rules` float64[n_rules, 7], what is added up of a target, as
     `Wanted.rules` has it. `sums` are of `slots`, in the order of `Wanted.names`; `spreads` of
-    `cells`: squares of weights, then how many are 0. `bins` int64[n_targets * (n_edges + 1) * 5] of
+    `cells`: squares of weights, then how many are 0. `bins` int64[n_targets * (N_EDGES + 1) * 5] of
     weights up to each edge: rounds, w r and r; `tops` float64[n_targets, 10] the largest |w r|,
-    falling; `largest` float64[n_targets + 1] the largest weight, and the largest term.
+    falling; `largest` float64[1] the
+    largest term.
     """
-    n_rows, n_targets, n_rules = rewards.size, chances.shape[0], rules.shape[0]
+    n_rows, n_targets, n_rules = rewards.size, weights.shape[0], rules.shape[0]
     n_shared = 3 if firsts.size else 2
     width = 2 * (n_shared + n_targets * n_rules)
-    n_edges, last, one = edges.size, tops.shape[1] - 1, np.int64(COARSE)
-    start = 0
-    while start < n_edges and edges[start] < 1.0:
-        start += 1
+    last, one = tops.shape[1] - 1, np.int64(COARSE)
+    term = 0.0
     for row in range(n_rows):
         at = slots[row] * width
         ahead = slots[min(row + AHEAD, n_rows - 1)] * width
@@ -94,16 +94,12 @@ def add_rounds(
         at += 2 * n_shared
         spread = 4 * cells[row] * n_targets
         for target in range(n_targets):
-            weight = chances[target, 0, row] / logged[0, row]
+            weight = weights[target, 0, row]
             add_value(weight * weight * OF_SQUARES, spreads, spread + 2 * target)
             spreads[spread + 2 * (n_targets + target)] += one * (weight == 0.0)
-            largest[target] = max(largest[target], weight)
-            place = start
-            while place < n_edges and weight > edges[place]:
-                place += 1
-            while place > 0 and weight <= edges[place - 1]:
-                place -= 1
-            place = N_BINS * (target * (n_edges + 1) + place)
+            place = ((float_bits(weight) - 1) >> 52) - 1022 - SMALLEST
+            place = min(max(place, 0), N_EDGES)
+            place = N_BINS * (target * (N_EDGES + 1) + place)
             bins[place] += 1
             earned = weight * reward
             if reward != 0.0:
@@ -116,19 +112,20 @@ def add_rounds(
                         tops[target, other] = tops[target, other - 1]
                         other -= 1
                     tops[target, other] = earned
-            term = max(weight * weight * OF_SQUARES, abs(reward))
+            term = max(term, weight * weight * OF_SQUARES, abs(reward))
             for rule in range(n_rules):
                 value = 0.0
                 if rules[rule, 0] < 2.0:
                     which = np.int64(rules[rule, 1])
-                    value = chances[target, which, row] / logged[which, row] if which else weight
+                    value = weights[target, which, row]
                     cap, tau, shrink = rules[rule, 4], rules[rule, 5], rules[rule, 6]
-                    if cap > 0.0:
-                        value = min(value, cap)
-                    if tau > 0.0 and value > tau:
-                        value = 0.0
-                    if shrink > 0.0:
-                        value = value * shrink / (value * value + shrink)
+                    if cap + tau + shrink > 0.0:
+                        if cap > 0.0:
+                            value = min(value, cap)
+                        if tau > 0.0 and value > tau:
+                            value = 0.0
+                        if shrink > 0.0:
+                            value = value * shrink / (value * value + shrink)
                     if rules[rule, 0] == 1.0:
                         value *= reward - predicted[row] if rules[rule, 2] > 0.0 else reward
                 if rules[rule, 3] > 0.0:
@@ -137,7 +134,7 @@ def add_rounds(
                     add_value(value, sums, at)
                     term = max(term, abs(value))
                 at += 2
-            largest[n_targets] = max(largest[n_targets], term)
+    largest[0] = max(largest[0], term)
 
 
 @dataclass(slots=True)
@@ -168,7 +165,7 @@ class UnitSums:
         if not self.by:
             self.n_units = 1
         if len(self.sums) < self.n_units:
-            grown = np.zeros((self.n_units * 5 // 4, len(self.terms), 2), np.int64)
+            grown = np.zeros((2 * self.n_units, len(self.terms), 2), np.int64)
             if len(self.sums):
                 grown[: len(self.sums)] = self.sums
             self.sums = grown

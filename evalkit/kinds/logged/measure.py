@@ -13,7 +13,7 @@ import polars as pl
 from evalkit.config import Config
 from evalkit.errors import DataError, RequestError
 from evalkit.kinds.logged._units import LARGEST, UnitSums, add_rounds
-from evalkit.kinds.logged.merge import EDGES, LoggedSums, RowCounts, WeightsSeen
+from evalkit.kinds.logged.merge import LoggedSums, RowCounts, WeightsSeen
 from evalkit.kinds.logged.open import LoggedTables, open_logged, section_of, targets_of
 from evalkit.metrics.logged import Recipe, Term
 from evalkit.planning.counters import input_of
@@ -268,7 +268,8 @@ class _Adding:
         endings = ["" if weight == "item" else f"_{weight}" for weight in wanted.weights]
         logged = np.array([_chances(rows, f"propensity{each}", table) for each in endings])
         names = [[f"p:{place}:probability{each}" for each in endings] for place in places]
-        chances = np.array([[_chances(rows, name, table) for name in own] for own in names])
+        weights = np.array([[_chances(rows, name, table) for name in own] for own in names])
+        weights /= logged
         means = [f"p:{place}:predicted" for place in places]
         of_model = [_numbers(rows, each, table) for each in means if each in rows.columns]
         firsts = np.zeros(0)
@@ -279,17 +280,18 @@ class _Adding:
         self.counts.note(rewards, {f"propensity{each}": float(p.min()) for each, p in by_ending})
         slots, cells = self.users.slots_of(rows), self.spreads.slots_of(rows)
         add_rounds(
-            *(rewards, predicted, firsts, logged, chances),
+            *(rewards, predicted, firsts, weights),
             np.array(of_model if len(of_model) == len(places) else [nothing] * len(places)),
             *(wanted.rules(), slots, self.users.sums.reshape(-1)),
-            *(cells, self.spreads.sums.reshape(-1), EDGES),
-            *(self.seen.bins, self.seen.tops, self.seen.largest),
+            *(cells, self.spreads.sums.reshape(-1)),
+            *(self.seen.bins, self.seen.tops, self.seen.largest_term),
         )
+        np.maximum(self.seen.largest, weights[:, 0].max(axis=1), out=self.seen.largest)
+        term = float(self.seen.largest_term[0])
         most = max(abs(self.spreads.sums).max(), abs(self.seen.bins).max())
-        if not (self.seen.largest[-1] < LARGEST and most < MOST):
+        if not (term < LARGEST and most < MOST):
             raise DataError(
-                f"weights and weighted rewards go up to {self.seen.largest[-1]:.3g}, which sums "
-                "do not hold",
+                f"weights and weighted rewards go up to {term:.3g}, which sums do not hold",
                 code="bad-reward",
                 at=table.at,
                 hint="measure rewards in a larger unit, and look at the smallest propensities",

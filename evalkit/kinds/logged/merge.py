@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.kinds.logged._units import CARRY, COARSE, FINE, MASK, N_BINS
+from evalkit.kinds.logged._units import CARRY, COARSE, FINE, MASK, N_BINS, N_EDGES, SMALLEST
 
 Values = npt.NDArray[np.float64]
 TOP = 10
-EDGES = 2.0 ** np.arange(-4, 25)  # of weights that are counted together
+EDGES = 2.0 ** np.arange(SMALLEST, SMALLEST + N_EDGES)  # of weights that are counted together
 
 
 @dataclass(slots=True)
@@ -58,20 +58,21 @@ class WeightsSeen:
     """What the weights of all rounds are, by target.
 
     Args:
-        bins: int64, as `add_rounds` fills them, between `EDGES`.
+        bins: int64, as `add_rounds` fills them, each up to one of `EDGES`.
         tops: float64[n_targets, 10], the largest weighted rewards by absolute value, falling.
-        largest: float64[n_targets + 1], the largest weight of each, then the largest term.
+        largest: float64[n_targets], the largest weight; `largest_term` float64[1], of all sums.
     """
 
     bins: npt.NDArray[np.int64]
     tops: Values
     largest: Values
+    largest_term: Values
 
     @classmethod
     def of(cls, n_targets: int) -> "WeightsSeen":
         """No round yet."""
         bins = np.zeros(n_targets * (EDGES.size + 1) * N_BINS, np.int64)
-        return cls(bins, np.zeros((n_targets, TOP)), np.zeros(n_targets + 1))
+        return cls(bins, np.zeros((n_targets, TOP)), np.zeros(n_targets), np.zeros(1))
 
     def merge(self, other: "WeightsSeen") -> None:
         """Take over those of other users."""
@@ -83,6 +84,7 @@ class WeightsSeen:
         tops = -np.sort(-np.hstack([self.tops, other.tops]), axis=1)
         self.bins, self.tops = both, np.ascontiguousarray(tops[:, :TOP])
         self.largest = np.maximum(self.largest, other.largest)
+        self.largest_term = np.maximum(self.largest_term, other.largest_term)
 
     def of_bins(self, target: int) -> tuple[npt.NDArray[np.int64], Values, Values]:
         """Rounds, w r and r of the weights between two edges."""
