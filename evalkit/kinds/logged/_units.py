@@ -63,7 +63,8 @@ def add_value(value, sums, at):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=False)
 def add_rounds(
-    rewards, predicted, firsts, weights, means, rules, slots, sums, cells, spreads, bins, tops, largest,
+    rewards, predicted, firsts, weights, means, rules, slots, sums, cells, spreads, bins, tops,
+    largest,
 ):  # type: ignore[no-untyped-def]  # fmt: skip
     """Add what rounds weigh and earn to the sums of their users, and to those of all rounds.
 

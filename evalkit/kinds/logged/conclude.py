@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
-from typing import Any
+from itertools import combinations, pairwise
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from evalkit.inference.spread import DifferenceSpread
 from evalkit.kinds.logged._units import OF_SQUARES, sum_of_parts
 from evalkit.kinds.logged.declaration import LOGGING
 from evalkit.kinds.logged.measure import PLACE, SQUARES, ZEROS, Wanted, measure_logged, recipes_of
-from evalkit.kinds.logged.merge import LoggedSums, RowCounts
+from evalkit.kinds.logged.merge import EDGES, LoggedSums, RowCounts
 from evalkit.kinds.logged.open import open_logged, section_of, targets_of
 from evalkit.metrics import Request
 from evalkit.metrics.logged import Recipe, Term
@@ -27,6 +27,7 @@ from evalkit.report import (
     Comparison,
     Counts,
     Estimate,
+    Graph,
     ModelCounts,
     PerUser,
     Report,
@@ -179,6 +180,32 @@ def _is_split(name: str) -> bool:
     return name.startswith("segment_") or name == PLACE
 
 
+def graphs_of(sums: LoggedSums, names: Sequence[str]) -> Iterator[Graph]:
+    """How weights are spread, and IPS with every cap from 1 on, of each target."""
+    for place, name in enumerate(names):
+        rows, weighted, rewards = sums.seen.of_bins(place)
+        first, last = (int(np.flatnonzero(rows)[end]) for end in (0, -1))
+        last = min(last, EDGES.size - 1)
+        points = EDGES[first : last + 1]
+        shares = rows[first : last + 1] / rows.sum()
+        yield Graph(
+            name, "weights", "weight up to", "share of rounds", *map(tuple, (
+                np.log2(points).tolist(), shares.tolist())),
+            rows=tuple(map(float, rows[first : last + 1].tolist())),
+            thresholds=tuple(points.tolist()),
+        )  # fmt: skip
+        caps = range(int(np.searchsorted(EDGES, 1.0)), max(last + 1, 6))
+        path = [
+            (math.fsum(weighted[: at + 1]) + EDGES[at] * math.fsum(rewards[at + 1 :])) / rows.sum()
+            for at in caps
+        ]
+        clipped = [float(rows[at + 1 :].sum()) for at in caps]
+        yield Graph(
+            name, "path-of-caps", "cap", "IPS", tuple(float(np.log2(EDGES[at])) for at in caps),
+            tuple(path), rows=tuple(clipped), thresholds=tuple(float(EDGES[at]) for at in caps),
+        )  # fmt: skip
+
+
 def conclude_logged(
     left: ShareResult, work: MeasureOptions, told: Sequence[Warning_], clock: Clock | None
 ) -> Report:
@@ -197,6 +224,7 @@ def conclude_logged(
     wanted = Wanted.of(recipes, len(targets))
     if not sums.counts.rows:
         raise DataError("the log has no rounds", code="empty-input", at=sums.at)
+    _refuse_slates(config.requests, recipes, sums)
     names = [target.model for target in targets]
     estimates: list[Estimate] = []
     drafts: list[_Draft] = []
@@ -223,10 +251,12 @@ def conclude_logged(
                 _keep(per_user, sums, request.label, numbers)
     comparisons = _judged(drafts, chosen, checks)
     warnings = [*told, *_warnings(checks)]
-    n_users = sums.frame.select(pl.exclude("^.*:.*$", "^segment_.*$", PLACE)).unique().height
+    keys = [name for name in sums.frame.columns if ":" not in name and not _is_split(name)]
+    of_users = sums.frame.group_by(keys).agg(pl.col("all:0").sum())
+    n_users, depth = of_users.height, int(cast("float", of_users["all:0"].max()))
     counts = Counts(
         TruthCounts(sums.counts.rows, sums.counts.rows, {}, n_users, 0, sums.counts.rows, None),
-        {name: _counts_of(sums.counts.rows, n_users) for name in (LOGGING, *names)},
+        {name: _counts_of(sums.counts.rows, n_users, depth) for name in (LOGGING, *names)},
     )
     inference = Inference(
         estimates=tuple(estimates), comparisons=tuple(comparisons), standings=(), findings=(),
@@ -237,7 +267,8 @@ def conclude_logged(
         labels = tuple(request.label for request in config.requests)
         kept = PerUser(tuple(sums.user_names), labels, per_user)
     clock.stop("aggregate")
-    found = RunResults(counts, inference, warnings, per_user_values=kept)
+    drawn = list(graphs_of(sums, names))
+    found = RunResults(counts, inference, warnings, graphs=drawn, per_user_values=kept)
     meta = clock.meta(sums.counts.rows, work.useful_threads, versions())
     report = make_report(config, found, left.inputs, meta, clock=clock, sample=work.sample)
     return replace(report, checks=tuple(checks))
@@ -252,11 +283,11 @@ def _used(chosen: Any, comparisons: Sequence[Comparison]) -> StatisticsUsed:
     )  # fmt: skip
 
 
-def _counts_of(n_rows: int, n_users: int) -> ModelCounts:
+def _counts_of(n_rows: int, n_users: int, depth: int) -> ModelCounts:
     return ModelCounts(
         rows=n_rows, rows_used=n_rows, rows_dropped={}, users=n_users, users_without_ranking=0,
         users_without_truth=0, duplicates=0, duplicates_searched="none", seen_in_train=None,
-        bad_ranks=0, ties=0, depth=0,
+        bad_ranks=0, ties=0, depth=depth,
     )  # fmt: skip
 
 
@@ -435,6 +466,27 @@ def _refuse_no_overlap(checks: Sequence[Check], sums: LoggedSums) -> None:
             at=sums.at,
             hint="such a log says nothing about it; leave the target out",
         )
+
+
+def _refuse_slates(
+    requests: Sequence[Request], recipes: Sequence[Recipe], sums: LoggedSums
+) -> None:
+    """Every slate begins at position 1 and has no gap; where weights are of slates, one length."""
+    positions = sums.counts.positions
+    sizes = [positions.get(at, 0) for at in range(1, max(positions, default=0) + 1)]
+    whole = [r.label for r, each in zip(requests, recipes, strict=True) if each.needs_whole_slates]
+    falls = all(one >= other for one, other in pairwise(sizes))
+    if falls and (len(set(sizes)) <= 1 or not whole):
+        return
+    counted = ", ".join(f"{n:,} at {at}" for at, n in enumerate(sizes[:5], start=1))
+    raise DataError(
+        f"slates are of unequal length, which {whole[0]} does not take: {counted}"
+        if falls
+        else f"slates lack positions: {counted}",
+        code="bad-slates",
+        at=sums.at,
+        hint="IIPS takes slates of any length; positions count from 1, without gaps",
+    )
 
 
 def _warnings(checks: Sequence[Check]) -> Iterator[Warning_]:
