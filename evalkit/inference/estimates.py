@@ -28,6 +28,7 @@ from evalkit.statistics.many import mean_limits, wilson_limits, within
 from evalkit.statistics.means import is_share
 
 if TYPE_CHECKING:
+    from evalkit.inference.ordered import OrderedValues
     from evalkit.inference.shown import ShownNumbers
 
 Floats = npt.NDArray[np.float64]
@@ -40,7 +41,7 @@ def estimates_of(
     summed: Summed,
     resampling: Resampling | None,
     ratios: RatioTotals | None,
-    shown: "ShownNumbers | None" = None,
+    shown: "ShownNumbers | OrderedValues | None" = None,
 ) -> Iterator[Estimate]:
     """The numbers of each model, segment by segment."""
     totals, n = summed.totals, summed.n_requests
@@ -182,7 +183,7 @@ def _settled(
 
 
 def _ordered(
-    each: Estimate, shown: "ShownNumbers", segment: Segment, column: _RequestColumn
+    each: Estimate, shown: "ShownNumbers | OrderedValues", segment: Segment, column: _RequestColumn
 ) -> Estimate:
     """A number that stands on the order of users."""
     number = shown.number(segment, each.model, column.request)
@@ -197,7 +198,7 @@ def _of_lists(
     config: Config,
     measured: Sequence[Request],
     totals: GrandTotals,
-    shown: "ShownNumbers",
+    shown: "ShownNumbers | OrderedValues",
     segment: Segment,
     model: str,
     column: int,
