@@ -99,7 +99,7 @@ def keep_largest(values, tops):  # type: ignore[no-untyped-def]
 
 
 @dataclass(slots=True)
-class UnitSums:
+class TermUnits:
     """Sums of units: of the different values of some columns.
 
     Args:

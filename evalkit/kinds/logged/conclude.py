@@ -15,8 +15,8 @@ from evalkit.inference.conclude import Inference
 from evalkit.inference.spread import DifferenceSpread
 from evalkit.kinds.logged._units import sum_of_parts
 from evalkit.kinds.logged.declaration import LOGGING
-from evalkit.kinds.logged.measure import SQUARES, ZEROS, Wanted, measure_logged, recipes_of
-from evalkit.kinds.logged.merge import LoggedSums, RowCounts
+from evalkit.kinds.logged.measure import SQUARES, ZEROS, TermColumns, measure_logged, recipes_of
+from evalkit.kinds.logged.merge import LoggedSums, RoundCounts
 from evalkit.kinds.logged.open import open_logged, section_of, targets_of
 from evalkit.metrics import Request
 from evalkit.metrics.logged import Recipe, Term
@@ -46,7 +46,7 @@ FAR = 3.0  # standard errors of the mean weight from 1
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class LoggedNumber:
     """A value with what each user adds to it, float64[n_users], whose mean is 0."""
 
     value: float
@@ -54,7 +54,7 @@ class Number:
     std_error: float  # over n - 1 users; NaN below two
 
     @classmethod
-    def of(cls, value: float, influence: Values) -> "Number":
+    def of(cls, value: float, influence: Values) -> "LoggedNumber":
         """With its error."""
         return cls(value, influence, _error_of(influence))
 
@@ -74,7 +74,7 @@ def _total(values: Values) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class SegmentSums:
     """Users of one segment, or all of them."""
 
     segmentation: str | None
@@ -98,7 +98,7 @@ class Cell:
         return self.users[column].to_numpy()
 
 
-def number_of(cell: Cell, wanted: Wanted, place: int, recipe: Recipe) -> Number:
+def number_of(cell: SegmentSums, wanted: TermColumns, place: int, recipe: Recipe) -> LoggedNumber:
     """An estimator of one target: ratios of sums, and their influence by user."""
     value, influence = 0.0, np.zeros(cell.users.height)
     for above, below in recipe.pairs:
@@ -106,14 +106,14 @@ def number_of(cell: Cell, wanted: Wanted, place: int, recipe: Recipe) -> Number:
         bottom = cell.sums(wanted.column(place, below))
         total = cell.total(wanted.column(place, below))
         if total == 0:
-            return Number(math.nan, np.full(len(influence), np.nan), math.nan)
+            return LoggedNumber(math.nan, np.full(len(influence), np.nan), math.nan)
         ratio = cell.total(wanted.column(place, above)) / total
         value += ratio
         influence = influence + (top - ratio * bottom) / total
-    return Number.of(value, influence)
+    return LoggedNumber.of(value, influence)
 
 
-def widest_of(recipe: Recipe, n_users: int, counts: RowCounts) -> float:
+def widest_of(recipe: Recipe, n_users: int, counts: RoundCounts) -> float:
     """What a user who was not seen can move a value by, times the users: one round of the smallest
     propensity that was logged, with the reward that lies farthest from the others.
     """
@@ -130,13 +130,13 @@ def widest_of(recipe: Recipe, n_users: int, counts: RowCounts) -> float:
     return largest * spread * n_users / max(counts.rows, 1)
 
 
-def logging_of(cell: Cell, wanted: Wanted, recipe: Recipe) -> Number:
+def logging_of(cell: SegmentSums, wanted: TermColumns, recipe: Recipe) -> LoggedNumber:
     """What the logging policy earned: a round, or of estimators of slates a slate."""
     below = Term("slates") if recipe.is_of_slates else Term("ones")
     return number_of(cell, wanted, 0, Recipe(((Term("reward"), below),)))
 
 
-def cells_of(sums: LoggedSums, segmentations: Sequence[str]) -> Iterator[Cell]:
+def cells_of(sums: LoggedSums, segmentations: Sequence[str]) -> Iterator[SegmentSums]:
     """All users, then those of every segment; a user may have rounds in several."""
     rows = sums.frame
     terms = [name for name in rows.columns if ":" in name]
@@ -148,12 +148,12 @@ def cells_of(sums: LoggedSums, segmentations: Sequence[str]) -> Iterator[Cell]:
         return some.group_by(keys, maintain_order=True).agg(pl.col(terms).sum()).sort(keys)
 
     weights = pl.concat([sums.weights[share] for share in sorted(sums.weights)])
-    yield Cell(None, None, joined(rows), weights)
+    yield SegmentSums(None, None, joined(rows), weights)
     for place, name in enumerate(segmentations):
         column = pl.col(f"segment_{place}").cast(pl.String)
         for segment in rows.select(column).to_series().drop_nulls().unique().sort():
             own = weights.filter(column == segment)
-            yield Cell(name, segment, joined(rows.filter(column == segment)), own)
+            yield SegmentSums(name, segment, joined(rows.filter(column == segment)), own)
 
 
 def conclude_logged(
@@ -171,7 +171,7 @@ def conclude_logged(
     config, sums = left.config, left.sums
     chosen = config.statistics
     recipes, targets = recipes_of(config), targets_of(config)
-    wanted = Wanted.of(recipes)
+    wanted = TermColumns.of(recipes)
     if not sums.counts.rows:
         raise DataError("the log has no rounds", code="empty-input", at=sums.at)
     names = [target.model for target in targets]
@@ -241,7 +241,7 @@ def _keep(
     per_user: dict[str, pl.DataFrame],
     sums: LoggedSums,
     label: str,
-    numbers: Mapping[str, Number],
+    numbers: Mapping[str, LoggedNumber],
 ) -> None:
     """What each user adds, put so that its mean is the value."""
     keys = [f"user_{place}" for place in range(len(sums.user_names))]
@@ -252,7 +252,9 @@ def _keep(
         per_user[name] = per_user.get(name, users).with_columns(own)
 
 
-def _estimate(request: Request, model: str, number: Number, cell: Cell, level: float) -> Estimate:
+def _estimate(
+    request: Request, model: str, number: LoggedNumber, cell: SegmentSums, level: float
+) -> Estimate:
     error, n = number.std_error, len(number.influence)
     has_limits = n > 1 and error > 0
     half = t_quantile((1 + level) / 2, n - 1) * error if has_limits else math.nan
@@ -274,9 +276,9 @@ class _Draft:
     baseline: str
     candidate: str
     metric: str
-    cell: Cell
-    one: Number
-    other: Number
+    cell: SegmentSums
+    one: LoggedNumber
+    other: LoggedNumber
     widest: float = math.inf
     std_error: float = field(init=False)
 
@@ -307,7 +309,11 @@ class _Draft:
 
 
 def _drafts(
-    request: Request, numbers: Mapping[str, Number], cell: Cell, chosen: Any, widest: float
+    request: Request,
+    numbers: Mapping[str, LoggedNumber],
+    cell: SegmentSums,
+    chosen: Any,
+    widest: float,
 ) -> Iterator[_Draft]:
     baseline = chosen.baseline or LOGGING
     pairs = (
@@ -364,7 +370,7 @@ def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> l
 
 
 def _checks(
-    cell: Cell, wanted: Wanted, names: Sequence[str], sums: LoggedSums, most: float
+    cell: SegmentSums, wanted: TermColumns, names: Sequence[str], sums: LoggedSums, most: float
 ) -> Iterator[Check]:
     """How far the weights of each target carry."""
     n_rounds = cell.total(wanted.column(0, Term("ones")))

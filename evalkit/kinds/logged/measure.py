@@ -11,8 +11,8 @@ import polars as pl
 
 from evalkit.config import Config
 from evalkit.errors import DataError, RequestError
-from evalkit.kinds.logged._units import UnitSums
-from evalkit.kinds.logged.merge import Biggest, LoggedSums, RowCounts
+from evalkit.kinds.logged._units import TermUnits
+from evalkit.kinds.logged.merge import Biggest, LoggedSums, RoundCounts
 from evalkit.kinds.logged.open import LoggedTables, open_logged, section_of, targets_of
 from evalkit.metrics.logged import Recipe, Term
 from evalkit.planning.counters import input_of
@@ -35,13 +35,13 @@ def recipes_of(config: Config) -> list[Recipe]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TermColumns:
     """Terms of every target, in one order: `names[target][term]` are columns of sums."""
 
     terms: tuple[Term, ...]
 
     @classmethod
-    def of(cls, recipes: Sequence[Recipe]) -> "Wanted":
+    def of(cls, recipes: Sequence[Recipe]) -> "TermColumns":
         found = {term: None for recipe in recipes for pair in recipe.pairs for term in pair}
         always = (Term("ones"), Term("reward"), Term("weight"), Term("weighted"))
         return cls(tuple({term: None for term in (*always, *found)}))
@@ -71,7 +71,7 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
         work.opened(opened.all)
     recipes = recipes_of(config)
     check_columns(config, recipes)
-    wanted = Wanted.of(recipes)
+    wanted = TermColumns.of(recipes)
     table = opened.log
     schema = dict(table.frame.collect_schema())
     keys = [name for name in schema if name.startswith("user_")]
@@ -84,14 +84,14 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
     spreads = [
         f"{place}:{name}" for name in (SQUARES, ZEROS) for place in range(len(targets_of(config)))
     ]
-    users = UnitSums((*(keys or [ROUND]), *segments), names, seed)
-    weights = UnitSums(segments, spreads, seed)
+    users = TermUnits((*(keys or [ROUND]), *segments), names, seed)
+    weights = TermUnits(segments, spreads, seed)
     distributions = {
         place: _distribution(config, place, own) for place, own in opened.targets.items()
     }
     types = {name: schema[name] for name in keys}
     plan = plan_ids("user", [(table.role, table.at, types)], seed=seed) if keys else None
-    counts, n_rows = RowCounts(), 0
+    counts, n_rows = RoundCounts(), 0
     biggest = [Biggest() for _ in targets_of(config)]
     number, n_shares = work.share
     with reading(table):
@@ -204,7 +204,7 @@ def _as_in(
     ]
 
 
-def _check_rows(rows: pl.DataFrame, table: Table, counts: RowCounts) -> None:
+def _check_rows(rows: pl.DataFrame, table: Table, counts: RoundCounts) -> None:
     users = [name for name in rows.columns if name.startswith("user_")]
     if users and (n := rows.filter(pl.any_horizontal(pl.col(users).is_null())).height):
         raise DataError(f"{n:,} rounds have no user", code="null-id", at=table.at)
@@ -291,8 +291,8 @@ SQUARES, ZEROS = "squares", "zeros"
 def _add(
     rows: pl.DataFrame,
     opened: LoggedTables,
-    wanted: Wanted,
-    sums: tuple[UnitSums, UnitSums],
+    wanted: TermColumns,
+    sums: tuple[TermUnits, TermUnits],
     biggest: Sequence[Biggest],
 ) -> None:
     """Add rounds to the sums of users, and to those of weights of a segment."""

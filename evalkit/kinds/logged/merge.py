@@ -15,7 +15,7 @@ TOP = 10
 
 
 @dataclass(slots=True)
-class RowCounts:
+class RoundCounts:
     """Rounds that were read, and how far a round can go.
 
     Args:
@@ -34,7 +34,7 @@ class RowCounts:
         for name, value in least.items():
             self.least[name] = min(value, self.least.get(name, value))
 
-    def merge(self, other: "RowCounts") -> None:
+    def merge(self, other: "RoundCounts") -> None:
         """Add those of other users."""
         self.note(other.rows, other.rewards, other.least)
 
@@ -80,7 +80,7 @@ class LoggedSums:
     users: dict[int, pl.DataFrame]
     weights: dict[int, pl.DataFrame]
     user_names: tuple[str, ...]
-    counts: RowCounts
+    counts: RoundCounts
     biggest: list[Biggest]
     unsupported: dict[int, float]
     at: str
