@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from evalkit.aggregate.accumulators.resampling import Resampling
 from evalkit.aggregate.sums import GrandTotals
@@ -90,7 +90,7 @@ class Inference:
         summed = Summed(totals, len(requests))
         if estimates is None:
             given = config, measured, models, summed, resampling, ratios
-            estimates = list(estimates_of(*given, shown))
+            estimates = list(estimates_of(*given, cast("ShownNumbers | None", shown)))
         estimates = tuple(shown_means(estimates, requests, config.policies))
         drafts = comparisons_of(config, summed, resampling, ratios, requests, shown)
         primary = config.primary if config.metrics.primary else ()

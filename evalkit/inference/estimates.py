@@ -28,7 +28,6 @@ from evalkit.statistics.many import mean_limits, wilson_limits, within
 from evalkit.statistics.means import is_share
 
 if TYPE_CHECKING:
-    from evalkit.inference.ordered import OrderedValues
     from evalkit.inference.shown import ShownNumbers
 
 Floats = npt.NDArray[np.float64]
@@ -41,7 +40,7 @@ def estimates_of(
     summed: Summed,
     resampling: Resampling | None,
     ratios: RatioTotals | None,
-    shown: "ShownNumbers | OrderedValues | None" = None,
+    shown: "ShownNumbers | None" = None,
 ) -> Iterator[Estimate]:
     """The numbers of each model, segment by segment."""
     totals, n = summed.totals, summed.n_requests
@@ -183,7 +182,7 @@ def _settled(
 
 
 def _ordered(
-    each: Estimate, shown: "ShownNumbers | OrderedValues", segment: Segment, column: _RequestColumn
+    each: Estimate, shown: "ShownNumbers", segment: Segment, column: _RequestColumn
 ) -> Estimate:
     """A number that stands on the order of users."""
     number = shown.number(segment, each.model, column.request)
@@ -198,7 +197,7 @@ def _of_lists(
     config: Config,
     measured: Sequence[Request],
     totals: GrandTotals,
-    shown: "ShownNumbers | OrderedValues",
+    shown: "ShownNumbers",
     segment: Segment,
     model: str,
     column: int,
