@@ -71,7 +71,7 @@ def add_rounds(
     `rewards`, `predicted`, `firsts` (1 at position 1; may be empty) float64[n_rows]; `weights`
     float64[n_targets, n_kinds, n_rows], of the item first; `means` float64[n_targets, n_rows] the
     targets' predicted rewards; `rules` float64[n_rules, 7], what is added up of a target, as
-    `Wanted.rules` has it. `sums` are of `slots`, in the order of `Wanted.names`; `spreads` of
+    `TermColumns.rules` has it. `sums` are of `slots`, in the order of `TermColumns.names`; `spreads` of
     `cells`: squares of weights, then how many are 0. `bins` int64[n_targets * (N_EDGES + 1) * 5] of
     weights up to each edge: rounds, w r and r; `tops` float64[n_targets, 10] the largest |w r|,
     falling; `largest` float64[1] the
@@ -139,7 +139,7 @@ def add_rounds(
 
 
 @dataclass(slots=True)
-class UnitSums:
+class TermUnits:
     """Sums of units: of the different values of some columns.
 
     Args:

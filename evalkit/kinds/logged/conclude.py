@@ -15,8 +15,15 @@ from evalkit.inference.conclude import Inference
 from evalkit.inference.spread import DifferenceSpread
 from evalkit.kinds.logged._units import OF_SQUARES, sum_of_parts
 from evalkit.kinds.logged.declaration import LOGGING
-from evalkit.kinds.logged.measure import PLACE, SQUARES, ZEROS, Wanted, measure_logged, recipes_of
-from evalkit.kinds.logged.merge import EDGES, LoggedSums, RowCounts
+from evalkit.kinds.logged.measure import (
+    PLACE,
+    SQUARES,
+    ZEROS,
+    TermColumns,
+    measure_logged,
+    recipes_of,
+)
+from evalkit.kinds.logged.merge import EDGES, LoggedSums, RoundCounts
 from evalkit.kinds.logged.open import open_logged, section_of, targets_of
 from evalkit.metrics import Request
 from evalkit.metrics.logged import Recipe, Term
@@ -47,7 +54,7 @@ FAR = 3.0  # standard errors of the mean weight from 1
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class LoggedNumber:
     """A value with what each user adds to it, float64[n_users], whose mean is 0."""
 
     value: float
@@ -55,7 +62,7 @@ class Number:
     std_error: float  # over n - 1 users; NaN below two
 
     @classmethod
-    def of(cls, value: float, influence: Values) -> "Number":
+    def of(cls, value: float, influence: Values) -> "LoggedNumber":
         """With its error."""
         return cls(value, influence, _error_of(influence))
 
@@ -75,7 +82,7 @@ def _total(values: Values) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class SegmentSums:
     """Users of one segment, or all of them."""
 
     segmentation: str | None
@@ -86,7 +93,7 @@ class Cell:
     totals: dict[str, float] = field(default_factory=dict)
 
     @property
-    def at_positions(self) -> "list[Cell]":
+    def at_positions(self) -> "list[SegmentSums]":
         """The same users, with what they have at each position of slates."""
         return [replace(self, users=each, totals={}) for each in self.positions]
 
@@ -105,27 +112,27 @@ class Cell:
         return self.users[column].to_numpy()
 
 
-def number_of(cell: Cell, wanted: Wanted, place: int, recipe: Recipe) -> Number:
+def number_of(cell: SegmentSums, wanted: TermColumns, place: int, recipe: Recipe) -> LoggedNumber:
     """An estimator of one target: ratios of sums, and their influence by user."""
     if recipe.by_position:
         plain = recipe._replace(by_position=False)
         found = [number_of(each, wanted, place, plain) for each in cell.at_positions]
         whole = math.fsum(each.value for each in found)
-        return Number.of(whole, np.sum([each.influence for each in found], axis=0))
+        return LoggedNumber.of(whole, np.sum([each.influence for each in found], axis=0))
     value, influence = 0.0, np.zeros(cell.users.height)
     for above, below in recipe.pairs:
         top = cell.sums(wanted.column(place, above))
         bottom = cell.sums(wanted.column(place, below))
         total = cell.total(wanted.column(place, below))
         if total == 0:
-            return Number(math.nan, np.full(len(influence), np.nan), math.nan)
+            return LoggedNumber(math.nan, np.full(len(influence), np.nan), math.nan)
         ratio = cell.total(wanted.column(place, above)) / total
         value += ratio
         influence = influence + (top - ratio * bottom) / total
-    return Number.of(value, influence)
+    return LoggedNumber.of(value, influence)
 
 
-def widest_of(recipe: Recipe, n_users: int, counts: RowCounts) -> float:
+def widest_of(recipe: Recipe, n_users: int, counts: RoundCounts) -> float:
     """What a user who was not seen can move a value by, times the users: one round of the smallest
     propensity that was logged, with the reward that lies farthest from the others.
     """
@@ -142,20 +149,22 @@ def widest_of(recipe: Recipe, n_users: int, counts: RowCounts) -> float:
     return largest * spread * n_users / max(counts.rows, 1)
 
 
-def logging_of(cell: Cell, wanted: Wanted, recipe: Recipe) -> Number:
+def logging_of(cell: SegmentSums, wanted: TermColumns, recipe: Recipe) -> LoggedNumber:
     """What the logging policy earned: a round, or of estimators of slates a slate."""
     below = Term("slates") if recipe.is_of_slates else Term("ones")
     return number_of(cell, wanted, 0, Recipe(((Term("reward"), below),)))
 
 
-def cells_of(sums: LoggedSums, segmentations: Sequence[str]) -> Iterator[Cell]:
+def cells_of(sums: LoggedSums, segmentations: Sequence[str]) -> Iterator[SegmentSums]:
     """All users, then those of every segment; a user may have rounds in several."""
     rows = sums.frame
     terms = [name for name in rows.columns if ":" in name]
     keys = [name for name in rows.columns if ":" not in name and not _is_split(name)]
     weights = pl.concat([sums.weights[share] for share in sorted(sums.weights)])
 
-    def cell(named: tuple[str | None, str | None], some: pl.DataFrame, own: pl.DataFrame) -> Cell:
+    def cell(
+        named: tuple[str | None, str | None], some: pl.DataFrame, own: pl.DataFrame
+    ) -> SegmentSums:
         users = some
         if segmentations or PLACE in rows.columns:
             users = some.group_by(keys, maintain_order=True).agg(pl.col(terms).sum()).sort(keys)
@@ -165,7 +174,7 @@ def cells_of(sums: LoggedSums, segmentations: Sequence[str]) -> Iterator[Cell]:
             users.select(keys).join(e, on=keys, how="left", maintain_order="left").fill_null(0.0)
             for e in positions
         ]
-        return Cell(*named, users, own, tuple(whole))
+        return SegmentSums(*named, users, own, tuple(whole))
 
     yield cell((None, None), rows, weights)
     for place, name in enumerate(segmentations):
@@ -221,7 +230,7 @@ def conclude_logged(
     config, sums = left.config, left.sums
     chosen = config.statistics
     recipes, targets = recipes_of(config), targets_of(config)
-    wanted = Wanted.of(recipes, len(targets))
+    wanted = TermColumns.of(recipes, len(targets))
     if not sums.counts.rows:
         raise DataError("the log has no rounds", code="empty-input", at=sums.at)
     _refuse_slates(config.requests, recipes, sums)
@@ -295,7 +304,7 @@ def _keep(
     per_user: dict[str, pl.DataFrame],
     sums: LoggedSums,
     label: str,
-    numbers: Mapping[str, Number],
+    numbers: Mapping[str, LoggedNumber],
 ) -> None:
     """What each user adds, put so that its mean is the value."""
     keys = [f"user_{place}" for place in range(len(sums.user_names))]
@@ -306,7 +315,9 @@ def _keep(
         per_user[name] = per_user.get(name, users).with_columns(own)
 
 
-def _estimate(request: Request, model: str, number: Number, cell: Cell, level: float) -> Estimate:
+def _estimate(
+    request: Request, model: str, number: LoggedNumber, cell: SegmentSums, level: float
+) -> Estimate:
     error, n = number.std_error, len(number.influence)
     has_limits = n > 1 and error > 0
     half = t_quantile((1 + level) / 2, n - 1) * error if has_limits else math.nan
@@ -328,9 +339,9 @@ class _Draft:
     baseline: str
     candidate: str
     metric: str
-    cell: Cell
-    one: Number
-    other: Number
+    cell: SegmentSums
+    one: LoggedNumber
+    other: LoggedNumber
     widest: float = math.inf
     std_error: float = field(init=False)
 
@@ -361,7 +372,11 @@ class _Draft:
 
 
 def _drafts(
-    request: Request, numbers: Mapping[str, Number], cell: Cell, chosen: Any, widest: float
+    request: Request,
+    numbers: Mapping[str, LoggedNumber],
+    cell: SegmentSums,
+    chosen: Any,
+    widest: float,
 ) -> Iterator[_Draft]:
     baseline = chosen.baseline or LOGGING
     pairs = (
@@ -418,7 +433,7 @@ def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> l
 
 
 def _checks(
-    cell: Cell, wanted: Wanted, names: Sequence[str], sums: LoggedSums, most: float
+    cell: SegmentSums, wanted: TermColumns, names: Sequence[str], sums: LoggedSums, most: float
 ) -> Iterator[Check]:
     """How far the weights of each target carry."""
     n_rounds = cell.total(wanted.column(0, Term("ones")))

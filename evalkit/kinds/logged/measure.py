@@ -12,8 +12,8 @@ import polars as pl
 
 from evalkit.config import Config
 from evalkit.errors import DataError, RequestError
-from evalkit.kinds.logged._units import LARGEST, UnitSums, add_rounds
-from evalkit.kinds.logged.merge import LoggedSums, RowCounts, WeightsSeen
+from evalkit.kinds.logged._units import LARGEST, TermUnits, add_rounds
+from evalkit.kinds.logged.merge import LoggedSums, RoundCounts, WeightsSeen
 from evalkit.kinds.logged.open import LoggedTables, open_logged, section_of, targets_of
 from evalkit.metrics.logged import Recipe, Term
 from evalkit.planning.counters import input_of
@@ -42,7 +42,7 @@ def recipes_of(config: Config) -> list[Recipe]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TermColumns:
     """Terms of every target, in one order: those of no target, which stand once, come first."""
 
     terms: tuple[Term, ...]
@@ -51,7 +51,7 @@ class Wanted:
     of_slates: bool
 
     @classmethod
-    def of(cls, recipes: Sequence[Recipe], n_targets: int) -> "Wanted":
+    def of(cls, recipes: Sequence[Recipe], n_targets: int) -> "TermColumns":
         of_slates = any(recipe.is_of_slates for recipe in recipes)
         slates = (Term("slates"),) if of_slates else ()
         found = {term: None for recipe in recipes for pair in recipe.pairs for term in pair}
@@ -113,7 +113,7 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
     recipes = recipes_of(config)
     check_columns(config, recipes)
     n_targets = len(targets_of(config))
-    wanted = Wanted.of(recipes, n_targets)
+    wanted = TermColumns.of(recipes, n_targets)
     table = opened.log
     schema = dict(table.frame.collect_schema())
     keys = [name for name in schema if name.startswith("user_")]
@@ -121,8 +121,8 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
     spreads = [f"{place}:{name}" for name in (SQUARES, ZEROS) for place in range(n_targets)]
     by = (*(keys or [ROUND]), *segments, *([PLACE] if wanted.by_position else []))
     adding = _Adding(
-        opened, wanted, UnitSums(by, wanted.names, seed), UnitSums(segments, spreads, seed),
-        WeightsSeen.of(n_targets), RowCounts(),
+        opened, wanted, TermUnits(by, wanted.names, seed), TermUnits(segments, spreads, seed),
+        WeightsSeen.of(n_targets), RoundCounts(),
     )  # fmt: skip
     _check_rounds(opened)
     distributions = {
@@ -247,11 +247,11 @@ class _Adding:
     """Where rounds are added up."""
 
     opened: LoggedTables
-    wanted: Wanted
-    users: UnitSums
-    spreads: UnitSums
+    wanted: TermColumns
+    users: TermUnits
+    spreads: TermUnits
     seen: WeightsSeen
-    counts: RowCounts
+    counts: RoundCounts
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add rounds to the sums of users, and to those of all rounds.

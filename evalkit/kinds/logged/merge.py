@@ -16,7 +16,7 @@ EDGES = 2.0 ** np.arange(SMALLEST, SMALLEST + N_EDGES)  # of weights that are co
 
 
 @dataclass(slots=True)
-class RowCounts:
+class RoundCounts:
     """Rounds that were read, and how far a round can go.
 
     Args:
@@ -40,7 +40,7 @@ class RowCounts:
         for position in np.flatnonzero(found).tolist():
             self.positions[position] = self.positions.get(position, 0) + int(found[position])
 
-    def merge(self, other: "RowCounts") -> None:
+    def merge(self, other: "RoundCounts") -> None:
         """Add those of other users."""
         self._add(other.rows, other.rewards, other.least)
         for position, n_rows in other.positions.items():
@@ -106,7 +106,7 @@ class LoggedSums:
     users: dict[int, pl.DataFrame]
     weights: dict[int, pl.DataFrame]
     user_names: tuple[str, ...]
-    counts: RowCounts
+    counts: RoundCounts
     seen: WeightsSeen
     unsupported: dict[int, float]
     at: str

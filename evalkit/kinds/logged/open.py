@@ -27,7 +27,7 @@ class _LogColumns(Record):
     segment: Texts = key((), "by segmentation")
 
 
-class _Log(KindTable):
+class _LogTable(KindTable):
     columns: _LogColumns
 
 
@@ -116,7 +116,7 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
         context=tuple(texts),
         segment=tuple(rule.by for rule in config.segments.named.values()),
     )
-    log = _Log(**{name: getattr(section, name) for name in _OWN}, columns=asked)
+    log = _LogTable(**{name: getattr(section, name) for name in _OWN}, columns=asked)
     numbers = (*NUMBERS, "target", "place")
     opened = open_section("logged", log, held[0], guessing, numbers=numbers, anything=("segment",))
     return LoggedTables(
