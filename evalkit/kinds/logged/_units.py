@@ -70,12 +70,11 @@ def add_rounds(
 
     `rewards`, `predicted`, `firsts` (1 at position 1; may be empty) float64[n_rows]; `weights`
     float64[n_targets, n_kinds, n_rows], of the item first; `means` float64[n_targets, n_rows] the
-    targets' predicted rewards; `rules` float64[n_rules, 7], what is added up of a target, as
-    `TermColumns.rules` has it. `sums` are of `slots`, in the order of `TermColumns.names`; `spreads` of
-    `cells`: squares of weights, then how many are 0. `bins` int64[n_targets * (N_EDGES + 1) * 5] of
-    weights up to each edge: rounds, w r and r; `tops` float64[n_targets, 10] the largest |w r|,
-    falling; `largest` float64[1] the
-    largest term.
+    targets' predicted rewards; `rules` float64[n_rules, 7], of `TermColumns.rules`. `sums`
+    are of `slots`, in the order of `TermColumns.names`; `spreads` of `cells`: squares of weights,
+    then how many are 0. `bins` int64[n_targets * (N_EDGES + 1) * 5] of weights up to each edge:
+    rounds, w r and r; `tops` float64[n_targets, 10] the largest |w r|, falling; `largest`
+    float64[1] the largest term.
     """
     n_rows, n_targets, n_rules = rewards.size, weights.shape[0], rules.shape[0]
     n_shared = 3 if firsts.size else 2
