@@ -76,6 +76,7 @@ def add_rounds(
     rounds, w r and r; `tops` float64[n_targets, 10] the largest |w r|, falling; `largest`
     float64[1] the largest term.
     """
+    # Wide: numba takes arrays, and a tuple of them is slower to call.
     n_rows, n_targets, n_rules = rewards.size, weights.shape[0], rules.shape[0]
     n_shared = 3 if firsts.size else 2
     width = 2 * (n_shared + n_targets * n_rules)

@@ -473,14 +473,7 @@ def matrix_section(report: Report) -> Html | None:
         of = {(each.candidate, each.baseline): each for each in map(turned, pairs)}
         of |= {(each.candidate, each.baseline): each for each in pairs}
         models = [model for model in report.models if any(model in pair for pair in of)]
-        digits = decimals_for(
-            [
-                (each.high - each.low) / 2
-                for each in pairs
-                if each.low is not None and each.high is not None
-            ],
-            [each.delta for each in pairs],
-        )
+        digits = decimals_for(half_widths(pairs), [each.delta for each in pairs])
         rows = []
         for row in models:
             cells = []
