@@ -3,9 +3,14 @@
 import json
 import math
 from dataclasses import asdict, dataclass
+from string import ascii_lowercase
+from typing import TYPE_CHECKING
 
 from evalkit.errors import clean
 from evalkit.report.text import pad, show_level, show_values
+
+if TYPE_CHECKING:
+    from evalkit.report.figures import Figures
 
 TOO_FEW = (
     "{n} data sets: below six no such test can find anything at 95 %, whatever the values; "
@@ -68,6 +73,22 @@ class Across:
             if last > first and not (found and last <= found[-1][1]):
                 found.append((first, last))
         return found
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """A letter for each group, beside the models in it; empty where all are apart."""
+        named = [*zip(ascii_lowercase, self.groups, strict=False)]
+        return tuple(
+            "".join(letter for letter, (first, last) in named if first <= place <= last)
+            for place in range(len(self.models))
+        )
+
+    @property
+    def figures(self) -> "Figures":
+        """The critical-difference diagram, by its title."""
+        from evalkit.report.html import across_figures
+
+        return across_figures(self)
 
 
 def render_across(across: Across) -> str:

@@ -3,11 +3,15 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING
 
-from evalkit.errors import clean
+from evalkit.errors import DataError, clean
 from evalkit.report.entries import Warning_
 from evalkit.report.text import pad, show_level, show_values
+
+if TYPE_CHECKING:
+    from evalkit.report.figures import Figures
 
 SELECTION_SCHEMA = 1
 
@@ -111,6 +115,13 @@ class Selection:
     warnings: tuple[Warning_, ...] = ()
 
     @property
+    def figures(self) -> "Figures":
+        """Every picture of the page by its title, as those of a report."""
+        from evalkit.report.html import selection_figures
+
+        return selection_figures(self)
+
+    @property
     def alike(self) -> list[str]:
         """The trials that cannot be told from the best."""
         return [trial.model for trial in self.trials if trial.is_alike]
@@ -120,6 +131,34 @@ def render_selection(selection: Selection) -> str:
     """The text of selection.json."""
     found = {"schema_version": SELECTION_SCHEMA, **_plain(asdict(selection))}  # type: ignore[dict-item]
     return json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def parse_selection(text: str | bytes, *, at: str = "") -> Selection:
+    """The selection that `render_selection` wrote.
+
+    Raises:
+        DataError: this is none [selection-unreadable].
+    """
+    try:
+        tree = json.loads(text)
+        known = {each.name: tree[each.name] for each in fields(Selection)}
+        known["trials"] = tuple(
+            Trial(**{**each, "unmet": tuple(each["unmet"])}) for each in tree["trials"]
+        )
+        known["rungs"] = tuple(
+            Rung(each["share"], each["n_users"], tuple(each["measured"]), tuple(each["dropped"]))
+            for each in tree["rungs"]
+        )
+        known["confirmed"] = tree["confirmed"] and Confirmed(**tree["confirmed"])
+        known["warnings"] = tuple(Warning_(**each) for each in tree["warnings"])
+        return Selection(**known)
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(
+            "this is no selection that this version knows",
+            code="selection-unreadable",
+            at=at,
+            hint="evalkit select CONFIG writes one",
+        ) from error
 
 
 def _plain(value: object) -> object:

@@ -5,7 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from evalkit.report.answer import answer_of
 from evalkit.report.comparisons import how_corrected
+from evalkit.report.differences import user_differences
 from evalkit.report.entries import Comparison, Curve, Graph
+from evalkit.report.html._grids import MOST_NUMBERS, Cell, heat_map, sorted_differences
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import (
     Line,
@@ -40,6 +42,8 @@ OF_SHOWN = ("lorenz", "popularity", "exposure", "genres")  # kinds of graphs
 PATH = "path-over-looks"
 DIAGONAL = ("roc", "calibration", "lorenz")
 MOST_DISTRIBUTIONS = 6
+MOST_DIFFERENCES = 4  # models whose users are drawn one by one
+MOST_USERS = 200_000  # whose values a page reads
 
 
 def color_key(models: Iterable[str]) -> Html:
@@ -260,8 +264,12 @@ def _limited_cell(
     return el("td", show(values[place], digits), limits)
 
 
-def segments_section(report: Report) -> Html | None:
-    """The metrics that decide by segment: differences to the reference, or else the values."""
+def segments_section(report: Report, *, whole: bool = False) -> Html | None:
+    """The metrics that decide by segment: differences to the reference, or else the values.
+
+    Args:
+        whole: draw also what is too large for a page.
+    """
     by_segment = groups(report)
     of_segments = [group for group in by_segment if group.segment is not None]
     if not of_segments:
@@ -276,10 +284,12 @@ def segments_section(report: Report) -> Html | None:
         figures = []
         for rule in dict.fromkeys(group.segmentation or "" for group in drawn):
             of = [group for group in drawn if group.segmentation == rule]
+            few = whole or len(of) * len(report.models) <= MOST_NUMBERS
+            heat = _heat_map(report, label, rule, of, pairs) if few and label == shown[0] else []
             if pairs:
-                figures.append(_difference_figure(report, label, rule, of, pairs))
+                figures.append(_difference_figure(report, label, rule, of, pairs, heat))
             else:
-                figures.append(_segment_figure(report, label, rule, of, overall))
+                figures.append(_segment_figure(report, label, rule, of, overall, heat))
         parts += [el("h3", label), el("div", figures, class_="plots")]
     note = ""
     if len(drawn) < len(of_segments):
@@ -315,8 +325,55 @@ def _pairs_by_segment(report: Report, label: str) -> _Pairs:
     return found
 
 
-def _difference_figure(
+def _heat_map(
     report: Report, label: str, rule: str, of: Sequence[SegmentNumbers], pairs: _Pairs
+) -> list[Html]:
+    """Segments by models: differences to the reference, or else values."""
+    reference = answer_of(report, label).reference if pairs else None
+    columns = [model for model in answer_of(report, label).models if model != reference]
+    if len(of) < 2 or len(columns) < 2:
+        return []
+    here = [pairs.get((rule, group.segment), {}) for group in of]
+    deltas = [each for by_model in here for each in by_model.values()]
+    decimals = decimals_for(half_widths(deltas), [each.delta for each in deltas])
+    if not pairs:
+        found = [group.cells[model, label] for group in of for model in columns
+                 if (model, label) in group.cells]  # fmt: skip
+        decimals = decimals_of(found)
+    cells = [[_heat_cell(group, by_model, model, label, decimals, is_signed=bool(pairs))
+              for model in columns] for group, by_model in zip(of, here, strict=True)]  # fmt: skip
+    title = f"{label} by {rule} and model"
+    title += f": difference to {reference}" if reference else ""
+    whole = report.estimate(columns[0], label, None, None)
+    turned = whole is not None and whole.higher_is_better is False
+    names = [group.segment or "" for group in of]
+    return [heat_map(names, columns, cells, title, is_signed=bool(pairs), turned=turned)]
+
+
+def _heat_cell(
+    group: SegmentNumbers,
+    by_model: Mapping[str, Comparison],
+    model: str,
+    label: str,
+    decimals: int,
+    *,
+    is_signed: bool,
+) -> Cell | None:
+    if is_signed:
+        pair = by_model.get(model)
+        held = pair is not None and pair.verdict in ("better", "worse")
+        return pair and Cell(pair.delta, show(pair.delta, decimals, signed=True), held)
+    found = group.cells.get((model, label))
+    return found and Cell(found.value, show(found.value, decimals), model in group.best(label))
+
+
+def _difference_figure(
+    report: Report,
+    label: str,
+    rule: str,
+    of: Sequence[SegmentNumbers],
+    pairs: _Pairs,
+    heat: list[Html],
 ) -> Html:
     """Paired differences of every segment of a rule on one scale, all users on top."""
     series = {model: place for place, model in enumerate(report.models)}
@@ -350,7 +407,7 @@ def _difference_figure(
     numbers = table([rule, "users", *candidates], lines, pin=True)
     how = how_corrected(report.statistics, all_pairs)
     note = f"Limits stand by themselves; verdicts, in bold, are corrected: {how}." if how else None
-    shown_behind = behind(dot_plots(rows, title, zero=True), numbers, title)
+    shown_behind = behind([*heat, *dot_plots(rows, title, zero=True)], numbers, title)
     return join(shown_behind, el("p", note, class_="soft") if note else None)
 
 
@@ -375,6 +432,7 @@ def _segment_figure(
     rule: str,
     of: Sequence[SegmentNumbers],
     overall: SegmentNumbers | None,
+    heat: list[Html],
 ) -> Html:
     series = {model: place for place, model in enumerate(report.models)}
     together = ([overall] if overall is not None else []) + list(of)
@@ -404,11 +462,50 @@ def _segment_figure(
         name = "all users" if group.segment is None else group.segment
         lines.append([name_cell(name), number_cell(f"{users:,}"), *cells])
     numbers = table([rule, "users", *report.models], lines, pin=True)
-    return behind(dot_plots(rows, f"{label} by {rule}"), numbers, f"{label} by {rule}")
+    return behind([*heat, *dot_plots(rows, f"{label} by {rule}")], numbers, f"{label} by {rule}")
 
 
-def distributions_section(report: Report) -> Html | None:
-    """How the values of single users are spread."""
+def users_section(report: Report, *, whole: bool = False) -> Html | None:
+    """Who gains and who loses, user by user, and how values are spread."""
+    parts = [_differences(report, whole=whole), _distributions(report)]
+    if not any(parts):
+        return None
+    return join(el("h2", "Single users", id="users"), *parts)
+
+
+def _differences(report: Report, *, whole: bool) -> Html | None:
+    """Each model's differences to the reference by the metric that decides, sorted."""
+    answer = answer_of(report)
+    kept, reference = report.per_user_values, answer.reference
+    most = max((each.n_users for each in answer.pairs.values()), default=0)
+    if kept is None or reference is None or (most > MOST_USERS and not whole):
+        return None
+    of = report.estimate(reference, answer.metric, None, None)
+    asked = {shown: label for label, shown in report.shown.items()}
+    figures = []
+    for model in [each for each in answer.models if each != reference][:MOST_DIFFERENCES]:
+        found = user_differences(
+            *(report, asked.get(answer.metric, answer.metric), reference, model),
+            lower_is_better=of is not None and of.higher_is_better is False,
+        )
+        if found is None:
+            continue
+        title = f"{answer.metric} user by user: {model} less {reference}"
+        shares = [f"{share:.1%}" for share in (found.gain, found.same, found.lose)]
+        told = (f"{shares[0]} gain", f"{shares[1]} the same", f"{shares[2]} lose")
+        places = sorted({round(n * (len(found.points) - 1) / 10) for n in range(11)})
+        rows = [
+            [number_cell(f"{at:.1%}"), number_cell(f"{value:+.6f}")]
+            for at, value in (found.points[place] for place in places)
+        ]
+        numbers = table(["users up to", "difference"], rows, sortable=False)
+        plot = sorted_differences(found.points, told, title)
+        said = el("p", f"{', '.join(told)}, of {count_noun(found.n_users, 'user')}.", class_="soft")
+        figures.append(el("div", behind(plot, numbers, title), said))
+    return el("div", figures, class_="plots") if figures else None
+
+
+def _distributions(report: Report) -> Html | None:
     if not report.distributions:
         return None
     series = {model: place for place, model in enumerate(report.models)}
@@ -446,7 +543,6 @@ def distributions_section(report: Report) -> Html | None:
             )
         )
     return join(
-        el("h2", "Single users", id="users"),
         el("p", "How many users have which value; one scale for a metric.", class_="soft"),
         el("div", figures, class_="plots"),
     )

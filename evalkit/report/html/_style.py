@@ -87,7 +87,9 @@ svg .expected{stroke-width:1;fill:none;stroke-dasharray:4 3;opacity:.7}
 svg .flag{stroke:var(--fail);stroke-width:1.4;fill:none}
 svg .band{stroke:none;opacity:.16}
 svg .area{stroke-width:1;fill-opacity:.35}
-svg .tag{fill:var(--ink)}
+svg .m{text-anchor:middle}svg .e{text-anchor:end}
+svg .cell{fill:var(--ink);text-anchor:middle}
+svg .strong{font-weight:700}
 """
 _OTHERS = """\
 .key{display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:.3rem 0;padding:0;list-style:none;
