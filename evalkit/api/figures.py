@@ -66,7 +66,12 @@ def _of_split(file: Path) -> Figures:
     try:
         return leakage_figures(json.loads(file.read_bytes()))
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError("this tells nothing of a split", code="bad-split", at=str(file)) from error
+        raise DataError(
+            "this is no leakage.json of this version",
+            code="split-unreadable",
+            at=str(file),
+            hint="evalkit split writes one into a new folder",
+        ) from error
 
 
 def _of_choice(file: Path) -> Figures:

@@ -8,6 +8,7 @@ from typer import Argument, Option
 from evalkit.cli import console
 from evalkit.cli.named_runs import JobName
 from evalkit.cli.options import LogFormat, Quiet, RunsFolder
+from evalkit.errors import RequestError
 
 
 def figures(
@@ -39,7 +40,12 @@ def figures(
     found = find(*names, metric=metric, folder=out, name=name)
     if figure is None and (file is None or len(found) != 1):
         if file is not None:
-            found[""]  # which is refused, with what there is
+            raise RequestError(
+                f"there are {len(found)} figures, and one file",
+                code="bad-option",
+                at=f"--file {file}",
+                hint=f"--figure {next(iter(found), 'TITLE')!r}",
+            )
         for title in found:
             console.say(title)
         return

@@ -7,6 +7,7 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from evalkit.errors import clean
+from evalkit.report.record import later
 from evalkit.report.text import pad, show_level, show_values
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class Across:
     pairs: tuple[PairAcross, ...]
     left_out: tuple[str, ...] = ()
     note: str = ""
+    lower_is_better: bool = False  # not in the JSON
 
     @property
     def groups(self) -> list[tuple[int, int]]:
@@ -86,14 +88,15 @@ class Across:
     @property
     def figures(self) -> "Figures":
         """The critical-difference diagram, by its title."""
-        from evalkit.report.html import across_figures
-
-        return across_figures(self)
+        found: Figures = later("report.html:across_figures", self)
+        return found
 
 
 def render_across(across: Across) -> str:
     """The record as JSON."""
-    found = json.loads(json.dumps(asdict(across)), parse_constant=lambda _: None)
+    told = asdict(across)
+    del told["lower_is_better"]
+    found = json.loads(json.dumps(told), parse_constant=lambda _: None)
     return json.dumps({"schema_version": 1, **found}, indent=1, sort_keys=True, ensure_ascii=False)
 
 

@@ -1,6 +1,7 @@
 """One page that needs nothing else: no network, no tracking, and no script to be complete."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evalkit.report.figures import Figures, Plot
@@ -10,7 +11,6 @@ from evalkit.report.html._detail import (
     matrix_section,
     segments_section,
     shown_section,
-    users_section,
 )
 from evalkit.report.html._drawn import Drawn, collecting
 from evalkit.report.html._experiment import checks_section
@@ -28,6 +28,7 @@ from evalkit.report.html._overview import (
 from evalkit.report.html._style import FIXED_STYLE, PLOT_STYLE, POLICY, SCRIPT, STYLE
 from evalkit.report.html._trade import trade_section
 from evalkit.report.html._trends import index_body, trend_body
+from evalkit.report.html._users import users_section
 from evalkit.report.record import Report
 from evalkit.report.shown import as_shown
 from evalkit.report.trend import PastRun, Trend
@@ -159,8 +160,13 @@ def leakage_figures(leaks: Mapping[str, Any]) -> Figures:
 
 
 def trend_figures(trends: Sequence[Trend]) -> Figures:
-    """Metrics of jobs over time."""
-    return _figures(lambda: trend_body(trends))
+    """Metrics of jobs over time; the job stands before the title where there are several."""
+    jobs, found = dict.fromkeys(each.job for each in trends), Figures()
+    for job in jobs:
+        of = [each for each in trends if each.job == job]
+        made = _figures(partial(trend_body, of))
+        found |= {f"{job}: {title}" if len(jobs) > 1 else title: made[title] for title in made}
+    return found
 
 
 def _figures(draw: Callable[[], object], models: Sequence[str] = ()) -> Figures:

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from evalkit.report.answer import answer_of
 from evalkit.report.comparisons import how_corrected
-from evalkit.report.differences import user_differences
 from evalkit.report.entries import Comparison, Curve, Graph
-from evalkit.report.html._grids import MOST_NUMBERS, Cell, heat_map, sorted_differences
+from evalkit.report.html._grids import MOST_NUMBERS, Cell, heat_map
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import (
     Line,
@@ -16,7 +15,6 @@ from evalkit.report.html._plots import (
     curve_plot,
     dot_plot,
     dot_plots,
-    histogram,
     swatch,
 )
 from evalkit.report.html._scale import show
@@ -41,9 +39,6 @@ MOST_CURVES = 2
 OF_SHOWN = ("lorenz", "popularity", "exposure", "genres")  # kinds of graphs
 PATH = "path-over-looks"
 DIAGONAL = ("roc", "calibration", "lorenz")
-MOST_DISTRIBUTIONS = 6
-MOST_DIFFERENCES = 4  # models whose users are drawn one by one
-MOST_USERS = 200_000  # whose values a page reads
 
 
 def color_key(models: Iterable[str]) -> Html:
@@ -335,11 +330,9 @@ def _heat_map(
         return []
     here = [pairs.get((rule, group.segment), {}) for group in of]
     deltas = [each for by_model in here for each in by_model.values()]
+    found = [e for group in of for (_, named), e in group.cells.items() if named == label]
     decimals = decimals_for(half_widths(deltas), [each.delta for each in deltas])
-    if not pairs:
-        found = [group.cells[model, label] for group in of for model in columns
-                 if (model, label) in group.cells]  # fmt: skip
-        decimals = decimals_of(found)
+    decimals = decimals if pairs else decimals_of(found)
     cells = [[_heat_cell(group, by_model, model, label, decimals, is_signed=bool(pairs))
               for model in columns] for group, by_model in zip(of, here, strict=True)]  # fmt: skip
     title = f"{label} by {rule} and model"
@@ -463,89 +456,6 @@ def _segment_figure(
         lines.append([name_cell(name), number_cell(f"{users:,}"), *cells])
     numbers = table([rule, "users", *report.models], lines, pin=True)
     return behind([*heat, *dot_plots(rows, f"{label} by {rule}")], numbers, f"{label} by {rule}")
-
-
-def users_section(report: Report, *, whole: bool = False) -> Html | None:
-    """Who gains and who loses, user by user, and how values are spread."""
-    parts = [_differences(report, whole=whole), _distributions(report)]
-    if not any(parts):
-        return None
-    return join(el("h2", "Single users", id="users"), *parts)
-
-
-def _differences(report: Report, *, whole: bool) -> Html | None:
-    """Each model's differences to the reference by the metric that decides, sorted."""
-    answer = answer_of(report)
-    kept, reference = report.per_user_values, answer.reference
-    most = max((each.n_users for each in answer.pairs.values()), default=0)
-    if kept is None or reference is None or (most > MOST_USERS and not whole):
-        return None
-    of = report.estimate(reference, answer.metric, None, None)
-    asked = {shown: label for label, shown in report.shown.items()}
-    figures = []
-    for model in [each for each in answer.models if each != reference][:MOST_DIFFERENCES]:
-        found = user_differences(
-            *(report, asked.get(answer.metric, answer.metric), reference, model),
-            lower_is_better=of is not None and of.higher_is_better is False,
-        )
-        if found is None:
-            continue
-        title = f"{answer.metric} user by user: {model} less {reference}"
-        shares = [f"{share:.1%}" for share in (found.gain, found.same, found.lose)]
-        told = (f"{shares[0]} gain", f"{shares[1]} the same", f"{shares[2]} lose")
-        places = sorted({round(n * (len(found.points) - 1) / 10) for n in range(11)})
-        rows = [
-            [number_cell(f"{at:.1%}"), number_cell(f"{value:+.6f}")]
-            for at, value in (found.points[place] for place in places)
-        ]
-        numbers = table(["users up to", "difference"], rows, sortable=False)
-        plot = sorted_differences(found.points, told, title)
-        said = el("p", f"{', '.join(told)}, of {count_noun(found.n_users, 'user')}.", class_="soft")
-        figures.append(el("div", behind(plot, numbers, title), said))
-    return el("div", figures, class_="plots") if figures else None
-
-
-def _distributions(report: Report) -> Html | None:
-    if not report.distributions:
-        return None
-    series = {model: place for place, model in enumerate(report.models)}
-    labels = report.leading
-    found = sorted(
-        (each for each in report.distributions if all(map(math.isfinite, each.edges))),
-        key=lambda each: labels.index(each.metric) if each.metric in labels else len(labels),
-    )
-    figures = []
-    tallest: dict[str, int] = {}
-    for each in found:
-        tallest[each.metric] = max(tallest.get(each.metric, 0), *each.counts)
-    for distribution in found[:MOST_DISTRIBUTIONS]:
-        title = f"{distribution.metric} of {distribution.model}: users by value"
-        color, most = series.get(distribution.model, 0), tallest[distribution.metric]
-        plot = histogram(distribution.edges, distribution.counts, title, series=color, most=most)
-        total = max(sum(distribution.counts), 1)
-        digits = decimals_for([], distribution.edges)
-        rows = [
-            [
-                el("td", f"{show(low, digits)}–{show(high, digits)}"),
-                number_cell(f"{count:,}"),
-                number_cell(f"{100 * count / total:.1f} %"),
-            ]
-            for low, high, count in zip(
-                distribution.edges, distribution.edges[1:], distribution.counts, strict=False
-            )
-            if count
-        ]
-        figures.append(
-            behind(
-                plot,
-                table(["value", "users", "share"], rows),
-                f"{distribution.metric}, {distribution.model}",
-            )
-        )
-    return join(
-        el("p", "How many users have which value; one scale for a metric.", class_="soft"),
-        el("div", figures, class_="plots"),
-    )
 
 
 def matrix_section(report: Report) -> Html | None:

@@ -104,17 +104,22 @@ def heat_map(
 
 
 def sorted_differences(
-    points: Sequence[tuple[float, float]], told: tuple[str, str, str], title: str
+    points: Sequence[tuple[float, float]],
+    told: tuple[str, str, str],
+    title: str,
+    *,
+    turned: bool = False,
 ) -> Html:
     """Differences of users from the largest gain to the largest loss, as areas from 0.
 
     Args:
         points: share of the users up to here, and the difference there.
-        told: what stands over gains, between, and under losses.
+        told: what stands at gains, between, and at losses.
+        turned: what is below 0 is good.
     """
     height, bottom, top, left = 190.0, 160.0, 8.0, 50.0
     y = spanning([*(value for _, value in points), 0.0], bottom, top)
-    x = Scale(0.0, 1.0, left, WIDTH - 12)
+    x = Scale(0.0, 1.0, left, WIDTH - 18)
     ticks = y.ticks(4)
     grid = "".join(f"M{number(left)} {number(y(tick))}H{number(x.end)}" for tick in ticks)
     inside: list[Html] = [_path(grid, "grid")]
@@ -124,16 +129,19 @@ def sorted_differences(
     ]
     inside += [_text(x(share), bottom + 14, f"{share:.0%}", anchor="m") for share in (0, 0.5, 1)]
     inside.append(_text(left, height - 2, "share of users"))
-    for color, keep in ((GAIN, max), (LOSS, min)):
-        edge = "L".join(f"{number(x(at))} {number(y(keep(each, 0.0)))}" for at, each in points)
-        if any(keep(each, 0.0) for _, each in points):
-            code = f"M{number(x(points[0][0]))} {number(y(0))}L{edge}L{number(x(points[-1][0]))} "
-            inside.append(_path(f"{code}{number(y(0))}Z", f"area c{color} f{color}"))
+    up = -1.0 if turned else 1.0
+    for color, sign in ((GAIN, up), (LOSS, -up)):
+        of = [(x(at), y(value)) for at, value in points if value * sign > 0]
+        if of:
+            edge = "L".join(f"{number(at)} {number(value)}" for at, value in of)
+            code = f"M{number(of[0][0])} {number(y(0))}L{edge}L{number(of[-1][0])} {number(y(0))}Z"
+            inside.append(_path(code, f"area c{color} f{color}"))
     inside.append(_dashed((left, y(0.0)), (x.end, y(0.0))))
     gained, same, lost = told
-    inside.append(_text(x.end, top + 12, gained, "f0", anchor="e"))
-    inside.append(_text(x.end, top + 26, same, anchor="e"))
-    inside.append(_text(left + 6, bottom - 6, lost, "f1"))
+    at_end = bottom - 20 if turned else top + 14
+    inside.append(_text(x.end, at_end, gained, "f0", anchor="e"))
+    inside.append(_text(x.end, at_end + 14, same, anchor="e"))
+    inside.append(_text(left + 6, top + 14 if turned else bottom - 6, lost, "f1"))
     about = f"{gained}, {same}, {lost}; the table below has the numbers."
     rows = ({"x": at, "value": value} for at, value in points)
     return noted("users", title, _svg(WIDTH, height, title, about, *inside), rows)

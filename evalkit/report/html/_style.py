@@ -111,6 +111,7 @@ button.sort:focus-visible{outline:2px solid var(--c0)}
 th[aria-sort=ascending] button::after{content:" ↑"}
 th[aria-sort=descending] button::after{content:" ↓"}
 @media(max-width:38rem){td.wrap{min-width:6rem}
+.wide-plot{overflow-x:auto}.wide-plot svg{max-width:none;width:46rem}
 .stack thead{display:none}.stack,.stack tbody,.stack tr,.stack :is(th,td){
 display:block}.stack tr{border-bottom:1px solid var(--line);padding:.4rem 0}.stack :is(th,td){
 border:0;padding:0;white-space:normal;text-align:left;min-width:0}}
