@@ -14,6 +14,7 @@ _OWN = ("path", "table", "format", "header", "where")
 
 class _LogColumns(Record):
     user: Texts = key((), "user")
+    round: str | None = None
     reward: str = "reward"
     propensity: str = "propensity"
     predicted: str | None = None
@@ -26,7 +27,7 @@ class _LogColumns(Record):
     segment: Texts = key((), "by segmentation")
 
 
-class _Log(KindTable):
+class _LogTable(KindTable):
     columns: _LogColumns
 
 
@@ -96,6 +97,10 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
         for name in OF_TARGETS
         if getattr(target, name) is not None
     ]
+    if config.policies.units == "rounds":
+        columns.pop("user", None)
+    elif "user" not in columns and "round" in columns:
+        columns["user"] = (columns["round"],)
     contexts, texts = {}, list[str]()
     for place, target in enumerate(targets):
         if target.path:
@@ -111,7 +116,7 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
         context=tuple(texts),
         segment=tuple(rule.by for rule in config.segments.named.values()),
     )
-    log = _Log(**{name: getattr(section, name) for name in _OWN}, columns=asked)
+    log = _LogTable(**{name: getattr(section, name) for name in _OWN}, columns=asked)
     numbers = (*NUMBERS, "target", "place")
     opened = open_section("logged", log, held[0], guessing, numbers=numbers, anything=("segment",))
     return LoggedTables(
