@@ -9,7 +9,6 @@ from evalkit.report.html._detail import (
     curves_section,
     graphs_section,
     matrix_section,
-    segments_section,
     shown_section,
 )
 from evalkit.report.html._drawn import Drawn, collecting
@@ -26,6 +25,7 @@ from evalkit.report.html._overview import (
     models_section,
     verdict_section,
 )
+from evalkit.report.html._segments import segments_section
 from evalkit.report.html._style import FIXED_STYLE, PLOT_STYLE, POLICY, SCRIPT, STYLE
 from evalkit.report.html._trade import trade_section
 from evalkit.report.html._trends import index_body, trend_body
