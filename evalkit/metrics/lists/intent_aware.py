@@ -27,6 +27,7 @@ DECLARED: dict[str, Any] = {
 @kernel
 def over_genres(lists, within, cutoffs, starts, codes, n_categories, relevant, is_ap, out):
     """Fill `out` with the mean over genres of AP, or of precision, with hits of the genre alone."""
+    # Wide: what a metric of its kind is given, and which of two it is.
     wanted = np.zeros(n_categories, dtype=np.int64)
     found = np.zeros(n_categories, dtype=np.int64)
     for user in range(out.shape[0]):
