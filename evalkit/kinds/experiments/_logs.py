@@ -110,13 +110,13 @@ class _Wanted:
 
     Args:
         columns, before: place of each among `kept`.
-        days: way -> names of days, and by column the places of each day.
+        days: way -> names of days, and the place of each column, which has a step a day.
     """
 
     kept: list[KeptEvents] = field(default_factory=list)
     columns: dict[Column, int] = field(default_factory=dict)
     before: dict[str, int] = field(default_factory=dict)
-    days: dict[str, tuple[tuple[str, ...], dict[str, list[int]]]] = field(default_factory=dict)
+    days: dict[str, tuple[tuple[str, ...], dict[str, int]]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -125,12 +125,13 @@ class _Wanted:
         found = cls()
         width = 1
 
-        def add(name: str, start: int, end: int, *, is_calendar: bool = False) -> int:
+        def add(name: str, start: int, end: int, step: int = 0, *, by_date: bool = False) -> int:
             nonlocal width
             of = asked.sums[name]
             kind, is_value = kinds.index(of.kind), of.of is not None
-            found.kept.append(KeptEvents(kind, is_value, start, end, width, is_calendar))
-            width += 1 + is_value
+            own = KeptEvents(kind, is_value, start, end, width, by_date, step)
+            found.kept.append(own)
+            width += (1 + is_value) * own.n_steps
             return len(found.kept) - 1
 
         for name, window in columns_of(asked):
@@ -144,14 +145,13 @@ class _Wanted:
             return found
         n_days = -(-asked.window // DAY)
         if n_days <= MOST_DAYS:
-            spans = [(day * DAY, min((day + 1) * DAY, asked.window)) for day in range(n_days)]
-            places = {name: [add(name, *span) for span in spans] for name in names}
+            places = {name: add(name, 0, asked.window, DAY) for name in names}
             found.days["day"] = tuple(map(str, range(n_days))), places
         first, last = moments[0] // DAY, (moments[1] + asked.window) // DAY
         last = last if asked.until is None else min(last, asked.until // DAY)
         if last - first < MOST_DAYS:
-            spans = [(day * DAY, (day + 1) * DAY) for day in range(first, last + 1)]
-            places = {n: [add(n, *span, is_calendar=True) for span in spans] for n in names}
+            span = first * DAY, (last + 1) * DAY
+            places = {name: add(name, *span, DAY, by_date=True) for name in names}
             dates = np.arange(first, last + 1).astype("datetime64[D]").astype(str).tolist()
             found.days["date"] = tuple(dates), places
         return found
@@ -208,6 +208,10 @@ def _units(
     def column(place: int) -> Floats:
         return added.column(wanted.kept[place], place)[stays]
 
+    def by_day(place: int) -> Floats:
+        sums = added.column(wanted.kept[place], place).reshape(-1, stays.size)
+        return (sums if stays.all() else sums[:, stays]).T
+
     columns = {key: column(place) for key, place in wanted.columns.items()}
     if (
         added.rows
@@ -244,7 +248,7 @@ def _units(
         events={key: Events(places[e.units], e.values) for key, e in added.events.items()},
         days={
             way: UnitDays(
-                {n: np.stack([column(p) for p in listed], axis=1) for n, listed in by_name.items()},
+                {name: by_day(place) for name, place in by_name.items()},
                 names,
                 _over(way, firsts, names, until),
             )
