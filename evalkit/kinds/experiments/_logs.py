@@ -15,6 +15,7 @@ from evalkit.errors import DataError
 from evalkit.sources.ids import IdPlan, ids_of_keys, plan_ids
 
 from ._asked import ExperimentRequest
+from ._covariates import read_covariates
 from ._events import Added, KeptEvents, read_events
 from ._exposures import NEVER, Exposed, Logs, read_exposures
 from ._expressions import DAY
@@ -33,14 +34,13 @@ def read_logs(logs: Logs, seed: int) -> Units:
             of ids as `plan_ids`, of rows as `read_exposures` and `read_events`.
         KeyCollisionError: two ids share a key under this seed.
     """
-    tables = (logs.exposures, logs.events)
-    schemas = [(table, table.frame.collect_schema()) for table in tables]
+    schemas = [(table, table.frame.collect_schema()) for table in logs.tables]
     plan = plan_ids(
         "unit",
         [(table.role, table.at, {"unit": schema["unit"]}) for table, schema in schemas],
         seed=seed,
     )
-    _check_zones(schemas)
+    _check_zones(schemas[:2])
     counts: dict[str, int] = {}
     exposed = read_exposures(logs, plan, counts)
     logs.clock.stop("exposures")
@@ -50,7 +50,8 @@ def read_logs(logs: Logs, seed: int) -> Units:
     added = read_events(logs, plan, exposed, arms.begun, wanted.kept, kinds)
     logs.clock.stop("events")
     _count(logs, arms, added, counts)
-    return _units(logs, plan, exposed, arms, wanted, added, counts)
+    known = read_covariates(logs, plan, exposed, counts)
+    return _units(logs, plan, exposed, arms, wanted, added, known, counts)
 
 
 def _check_zones(schemas: Sequence[tuple[object, pl.Schema]]) -> None:
@@ -138,7 +139,8 @@ class _Wanted:
             found.columns[name, window] = add(name, 0, NEVER if window is None else window)
         if asked.covariate_days > 0:
             start = -round(asked.covariate_days * DAY)
-            adjusted = [name for e in asked.measures if not e.is_plain for name in e.columns]
+            from_events = [e for e in asked.measures if not (e.is_plain or asked.names_before(e))]
+            adjusted = [name for measure in from_events for name in measure.columns]
             found.before = {name: add(name, start, 0) for name in dict.fromkeys(adjusted)}
         names = _by_day(asked)
         if asked.window is None or not names:
@@ -199,6 +201,7 @@ def _units(
     arms: _Arms,
     wanted: _Wanted,
     added: Added,
+    known: Mapping[str, Floats],
     counts: dict[str, int],
 ) -> Units:
     asked, n, stays = logs.asked, exposed.n, arms.stays
@@ -220,7 +223,11 @@ def _units(
         and not any(each.any() for each in columns.values())
     ):
         _refuse_nothing(logs, int(added.counts_by_model[UNEXPOSED]), added.rows)
-    before = {name: (column(place),) for name, place in wanted.before.items()}
+    events_before = {name: column(place) for name, place in wanted.before.items()}
+    before: dict[str, tuple[Floats, ...]] = {n: (e,) for n, e in events_before.items() if e.any()}
+    if known:
+        of_table = asked.before.items()
+        before |= {name: tuple(known[each][stays] for each in listed) for name, listed in of_table}
     windows = {window for _, window in columns if window is not None}
     skips = asked.policy("open_windows") == "skip"
     opened = {window: (firsts + window > until) & skips for window in windows}
@@ -234,7 +241,7 @@ def _units(
         names=asked.names,
         variants=exposed.arms[:n][stays].astype(np.int32),
         columns=columns,
-        before={name: each for name, each in before.items() if each[0].any()},
+        before=before,
         open=opened,
         groups={
             name: _named(facts[:, number], exposed.texts[number])

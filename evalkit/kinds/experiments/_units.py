@@ -17,6 +17,7 @@ Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 MOST_CROSSED = 0.01
 READ_EXPOSURES, READ_EVENTS = "exposures read", "events read"  # rows, of all shares
+READ_COVARIATES = "covariates read"
 Column = tuple[str, int | None]  # of a unit: the sum, and its window
 
 

@@ -43,9 +43,8 @@ class OpenedExperiment:
 
     @property
     def all(self) -> Sequence[Table]:
-        """Both logs."""
-        events = self.tables.events
-        return [self.tables.exposures, *([] if events is None else [events])]
+        """Every table."""
+        return self.tables.all
 
 
 def asked_of(config: Config) -> ExperimentRequest:
@@ -84,9 +83,9 @@ def open_experiment(config: Config, given: Given) -> OpenedExperiment:
     """The logs, opened but not read."""
     asked = asked_of(config)
     section: Any = getattr(config, "experiment")  # noqa: B009
-    held = [*given.rankings, None, None]
+    held = [*given.rankings, None, None, None]
     tables: list[LocatedFiles | None] = []
-    for name, frame in zip(("exposures", "events"), held, strict=False):
+    for name, frame in zip(("exposures", "events", "covariates"), held, strict=False):
         table: Any = getattr(config, name, None)
         if table is None:
             tables.append(None)
@@ -96,9 +95,10 @@ def open_experiment(config: Config, given: Given) -> OpenedExperiment:
         header = getattr(table, "header", None)
         where = (table.path, table.format, header, getattr(table, "files", None), table.where)
         tables.append(LocatedFiles(*where, frame, columns, exclude))
-    exposures, events = tables
+    exposures, events, known = tables
     assert exposures is not None
-    opened = open_tables(asked, exposures, events, Guessing(entry_point=config.entry_point))
+    guessing = Guessing(entry_point=config.entry_point)
+    opened = open_tables(asked, exposures, events, guessing, known)
     return OpenedExperiment(config, asked, opened)
 
 
