@@ -11,6 +11,7 @@ from evalkit.statistics.paired import check_margin
 from evalkit.statistics.spending import rho_of
 
 from ._expressions import UnitMeasure, parse_measure, parse_measures, span_of
+from ._refused import not_built
 
 POLICIES: Mapping[str, tuple[str, ...]] = {  # the first is the default
     "crossed_units": ("drop", "first", "error"),
@@ -308,6 +309,7 @@ def _shares(variants: object, errors: list[EvalkitError]) -> dict[str, float]:
 def _profile(name: str) -> Mapping[str, object]:
     if name in PROFILES:
         return PROFILES[name]
+    not_built(name, "profile")
     close = nearest(name, PROFILES)
     raise RequestError(
         f"no profile of experiments is called {name!r}",
@@ -399,6 +401,8 @@ def read_statistics(given: Mapping[str, object]) -> Statistics:
             if key == "sequential":
                 known |= _sequential(value)
             elif key not in fields:
+                for text in (key, value):
+                    not_built(str(text), f"statistics.{key}")
                 close = nearest(key, fields)
                 raise RequestError(
                     f"statistics of experiments have no {key!r}",

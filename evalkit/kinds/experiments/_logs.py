@@ -216,12 +216,7 @@ def _units(
         return (sums if stays.all() else sums[:, stays]).T
 
     columns = {key: column(place) for key, place in wanted.columns.items()}
-    if (
-        added.rows
-        and stays.any()
-        and logs.share is None
-        and not any(each.any() for each in columns.values())
-    ):
+    if stays.any() and logs.share is None and not any(each.any() for each in columns.values()):
         _refuse_nothing(logs, int(added.counts_by_model[UNEXPOSED]), added.rows)
     events_before = {name: column(place) for name, place in wanted.before.items()}
     before: dict[str, tuple[Floats, ...]] = {n: (e,) for n, e in events_before.items() if e.any()}

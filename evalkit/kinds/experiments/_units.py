@@ -147,6 +147,16 @@ def check_units(units: Units, asked: ExperimentRequest) -> None:
             hint='crossed_units = "drop" under [policies] leaves up to 1 % of all units out, '
             '"first" takes the first variant of each; more say that the assignment is broken',
         )
+    if units.n and units.open and all(is_open.all() for is_open in units.open.values()):
+        windows = [asked.window_of(measure) for measure in asked.measures]
+        if None not in windows:
+            raise DataError(
+                f"the window of every unit is still open: none of {units.n:,} can be read yet",
+                code="open-windows",
+                at="experiment.window",
+                hint='wait, shorten the window, or write open_windows = "keep" under [policies]; '
+                "until says when the logs end, by default at the last event",
+            )
     counts = {name: int((units.variants == i).sum()) for i, name in enumerate(asked.names)}
     empty = [name for name, n in counts.items() if not n]
     if empty:

@@ -168,3 +168,38 @@ def test_check_tells_every_fault_and_every_count_at_once(job, tables, capsys):
     assert "1 are left out: null unit" in odd
     assert run_command(["check", "job.toml"]) == 3
     assert "Declare it with its share" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("what", "options"),
+    [
+        ("switchback", {"statistics": {"switchback": "1h"}}),
+        ("interference", {"statistics": {"interference": True}}),
+        ("difference in differences", {"metrics": ["did(clicks)"]}),
+        ("Bayesian", {"profile": "bayesian"}),
+        ("fitted", {"statistics": {"cupac": True}}),
+        ("regression", {"statistics": {"adjustment": "lin"}}),
+    ],
+)
+def test_what_is_not_built_is_refused_by_name_with_where_to_go(job, tables, what, options):
+    with pytest.raises(RequestError, match=what) as raised:
+        asked(tables, **options)
+    assert raised.value.code == "not-built"
+    assert raised.value.hint
+
+
+def test_windows_that_are_all_open_are_told_and_of_one_metric_undefined(job, tables):
+    exposures, events, _ = tables
+    early = events.filter(pl.col("time") < START + dt.timedelta(days=1))
+    options = {"variants": VARIANTS, "sums": {"clicks": "click"}}
+    with pytest.raises(DataError, match="still open") as raised:
+        evalkit.evaluate_experiment(
+            exposures, early, metrics=["mean(clicks)"], window="7d", **options
+        )
+    assert raised.value.code == "open-windows"
+
+    found = evalkit.evaluate_experiment(
+        exposures, early, metrics=["mean(clicks)", "mean(clicks, window='7d')"], **options
+    )
+    assert found.comparisons[0].p_value is not None
+    assert {each.code for each in found.warnings} >= {"no-interval"}
