@@ -21,7 +21,18 @@ from ._exposures import NEVER, Exposed, Logs, read_exposures
 from ._expressions import DAY
 from ._kernels import CROSSED, LATE, LEFT_OUT, OUTSIDE, UNEXPOSED
 from ._phases import phases_of
-from ._units import READ_EVENTS, Column, Events, Floats, GroupedUnits, UnitDays, Units, columns_of
+from ._units import (
+    READ_EVENTS,
+    Column,
+    Events,
+    Floats,
+    GroupedUnits,
+    UnitDays,
+    Units,
+    columns_of,
+    days_over,
+    open_windows,
+)
 
 MOST_DAYS = 60
 
@@ -216,17 +227,12 @@ def _units(
         return (sums if stays.all() else sums[:, stays]).T
 
     columns = {key: column(place) for key, place in wanted.columns.items()}
-    if stays.any() and logs.share is None and not any(each.any() for each in columns.values()):
-        _refuse_nothing(logs, int(added.counts_by_model[UNEXPOSED]), added.rows)
     events_before = {name: column(place) for name, place in wanted.before.items()}
     before: dict[str, tuple[Floats, ...]] = {n: (e,) for n, e in events_before.items() if e.any()}
     if known:
         of_table = asked.before.items()
         before |= {name: tuple(known[each][stays] for each in listed) for name, listed in of_table}
-    windows = {window for _, window in columns if window is not None}
-    skips = asked.policy("open_windows") == "skip"
-    opened = {window: (firsts + window > until) & skips for window in windows}
-    counts["units_with_open_window"] = int((firsts + max(windows) > until).sum()) if windows else 0
+    opened, counts["units_with_open_window"] = open_windows(asked, firsts, until)
     facts = exposed.facts[: n * exposed.n_facts].reshape(n, exposed.n_facts)[stays]
     keys, places = exposed.keys()[stays], np.cumsum(stays) - 1
     flags = exposed.masks[1 : 2 * n : 2][stays]
@@ -252,13 +258,15 @@ def _units(
             way: UnitDays(
                 {name: by_day(place) for name, place in by_name.items()},
                 names,
-                _over(way, firsts, names, until),
+                days_over(way, firsts, names, until),
             )
             for way, (names, by_name) in wanted.days.items()
         },
         counts=counts,
         ids=_ids_of(logs, plan, keys),
         a_day=_a_day(firsts),
+        firsts=firsts,
+        until=until,
     )
 
 
@@ -279,19 +287,6 @@ def _a_day(firsts: npt.NDArray[np.int64]) -> float | None:
     return firsts.size / (span / DAY) if span > 0 else None
 
 
-def _refuse_nothing(logs: Logs, n_unexposed: int, n_events: int) -> None:
-    """Raise as no event at all lies in any window [no-event-in-window]."""
-    told = f"{n_unexposed:,} of {n_events:,} events are of units that were never exposed; "
-    kinds = ", ".join(sorted({each.kind for each in logs.asked.sums.values()}))
-    raise DataError(
-        "no event lies in the window of any unit",
-        code="no-event-in-window",
-        at=logs.events.at,
-        hint=(told if n_unexposed else "") + "are times of both logs of one zone, are exposures "
-        f"before events, and are the kinds {kinds} spelt as they are there?",
-    )
-
-
 def _named(hashes: npt.NDArray[np.uint64], texts: Mapping[int, str]) -> GroupedUnits:
     """Units by a fact, its texts in order; -1 of null."""
     names = tuple(sorted(set(texts.values())))
@@ -302,14 +297,3 @@ def _named(hashes: npt.NDArray[np.uint64], texts: Mapping[int, str]) -> GroupedU
     codes = np.array([places[texts[int(each)]] for each in known], dtype=np.int32)
     at = np.minimum(np.searchsorted(known, hashes), known.size - 1)
     return GroupedUnits(np.where(known[at] == hashes, codes[at], -1).astype(np.int32), names)
-
-
-def _over(
-    way: str, firsts: npt.NDArray[np.int64], names: Sequence[str], until: int
-) -> npt.NDArray[np.bool_]:
-    """Which units' days are over; of dates, which units were exposed by then."""
-    days = np.arange(len(names), dtype=np.int64)
-    if way == "day":
-        return firsts[:, None] + (days + 1)[None, :] * DAY <= until + 1
-    begins = (int(np.datetime64(names[0], "D").astype(np.int64)) + days) * DAY
-    return (firsts[:, None] < (begins + DAY)[None, :]) & (begins[None, :] <= until)

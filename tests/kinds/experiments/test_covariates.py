@@ -203,3 +203,35 @@ def test_windows_that_are_all_open_are_told_and_of_one_metric_undefined(job, tab
     )
     assert found.comparisons[0].p_value is not None
     assert {each.code for each in found.warnings} >= {"no-interval"}
+
+
+def test_shares_in_files_of_their_own_end_where_all_logs_do(job, tables):
+    """The last event of one share is days before that of the other, and windows are open."""
+    exposures, events, _ = tables
+    odd = pl.col(exposures.columns[0]).str.slice(-1).is_in(["1", "3", "5", "7", "9"])
+    late = pl.col("time") < START + dt.timedelta(days=3)
+    events = events.filter(~odd | late)
+    logs = {"exposures": exposures, "events": events}
+    text = JOB.replace("[covariates]", "").replace('path = "covariates.parquet"', "")
+    text = text.replace('columns = { unit = "who" }', "").replace(
+        'before = { clicks = ["predicted"] }', 'window = "4d"'
+    )
+    text = text.replace("[metrics]", '[metrics]\nprimary = ["mean(clicks)"]')
+    for name, frame in logs.items():
+        frame.write_parquet(f"{name}.parquet")
+        for share, own in ((1, ~odd), (2, odd)):
+            (job / str(share)).mkdir(exist_ok=True)
+            frame.filter(own).write_parquet(f"{share}/{name}.parquet")
+    (job / "job.toml").write_text(text)
+    (job / "laid.toml").write_text(text.replace('path = "', 'path = "{share}/'))
+
+    whole = run_config(load_config("job.toml"))
+    for share in (1, 2):
+        args = ["partial", "laid.toml", "--share", f"{share}/2", "--out", f"{share}.partial"]
+        assert not run_command(args)
+    merged = evalkit.merge(["1.partial", "2.partial"])
+
+    assert whole.graphs
+    assert merged.comparisons == whole.comparisons
+    assert merged.graphs == whole.graphs
+    assert merged.row_counts == whole.row_counts
