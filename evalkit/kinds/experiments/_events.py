@@ -27,7 +27,7 @@ class KeptEvents:
     """One sum of units: rows of a kind, or their values, in a span of time; or one a step of it.
 
     Args:
-        start, end: microseconds after exposure, or moments where `is_calendar`.
+        start, end: microseconds after exposure, or moments where there is a `window`.
         place: of its words among those of a unit.
         step: microseconds; 0: the span is one.
     """
@@ -37,7 +37,7 @@ class KeptEvents:
     start: int
     end: int
     place: int
-    is_calendar: bool = False
+    window: int = 0
     step: int = 0
 
     @property
@@ -136,7 +136,7 @@ class _Adding:
         order = sorted(range(len(kept)), key=lambda number: kept[number].kind)
         rows = [kept[number] for number in order]
         self.sums = np.array(
-            [(e.kind, e.is_value, e.start, e.end, e.place, e.is_calendar, e.step) for e in rows],
+            [(e.kind, e.is_value, e.start, e.end, e.place, e.window, e.step) for e in rows],
             dtype=np.int64,
         ).reshape(-1, 7)
         self.begins = np.searchsorted(self.sums[:, 0], np.arange(len(kinds) + 1))

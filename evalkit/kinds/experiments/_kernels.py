@@ -17,7 +17,7 @@ OUTSIDE = -(1 << 62)  # the time of a unit in two variants
 LEFT_OUT = OUTSIDE + 1  # of one that is left out otherwise
 N_TALLIES = 4
 UNEXPOSED, CROSSED, LOST, LATE = range(N_TALLIES)
-KIND, IS_VALUE, START, END, PLACE, IS_CALENDAR, STEP = range(7)  # of a sum: columns of `sums`
+KIND, IS_VALUE, START, END, PLACE, WINDOW, STEP = range(7)  # of a sum: columns of `sums`
 
 
 @kernel(allocates=False)
@@ -149,8 +149,8 @@ def add_events(  # type: ignore[no-untyped-def]
             continue
         for number in range(begins[kind], begins[kind + 1]):
             since = time - exposed
-            if sums[number, IS_CALENDAR] != 0:
-                if since < 0:
+            if sums[number, WINDOW] > 0:  # by date, in the window of the unit
+                if since < 0 or since >= sums[number, WINDOW]:
                     continue
                 since = time
             if since < sums[number, START] or since >= sums[number, END]:

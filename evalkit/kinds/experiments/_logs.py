@@ -137,11 +137,11 @@ class _Wanted:
         found = cls()
         width = 1
 
-        def add(name: str, start: int, end: int, step: int = 0, *, by_date: bool = False) -> int:
+        def add(name: str, start: int, end: int, step: int = 0, of_dates: int = 0) -> int:
             nonlocal width
             of = asked.sums[name]
             kind, is_value = kinds.index(of.kind), of.of is not None
-            own = KeptEvents(kind, is_value, start, end, width, by_date, step)
+            own = KeptEvents(kind, is_value, start, end, width, of_dates, step)
             found.kept.append(own)
             width += (1 + is_value) * own.n_steps
             return len(found.kept) - 1
@@ -160,11 +160,13 @@ class _Wanted:
         if n_days <= MOST_DAYS:
             places = {name: add(name, 0, asked.window, DAY) for name in names}
             found.days["day"] = tuple(map(str, range(n_days))), places
+        if moments[0] > moments[1]:  # of a share without units
+            return found
         first, last = moments[0] // DAY, (moments[1] + asked.window) // DAY
         last = last if asked.until is None else min(last, asked.until // DAY)
         if last - first < MOST_DAYS:
             span = first * DAY, (last + 1) * DAY
-            places = {name: add(name, *span, DAY, by_date=True) for name in names}
+            places = {name: add(name, *span, DAY, asked.window) for name in names}
             dates = np.arange(first, last + 1).astype("datetime64[D]").astype(str).tolist()
             found.days["date"] = tuple(dates), places
         return found
@@ -223,7 +225,8 @@ def _units(
         return added.column(wanted.kept[place], place)[stays]
 
     def by_day(place: int) -> Floats:
-        sums = added.column(wanted.kept[place], place).reshape(-1, stays.size)
+        own = wanted.kept[place]
+        sums = added.column(own, place).reshape(own.n_steps, stays.size)
         return (sums if stays.all() else sums[:, stays]).T
 
     columns = {key: column(place) for key, place in wanted.columns.items()}
@@ -258,7 +261,7 @@ def _units(
             way: UnitDays(
                 {name: by_day(place) for name, place in by_name.items()},
                 names,
-                days_over(way, firsts, names, until),
+                days_over(way, firsts, names, until, asked.window or 0),
             )
             for way, (names, by_name) in wanted.days.items()
         },

@@ -107,13 +107,14 @@ def open_windows(
     return found, int((firsts + max(windows) > until).sum()) if windows else 0
 
 
-def days_over(way: str, firsts: Moments, names: Sequence[str], until: int) -> Flags:
-    """Which units' days are over; of dates, which units were exposed by then."""
+def days_over(way: str, firsts: Moments, names: Sequence[str], until: int, window: int) -> Flags:
+    """Which units' days are over; of dates, which units are in their window then."""
     days = np.arange(len(names), dtype=np.int64)
     if way == "day":
         return firsts[:, None] + (days + 1)[None, :] * DAY <= until + 1
     begins = (int(np.datetime64(names[0], "D").astype(np.int64)) + days) * DAY
-    return (firsts[:, None] < (begins + DAY)[None, :]) & (begins[None, :] <= until)
+    is_in = (firsts[:, None] < (begins + DAY)[None, :]) & (begins[None, :] <= until)
+    return is_in & (firsts[:, None] + window > begins[None, :])
 
 
 def columns_of(asked: ExperimentRequest) -> list[Column]:

@@ -145,9 +145,9 @@ class UnitsByShare:
             days={}
             if firsts is None or until is None
             else {
-                way: _days_of(whole, way, names, firsts, until)
+                way: _days_of(whole, way, names, firsts, until, asked.window or 0)
                 for way in ("day", "date")
-                if (names := _names_of([part.days.get(way, []) for part in parts]))
+                if (names := _names_of([e.days.get(way, []) for e in parts if e.columns.height]))
             },
             firsts=firsts,
             until=until,
@@ -160,6 +160,11 @@ def _floats(whole: pl.DataFrame, column: str) -> Floats:
     return np.array(whole[column].fill_null(0.0), dtype=np.float64)
 
 
+def _day_of(whole: pl.DataFrame, column: str) -> Floats:
+    """A day's sums, 0 on a date that no unit has in its window."""
+    return _floats(whole, column) if column in whole.columns else np.zeros(whole.height)
+
+
 def _days_since(names: Sequence[str]) -> list[int]:
     """Days since exposure, or dates since 1970."""
     return [int(each) if each.isdigit() else int(np.datetime64(each, "D").astype(int))
@@ -168,7 +173,7 @@ def _days_since(names: Sequence[str]) -> list[int]:
 
 def _names_of(listed: Sequence[Sequence[str]]) -> list[str]:
     """The days of all shares, none where one has too many, or all together do."""
-    if not all(listed):
+    if not listed or not all(listed):
         return []
     days = [day for names in listed for day in (names[0], names[-1])]
     if days[0].isdigit():
@@ -179,18 +184,18 @@ def _names_of(listed: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _days_of(
-    whole: pl.DataFrame, way: str, names: Sequence[str], firsts: Moments, until: int
+    whole: pl.DataFrame, way: str, names: Sequence[str], firsts: Moments, until: int, window: int
 ) -> UnitDays:
     numbers = _days_since(names)
     role = f"on-{way}"
     columns = dict.fromkeys(n for r, _, n in map(_parts_of, whole.columns) if r == role)
     return UnitDays(
         {
-            name: np.stack([_floats(whole, _name_of(role, day, name)) for day in numbers], axis=1)
+            name: np.stack([_day_of(whole, _name_of(role, day, name)) for day in numbers], axis=1)
             for name in columns
         },
         tuple(names),
-        days_over(way, firsts, names, until),
+        days_over(way, firsts, names, until, window),
     )
 
 
