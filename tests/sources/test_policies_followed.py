@@ -124,9 +124,12 @@ def test_policies_of_rows_are_followed(kind, case, tmp_path):
     table = f'model = "m", path = "rows.parquet", columns = {{ {named} }}'
     table = f"[{{ {table} }}]" if kind == "labels" else f"{{ {table} }}"
     metric = {"labels": "accuracy", "ratings": "MAE"}[kind]
-    report, followed = follow(
-        lambda policies: run_in(tmp_path, f"{kind} = {table}\n", metric, policies)
-    )
+    strict = {"unrated": "error", "unpredicted": "error"} if kind == "ratings" else {}
+
+    def run(policies):
+        return run_in(tmp_path, f"{kind} = {table}\n", metric, policies)
+
+    report, followed = follow(run, **strict)
 
     assert report.estimates
     assert followed
