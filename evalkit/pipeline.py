@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evalkit.config import Config, reads_catalogs, refuse_layout, speaking
 from evalkit.config.credentials import storing
 from evalkit.errors import RequestError
-from evalkit.kinds import kind_named
+from evalkit.kinds import kind_of
 from evalkit.planning.counters import Progress
 from evalkit.planning.machine import run_within
 from evalkit.planning.record import key_of_inputs
@@ -74,7 +74,7 @@ def run_config(
             from evalkit.engines import run_on_spark
 
             return run_on_spark(config, measure_options)
-        run = partial(_run_within, kind_named(config.kind).run)
+        run = partial(_run_within, kind_of(config).run)
         if config.truth is not None and config.truth.judgements is not None:
             from evalkit.kinds.judges.judged_truth import run_judged  # no other run needs it
 
@@ -142,7 +142,7 @@ def measure_partial(
         share,
     )
     with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
-        share_result = _run_within(kind_named(config.kind).measure, config, measure_options)
+        share_result = _run_within(kind_of(config).measure, config, measure_options)
         return Partial(Header.of(share_result, measure_options), share_result.sums)
 
 
@@ -181,7 +181,7 @@ def conclude_partials(
         keep_parts=keep_parts,
     )
     with speaking(config.entry_point), fitting(partials):
-        kind = kind_named(config.kind)
+        kind = kind_of(config)
         whole = partials.merged(kind.sums) if isinstance(partials, PartialFiles) else partials
         share_result = ShareResult(config, header.ids, header.whole_inputs, whole.body)
         report = kind.conclude(
@@ -203,6 +203,6 @@ def key_of_run(config: Config, *, sample: float | None = None) -> str | None:
 
             opened = open_catalogs(config)
         else:
-            opened = kind_named(config.kind).open(config, Given())
+            opened = kind_of(config).open(config, Given())
     fingerprints = [table.fingerprint() for table in opened.all]
     return None if None in fingerprints else key_of_inputs(opened.config, fingerprints, sample)
