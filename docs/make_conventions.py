@@ -211,7 +211,7 @@ def own_keys(profile: Profile) -> list[str]:
     return [
         key
         for key, said in profile.metrics.items()
-        if key not in profile.named or said != profile.metrics.get(profile.named[key])
+        if profile.named.get(key, key) == key or said != profile.metrics.get(profile.named[key])
     ]
 
 
