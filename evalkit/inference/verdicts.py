@@ -44,7 +44,7 @@ def with_verdicts(
         for family in families_of(drafts, chosen, primary).values():
             _judge_margin(family, margins, chosen.level, correction, better)
     for each in drafts:
-        each.verdict = _verdict(each, better[each.metric], 1.0 - chosen.level)
+        each.verdict = verdict_of(each, better[each.metric], 1.0 - chosen.level)
     return tuple(finished(drafts))
 
 
@@ -97,7 +97,9 @@ def _margin_tests(each: Draft, margin: float, higher_is_better: bool | None) -> 
     return max(same, above, below), max(test.p_value, not_worse)
 
 
-def _verdict(each: Draft, higher_is_better: bool | None, error: float) -> str:
+def verdict_of(
+    each: Draft | Comparison, higher_is_better: bool | None, error: float
+) -> str:
     """What a comparison comes to, by its corrected tests; where there are none, that.
 
     With a margin a difference that is surely smaller than it is called equivalent, be it ever so

@@ -17,7 +17,7 @@ from evalkit.sources import Guessing, Table, open_section, reading
 FREE = {"rating": "level", "time": "spent"}  # ratings may be texts, and times seconds
 
 
-_OWN = ("path", "table", "format", "header", "where")
+OWN = ("path", "table", "format", "header", "where")
 
 
 class _Columns(Record):
@@ -86,7 +86,7 @@ def open_table(
     columns: dict[str, Any] = section.columns.model_dump(exclude_none=True)
     columns["user"] = columns.pop("unit", None) or (section.columns.judge,)  # who preferred
     columns = {FREE.get(name, name): text for name, text in columns.items()}
-    own = {name: getattr(section, name) for name in _OWN}
+    own = {name: getattr(section, name) for name in OWN}
     asked = _Opened(**own, columns=_Columns(**columns, segment=by))
     anything = (*FREE.values(), "gold", "ratings", "segment")
     return open_section(role, asked, held, guessing, anything=anything)
