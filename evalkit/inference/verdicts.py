@@ -97,9 +97,7 @@ def _margin_tests(each: Draft, margin: float, higher_is_better: bool | None) -> 
     return max(same, above, below), max(test.p_value, not_worse)
 
 
-def verdict_of(
-    each: Draft | Comparison, higher_is_better: bool | None, error: float
-) -> str:
+def verdict_of(each: Draft | Comparison, higher_is_better: bool | None, error: float) -> str:
     """What a comparison comes to, by its corrected tests; where there are none, that.
 
     With a margin a difference that is surely smaller than it is called equivalent, be it ever so

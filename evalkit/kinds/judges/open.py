@@ -1,7 +1,7 @@
 """Opens the table of judges; rows of Label Studio's JSON alone are read."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -124,13 +124,19 @@ def label_studio_rows(paths: tuple[str, ...]) -> pl.DataFrame | None:
             return None
         if not all("annotations" in task or "annotation_id" in task for task in tasks):
             return None
+        controls = {
+            result.get("from_name")
+            for task in tasks
+            for annotation in task.get("annotations", ())
+            for result in annotation.get("result", ())
+        }
         for task in tasks:
-            rows += _of_task(task) if "annotations" in task else [_of_row(task)]
+            rows += _of_task(task, controls) if "annotations" in task else [_of_row(task)]
     return pl.DataFrame(rows, infer_schema_length=None, strict=False)
 
 
-def _of_task(task: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Of the long form: one row an annotation, its results side by side."""
+def _of_task(task: Mapping[str, Any], controls: Set[object]) -> Iterator[dict[str, Any]]:
+    """Of the long form: one row an annotation, its results side by side; `rating` of one alone."""
     data = {**_flat(task.get("data") or {}), "task": task.get("id")}
     for annotation in task["annotations"]:
         if annotation.get("was_cancelled"):
@@ -144,7 +150,7 @@ def _of_task(task: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {
             **data,
             **found,
-            "rating": next(iter(found.values()), None),
+            **(dict(zip(("rating",), found.values(), strict=False)) if len(controls) == 1 else {}),
             "judge": _judge(annotation.get("completed_by")),
             "time": annotation.get("lead_time"),
         }
