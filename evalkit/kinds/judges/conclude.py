@@ -150,7 +150,7 @@ def _conclude_ratings(
             (*warnings, *truth.warnings),
             distributions=[spread],
             per_user_values=per_user if work.keep_users else None,
-            graphs=[*people.graphs_of(ratings, shares)],
+            graphs=[*people.graphs_of(ratings, everybody, shares)],
         ),
         truth,
     )

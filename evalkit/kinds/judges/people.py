@@ -205,7 +205,7 @@ def models_of(
     return [*kept, *agreements], corrected(comparisons, chosen, {request.label: True})
 
 
-def graphs_of(ratings: Ratings, shares: Values) -> Iterator[Graph]:
+def graphs_of(ratings: Ratings, model: str, shares: Values) -> Iterator[Graph]:
     """The units that judges agree on least, and what each gives where the others say one level.
 
     The others' majority counts where it has no tie; held against are the levels' shares of all.
@@ -218,7 +218,7 @@ def graphs_of(ratings: Ratings, shares: Values) -> Iterator[Graph]:
     if len(known) > 1 and shares[least[0]] < 1:
         names = [", ".join(map(str, ratings.units.row(place))) for place in least.tolist()]
         yield Graph(
-            ALL, "agreement-by-item", "mean over items", "items that judges agree on least",
+            model, "agreement-by-item", "mean over items", "items that judges agree on least",
             (float(shares[known].mean()),) * len(least), tuple(shares[least].tolist()),
             groups=tuple(names),
         )  # fmt: skip

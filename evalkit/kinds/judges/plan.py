@@ -27,7 +27,8 @@ from evalkit.statistics.agreement import Values
 from evalkit.statistics.distributions import t_quantile
 
 Measure = Callable[[pl.DataFrame, pl.DataFrame], pl.DataFrame]
-States, Flags = npt.NDArray[np.int64], npt.NDArray[np.bool_]
+States = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 UNJUDGED, NOT_RELEVANT, RELEVANT = range(3)
 ROUNDS = 8
 FEWEST_DRAWN = 200  # users, with outcomes of the plan drawn for each
@@ -68,7 +69,7 @@ class _Pool:
     Args:
         truth: `place` of the user, `item`, `relevance`.
         lists: by model: `place`, `item`, `rank`.
-        pairs: `place`, `item`, `rank`: the best that either list gives it.
+        pairs: `place`, `item`, `standing`: the sum over lists of 1 / log2(rank + 1).
         answers: what people may say of a pair that changes a number: `RELEVANT`, or both.
     """
 
@@ -276,7 +277,7 @@ def plan_judgements(
     places = pool.pairs["place"].to_numpy()
     tried = np.array([pool.single(none, answer) - now[places] for answer in answers[::-1]])
     moves = tried[np.abs(tried).argmax(axis=0), np.arange(tried.shape[1])]
-    chosen = _chosen(moves, pool.pairs["rank"].to_numpy(), n)
+    chosen = _chosen(moves, pool.pairs["standing"].to_numpy(), n)
     reference, candidate = lists
     favours = np.where(moves > 0, f"favours {candidate}", f"favours {reference}")
     frame = (
@@ -284,7 +285,6 @@ def plan_judgements(
             pl.Series("gain", np.abs(moves) / pool.n_users), pl.Series("stratum", favours)
         )[chosen]
         .join(users, on="place", how="left", maintain_order="left")
-        .drop("place", "rank")
         .select(*users.columns[1:], "item", "gain", "stratum")
         .with_columns(judge=pl.lit(None, pl.String), rating=pl.lit(None, pl.Float64))
     )
@@ -321,16 +321,15 @@ def _bounds(
     return float(deltas.mean()), low, high, high - low, interval
 
 
-def _chosen(moves: Values, ranks: States, n: int) -> States:
-    """Places of the pairs that move most, those shown first where they move alike; what favours
-    either model in turn, so that a pool that is judged by the plan leans to neither.
+def _chosen(moves: Values, standing: Values, n: int) -> States:
+    """Places of the pairs that are expected to move most: what they move where they are relevant,
+    times how high both lists put them. What counts alike favours either model in turn.
     """
-    order = np.lexsort((ranks, -np.abs(moves).round(12)))
-    order = order[moves[order] != 0]
-    up, down = order[moves[order] > 0], order[moves[order] < 0]
-    both = min(len(up), len(down))
-    turns = np.stack([up[:both], down[:both]], axis=1).ravel()
-    return np.concatenate([turns, up[both:], down[both:]])[:n].astype(np.int64)
+    rows = pl.DataFrame({"score": (np.abs(moves) * standing).round(12), "up": moves > 0})
+    turn = pl.int_range(pl.len()).over("score", "up")
+    rows = rows.with_row_index("place").filter(pl.col("score") > 0).with_columns(turn=turn)
+    rows = rows.sort("score", "turn", "up", descending=[True, False, True])
+    return rows["place"].head(n).to_numpy().astype(np.int64)
 
 
 def _extreme(pool: _Pool, states: States, free: Flags, sign: int) -> float:
@@ -388,7 +387,7 @@ def _pool_of(
     pairs = (
         pl.concat([frame.select("place", "item", "rank") for frame in first.values()])
         .group_by("place", "item")
-        .agg(pl.col("rank").min())
+        .agg(standing=(1 / (pl.col("rank") + 1).log(2)).sum())
         .join(judged, on=["place", "item"], how="anti")
         .sort("place", "item")
     )

@@ -101,8 +101,8 @@ def conclude_preferences(config: Any, frame: pl.DataFrame, *, at: str) -> RunRes
     """Estimates of all models, and every two of them compared."""
     found = read_preferences(frame, at=at)
     chosen, n_models = config.statistics, len(found.models)
-    sides = (found.first, found.second)
-    n_rows = sum(np.bincount(side, minlength=n_models) for side in sides).tolist()
+    sides = np.concatenate([found.first, found.second])
+    n_rows = np.bincount(sides, minlength=n_models).tolist()
     estimates: list[Estimate] = []
     comparisons: list[Comparison] = []
     for request in config.requests:
@@ -180,8 +180,8 @@ def _compared(
 
 def _position_bias(config: Any, found: Preferences, warnings: list[Warning_]) -> Iterator[Estimate]:
     """How often the side that was shown first won."""
-    parts, wholes = np.bincount(found.by, weights=found.outcomes), np.bincount(found.by)
-    value, error = preferences.jackknife_error(parts, wholes.astype(np.float64))
+    sums = (np.bincount(found.by, weights) for weights in (found.outcomes, None))
+    value, error = preferences.jackknife_error(*(each.astype(np.float64) for each in sums))
     level = config.statistics.level
     interval = found.limits(value, error, level)
     if interval.exists and not interval.holds(0.5):
