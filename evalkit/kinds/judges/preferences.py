@@ -197,12 +197,16 @@ def _warnings(found: Preferences) -> Iterator[Warning_]:
     n_models, n_judges = len(found.models), len(found.judges)
     if n_judges < FEW_JUDGES:
         yield Warning_("few-judges", f"{n_judges} judges: limits are rough below {FEW_JUDGES}")
+
+    def named(groups: list[list[int]]) -> str:
+        return "; ".join(", ".join(found.models[model] for model in group) for group in groups)
+
     groups = preferences.groups_that_met(found.first, found.second, n_models=n_models)
-    code, message = "never-met", "groups of models never met, strengths are undefined"
-    if len(groups) == 1:
-        groups = preferences.ladders(found.first, found.second, found.outcomes, n_models=n_models)
-        code = "unbeaten"
-        message = "models that won or lost everything against others have no strength"
     if len(groups) > 1:
-        named = "; ".join(", ".join(found.models[model] for model in group) for group in groups)
-        yield Warning_(code, f"{message}: {named}")
+        message = f"groups of models never met, strengths are undefined: {named(groups)}"
+        yield Warning_("never-met", message)
+        return
+    groups = preferences.ladders(found.first, found.second, found.outcomes, n_models=n_models)
+    if len(groups) > 1:
+        message = "models that won or lost everything against others have no strength"
+        yield Warning_("unbeaten", f"{message}: {named(groups)}")
