@@ -10,7 +10,7 @@ pooling rank by rank.
 
 import argparse
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ import polars as pl
 from evalkit.kinds.judges.judged_truth import error_of
 from evalkit.kinds.judges.plan import plan_judgements
 from evalkit.statistics import agreement, preferences, votes
+from evalkit.statistics.agreement import Coefficient
 from evalkit.statistics.distributions import t_quantile
 
 Values = npt.NDArray[np.float64]
@@ -55,7 +56,7 @@ def agreement_rows(draws: int) -> Iterator[str]:
             ("alpha", {"kind": "ordinal"}), ("AC", {"weights": "ordinal"}), ("agreement", {}),
         ):  # fmt: skip
 
-            def make(n: int, name: str = name, own: dict[str, str] = arguments) -> object:
+            def make(n: int, name: str = name, own: Mapping[str, str] = arguments) -> Coefficient:
                 return agreement.coefficient_named(name, LEVELS, n, own)
 
             own = make(len(skills))
@@ -116,14 +117,16 @@ def metric_rows(draws: int) -> Iterator[str]:
                 else:
                     estimate = votes.dawid_skene(codes[:, kept], 2)
                     found = votes.likeliest(estimate, LEVELS[:2]).values
-                return found.reshape(-1, 5).mean(axis=1)
+                return np.asarray(found.reshape(-1, 5).mean(axis=1))
 
             every = list(range(n_judges))
             own = precision(every)
             moved = [float(precision([j for j in every if j != out]).mean()) for out in every]
             users = float(own.std(ddof=1) / math.sqrt(n_users))
             values.append(float(own.mean()))
-            errors.append(error_of(users, n_users - 1.0, n_users, moved))
+            error = error_of(users, n_users - 1.0, n_users, moved)
+            assert error is not None
+            errors.append(error)
             alone.append(t_quantile(0.975, n_users - 1) * users)
         target = float(np.mean(values))
         both = np.mean(
@@ -142,7 +145,7 @@ def skill_rows(draws: int) -> Iterator[str]:
     yield "| --- | --- | --- | --- | --- |"
     for n_units, skills in ((100, [0.9, 0.7, 0.3, 0.0, 0.9]), (1000, [0.9, 0.7, 0.3, 0.0, 0.9])):
         errors = errors_of(skills)
-        off, right, plain = [], [], []
+        off, right, plain = list[float](), list[float](), list[float]()
         for _ in range(draws):
             codes, true = draw_ratings(rng, n_units, errors)
             rated = (codes != agreement.MISSING).any(axis=1)
@@ -193,7 +196,7 @@ def race(seed: int, *, n_users: int = 15, n_items: int = 30, depth: int = 8) -> 
 
     def delta(known: set[tuple[int, int]]) -> float:
         return sum(
-            sign * true[u, i] / math.log2(place + 2)
+            sign * float(true[u, i]) / math.log2(place + 2)
             for sign, name in ((-1, "old"), (1, "new"))
             for u in range(n_users)
             for place, i in enumerate(shown[name][u].tolist())

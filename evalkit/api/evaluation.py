@@ -34,7 +34,7 @@ ROUNDING = 1e-5  # of the largest score: how far two scores of one item lie apar
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class BatchFacts:
     """What an evaluation is of, in texts that are equal where its batches can be merged."""
 
     facts: dict[str, str]
@@ -207,7 +207,7 @@ class Evaluation:
         if isinstance(other, Evaluation):
             asked, batches = other._facts, other._batches
         else:
-            header, digest = read_header(other, Asked)
+            header, digest = read_header(other, BatchFacts)
             asked, batches = header.facts, read_body(other, Batches, digest)
         own = self._facts
         for name in {**own, **asked}:
@@ -221,7 +221,7 @@ class Evaluation:
 
     def to_bytes(self) -> bytes:
         """All batches, for `merge` in another process."""
-        return b"".join(pieces_of_file(Asked(self._facts), self._batches))
+        return b"".join(pieces_of_file(BatchFacts(self._facts), self._batches))
 
     @property
     def _facts(self) -> dict[str, str]:

@@ -9,12 +9,12 @@ work is cut, and logs far larger than memory are written in a stream.
 import shutil
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from math import gcd
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -80,18 +80,20 @@ def generate(
         RequestError: a number outside its limits [bad-synth-option], or a folder that holds
             something [folder-not-empty].
     """
-    _check(
-        out,
-        users=users,
-        depth=depth,
-        items=items,
-        relevant=relevant,
-        models=models,
-        ids=ids,
-        order=order,
-        files=files,
-        form=form,
-    )
+    limits = {
+        "users": (users, 1, 10**9),
+        "depth": (depth, 1, DEEPEST),
+        "items": (items, 2 * depth, LARGEST_CATALOGUE),
+        "relevant": (relevant, 1, 10_000),
+        "models": (models, 1, 100),
+        "files": (files, 1, min(max(users, 1), 10_000)),
+    }
+    choices = {
+        "ids": (ids, get_args(Ids)),
+        "order": (order, get_args(Order)),
+        "form": (form, get_args(Form)),
+    }
+    _check(out, limits, choices)
     log = _Log.of(users, depth, items, relevant, models, seed)
     names = [f"model-{model + 1}" for model in range(models)]
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -114,36 +116,15 @@ def generate(
 
 def _check(
     out: Path,
-    *,
-    users: int,
-    depth: int,
-    items: int,
-    relevant: float,
-    models: int,
-    ids: str,
-    order: str,
-    files: int,
-    form: str,
+    limits: Mapping[str, tuple[float, float, float]],
+    choices: Mapping[str, tuple[str, tuple[str, ...]]],
 ) -> None:
     problems: list[EvalkitError] = []
-    limits: list[tuple[str, float, float, float]] = [
-        ("users", users, 1, 10**9),
-        ("depth", depth, 1, DEEPEST),
-        ("items", items, 2 * depth, LARGEST_CATALOGUE),
-        ("relevant", relevant, 1, 10_000),
-        ("models", models, 1, 100),
-        ("files", files, 1, min(max(users, 1), 10_000)),
-    ]
-    for name, value, low, high in limits:
+    for name, (value, low, high) in limits.items():
         if not low <= value <= high:
             message = f"{name} is {value!r}, not between {low:,} and {high:,}"
             problems.append(RequestError(message, code="bad-synth-option"))
-    choices = [
-        ("ids", ids, ("int", "string")),
-        ("order", order, ("grouped", "scattered")),
-        ("form", form, ("rank", "score", "both", "list")),
-    ]
-    for name, choice, known in choices:
+    for name, (choice, known) in choices.items():
         if choice not in known:
             message = f"{name} is {choice!r}, not one of {', '.join(known)}"
             problems.append(RequestError(message, code="bad-synth-option"))

@@ -95,7 +95,7 @@ from ._declared import (
 )
 from ._explain import describe, describe_all, explain, warm_metrics
 from ._expression import Conventions, parse_metrics, unknown_metric
-from ._kinds import has_user_values, is_plain_mean, over, policies_of_kind, weighting
+from ._kinds import has_user_values, is_drawn, is_plain_mean, over, policies_of_kind, weighting
 from ._lists import (
     ATTENTION,
     PATIENCE,
@@ -142,6 +142,7 @@ from ._parameters import NO_CUTOFF, Parameter, Value, Values, choice, number, te
 from ._policies import BOUNDS, EXACT, POLICIES, TIED
 from ._registry import (
     FOLDERS,
+    is_of_kind,
     known_metrics,
     load_metric_files,
     metrics_of_file,
@@ -248,8 +249,10 @@ __all__ = [
     "has_user_values",
     "hashes_of_files",
     "intrinsic",
+    "is_drawn",
     "is_gmean",
     "is_made_of_users",
+    "is_of_kind",
     "is_of_means",
     "is_ordered",
     "is_plain_mean",

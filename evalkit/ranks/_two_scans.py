@@ -16,6 +16,7 @@ from evalkit.ranks._records import (
     Array,
     BatchResults,
     BestRows,
+    ModelProbe,
     Ranks,
     ShownItems,
 )
@@ -29,7 +30,6 @@ from evalkit.truth import UserItems, cut
 
 def scan_twice(scan: RankScan) -> None:
     """Find the best score of each relevant item, then count the rows that beat it."""
-    # Long: two passes that share what is read and found.
     pairs = scan.truth.pairs
     ties = scan.policies.ties
     is_input, flip = ties == "input", flip_of_keys(ties, scan.truth.item_plan)
@@ -67,13 +67,11 @@ def scan_twice(scan: RankScan) -> None:
             scan.collect(batch, strengths, has_all_rows=False)  # in their order
     for name, found in gatherer.finish(scan.threads):
         scan.probes[name].take(found)
-    shown = {
-        name: _order_shown(pairs, scan.probes[name].ranks, best.pop(name), flip, scan.threads)
-        for name in list(best)
-    }
-    counted = {
-        name: (each.rows, each.null_ids, each.not_sampled) for name, each in scan.probes.items()
-    }
+    shown, counted = dict[str, ShownItems](), dict[str, tuple[int, int, int]]()
+    for name in list(best):
+        probe = scan.probes[name]
+        counted[name] = probe.rows, probe.null_ids, probe.not_sampled
+        shown[name] = _order_shown(pairs, probe.ranks, best.pop(name), flip, scan.threads)
 
     def beat(model: str, portion: Portion, found: BatchResults) -> None:
         kernels.count_beaten(portion, pairs.index, shown[model], found)
@@ -97,26 +95,34 @@ def scan_twice(scan: RankScan) -> None:
                         each: known._replace(orders=of_places[known.places])
                         for each, known in shown.items()
                     })  # fmt: skip
-                rows = rows_of(frame)
-                orders = orders_of(frame, rows.items)
-                rows = rows._replace(strengths=strengths, orders=orders)
+                rows = rows_of(frame)._replace(strengths=strengths)
+                rows = rows._replace(orders=orders_of(frame, rows.items))
                 found = scan.take_room(frame.height)
                 kernels.hold_equals(rows, pairs.index, shown[name], found)
                 scan.give_room_back(found)
     for _ in gatherer.finish(scan.threads):
         pass
-    for name, rows in held.by_user():
-        counters = np.zeros(N_COUNTERS, dtype=np.int64)
-        scan.count_copies(rows, counters)
-        scan.probes[name].take(BatchResults.counted(counters))
+    _count_copies(scan, held)
     for name, (n_rows, n_null, not_sampled) in counted.items():
         probe = scan.probes[name]
         probe.rows, probe.null_ids, probe.not_sampled = n_rows, n_null, not_sampled
     for name, shown_items in shown.items():
-        probe = scan.probes[name]
-        probe.ties = int((shown_items.equal > 0).sum())
-        tied = probe.ranks.room_for_ties() if probe.ties else probe.ranks.tied
-        kernels.rank_shown(shown_items, probe.ranks.ranks, tied)
+        _rank(scan.probes[name], shown_items)
+
+
+def _count_copies(scan: RankScan, held: HeldRows) -> None:
+    """Rows of a user and an item that are there again."""
+    for name, rows in held.by_user():
+        counters = np.zeros(N_COUNTERS, dtype=np.int64)
+        scan.count_copies(rows, counters)
+        scan.probes[name].take(BatchResults.counted(counters))
+
+
+def _rank(probe: ModelProbe, shown: ShownItems) -> None:
+    """Give the items that lists show their ranks, once all rows that beat them are counted."""
+    probe.ties = int((shown.equal > 0).sum())
+    tied = probe.ranks.room_for_ties() if probe.ties else probe.ranks.tied
+    kernels.rank_shown(shown, probe.ranks.ranks, tied)
 
 
 def _order_shown(

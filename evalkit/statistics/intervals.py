@@ -179,7 +179,6 @@ def relative_interval(
     n: int,
     *,
     level: float,
-    df: float | None = None,
     limits: Interval | None = None,
 ) -> Interval:
     """Limits of delta / baseline, both means over the same users: Fieller's, from those of delta.
@@ -196,7 +195,6 @@ def relative_interval(
         delta_error: its standard error.
         candidate_error: standard error of the candidate's mean.
         n: users, or clusters of them.
-        df: degrees of freedom, n - 1 by default.
         limits: of delta, at the same level; Student's by default.
     Raises:
         RequestError: `level` is not above 0 and below 1 [level-out-of-range].
@@ -216,7 +214,7 @@ def relative_interval(
     check_level(level)
     if n < 2 or baseline_error is None or delta_error is None or candidate_error is None:
         return NO_INTERVAL
-    t = -t_quantile(0.5 * (1.0 - level), n - 1 if df is None else df)
+    t = -t_quantile(0.5 * (1.0 - level), n - 1)
     if limits is None:
         limits = Interval(delta - t * delta_error, delta + t * delta_error)
     down, up = delta - limits.low, limits.high - delta

@@ -32,6 +32,7 @@ from evalkit.truth._propensity import relevant_weights, weigh, with_weights
 from evalkit.truth._read import (
     BATCH_ROWS,
     TRUTH_CODES,
+    Interactions,
     Train,
     Truth,
     build_train,

@@ -170,56 +170,64 @@ TRUTH_CODES = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Interactions:
+    """What is read of the interactions.
+
+    Args:
+        extra: ids of users whom they may lack, each with any item: users without relevant items.
+    """
+
+    table: Table
+    user_plan: IdPlan
+    item_plan: IdPlan
+    threads: int
+    sample: Sample | None = None
+    share: Share | None = None
+    extra: pl.LazyFrame | None = None
+
+    def columns(self, policies: Policies) -> list[pl.Expr]:
+        """Keys, and relevance where it counts."""
+        found = [*self.user_plan.select(USER_KEY), *self.item_plan.select(ITEM_KEY)]
+        if "relevance" in self.table.frame.collect_schema():
+            found.append(pl.col("relevance").cast(pl.Float64))
+        elif policies.truth_duplicates == "sum":  # a row without relevance counts 1
+            found.append(pl.lit(1.0).alias("relevance"))
+        return found
+
+    def others(self) -> pl.LazyFrame | None:
+        """The same columns of users whom only rankings know; nothing is relevant to them."""
+        if self.extra is None:
+            return None
+        ids = [*self.user_plan.select(USER_KEY), *self.item_plan.select(ITEM_KEY)]
+        return self.extra.select(*ids, pl.lit(0.0).alias("relevance"))
+
+
 def build_truth(
-    table: Table,
+    source: Interactions,
     *,
     threshold: float | None,
-    user_plan: IdPlan,
-    item_plan: IdPlan,
     policies: Policies,
-    threads: int,
-    sample: Sample | None = None,
-    share: Share | None = None,
     clock: Callable[[str], None] = lambda stage: None,
-    extra: pl.LazyFrame | None = None,
     keep_judged: bool = False,
 ) -> Truth:
     """Read the interactions and group them by user.
 
     Args:
         keep_judged: items that are not relevant, too.
-        extra: ids of users whom the truth may lack, each with any item: users without relevant
-            items.
     Raises:
         RequestError: no item can reach the threshold [threshold-without-relevance].
         DataError: [null-id], [duplicate-truth], [bad-relevance], [negative-relevance] as the
             policies ask.
         KeyCollisionError: two ids share a key.
     """
-    schema = table.frame.collect_schema()
-    has_relevance = "relevance" in schema
-    columns = [*user_plan.select(USER_KEY), *item_plan.select(ITEM_KEY)]
-    if has_relevance:
-        columns.append(pl.col("relevance").cast(pl.Float64))
-    elif policies.truth_duplicates == "sum":  # a row without relevance counts 1
-        columns.append(pl.lit(1.0).alias("relevance"))
-    how = _Reading(
-        table,
-        columns,
-        sample,
-        share,
-        user_plan,
-        item_plan,
-        coded=policies.truth_duplicates != "sum",  # sums are values of their own
-        threads=threads,
-        extra=_select_extra(extra, user_plan, item_plan),
-    )
-    rows = _read(how)
+    table, threads = source.table, source.threads
+    rows = _read(source, policies)
     clock("read")
     if rows.null_ids and policies.null_ids == "error":
         raise null_id_error("truth", rows.null_ids, table.at)
     relevant_from = SMALLEST_POSITIVE if threshold is None else threshold
-    if has_relevance:
+    if "relevance" in table.frame.collect_schema():
         _check_relevance(rows, table)
         if rows.pairs.is_plain and relevant_from <= 1.0:
             rows.pairs.forget_grades()  # all the same: nothing to carry along
@@ -248,8 +256,8 @@ def build_truth(
         pairs,
         relevant_from,
         threshold is not None and pairs.grades.is_graded,
-        user_plan,
-        item_plan,
+        source.user_plan,
+        source.item_plan,
         user_ids,
         item_ids,
         item_keys,
@@ -282,29 +290,6 @@ def _refuse_rows(truth: Truth, found: BuildCounts, policies: Policies, table: Ta
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """What is read of the interactions, and how."""
-
-    table: Table
-    columns: list[pl.Expr]
-    sample: Sample | None
-    share: Share | None
-    user_plan: IdPlan
-    item_plan: IdPlan
-    coded: bool
-    threads: int
-    extra: pl.LazyFrame | None = None
-
-
-def _select_extra(extra: pl.LazyFrame | None, users: IdPlan, items: IdPlan) -> pl.LazyFrame | None:
-    """The same columns of users whom only rankings know; nothing is relevant to them."""
-    if extra is None:
-        return None
-    ids = [*users.select(USER_KEY), *items.select(ITEM_KEY)]
-    return extra.select(*ids, pl.lit(0.0).alias("relevance"))
-
-
 @dataclass(slots=True)
 class _InteractionRows:
     """The interactions that were read.
@@ -324,28 +309,30 @@ class _InteractionRows:
     extra_keys: list[Keys] = field(default_factory=list)
 
 
-def _read(how: _Reading) -> _InteractionRows:
+def _read(source: Interactions, policies: Policies) -> _InteractionRows:
     """The interactions in arrays of our own, filled batch by batch while they are decoded."""
-    for coded in (True, False) if how.coded else (False,):
+    sums = policies.truth_duplicates == "sum"  # which are values of their own
+    for coded in (False,) if sums else (True, False):
         with suppress(ManyGradesError):
-            return _read_once(how, coded=coded)
+            return _read_once(source, source.columns(policies), coded=coded)
     raise AssertionError("relevances without codes are never too many")
 
 
-def _read_once(how: _Reading, *, coded: bool) -> _InteractionRows:
-    has_grades = "relevance" in how.table.frame.select(how.columns).collect_schema()
-    graded = has_grades or how.extra is not None
+def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> _InteractionRows:
+    has_grades = "relevance" in source.table.frame.select(columns).collect_schema()
+    others = source.others()
+    graded = has_grades or others is not None
     # untouched room costs nothing, so what the metadata says may be too much
-    room = how.table.n_rows_hint() if how.extra is None else None
+    room = source.table.n_rows_hint() if others is None else None
     rows = _InteractionRows(PairRows(room, graded=graded, coded=coded))
-    rows.user_ids = KnownIds(how.user_plan) if how.user_plan.hashed else None
-    rows.item_ids = KnownIds(how.item_plan) if how.item_plan.hashed else None
-    has_texts = how.user_plan.hashed or how.item_plan.hashed
+    rows.user_ids = KnownIds(source.user_plan) if source.user_plan.hashed else None
+    rows.item_ids = KnownIds(source.item_plan) if source.item_plan.hashed else None
+    has_texts = source.user_plan.hashed or source.item_plan.hashed
 
     def placed() -> Iterator[tuple[pl.DataFrame, RowPlaces]]:
-        most = rows_together(BATCH_ROWS, how.share, has_texts=has_texts)
-        for batch in how.table.stream(how.columns, most=most, side_by_side=True):
-            part, null_ids, not_sampled = choose_rows(batch, how.share, how.sample)
+        most = rows_together(BATCH_ROWS, source.share, has_texts=has_texts)
+        for batch in source.table.stream(columns, most=most, side_by_side=True):
+            part, null_ids, not_sampled = choose_rows(batch, source.share, source.sample)
             rows.null_ids += null_ids
             rows.not_sampled += not_sampled
             rows.n_rows += part.height + null_ids + not_sampled
@@ -355,10 +342,10 @@ def _read_once(how: _Reading, *, coded: bool) -> _InteractionRows:
                 rows.null_relevance += n_null
                 part = part.with_columns(pl.col("relevance").fill_null(0.0))
             yield part, rows.pairs.place(as_keys(part[USER_KEY]))
-        if how.extra is not None:
-            known = how.table.frame.select(how.columns).select(USER_KEY).unique()
-            others = how.extra.unique(USER_KEY).join(known, on=USER_KEY, how="anti").collect()
-            part, _, _ = choose_rows(others, how.share, how.sample)
+        if others is not None:
+            known = source.table.frame.select(columns).select(USER_KEY).unique()
+            unknown = others.unique(USER_KEY).join(known, on=USER_KEY, how="anti").collect()
+            part, _, _ = choose_rows(unknown, source.share, source.sample)
             if part.height:
                 rows.extra_keys.append(as_keys(part[USER_KEY]))
                 yield part, rows.pairs.place(as_keys(part[USER_KEY]))
@@ -372,8 +359,8 @@ def _read_once(how: _Reading, *, coded: bool) -> _InteractionRows:
                 ids.take(keys, part)
         rows.pairs.write(place, users, items, relevance)
 
-    with reading(how.table):  # arrays that may still grow are written by one thread
-        for _ in ordered_map(write, placed(), threads=how.threads if room else 1):
+    with reading(source.table):  # arrays that may still grow are written by one thread
+        for _ in ordered_map(write, placed(), threads=source.threads if room else 1):
             pass
     return rows
 

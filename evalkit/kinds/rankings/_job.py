@@ -37,7 +37,7 @@ from evalkit.ranks import are_held_whole
 from evalkit.report import UserWriter, Warning_
 from evalkit.sources import Table
 from evalkit.sources.ids import DrawnShare, IdPlan, PartOfShare, PassShare, Sample, Share
-from evalkit.truth import Truth, build_truth, with_weights
+from evalkit.truth import Interactions, Truth, build_truth, with_weights
 
 if TYPE_CHECKING:
     from evalkit.item_lists import ListCollector, ListWork
@@ -401,17 +401,12 @@ class RankingJob(RankingTask):
 
     def _build_truth(self, share: Share | None, extra: pl.LazyFrame | None) -> Truth:
         tables, (user_plan, item_plan) = self.tables, self.plans
+        sample = self.sample_of_users()
         truth = build_truth(
-            tables.truth,
+            Interactions(tables.truth, user_plan, item_plan, self.threads, sample, share, extra),
             threshold=tables.threshold,
-            user_plan=user_plan,
-            item_plan=item_plan,
             policies=self.config.policies,
-            threads=self.threads,
-            sample=self.sample_of_users(),
-            share=share,
             clock=self.clock.stop,
-            extra=extra,
             keep_judged=bool(of_judged(self.measured, self.config.policies)),
         )
         if "propensity" not in tables.truth.columns:
