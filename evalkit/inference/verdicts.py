@@ -106,7 +106,7 @@ def verdict_of(each: Draft | Comparison, higher_is_better: bool | None, error: f
     if or_nan(each.p_equivalent) <= error:
         return "equivalent"
     way = each.delta
-    if each.test == "sign":  # the mean may point the other way
+    if isinstance(each, Draft) and each.test == "sign":  # the mean may point the other way
         way = (each.spread.n_above or 0) - (each.spread.n_below or 0)
     if or_nan(each.p_adjusted) <= error and way != 0.0:
         if higher_is_better is None:
