@@ -1,6 +1,5 @@
 """Reads metric expressions: `nDCG@{5,10}`, `precision(over='length')@5`, `MRR`, `F2@10`."""
 
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from ._names import (
     refused_metric,
 )
 from ._over_users import opens_over_users, read_parameter, split_call
-from ._parameters import NEEDED, Parameter, Value, Values
+from ._parameters import NEEDED, Parameter, Value, Values, read_number
 from ._policies import POLICIES
 from ._registry import fold, known_metrics, registry_of, tiers
 
@@ -326,7 +325,7 @@ def _find(name: str, known: Mapping[str, _Spelling]) -> _Spelling | None:
         metric = spelling.metric
         stem, rest = fold(name)[: len(metric.name)], name[len(metric.name) :]
         if metric.suffix is not None and stem == fold(metric.name):
-            value = _number(rest)
+            value = read_number(rest)
             parameter = {each.name: each for each in metric.parameters}[metric.suffix]
             if value is not None and parameter.accepts(value):
                 return _Spelling(metric, {metric.suffix: value})
@@ -441,15 +440,8 @@ def _value(parameter: Parameter, text: str) -> Value | None:
         return matches[0] if matches else None
     if parameter.is_text:
         return text[1:-1] if is_quoted else text
-    value = None if is_quoted else _number(text)
+    value = None if is_quoted else read_number(text)
     return value if value is not None and parameter.accepts(value) else None
-
-
-def _number(text: str) -> float | None:
-    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
-        return math.e if text == "e" else None
-    value = float(text)
-    return value if math.isfinite(value) else None
 
 
 def _unknown_parameter(

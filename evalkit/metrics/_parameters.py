@@ -1,6 +1,7 @@
 """Parameters of metrics: choices and numbers, with what they take and mean."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -111,3 +112,11 @@ def write_value(value: Value) -> str:
     if isinstance(value, str):
         return value
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
+
+
+def read_number(text: str) -> float | None:
+    """The number that a text is; `e` is Euler's."""
+    if not re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text):
+        return math.e if text == "e" else None
+    value = float(text)
+    return value if math.isfinite(value) else None
