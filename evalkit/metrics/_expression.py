@@ -296,7 +296,7 @@ def _find(name: str, known: Mapping[str, _Spelling]) -> _Spelling | None:
 
 def _meant_cutoff(text: str, find: Callable[[str], object]) -> str:
     """What `nDCG 10` or `MAP10` may mean, as a hint; nothing where it is another fault."""
-    parts = re.fullmatch(r"\s*([A-Za-z_]*[A-Za-z])[\s_:-]?(\d+)\s*", text)
+    parts = re.fullmatch(r"\s*([A-Za-z_]*[A-Za-z])[\s_:-]?([1-9]\d*)\s*", text)
     if parts is None or find(parts[1]) is None:
         return ""
     return f"did you mean '{parts[1]}@{parts[2]}'?"
