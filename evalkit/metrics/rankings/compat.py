@@ -39,16 +39,16 @@ def compat(hits, relevant, lengths, cutoffs, patience, normalize, out):
             overlap = best = total = 0.0
             weight = 1.0
             for depth in range(1, max(length, n_ideal) + 1):
-                n_both = 0
-                for hit in range(begin, end):
-                    if hits.ranks[hit] > min(depth, length):
-                        break
-                    place = 1  # in the ideal list: behind larger gains, and equal ones above
-                    for other in range(first, first + n_ideal):
-                        place += relevant.gains[other] > hits.gains[hit]
-                    for other in range(begin, hit):
-                        place += hits.gains[other] == hits.gains[hit]
-                    n_both += hits.gains[hit] > 0.0 and place <= depth
+                n_both, group = 0, 0
+                while group < min(depth, n_ideal):  # items of one gain, behind all larger ones
+                    gain, n_hits = relevant.gains[first + group], 0
+                    for hit in range(begin, end):
+                        if hits.ranks[hit] > min(depth, length):
+                            break
+                        n_hits += hits.gains[hit] == gain
+                    n_both += min(n_hits, depth - group)  # those shown stand first
+                    while group < n_ideal and relevant.gains[first + group] == gain:
+                        group += 1
                 overlap += weight * min(n_both, n_ideal) / depth
                 best += weight * min(depth, n_ideal) / depth
                 total += weight
