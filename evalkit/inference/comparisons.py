@@ -38,6 +38,7 @@ from evalkit.statistics.tukey import (
 )
 
 if TYPE_CHECKING:
+    from evalkit.inference.ordered import OrderedValues
     from evalkit.inference.shown import Delta, Number, ShownNumbers
     from evalkit.statistics.exact import ExactSum
 
@@ -50,7 +51,7 @@ def comparisons_of(
     resampling: Resampling | None,
     ratios: RatioTotals | None,
     requests: Sequence[Request],
-    shown: "ShownNumbers | None" = None,
+    shown: "ShownNumbers | OrderedValues | None" = None,
 ) -> list[Draft]:
     """Every comparison with its test, before any correction."""
     drafts = list(_drafts(config, summed, ratios, requests, shown))
@@ -92,7 +93,7 @@ def _drafts(
     summed: Summed,
     ratios: RatioTotals | None,
     requests: Sequence[Request],
-    shown: "ShownNumbers | None",
+    shown: "ShownNumbers | OrderedValues | None",
 ) -> Iterator[Draft]:
     chosen, totals, n = config.statistics, summed.totals, len(requests)
     are_means = [is_mean_of_users(each, config.policies) for each in requests]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from evalkit.aggregate.accumulators.resampling import Resampling
 from evalkit.aggregate.sums import GrandTotals
@@ -41,6 +41,7 @@ from evalkit.report import (
 )
 
 if TYPE_CHECKING:
+    from evalkit.inference.ordered import OrderedValues
     from evalkit.inference.shown import ShownNumbers
 
 
@@ -67,7 +68,7 @@ class Inference:
         resampling: Resampling | None = None,
         ratios: RatioTotals | None = None,
         estimates: Sequence[Estimate] | None = None,
-        shown: "ShownNumbers | None" = None,
+        shown: "ShownNumbers | OrderedValues | None" = None,
     ) -> "Inference":
         """Estimates and comparisons of all models, segment by segment.
 
@@ -77,7 +78,8 @@ class Inference:
             ratios: sums over clusters, or with weights, where the config asks for them; or
                 numbers that are no means of users.
             estimates: in place of those of the sums.
-            shown: numbers of all lists together, where metrics of lists are asked for.
+            shown: numbers of all lists together, or on the order of users, where these are asked
+                for.
 
         Raises:
             DataError: a value is infinite [infinite-value].
@@ -86,15 +88,10 @@ class Inference:
         requests = measured[: len(config.requests)]
         known = estimates is not None
         summed = Summed(totals, len(requests))
-        estimates = tuple(
-            estimates
-            if estimates is not None
-            else shown_means(
-                list(estimates_of(config, measured, models, summed, resampling, ratios, shown)),
-                requests,
-                config.policies,
-            )
-        )
+        if estimates is None:
+            given = config, measured, models, summed, resampling, ratios
+            estimates = list(estimates_of(*given, cast("ShownNumbers | None", shown)))
+        estimates = tuple(shown_means(estimates, requests, config.policies))
         drafts = comparisons_of(config, summed, resampling, ratios, requests, shown)
         primary = config.primary if config.metrics.primary else ()
         n_tests = correct(drafts, chosen, primary, resampling)

@@ -6,8 +6,8 @@ that they are the mean of. The lowest and the highest value have no limits and n
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import polars as pl
 from evalkit.aggregate.accumulators.kept import KEY, KeptUsers, UserRows
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.aggregate.sums import Pair
+from evalkit.config import Config
 from evalkit.inference.combined import CombinedNumbers
 from evalkit.inference.shown import NO_FLOATS, Delta, Number
 from evalkit.metrics import Request, bounds_of, is_ordered
@@ -28,6 +29,15 @@ MOST_DRAWS = 200  # of which a standard error is made (Efron and Tibshirani 1993
 TIED = 0.1  # of the error of a share: where more users have the value, a quantile has ties
 
 Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Some users: their values of each model asked for, weights and units."""
+
+    values: list[Floats]
+    weights: Floats
+    units: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,54 +73,57 @@ class OrderedUsers:
                 return np.array(are_in, dtype=np.bool_)[each.groups.codes]
         return np.zeros(self.rows.keys.size, dtype=np.bool_)
 
+    def choose(self, segment: Segment, models: Sequence[str], request: Request) -> Chosen:
+        """The users of a segment who have values of all these models."""
+        column = self.requests.index(request)
+        values = [self.values[model][:, column] for model in models]
+        held = self.members(segment) & ~np.isnan(values).any(axis=0)
+        _, units = np.unique(self.rows.clusters[held], return_inverse=True)
+        return Chosen([each[held] for each in values], self.rows.weights[held], units)
+
 
 @dataclass(frozen=True, slots=True)
-class _Chosen:
-    """Some users: their values of each model asked for, weights and units."""
+class OrderedValues:
+    """Numbers that stand on the order of users, and their differences.
 
-    values: list[Floats]
-    weights: Floats
-    units: npt.NDArray[np.int64]
+    Args:
+        pairs: of models that are compared.
+        choose: the users of a segment who have values of some models of a request.
+        known: what was made already.
+    """
 
+    config: Config
+    requests: Sequence[Request]
+    pairs: Sequence[Pair]
+    choose: Callable[[Segment, Sequence[str], Request], Chosen]
+    known: dict[object, Number] = field(default_factory=dict)
 
-class OrderedNumbers(CombinedNumbers):
-    """Numbers of all lists, combined ones, and those that stand on the order of users."""
-
-    __slots__ = ("users",)
-    users: OrderedUsers
+    @staticmethod
+    def has(request: Request) -> bool:
+        """Whether a request is such a number."""
+        return is_ordered(request)
 
     def number(
         self, segment: Segment, model: str, request: Request, pair: Pair | None = None
     ) -> Number:
         """A number of a model; with a pair, over the users of both models."""
-        if not is_ordered(request):
-            return CombinedNumbers.number(self, segment, model, request, pair)
-        known = (segment, model, request, pair)
-        if known not in self._kept:
+        key = (segment, model, request, pair)
+        if key not in self.known:
             names = (model,) if pair is None else (model, *(each for each in pair if each != model))
-            chosen = self._chosen(segment, names, request)
-            self._kept[known] = self._made(chosen, request, with_limits=pair is None)
-        return self._kept[known]
+            chosen = self.choose(segment, names, request)
+            self.known[key] = self._made(chosen, request, with_limits=pair is None)
+        return self.known[key]
 
     def delta(self, segment: Segment, pair: Pair, request: Request) -> Delta:
         """Two numbers, over the users of both models, and the error of their difference."""
-        if not is_ordered(request):
-            return CombinedNumbers.delta(self, segment, pair, request)
         one, other = (self.number(segment, model, request, pair) for model in pair)
         error = None
         if one.count > 1:
-            error = self._error(self._chosen(segment, pair, request), request)
+            error = self._error(self.choose(segment, pair, request), request)
         both = Number(other.mean - one.mean, one.count, NO_FLOATS, error, units=one.units)
         return Delta(one, other, both)
 
-    def _chosen(self, segment: Segment, models: Sequence[str], request: Request) -> _Chosen:
-        users, column = self.users, self.users.requests.index(request)
-        values = [users.values[model][:, column] for model in models]
-        held = users.members(segment) & ~np.isnan(values).any(axis=0)
-        _, units = np.unique(users.rows.clusters[held], return_inverse=True)
-        return _Chosen([each[held] for each in values], users.rows.weights[held], units)
-
-    def _made(self, chosen: _Chosen, request: Request, *, with_limits: bool) -> Number:
+    def _made(self, chosen: Chosen, request: Request, *, with_limits: bool) -> Number:
         over, values = request.metric.over_users, chosen.values[0]
         assert over is not None
         if not values.size or not np.isfinite(values).all():
@@ -137,7 +150,7 @@ class OrderedNumbers(CombinedNumbers):
         ends = (limits.low, limits.high) if sign > 0.0 else (-limits.high, -limits.low)
         return Number(sign * mean, values.size, NO_FLOATS, error, units=n, limits=ends)
 
-    def _error(self, chosen: _Chosen, request: Request) -> float | None:
+    def _error(self, chosen: Chosen, request: Request) -> float | None:
         """The standard error of a difference; None where there is none, or ties spoil it."""
         over, sign, chosen_by = request.metric.over_users, _sign(request), self.config.statistics
         assert over is not None
@@ -163,17 +176,41 @@ class OrderedNumbers(CombinedNumbers):
         return error or None
 
     def warnings(self, models: Sequence[str]) -> Iterator[Warning_]:
-        """As of other numbers, and where ties leave quantiles without a test."""
-        yield from CombinedNumbers.warnings(self, models)
-        pairs = [pair for segment, pair in self.totals.pairs if segment == ALL]
-        for request in filter(is_ordered, self.users.requests):
+        """Where ties leave quantiles without a test."""
+        for request in self.requests:
             over = request.metric.over_users
             assert over is not None
             if over.how in ("median", "quantile") and any(
-                self.delta(ALL, pair, request).delta.error is None for pair in pairs
+                self.delta(ALL, pair, request).delta.error is None for pair in self.pairs
             ):
                 message = f"{request.label}: too many users have this very value to test it"
                 yield Warning_("no-interval", message)
+
+
+class OrderedNumbers(CombinedNumbers):
+    """Numbers of all lists, combined ones, and those that stand on the order of users."""
+
+    __slots__ = ("ordered",)
+    ordered: OrderedValues
+
+    def number(
+        self, segment: Segment, model: str, request: Request, pair: Pair | None = None
+    ) -> Number:
+        """A number of a model; with a pair, over the users of both models."""
+        if not is_ordered(request):
+            return CombinedNumbers.number(self, segment, model, request, pair)
+        return self.ordered.number(segment, model, request, pair)
+
+    def delta(self, segment: Segment, pair: Pair, request: Request) -> Delta:
+        """Two numbers, over the users of both models, and the error of their difference."""
+        if not is_ordered(request):
+            return CombinedNumbers.delta(self, segment, pair, request)
+        return self.ordered.delta(segment, pair, request)
+
+    def warnings(self, models: Sequence[str]) -> Iterator[Warning_]:
+        """As of other numbers, and where ties leave quantiles without a test."""
+        yield from CombinedNumbers.warnings(self, models)
+        yield from self.ordered.warnings(models)
 
 
 def _sign(request: Request) -> float:

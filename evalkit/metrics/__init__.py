@@ -95,7 +95,7 @@ from ._declared import (
 )
 from ._explain import describe, describe_all, explain, warm_metrics
 from ._expression import Conventions, parse_metrics, unknown_metric
-from ._kinds import has_user_values, is_plain_mean, over, policies_of_kind, weighting
+from ._kinds import has_user_values, is_drawn, is_plain_mean, over, policies_of_kind, weighting
 from ._lists import (
     ATTENTION,
     PATIENCE,
@@ -248,6 +248,7 @@ __all__ = [
     "has_user_values",
     "hashes_of_files",
     "intrinsic",
+    "is_drawn",
     "is_gmean",
     "is_made_of_users",
     "is_of_means",

@@ -315,7 +315,7 @@ class Request:
         """The same over all rows, if it is over users or sessions."""
         defaults = self.metric.defaults
         values = {name: defaults[name] if name in GROUPED else v for name, v in self.parameters}
-        return replace(self, parameters=tuple(values.items()))
+        return replace(self, metric=self.metric.base, parameters=tuple(values.items()))
 
     @property
     def over_rows(self) -> OfSums:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ..errors import EvalkitError, RequestError, edits, nearest, raise_all
 from ._declare import Metric, Request, spell_argument
 from ._declared import folders
+from ._kinds import by_user
 from ._measuring import is_made_of_users, over_users
 from ._over_users import opens_over_users, read_parameter, split_call
 from ._parameters import Parameter, Value, Values
@@ -29,6 +30,7 @@ _ARGUMENT = re.compile(
 )
 _NUMBERED = re.compile(r"(?P<name>.+?)[_.](?P<numbers>[\d.]+(?:,[\d.]+)*)")  # P_10, P.5,10
 _ARGUMENTS = re.compile(r"(?:^|,)((?:'[^']*'|\"[^\"]*\"|[^,])*)")  # a quoted one holds commas
+_BY_USER = {"ratings": "MAE(over='users')", "labels": "AUC(over='users')"}
 _CUTOFF_HINT = "a cutoff counts ranks: nDCG@10, or nDCG@{5,10,20}; none means the whole list"
 
 
@@ -162,15 +164,23 @@ def _parse_over_users(
                 at=at,
                 hint="write its quantiles: quantile(M, q=0.1), quantile(M, q=0.9)",
             )
-        elif found.metric.kind in ("rankings", "lists") and is_made_of_users(found):
-            yield over_users(how, parameter, found)
+        elif (of := _of_users(found)) is not None:
+            yield over_users(how, parameter, of)
         else:
+            own = _BY_USER.get(found.metric.kind, "nDCG@10")
             yield RequestError(
                 f"{how} is of the values of users, and {found.label} is no mean of such",
                 code="no-metric-of-users",
                 at=at,
-                hint=f"write a metric of rankings or lists by user: {how}(nDCG@10)",
+                hint=f"write a metric that users have values of: {how}({own})",
             )
+
+
+def _of_users(found: Request) -> Request | None:
+    """A request whose values users have; None where they have none."""
+    if found.metric.kind in ("ratings", "labels"):
+        return by_user(found)
+    return found if is_made_of_users(found) else None
 
 
 def _request(

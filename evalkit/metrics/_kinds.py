@@ -6,8 +6,10 @@ kind, so a name is never in doubt there.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ._declare import Request
+from ._measuring import is_ordered
 from ._parameters import Parameter
 from ._policies import POLICIES
 
@@ -30,9 +32,23 @@ def weighting(request: Request) -> str:
 
 def is_plain_mean(request: Request) -> bool:
     """Whether a request is the mean of values of users, or sessions, who count equally."""
-    return over(request) != "rows" and weighting(request) == "equal"
+    is_mean = over(request) != "rows" and weighting(request) == "equal"
+    return is_mean and not is_ordered(request)
+
+
+def is_drawn(request: Request) -> bool:
+    """Whether a request is a plain mean over users, be it of what is made of their values."""
+    return is_plain_mean(request) and over(request) == "users"
 
 
 def has_user_values(request: Request) -> bool:
     """Whether a request is the plain mean of values of users."""
-    return is_plain_mean(request) and over(request) == "users"
+    return is_drawn(request) and request.metric.over_users is None
+
+
+def by_user(request: Request) -> Request | None:
+    """A request of ratings or labels whose values users have; None where they have none."""
+    values = dict(request.parameters)
+    if "over" in values and "over" not in request.given:
+        request = replace(request, parameters=tuple({**values, "over": "users"}.items()))
+    return request if has_user_values(request) else None

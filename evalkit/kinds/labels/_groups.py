@@ -208,7 +208,7 @@ def measure_groups(
         rows = GroupRows(starts, keys, scores, labels, weights, placements)
         if results.bands is not None:
             results.bands.add(starts, keys, labels, weights)
-        values = [rows.measure(request) for request in requests]
+        values = [request.averaged(rows.measure(request)) for request in requests]
         weighed = [rows.weigh(weighting(request)) for request in requests]
         found = [rows.term(term) for term in units.spread.terms]
         terms = np.stack(found, axis=1) if found else np.empty((groups.n_groups, 0))

@@ -14,6 +14,7 @@ _OWN = ("path", "table", "format", "header", "where")
 
 class _LogColumns(Record):
     user: Texts = key((), "user")
+    round: str | None = None
     reward: str = "reward"
     propensity: str = "propensity"
     predicted: str | None = None
@@ -96,6 +97,10 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
         for name in OF_TARGETS
         if getattr(target, name) is not None
     ]
+    if config.policies.units == "rounds":
+        columns.pop("user", None)
+    elif "user" not in columns and "round" in columns:
+        columns["user"] = (columns["round"],)
     contexts, texts = {}, list[str]()
     for place, target in enumerate(targets):
         if target.path:

@@ -15,10 +15,11 @@ from evalkit.config import Config
 from evalkit.errors import RequestError
 from evalkit.inference.conclude import Inference
 from evalkit.kinds.pointwise._clusters import Bundles, Clusters
+from evalkit.kinds.pointwise._ordered import ordered_values, with_ordered
 from evalkit.kinds.pointwise.numbers import NO_NUMBER, RowNumber
 from evalkit.kinds.pointwise.spread import Floats
-from evalkit.kinds.pointwise.units import Measured
-from evalkit.metrics import Request, has_user_values, is_plain_mean, over
+from evalkit.kinds.pointwise.units import Measured, columns_of
+from evalkit.metrics import Request, is_drawn, is_ordered, is_plain_mean
 from evalkit.report import Warning_
 from evalkit.sources.ids import Keys
 from evalkit.statistics.ratios import RatioSum
@@ -42,7 +43,7 @@ def check_resampled(config: Config) -> list[Request]:
         if is_asked
     ]
     requests = list(config.read_metrics(chosen.metrics) if chosen.metrics else config.requests)
-    others = [each.label for each in requests if not has_user_values(each)]
+    others = [each.label for each in requests if not (is_drawn(each) or is_ordered(each))]
     if asked and others:
         raise RequestError(
             f"{' and '.join(asked)} takes values of users, of which {', '.join(others)} "
@@ -183,10 +184,14 @@ def infer(
     models = tuple(measured.get(ALL, {}))
     pairs = pairs_among(models, config.statistics, at=config.at("statistics", "baseline"))
     resampling = Resampling.of(
-        config, [each for each in requests if has_user_values(each)], in_passes=False
+        config, [each for each in requests if is_drawn(each)], in_passes=False
     )
     if clusters is not None:
         measured = _by_cluster(requests, measured, clusters, level=config.statistics.level)
+    ordered = None
+    if any(map(is_ordered, requests)):
+        ordered = ordered_values(config, requests, measured, pairs, clusters)
+        measured = with_ordered(requests, measured, ordered)
     known = RowTotals(requests, measured, totals)
     is_added = n_lonely is not None or not (pairs or resampling is not None)
     for segment in () if is_added else totals.segments:
@@ -216,7 +221,9 @@ def infer(
                     drawn_limits = resampling.interval(segment, model, request.label, number.value)
                     number = replace(number, interval=drawn_limits or number.interval)
                 estimates.append(number.estimate(model, request, segment, followed))
-    inference = Inference.of(config, requests, models, totals, resampling, known, estimates)
+    inference = Inference.of(
+        config, requests, models, totals, resampling, known, estimates, shown=ordered
+    )
     if n_lonely:
         message = (
             f"{n_lonely:,} users have rows of some models alone: means over users are compared "
@@ -342,7 +349,7 @@ class _Units:
                     )
                     found[model][rows[:, None], columns] = own[model].values
             for column in columns_of(requests, kind):
-                if not is_plain_mean(requests[column]):
+                if not (is_plain_mean(requests[column]) or is_ordered(requests[column])):
                     numbers = {name: each.numbers[column] for name, each in measured.items()}
                     _stand_in(found, column, numbers)
             for model in models:
@@ -364,11 +371,3 @@ def _stand_in(found: Mapping[str, Floats], column: int, numbers: Mapping[str, Ro
             influence = np.nan_to_num(influence, nan=0.0)
             around = (influence - influence.mean()) * influence.size
             found[model][moves, column] = number.value + around
-
-
-def columns_of(requests: Sequence[Request], kind: str) -> list[int]:
-    """Which requests have a column of users, or of sessions; those over all rows come last."""
-    own = [place for place, each in enumerate(requests) if over(each) == kind]
-    if kind == "users":
-        own += [place for place, each in enumerate(requests) if over(each) == "rows"]
-    return own

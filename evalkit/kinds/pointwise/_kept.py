@@ -8,9 +8,8 @@ import numpy as np
 import polars as pl
 
 from evalkit.errors import RequestError
-from evalkit.kinds.pointwise._comparing import columns_of
 from evalkit.kinds.pointwise.segments import RowUsers
-from evalkit.kinds.pointwise.units import Measured
+from evalkit.kinds.pointwise.units import Measured, columns_of
 from evalkit.metrics import Request, has_user_values
 from evalkit.planning.work import places_kept
 from evalkit.report import PerUser, UserWriter, Warning_

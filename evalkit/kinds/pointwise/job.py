@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from evalkit.aggregate.accumulators.resampling import resamples
 from evalkit.config import Config
-from evalkit.metrics import Request, over
+from evalkit.metrics import Request, is_ordered, over
 from evalkit.planning.counters import Clock
 from evalkit.planning.work import MeasureOptions
 
@@ -33,6 +33,7 @@ class RowJob:
         """Whether values of users are needed, beyond what sums say."""
         statistics = self.config.statistics
         compares = statistics.baseline is not None or statistics.pairs == "all"
+        compares |= any(map(is_ordered, self.requests))
         compares |= statistics.cluster is not None or resamples(statistics)
         return compares or bool(self.work.keep_users)
 

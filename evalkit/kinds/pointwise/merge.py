@@ -38,7 +38,7 @@ from evalkit.kinds.pointwise.open import RowTables, group_by, open_rows
 from evalkit.kinds.pointwise.read import BATCH_ROWS
 from evalkit.kinds.pointwise.segments import UserSources, refuse_many
 from evalkit.kinds.pointwise.units import Measured
-from evalkit.metrics import has_user_values, over
+from evalkit.metrics import is_drawn, is_ordered, over
 from evalkit.planning.counters import Clock, input_of
 from evalkit.planning.tables import Given
 from evalkit.planning.work import SEEDS, Kind, MeasureOptions, ShareResult, try_seeds, with_warnings
@@ -345,10 +345,10 @@ def _held(frame: pl.DataFrame, share: DrawnShare) -> pl.Series:
 def _leaves_sums(kind: RowsKind, config: Config, *, keeps_users: bool) -> bool:
     """Whether sums say everything: of means over users, with what a share knows of them.
 
-    Rows are left where numbers are over rows or sessions; where weighted means are compared, or
-    models that a column names; where users are drawn or kept, or vary together; where all users
-    together make the segments; and where two shares of a log that is laid out may have rows of one
-    user.
+    Rows are left where numbers are over rows or sessions, or stand on the order of users; where
+    weighted means are compared, or models that a column names; where users are drawn or kept, or
+    vary together; where all users together make the segments; and where two shares of a log that
+    is laid out may have rows of one user.
     """
     compares = config.statistics.baseline is not None or config.statistics.pairs == "all"
     rules = config.segments.named.values()
@@ -359,7 +359,8 @@ def _leaves_sums(kind: RowsKind, config: Config, *, keeps_users: bool) -> bool:
         and config.statistics.cluster is None
         and config.segments.min_users == 1
         and all(rule.quantiles is None for rule in rules)
-        and all(has_user_values(each) or not compares for each in config.requests)
+        and all(is_drawn(each) or not compares for each in config.requests)
+        and not any(map(is_ordered, config.requests))
         and all(over(each) == "users" for each in config.requests)
         and (not by_column or (len(config.labels) == 1 and not compares))
     )

@@ -14,7 +14,7 @@ from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.means import WeightedMean
 from evalkit.kinds.pointwise.numbers import RowNumber
 from evalkit.kinds.pointwise.spread import Floats, TermSums
-from evalkit.metrics import Request, Smooth, is_plain_mean, over
+from evalkit.metrics import Request, Smooth, is_ordered, is_plain_mean, over
 from evalkit.sources.ids import Keys
 
 
@@ -95,7 +95,7 @@ class KeptParts:
         found = np.full((keys.size, len(means) + len(numbers)), np.nan)
         for place, (request, mean) in enumerate(means):
             found[:, place] = values[:, place]
-            if not is_plain_mean(request):
+            if not (is_plain_mean(request) or is_ordered(request)):
                 found[:, place] = _influence(values[:, place], weights[:, place], mean)
         for place, number in enumerate(numbers, len(means)):
             influences = None if number is None else spread.influences(number, terms)
@@ -214,3 +214,11 @@ def measured_of(
         own_smooth = [None if each in limits else smooth.get(each) for each in pooled]
         columns[kind] = sums.kept.columns(own, sums.spread, own_smooth)
     return Measured(numbers, users.n_units, columns)
+
+
+def columns_of(requests: Sequence[Request], kind: str) -> list[int]:
+    """Which requests have a column of users, or of sessions; those over all rows come last."""
+    own = [place for place, each in enumerate(requests) if over(each) == kind]
+    if kind == "users":
+        own += [place for place, each in enumerate(requests) if over(each) == "rows"]
+    return own

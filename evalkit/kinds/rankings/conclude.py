@@ -150,12 +150,13 @@ def _numbers_of(task: RankingTask, sums: RankingSums) -> "ShownNumbers | None":
     given = task.config, sums.shown, task.measured, not task.compares, sums.totals
     if not task.ordered:
         return CombinedNumbers(*given)
-    from evalkit.inference.ordered import OrderedNumbers, OrderedUsers
+    from evalkit.inference.ordered import OrderedNumbers, OrderedUsers, OrderedValues
 
     names = [name for name in sums.totals.names if name not in task.items]
     users = OrderedUsers.of(sums.ordered, sums.in_order, names, task.ordered, sums.totals.pooled)
     found = OrderedNumbers(*given)
-    found.users = users
+    pairs = [pair for segment, pair in sums.totals.pairs if segment == ALL]
+    found.ordered = OrderedValues(task.config, task.ordered, pairs, users.choose)
     return found
 
 

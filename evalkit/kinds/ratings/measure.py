@@ -220,6 +220,7 @@ def add_up(
                 mean_losses(request, *rows, value)
             else:
                 request.call(*rows, *request.encoded, value)
+            value[:] = request.averaged(value)
         users = UnitSums.of(own, smooth)
         users.count(sizes.size, int(sizes.max(initial=0)))
         weights, terms = np.ones(sizes.size), user_sums(users.spread.terms, *rows, middle)

@@ -16,6 +16,7 @@ from evalkit.report.html._drawn import Drawn, collecting
 from evalkit.report.html._experiment import checks_section
 from evalkit.report.html._gaps import gaps_section
 from evalkit.report.html._leakage import leakage_body
+from evalkit.report.html._logged import weights_section
 from evalkit.report.html._markup import Html, el, join, raw
 from evalkit.report.html._origin import data_section, origin_section
 from evalkit.report.html._overview import (
@@ -41,6 +42,7 @@ _LINKS = (
         ("changes", "Changes"),
         ("checks", "Checks"),
         ("models", "Models"),
+        ("weights", "Weights"),
         ("trade", "What it costs"),
     ),
     ("shown", "What was shown"),
@@ -74,6 +76,7 @@ def _sections(report: Report) -> list[Html | None]:
         changes_section(report),
         checks_section(report),
         models_section(report),
+        weights_section(report),
         trade_section(report),
         shown_section(report),
         curves_section(report),

@@ -38,6 +38,8 @@ MOST_LISTED = 12  # of them in its table
 MOST_CURVES = 2
 OF_SHOWN = ("lorenz", "popularity", "exposure", "genres")  # kinds of graphs
 PATH = "path-over-looks"
+OF_WEIGHTS = ("path-of-caps", "weights")  # over powers of 2
+THRESHOLDS = {"precision-recall-by-cutoff": "cutoff", "path-of-caps": "cap", "weights": "up to"}
 DIAGONAL = ("roc", "calibration", "lorenz")
 MOST_DISTRIBUTIONS = 6
 
@@ -167,7 +169,10 @@ def _graphs(report: Report, at: str, name: str, *, of_shown: bool) -> Html | Non
             continue
         title = f"{named}: {graphs[0].y_name} by {graphs[0].x_name}"
         lines = [_thinned(graph, series.get(graph.model, 0)) for graph in graphs]
-        plot = curve_plot(lines, title, graphs[0].x_name, diagonal=kind in DIAGONAL)
+        x_texts = _powers_of_2 if kind in OF_WEIGHTS else None
+        plot = curve_plot(
+            lines, title, graphs[0].x_name, diagonal=kind in DIAGONAL, x_texts=x_texts
+        )
         figures.append(behind(plot, _graph_table(graphs), title))
     has_bands = any(graph.low for graphs in by_kind.values() for graph in graphs)
     note = "A band is the interval of each point by itself, with users as drawn."
@@ -179,6 +184,10 @@ def _graphs(report: Report, at: str, name: str, *, of_shown: bool) -> Html | Non
         color_key(series) if len(series) > len(report.models) else None,
         el("div", figures, class_="plots"),
     )
+
+
+def _powers_of_2(places: Sequence[float]) -> list[str]:
+    return [f"{2.0**place:.3g}" for place in places]
 
 
 def _places(graph: Graph, most: int) -> list[int]:
@@ -212,7 +221,7 @@ def _graph_table(graphs: Sequence[Graph]) -> Html:
             cells.append(_limited_cell(place, graph.x, graph.x_low, graph.x_high, digits))
             cells.append(_limited_cell(place, graph.y, graph.low, graph.high, digits))
             rows.append(cells)
-    from_ = "cutoff" if graphs[0].kind == "precision-recall-by-cutoff" else "from score"
+    from_ = THRESHOLDS.get(graphs[0].kind, "from score")
     head = ["model", *([from_] if graphs[0].thresholds else [])]
     return table([*head, graphs[0].x_name, graphs[0].y_name], rows, pin=True)
 
@@ -464,14 +473,7 @@ def matrix_section(report: Report) -> Html | None:
         of = {(each.candidate, each.baseline): each for each in map(turned, pairs)}
         of |= {(each.candidate, each.baseline): each for each in pairs}
         models = [model for model in report.models if any(model in pair for pair in of)]
-        digits = decimals_for(
-            [
-                (each.high - each.low) / 2
-                for each in pairs
-                if each.low is not None and each.high is not None
-            ],
-            [each.delta for each in pairs],
-        )
+        digits = decimals_for(half_widths(pairs), [each.delta for each in pairs])
         rows = []
         for row in models:
             cells = []
