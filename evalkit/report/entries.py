@@ -147,7 +147,9 @@ class Comparison:
     p_value: float | None
     p_adjusted: float | None
     effect_size: float | None
-    test: str  # hall, t, mcnemar, wilcoxon, permutation, bootstrap, tukey; "..., tail" or "unseen"
+    test: (
+        str  # hall, t, mcnemar, sign, wilcoxon, permutation, bootstrap, tukey; ", tail", ", unseen"
+    )
     n_users: int
     wins: int | None
     ties: int | None

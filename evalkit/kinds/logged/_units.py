@@ -165,8 +165,8 @@ class TermUnits:
         slots = self._slots(rows) if self.by else np.zeros(rows.height, np.int64)
         if not self.by:
             self.n_units = 1
-        if len(self.sums) < self.n_units:
-            grown = np.zeros((2 * self.n_units, len(self.terms), 2), np.int64)
+        if len(self.sums) <= self.n_units:
+            grown = np.zeros((2 * self.n_units + 1, len(self.terms), 2), np.int64)
             if len(self.sums):
                 grown[: len(self.sums)] = self.sums
             self.sums = grown

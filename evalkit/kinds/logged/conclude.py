@@ -266,16 +266,20 @@ def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> l
                 baseline=draft.baseline, candidate=draft.candidate, metric=draft.metric,
                 segmentation=draft.cell.segmentation, segment=draft.cell.segment, delta=delta,
                 std_error=std_error if is_tested else None,
-                low=limits.low, high=limits.high,
+                low=_limit(limits.low), high=_limit(limits.high),
                 relative=delta / base if base > 0 else None, relative_low=None, relative_high=None,
                 p_value=p if is_tested else None, p_adjusted=p_adjusted if is_tested else None,
                 effect_size=None, test="t", n_users=n, wins=None, ties=None, losses=None,
                 margin=None, verdict=verdict, smallest_difference=None, users_needed=None,
-                df=float(n - 1), low_adjusted=adjusted_limits.low,
-                high_adjusted=adjusted_limits.high,
+                df=float(n - 1), low_adjusted=_limit(adjusted_limits.low),
+                high_adjusted=_limit(adjusted_limits.high),
             )
         )  # fmt: skip
     return found
+
+
+def _limit(number: float) -> float | None:
+    return None if math.isnan(number) else number
 
 
 def run_logged(config: Any, work: MeasureOptions) -> Report:
