@@ -112,7 +112,8 @@ CASES = {
     + 'unrated = "skip"\nempty_input = "warn"\n',
     "wrong-joined": '[[ratings]]\npath = "log.parquet"\nwhere = "item < 300"\n'
     + '[[predictions]]\nmodel = "m"\npath = "log.parquet"\nwhere = "item > 100"\n'
-    + '[metrics]\nnames = ["MAE", "R2"]\n[policies]\nnull_ids = "drop"\n',
+    + '[metrics]\nnames = ["MAE", "R2"]\n[policies]\nunpredicted = "error"\n'
+    + 'unrated = "error"\n',
     "wrong-domain": '[[ratings]]\npath = "log.parquet"\nmodel = "m"\n'
     + 'columns = { prediction = "rating - 2" }\n[metrics]\nnames = ["RMSLE", "MAE"]\n',
     "joined": '[[ratings]]\npath = "log.parquet"\nwhere = "model = \'zeta\'"\n'
