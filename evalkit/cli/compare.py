@@ -48,7 +48,7 @@ def compare(
         bool, Option("--all-pairs", help="Every two models, not each with the baseline.")
     ] = False,
     test: Annotated[
-        Literal["t", "wilcoxon", "permutation", "bootstrap"] | None,
+        Literal["t", "sign", "wilcoxon", "permutation", "bootstrap"] | None,
         Option("--test", help="Default: t."),
     ] = None,
     correction: Annotated[

@@ -31,6 +31,7 @@ _ARGUMENT = re.compile(
     r"\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|[^'\",\s]+)\s*"
 )
 _NUMBERED = re.compile(r"(?P<name>.+?)[_.](?P<numbers>[\d.]+(?:,[\d.]+)*)")  # P_10, P.5,10
+_GEOMETRIC = re.compile(r"\s*(?P<name>gm_(?P<of>map|bpref))(?P<rest>[^_]*)", re.IGNORECASE)
 _ARGUMENTS = re.compile(r"(?:^|,)((?:'[^']*'|\"[^\"]*\"|[^,])*)")  # a quoted one holds commas
 _BY_USER = {"ratings": "MAE(over='users')", "labels": "AUC(over='users')"}
 _CUTOFF_HINT = "a cutoff counts ranks: nDCG@10, or nDCG@{5,10,20}; none means the whole list"
@@ -97,6 +98,8 @@ def _parse(
     conventions: Conventions,
     policies: Mapping[str, Parameter],
 ) -> Iterator[Request | RequestError]:
+    if (geometric := _GEOMETRIC.fullmatch(text)) and known.find(geometric["name"]) is None:
+        text = f"gmean({geometric['of']}{geometric['rest']})"  # as trec_eval names it
     if opens_over_users(text) and known.find(text.partition("(")[0].strip()) is None:
         yield from _parse_over_users(text, known, at, conventions, policies)
         return
