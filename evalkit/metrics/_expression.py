@@ -5,18 +5,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from ..errors import EvalkitError, RequestError, edits, nearest, raise_all
+from ..errors import EvalkitError, RequestError, edits, raise_all
 from ._declare import Metric, Request, spell_argument
 from ._declared import folders
 from ._kinds import by_user
 from ._measuring import is_made_of_users, over_users
 from ._names import (
     ambiguous_metric,
+    bad_value,
     by_meaning,
     in_parts,
     names_like,
     needed_parameter,
     refused_metric,
+    unknown_parameter,
 )
 from ._over_users import opens_over_users, read_parameter, split_call
 from ._parameters import NEEDED, Parameter, Value, Values, read_number
@@ -432,11 +434,11 @@ def _values(
         own |= {each.name.lower(): each for each in metric.parameters if each.name.isupper()}
         parameter = own.get(parts["name"], policies.get(parts["name"]))
         if parameter is None:
-            errors.append(_unknown_parameter(metric, parts["name"], at, policies))
+            errors.append(unknown_parameter(metric, parts["name"], at, policies))
             continue
         value = _value(parameter, parts["value"])
         if value is None:
-            errors.append(_bad_value(metric, parameter, parts["value"], at))
+            errors.append(bad_value(metric, parameter, parts["value"], at))
         else:
             values[parameter.name] = value
     return values
@@ -452,36 +454,6 @@ def _value(parameter: Parameter, text: str) -> Value | None:
         return text[1:-1] if is_quoted else text
     value = None if is_quoted else read_number(text)
     return value if value is not None and parameter.accepts(value) else None
-
-
-def _unknown_parameter(
-    metric: Metric, name: str, at: str, policies: Mapping[str, Parameter]
-) -> RequestError:
-    known = [each.name for each in metric.parameters]
-    close = nearest(name, [*known, *policies])
-    hint = f"it has {', '.join(known)}" if known else "it takes none of its own"
-    return RequestError(
-        f"{metric.name} has no parameter {name!r}",
-        code="unknown-parameter",
-        at=at,
-        hint=f"did you mean {close!r}?" if close else hint,
-    )
-
-
-def _bad_value(metric: Metric, parameter: Parameter, text: str, at: str) -> RequestError:
-    word = text.strip("'\"")
-    close = nearest(word, parameter.choices)
-    spelling = f"write {parameter.name}={_written(parameter.default)}, the default"
-    return RequestError(
-        f"{parameter.name} of {metric.name} is {parameter.domain}, not {word!r}",
-        code="bad-parameter-value",
-        at=at,
-        hint=f"did you mean {close!r}?" if close else spelling,
-    )
-
-
-def _written(value: Value) -> str:
-    return repr(value) if isinstance(value, str) else f"{value:g}"
 
 
 def _cutoffs(

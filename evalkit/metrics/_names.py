@@ -10,11 +10,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import RequestError
+from ..errors import RequestError, nearest
 from ._declare import Metric, write_call
 from ._declared import KINDS
 from ._over_users import opens_over_users
-from ._parameters import Value
+from ._parameters import Parameter, Value
 from ._registry import fold, tiers
 
 _NUMBERED = re.compile(r"(?P<name>.+?)[_.](?P<numbers>[\d.]+(?:,[\d.]+)*)")  # P_10, P.5,10
@@ -147,3 +147,35 @@ def ambiguous_metric(
         at=at,
         hint=f"write {means[0][0]}, or whose it is: profile = {means[-1][1][0]!r}",
     )
+
+
+def unknown_parameter(
+    metric: Metric, name: str, at: str, policies: Mapping[str, Parameter]
+) -> RequestError:
+    """That a metric lacks a parameter, and which one was meant."""
+    known = [each.name for each in metric.parameters]
+    close = nearest(name, [*known, *policies])
+    hint = f"it has {', '.join(known)}" if known else "it takes none of its own"
+    return RequestError(
+        f"{metric.name} has no parameter {name!r}",
+        code="unknown-parameter",
+        at=at,
+        hint=f"did you mean {close!r}?" if close else hint,
+    )
+
+
+def bad_value(metric: Metric, parameter: Parameter, text: str, at: str) -> RequestError:
+    """That a parameter does not take a value."""
+    word = text.strip("'\"")
+    close = nearest(word, parameter.choices)
+    spelling = f"write {parameter.name}={_written(parameter.default)}, the default"
+    return RequestError(
+        f"{parameter.name} of {metric.name} is {parameter.domain}, not {word!r}",
+        code="bad-parameter-value",
+        at=at,
+        hint=f"did you mean {close!r}?" if close else spelling,
+    )
+
+
+def _written(value: Value) -> str:
+    return repr(value) if isinstance(value, str) else f"{value:g}"
