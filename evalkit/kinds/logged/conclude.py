@@ -55,7 +55,7 @@ from evalkit.report import (
 )
 from evalkit.report.entries import Check
 from evalkit.statistics.corrections import adjust
-from evalkit.statistics.distributions import t_quantile, t_two_sided
+from evalkit.statistics.distributions import normal_quantile, t_quantile, t_two_sided
 from evalkit.statistics.intervals import NO_INTERVAL
 
 Values = npt.NDArray[np.float64]
@@ -76,7 +76,7 @@ def conclude_logged(
     config, sums = left.config, left.sums
     chosen = config.statistics
     recipes, targets = recipes_of(config), targets_of(config)
-    wanted = TermColumns.of(recipes, len(targets))
+    wanted, errors = TermColumns.of(recipes, len(targets)), config.policies.ratio_errors
     if not sums.counts.rows:
         raise DataError("the log has no rounds", code="empty-input", at=sums.at)
     refuse_slates(config.requests, recipes, sums)
@@ -94,10 +94,11 @@ def conclude_logged(
         for request, recipe in zip(config.requests, recipes, strict=True):
             numbers = {LOGGING: logging_of(cell, wanted, recipe)}
             numbers |= {
-                name: number_of(cell, wanted, place, recipe) for place, name in enumerate(names)
+                name: number_of(cell, wanted, place, recipe, fixed=errors == "fixed")
+                for place, name in enumerate(names)
             }
             estimates += [
-                _estimate(request, name, number, cell, chosen.level)
+                _estimate(request, name, number, cell, chosen.level, is_normal=errors == "normal")
                 for name, number in numbers.items()
             ]
             widest = widest_of(recipe, cell.users.height, sums.counts)
@@ -162,11 +163,19 @@ def _keep(
 
 
 def _estimate(
-    request: Request, model: str, number: LoggedNumber, cell: SegmentSums, level: float
+    request: Request,
+    model: str,
+    number: LoggedNumber,
+    cell: SegmentSums,
+    level: float,
+    *,
+    is_normal: bool = False,
 ) -> Estimate:
     error, n = number.std_error, len(number.influence)
     has_limits = n > 1 and error > 0
-    half = t_quantile((1 + level) / 2, n - 1) * error if has_limits else math.nan
+    half, upper = math.nan, (1.0 + level) / 2.0
+    if has_limits:
+        half = (normal_quantile(upper) if is_normal else t_quantile(upper, n - 1)) * error
     return Estimate(
         model=model, metric=request.label, name=request.metric.name, cutoff=None,
         parameters=dict(request.parameters), value=number.value, n_users=n, n_undefined=0,
