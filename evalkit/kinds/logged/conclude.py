@@ -172,7 +172,7 @@ def _estimate(
     is_normal: bool = False,
 ) -> Estimate:
     error, n = number.std_error, len(number.influence)
-    has_limits = n > 1 and error > 0
+    has_limits = n > 1 and error > 1e-12 * abs(number.value)  # below it is rounding
     half, upper = math.nan, (1.0 + level) / 2.0
     if has_limits:
         half = (normal_quantile(upper) if is_normal else t_quantile(upper, n - 1)) * error
