@@ -25,6 +25,7 @@ from evalkit.kinds.logged._numbers import (
 )
 from evalkit.kinds.logged._weights import (
     checks_of,
+    few_rewards,
     graphs_of,
     refuse_no_overlap,
     refuse_slates,
@@ -84,6 +85,7 @@ def conclude_logged(
     estimates: list[Estimate] = []
     drafts: list[_Draft] = []
     checks: list[Check] = []
+    rough: list[Warning_] = []
     per_user: dict[str, pl.DataFrame] = {}
     for cell in cells_of(sums, list(config.segments.named)):
         is_whole = cell.segmentation is None
@@ -91,6 +93,7 @@ def conclude_logged(
         checks += own if is_whole else [each for each in own if each.check.startswith("effective")]
         if is_whole:
             refuse_no_overlap(own, sums)
+            rough = list(few_rewards(cell, wanted, names, sums))
         for request, recipe in zip(config.requests, recipes, strict=True):
             numbers = {LOGGING: logging_of(cell, wanted, recipe)}
             numbers |= {
@@ -106,7 +109,7 @@ def conclude_logged(
             if is_whole and work.keep_users and sums.user_names:
                 _keep(per_user, sums, request.label, numbers)
     comparisons = _judged(drafts, chosen, checks)
-    warnings = [*told, *warnings_of(checks)]
+    warnings = [*told, *warnings_of(checks), *rough]
     keys = [name for name in sums.frame.columns if ":" not in name and not is_split(name)]
     of_users = sums.frame.group_by(keys).agg(pl.col("all:0").sum())
     n_users, depth = of_users.height, int(cast("float", of_users["all:0"].max()))

@@ -580,3 +580,27 @@ def test_obp_holds_the_denominator_fixed() -> None:
     assert found.n_users == 4
     assert found.std_error == pytest.approx(np.std([0.4, 0, 1.6, 0.4], ddof=1) / 2)
     assert report.profile == "obp"
+
+
+def test_few_rewards_are_warned_of_where_effective_rounds_are_many() -> None:
+    """2,000 rounds, 30 % of the target on an item of 1 %: 215 effective rounds, 5 clicks."""
+    rng = np.random.default_rng(1)
+    rare = rng.random(2000) < 0.01
+    log = pl.DataFrame(
+        {
+            "user": range(2000), "reward": (rng.random(2000) < 0.02).astype(float),
+            "p0": np.where(rare, 0.01, 0.99), "p": np.where(rare, 0.3, 0.7),
+        }
+    )  # fmt: skip
+    columns = {"user": "user", "propensity": "p0"}
+    targets = {"b": {"probability": "p"}}
+
+    def codes(log: pl.DataFrame) -> set[str]:
+        return {
+            each.code for each in evalkit.evaluate_logged(log, targets, columns=columns).warnings
+        }
+
+    assert "few-rewards" in codes(log)
+    assert "few-effective" not in codes(log)
+    often = log.with_columns(reward=pl.Series((rng.random(2000) < 0.5).astype(float)))
+    assert "few-rewards" not in codes(often)
