@@ -84,7 +84,7 @@ def measure(population: Population, draws: int, first: int = 0) -> dict[str, dic
     for seed in range(first, first + draws):
         log, value = draw(population, seed)
         report = evalkit.evaluate_logged(log, {"b": target}, metrics=METRICS, columns=columns)
-        effective += [c.value for c in report.checks if c.check == "effective-sample-size"]
+        effective += [c.value or 0.0 for c in report.checks if c.check == "effective-sample-size"]
         for found in report.estimates:
             if found.model == "b" and found.low is not None and found.high is not None:
                 within = found.low <= value <= found.high

@@ -31,8 +31,8 @@ def graphs_of(sums: LoggedSums, names: Sequence[str]) -> Iterator[Graph]:
         points = EDGES[first : last + 1]
         shares = rows[first : last + 1] / rows.sum()
         yield Graph(
-            name, "weights", "weight up to", "share of rounds", *map(tuple, (
-                np.log2(points).tolist(), shares.tolist())),
+            name, "weights", "weight up to", "share of rounds",
+            tuple(np.log2(points).tolist()), tuple(shares.tolist()),
             rows=tuple(map(float, rows[first : last + 1].tolist())),
             thresholds=tuple(points.tolist()),
         )  # fmt: skip
