@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalkit.config import Config, reads_catalogs, refuse_layout, speaking
 from evalkit.config.credentials import storing
 from evalkit.errors import RequestError
 from evalkit.kinds import kind_of
 from evalkit.planning.counters import Progress
+from evalkit.planning.machine import run_within
 from evalkit.planning.record import key_of_inputs
 from evalkit.planning.tables import Given
 from evalkit.planning.work import MeasureOptions, ShareResult
@@ -18,6 +20,8 @@ from evalkit.sources import Table, verifying
 
 if TYPE_CHECKING:
     from evalkit.planning.partials import Partial, PartialFiles
+
+Done = TypeVar("Done")
 
 
 def run_config(
@@ -70,12 +74,20 @@ def run_config(
             from evalkit.engines import run_on_spark
 
             return run_on_spark(config, measure_options)
-        run = kind_of(config).run
+        run = partial(_run_within, kind_of(config).run)
         if config.truth is not None and config.truth.judgements is not None:
             from evalkit.kinds.judges.judged_truth import run_judged  # no other run needs it
 
             return run_judged(config, measure_options, run)
         return run(config, measure_options)
+
+
+def _run_within(
+    run: Callable[[Config, MeasureOptions], Done], config: Config, options: MeasureOptions
+) -> Done:
+    """What `run` gives, with room for compiling where that is found to be needed."""
+    once_told = replace(options, opened=None)
+    return run_within(lambda: run(config, options), lambda: run(config, once_told))
 
 
 def measure_partial(
@@ -130,7 +142,7 @@ def measure_partial(
         share,
     )
     with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
-        share_result = kind_of(config).measure(config, measure_options)
+        share_result = _run_within(kind_of(config).measure, config, measure_options)
         return Partial(Header.of(share_result, measure_options), share_result.sums)
 
 

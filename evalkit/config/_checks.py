@@ -411,7 +411,8 @@ def _check_ratios(
         others["segments of items"] = has_items
         others["curves"] = section.get("curves") is True
         others["search"] = section.get("search") is True
-        others['test = "wilcoxon"'] = section.get("test") == "wilcoxon"
+        for test in ("wilcoxon", "sign"):
+            others[f'test = "{test}"'] = section.get("test") == test
         others['correction = "tukey"'] = section.get("correction") == "tukey"
         for what, is_there in others.items():
             if is_there:

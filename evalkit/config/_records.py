@@ -141,10 +141,10 @@ class StatisticsSection(Record):
     pairs: Literal["baseline", "all"] = key(
         "baseline", "Compare with the baseline, or every two models."
     )
-    test: Literal["auto", "t", "wilcoxon", "permutation", "bootstrap"] = key(
+    test: Literal["auto", "t", "sign", "wilcoxon", "permutation", "bootstrap"] = key(
         "auto",
         "Test of no difference, paired by user. auto: McNemar's mid-p of 0 and 1, otherwise Hall's "
-        "t, no surer than users not seen allow; t: Student's.",
+        "t, no surer than users not seen allow; t: Student's; sign: of the median of differences.",
     )
     correction: Literal["holm", "bonferroni", "bh", "tukey", "none"] = key(
         "holm", "For many comparisons; bh: Benjamini-Hochberg."

@@ -20,7 +20,7 @@ from evalkit.inference.summed import Summed
 from evalkit.metrics import BOUNDS, TIED, Request, is_of_means, is_ordered
 from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.report.text import count_noun
-from evalkit.statistics.distributions import normal_quantile
+from evalkit.statistics.distributions import normal_quantile, t_two_sided
 from evalkit.statistics.exact import SCALE_BITS, ExactSums, Summaries
 from evalkit.statistics.means import is_share
 from evalkit.statistics.ratios import RatioSum
@@ -140,25 +140,22 @@ def of_ties(
 
 def of_tied_orders(
     estimates: Sequence[Estimate],
-    shifts: Mapping[str, ExactSums],
-    moved: Sequence[Request],
-    weighed: Callable[[Estimate], float],
+    models: Iterable[str],
+    shifts_of: Callable[[Estimate], Sequence[float] | None],
 ) -> Iterator[Warning_]:
     """One warning for each model of which the order of equal scores moves numbers far.
 
     Args:
-        shifts: of each of the requests `moved` what the best and the worst order change.
-        weighed: how many users a number is a mean of, or their weights together.
+        shifts_of: what the best and the worst order add to a number; None where they add nothing.
     """
-    places = {each.label: place for place, each in reversed([*enumerate(moved)])}
-    for model, sums in shifts.items():
+    for model in models:
         found = []
         for estimate in estimates:
-            place = places.get(estimate.metric)
-            if estimate.model != model or estimate.segment is not None or place is None:
+            if estimate.model != model or estimate.segment is not None:
                 continue
-            total = weighed(estimate) or math.nan
-            ends = [sums.sum_of(2 * place + side).total / total for side in (0, 1)]
+            ends = shifts_of(estimate)
+            if ends is None:
+                continue
             if max(map(abs, ends)) > max(estimate.std_error or 0.0, LEAST_SHIFT):
                 low, high = (estimate.value + end for end in (min(0.0, *ends), max(0.0, *ends)))
                 shown = f"{estimate.metric} = {estimate.value:.6f}"
@@ -366,18 +363,36 @@ def of_uneven_judgements(
         differs = comparison.verdict in ("better", "worse") and comparison.segment is None
         if differs and names[comparison.metric] in ("judged", "unjudged"):
             more = (comparison.delta > 0.0) == (names[comparison.metric] == "judged")
-            pair = (
-                (comparison.baseline, comparison.candidate)
-                if more
-                else (comparison.candidate, comparison.baseline)
-            )
-            yield Warning_(
-                "uneven-judgements",
-                f"the truth judges less of the lists of {pair[0]!r} than of those of {pair[1]!r} "
-                f"({comparison.metric} differs by {abs(comparison.delta):.6f}): what it lacks "
-                "counts against them",
-            )
+            pair = comparison.baseline, comparison.candidate
+            yield _uneven(pair if more else pair[::-1], comparison.metric, comparison.delta)
             return
+
+
+def of_judged_beside(
+    totals: GrandTotals, request: Request, column: int, level: float
+) -> Iterator[Warning_]:
+    """The same where nobody asked for the judged share, which stands in a column of its own.
+
+    Student's t by user, corrected by Bonferroni for all pairs of models.
+    """
+    pairs = [pair for segment, pair in totals.pairs if segment == ALL]
+    for pair in pairs:
+        delta = totals.pair_total(ALL, pair, column).delta
+        if delta.count < 2 or not delta.mean:
+            continue
+        n, error = delta.count, delta.std_error
+        p_value = t_two_sided(delta.mean / error, n - 1.0) if error else 2.0 ** (1 - n)
+        if p_value * len(pairs) <= 1.0 - level:
+            yield _uneven(pair if delta.mean > 0.0 else pair[::-1], request.label, delta.mean)
+            return
+
+
+def _uneven(pair: tuple[str, str], label: str, delta: float) -> Warning_:
+    return Warning_(
+        "uneven-judgements",
+        f"the truth judges less of the lists of {pair[0]!r} than of those of {pair[1]!r} "
+        f"({label} differs by {abs(delta):.6f}): what it lacks counts against them",
+    )
 
 
 def of_other_users(comparisons: Sequence[Comparison]) -> Iterator[Warning_]:
