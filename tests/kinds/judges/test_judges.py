@@ -504,24 +504,34 @@ METRICS = ("nDCG@2", "nDCG(unjudged='skip')@2", "RR(unjudged='skip')@2", "judged
            "rbp_residual@2")  # fmt: skip
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_bounds_hold_every_judgement_of_a_small_pool(metric: str) -> None:
-    """Each of three pairs is not judged, not relevant or relevant: all 27 by hand."""
-    truth = pl.DataFrame({"user": [1, 1, 2], "item": ["0", "1", "0"], "relevance": [1.0, 0.0, 1.0]})
-    lists = {
-        "old": {1: ["2", "0", "1"], 2: ["0"]},
-        "new": {1: ["4", "5", "0", "1"], 2: ["0"]},
-    }
-    deltas = {}
+POOL = pl.DataFrame({"user": [1, 1, 2], "item": ["0", "1", "0"], "relevance": [1.0, 0.0, 1.0]})
+SHOWN = {
+    "old": {1: ["2", "0", "1"], 2: ["0"]},
+    "new": {1: ["4", "5", "0", "1"], 2: ["0"]},
+}
+
+
+@pytest.fixture(scope="module")
+def judged_pools():
+    """Each of three pairs is not judged, not relevant or relevant: reports of all 27."""
+    reports = {}
     for states in product((None, 0.0, 1.0), repeat=3):
         rows = [
             (1, item, state) for item, state in zip("245", states, strict=True) if state is not None
         ]
-        both = pl.concat([truth, pl.DataFrame(rows, schema=truth.schema, orient="row")])
-        found = evalkit.evaluate(both, lists, metrics=[metric])
-        deltas[states] = found.value(metric, model="new") - found.value(metric, model="old")
+        both = pl.concat([POOL, pl.DataFrame(rows, schema=POOL.schema, orient="row")])
+        reports[states] = evalkit.evaluate(both, SHOWN, metrics=METRICS)
+    return reports
 
-    plan = evalkit.judge_plan(truth, lists, metric=metric, n=1)
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_bounds_hold_every_judgement_of_a_small_pool(metric: str, judged_pools) -> None:
+    deltas = {
+        states: found.value(metric, model="new") - found.value(metric, model="old")
+        for states, found in judged_pools.items()
+    }
+
+    plan = evalkit.judge_plan(POOL, SHOWN, metric=metric, n=1)
 
     now, after = plan.bounds.drop("width", "interval").rows()
     all_ = (deltas[None, None, None], min(deltas.values()), max(deltas.values()))
