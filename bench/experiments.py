@@ -2,40 +2,39 @@
 
     python bench/experiments.py --units 100000 --folder FOLDER
 
-Prints CPU seconds of each, beside those of decoding the columns alone, and checks that all say
-the same means before a time is printed.
+Prints CPU seconds and peak memory of each, in a process of its own, beside those of decoding the
+columns alone, and checks that all say the same means before a time is printed. A folder that is
+there is read again. `--peers PYTHON` names a Python that has duckdb and tea-tasting: DuckDB by
+hand, and tea-tasting on what DuckDB made of the logs.
 """
 
 import argparse
+import json
 import resource
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-import evalkit
-from evalkit.kinds.experiments.synth import generate_experiment
-
 VARIANTS = {"control": 50.0, "b": 50.0}
+READ = (["unit", "variant", "time"], ["unit", "time", "kind"])
 
 
-def cpu(work: Callable[[], Any]) -> tuple[Any, float, float]:
-    """What `work` gives, its CPU seconds and its wall seconds."""
-    before, begin = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
-    found = work()
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    return found, used, time.perf_counter() - begin
+def decode(paths: Sequence[str]) -> dict[str, float]:
+    """Every column that is read, batch by batch, and nothing done with it."""
+    for path, columns in zip(paths, READ, strict=True):
+        for _ in pl.scan_parquet(path).select(columns).collect_batches():
+            pass
+    return {}
 
 
-def decode(paths: Sequence[Path]) -> list[int]:
-    return [pl.scan_parquet(path).collect(engine="streaming").height for path in paths]
+def by_evalkit(paths: Sequence[str]) -> dict[str, float]:
+    import evalkit
 
-
-def by_evalkit(paths: Sequence[Path]) -> dict[str, float]:
     report = evalkit.evaluate_experiment(
         *paths,
         variants=VARIANTS,
@@ -47,7 +46,27 @@ def by_evalkit(paths: Sequence[Path]) -> dict[str, float]:
     return {each.model: each.value for each in report.estimates if each.metric == "mean(clicks)"}
 
 
-def by_polars(paths: Sequence[Path]) -> dict[str, float]:
+def by_evalkit_in_full(paths: Sequence[str]) -> dict[str, float]:
+    """As `evalkit synth` asks: covariates, sums of values, caps, effects day by day."""
+    import evalkit
+
+    evalkit.evaluate_experiment(
+        *paths,
+        variants=VARIANTS,
+        window="7d",
+        sums={
+            "shown": "impression",
+            "clicks": "click",
+            "revenue": {"kind": "purchase", "of": "value"},
+        },
+        metrics=["mean(clicks)", "ratio(clicks, shown)", "mean(revenue, winsor=0.999)"],
+        primary=["ratio(clicks, shown)"],
+        guardrails=["mean(revenue, winsor=0.999)"],
+    )
+    return {}
+
+
+def by_polars(paths: Sequence[str]) -> dict[str, float]:
     exposures, events = map(pl.scan_parquet, paths)
     first = exposures.group_by("unit").agg(
         pl.col("time").min().alias("first"),
@@ -70,26 +89,107 @@ def by_polars(paths: Sequence[Path]) -> dict[str, float]:
     return dict(rows.iter_rows())
 
 
+UNITS = """
+create table units as
+with first as (
+    select unit, min(time) as first, min(variant) as variant
+    from '{0}' group by unit having count(distinct variant) = 1
+), last as (select max(time) as until from '{1}'),
+done as (select first.* from first, last where first + interval 7 day <= until)
+select done.unit, any_value(done.variant) as variant,
+    count(*) filter (kind = 'click') as clicks, count(*) filter (kind = 'impression') as shown
+from done left join '{1}' as events on events.unit = done.unit
+    and events.time >= done.first and events.time < done.first + interval 7 day
+group by done.unit
+"""
+
+
+def by_duckdb(paths: Sequence[str]) -> dict[str, float]:
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute(UNITS.format(*paths))
+    return dict(connection.sql("select variant, avg(clicks) from units group by 1").fetchall())
+
+
+def by_tea_tasting(paths: Sequence[str]) -> dict[str, float]:
+    import ibis
+    import tea_tasting as tt
+
+    connection = ibis.duckdb.connect()
+    connection.raw_sql(UNITS.format(*paths))
+    clicks, ratio = tt.Mean("clicks"), tt.RatioOfMeans("clicks", "shown")
+    experiment = tt.Experiment(clicks=clicks, ctr=ratio)
+    found = experiment.analyze(connection.table("units"), control="control")
+    return {"control": found["clicks"].control, "b": found["clicks"].treatment}
+
+
+WAYS: dict[str, Callable[[Sequence[str]], dict[str, float]]] = {
+    "decoding": decode,
+    "evalkit": by_evalkit,
+    "evalkit, in full": by_evalkit_in_full,
+    "polars by hand": by_polars,
+    "duckdb by hand": by_duckdb,
+    "tea-tasting": by_tea_tasting,
+}
+OF_PEERS = ("duckdb by hand", "tea-tasting")
+
+
+def measure(way: str, folder: str, python: str) -> dict[str, Any]:
+    """One way in a process of its own: what it said, CPU and wall seconds, peak bytes."""
+    command = [python, __file__, "--folder", folder, "--only", way]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found: dict[str, Any] = json.loads(told.splitlines()[-1])
+    return found
+
+
+def run_one(way: str, folder: Path) -> None:
+    paths = [str(folder / name / "*.parquet") for name in ("exposures", "events")]
+    if way.startswith("evalkit"):  # kernels are compiled, or loaded, before
+        warm = folder / "warm"
+        if not warm.exists():
+            from evalkit.kinds.experiments.synth import generate_experiment
+
+            generate_experiment(warm, units=1000)
+        WAYS[way]([str(warm / name / "*.parquet") for name in ("exposures", "events")])
+    before, begin = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
+    said = WAYS[way](paths)
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    found = {"said": said, "cpu": used, "wall": time.perf_counter() - begin}
+    print(json.dumps(found | {"peak": after.ru_maxrss * 1024}))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--units", type=int, default=100_000)
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--ids", choices=["int", "string"], default="int")
+    parser.add_argument("--peers")
+    parser.add_argument("--only", choices=list(WAYS))
     asked = parser.parse_args()
-    found = generate_experiment(asked.folder, units=asked.units, ids=asked.ids)
-    paths = [found["exposures"], found["events"]]
-    by_evalkit(paths)  # kernels are compiled
-    ways: dict[str, Callable[[Sequence[Path]], Any]] = {
-        "decoding": decode,
-        "evalkit": by_evalkit,
-        "polars by hand": by_polars,
+    if asked.only:
+        run_one(asked.only, asked.folder)
+        return
+    if not asked.folder.exists():
+        from evalkit.kinds.experiments.synth import generate_experiment
+
+        generate_experiment(asked.folder, units=asked.units, ids=asked.ids)
+    ways = [way for way in WAYS if asked.peers or way not in OF_PEERS]
+    found = {
+        way: measure(way, str(asked.folder), asked.peers if way in OF_PEERS else sys.executable)
+        for way in ways
     }
-    said = {name: cpu(partial(work, paths)) for name, work in ways.items()}
-    means, others = said["evalkit"][0], said["polars by hand"][0]
-    assert all(abs(means[name] - others[name]) < 1e-12 for name in VARIANTS), (means, others)
-    base = said["decoding"][1]
-    for name, (_, used, wall) in said.items():
-        print(f"{name:16} {used:8.2f} s CPU {wall:8.2f} s wall {used / base:6.2f} x decoding")
+    means = found["evalkit"]["said"]
+    for way, own in found.items():
+        for name in VARIANTS if own["said"] else ():
+            assert abs(means[name] - own["said"][name]) < 1e-9, (way, means, own["said"])
+    base = found["decoding"]["cpu"]
+    for way, own in found.items():
+        print(
+            f"{way:18} {own['cpu']:8.2f} s CPU {own['wall']:8.2f} s wall "
+            f"{own['cpu'] / base:6.2f} x decoding {own['peak'] / 2**20:8.0f} MiB"
+        )
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ os.environ.setdefault(
 if TYPE_CHECKING:
     from evalkit.api import compare, evaluate, evaluate_labels, evaluate_ratings, load
     from evalkit.api.evaluation import Evaluation
+    from evalkit.api.figures import figures
     from evalkit.api.judges import evaluate_judges, evaluate_preferences, judge_plan
     from evalkit.api.logged import evaluate_logged
     from evalkit.api.stopping import EarlyStopping
@@ -80,6 +81,7 @@ __all__ = [
     "evaluate_logged",
     "evaluate_preferences",
     "evaluate_ratings",
+    "figures",
     "judge_plan",
     "load",
     "merge",
@@ -105,6 +107,7 @@ _HOMES = {
     "evaluate_logged": "evalkit.api.logged",
     "evaluate_preferences": "evalkit.api.judges",
     "evaluate_ratings": "evalkit.api",
+    "figures": "evalkit.api.figures",
     "judge_plan": "evalkit.api.judges",
     "load": "evalkit.api",
     "merge": "evalkit.jobs.merge",

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalkit.config import Config, reads_catalogs, refuse_layout, speaking
 from evalkit.config.credentials import storing
 from evalkit.errors import RequestError
-from evalkit.kinds import kind_named
+from evalkit.kinds import kind_of
 from evalkit.planning.counters import Progress
+from evalkit.planning.machine import run_within
 from evalkit.planning.record import key_of_inputs
 from evalkit.planning.tables import Given
 from evalkit.planning.work import MeasureOptions, ShareResult
@@ -18,6 +20,8 @@ from evalkit.sources import Table, verifying
 
 if TYPE_CHECKING:
     from evalkit.planning.partials import Partial, PartialFiles
+
+Done = TypeVar("Done")
 
 
 def run_config(
@@ -70,12 +74,20 @@ def run_config(
             from evalkit.engines import run_on_spark
 
             return run_on_spark(config, measure_options)
-        run = kind_named(config.kind).run
+        run = partial(_run_within, kind_of(config).run)
         if config.truth is not None and config.truth.judgements is not None:
             from evalkit.kinds.judges.judged_truth import run_judged  # no other run needs it
 
             return run_judged(config, measure_options, run)
         return run(config, measure_options)
+
+
+def _run_within(
+    run: Callable[[Config, MeasureOptions], Done], config: Config, options: MeasureOptions
+) -> Done:
+    """What `run` gives, with room for compiling where that is found to be needed."""
+    once_told = replace(options, opened=None)
+    return run_within(lambda: run(config, options), lambda: run(config, once_told))
 
 
 def measure_partial(
@@ -130,7 +142,7 @@ def measure_partial(
         share,
     )
     with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
-        share_result = kind_named(config.kind).measure(config, measure_options)
+        share_result = _run_within(kind_of(config).measure, config, measure_options)
         return Partial(Header.of(share_result, measure_options), share_result.sums)
 
 
@@ -169,7 +181,7 @@ def conclude_partials(
         keep_parts=keep_parts,
     )
     with speaking(config.entry_point), fitting(partials):
-        kind = kind_named(config.kind)
+        kind = kind_of(config)
         whole = partials.merged(kind.sums) if isinstance(partials, PartialFiles) else partials
         share_result = ShareResult(config, header.ids, header.whole_inputs, whole.body)
         report = kind.conclude(
@@ -191,6 +203,6 @@ def key_of_run(config: Config, *, sample: float | None = None) -> str | None:
 
             opened = open_catalogs(config)
         else:
-            opened = kind_named(config.kind).open(config, Given())
+            opened = kind_of(config).open(config, Given())
     fingerprints = [table.fingerprint() for table in opened.all]
     return None if None in fingerprints else key_of_inputs(opened.config, fingerprints, sample)

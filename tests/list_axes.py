@@ -30,6 +30,7 @@ CHOICES_OF_USERS, CHOICES_OF_ALL = {}, {}
 of_users, of_all = keeping(CHOICES_OF_USERS), keeping(CHOICES_OF_ALL)
 LN2 = math.log(2)
 PATIENCE = 0.85
+GAINS = {"linear": float, "exp2_shifted": lambda grade: 2.0 ** (grade - 1) - 1}  # from grade 2 on
 WEIGHTS = {"flat": lambda rank: 1.0, "geometric": lambda rank: PATIENCE ** (rank - 1)}
 
 
@@ -45,8 +46,10 @@ def shown_by(log, users, k):
     *((f"EFD(attention='{a}')", a, "EFD") for a in WEIGHTS),
     *((f"expected_popularity_complement(attention='{a}')", a, "EPC") for a in WEIGHTS),
     ("EFD(cold='least')", "log2", "least"),
+    *((f"EFD(gain='{g}')", "log2", "EFD", g) for g in GAINS),
+    *((f"expected_popularity_complement(gain='{g}')", "log2", "EPC", g) for g in GAINS),
 )
-def hits_by_attention(log, user, k, attention, what):
+def hits_by_attention(log, user, k, attention, what, gain="binary"):
     weight, wanted = WEIGHTS.get(attention, w), log.wanted(user)
     least = min(log.popularity.values()) if what == "least" else 1
     items = list(enumerate(log.items(user, k), 1))
@@ -57,7 +60,11 @@ def hits_by_attention(log, user, k, attention, what):
             return 1 - n / len(log.seen)
         return -math.log2((n or least) / log.popularity.total())
 
-    above = sum(weight(rank) * worth(item) for rank, item in items if item in wanted)
+    def credit(item):
+        grade = log.relevance[user][item] if item in wanted else 0
+        return (GAINS[gain](grade) if gain in GAINS else 1.0) * worth(item) if grade else 0.0
+
+    above = sum(weight(rank) * credit(item) for rank, item in items)
     return above / sum(weight(rank) for rank, _ in items) if wanted else NAN
 
 
@@ -607,6 +614,9 @@ BY_PROVIDER = {
     "alpha_ndcg(by='provider')": "alpha_ndcg",
     "nerr_ia(by='provider')": "nerr_ia",
     "err_ia(by='provider')": "err_ia",
+    "NRBP(by='provider')": "NRBP",
+    "AP_IA(by='provider')": "AP_IA",
+    "P_IA(by='provider')": "P_IA",
     "calibration(by='provider')": "calibration",
     "category_count(by='provider')": "category_count",
     "genre_entropy(by='provider')": "genre_entropy",

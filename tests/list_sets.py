@@ -396,6 +396,8 @@ def ideal_of(log, wanted, k):
     ("alpha_ndcg", w, True),
     ("nerr_ia", lambda rank: 1 / rank, True),
     ("err_ia", lambda rank: 1 / rank, False),
+    ("NRBP", lambda rank: 0.75 * 0.5 ** (rank - 1), False),
+    ("NRBP(norm='ideal')", lambda rank: 0.5 ** (rank - 1), True),
 )
 def alpha_ndcg(log, user, k, discount, by_ideal):
     wanted = log.wanted(user)
@@ -408,6 +410,41 @@ def alpha_ndcg(log, user, k, discount, by_ideal):
         return NAN
     below = total(ideal_of(log, wanted, k)) if by_ideal else len(asked)
     return total(log.items(user, k)) / below
+
+
+@of_users(("AP_IA", True), ("P_IA", False))
+def intent_aware(log, user, k, is_ap):
+    wanted, items = log.wanted(user), log.items(user, k)
+    values = []
+    for genre in log.genres_of(wanted):
+        own = {item for item in wanted if genre in log.genres.get(item, ())}
+        hits = [item in own for item in items]
+        precisions = [sum(hits[:n]) / n for n, hit in enumerate(hits, 1) if hit]
+        values.append(sum(precisions) / len(own) if is_ap else sum(hits) / (k or len(items) or 1))
+    return mean(values) if values else NAN
+
+
+@of_users("popularity_serendipity")
+def popularity_serendipity(log, user, k):
+    items, wanted, m = log.items(user, k), log.wanted(user), len(log.known)
+    counts = sorted(set(log.popularity.values()), reverse=True)
+
+    def worth(rank, item):
+        n = log.popularity[item]
+        return (m + 1 - rank) / m - ((m - counts.index(n)) / m if n else 0.0)
+
+    if not wanted or not items:
+        return NAN
+    return mean(max(0.0, worth(r, i)) if i in wanted else 0.0 for r, i in enumerate(items, 1))
+
+
+@of_users(("least_item_promoted", 0), ("least_item_promoted(ranks='zero')", 1))
+def least_item_promoted(log, user, k, first):
+    before, items = log.reference.get(user, []), log.items(user, k)
+    if not before:
+        return NAN
+    worst = max((before.index(item) + 1 for item in items if item in before), default=0)
+    return max(0, worst - first - (k or len(items)))
 
 
 @of_users(

@@ -41,6 +41,10 @@ def show_across(
         from evalkit.report.html import render_across_page
 
         console.say(render_across_page(found))
+    elif format == "latex":
+        from evalkit.report.forms.latex import across_latex
+
+        console.say(across_latex(found))
     elif format in ("table", "screen"):
         from evalkit.report.across import tell_across
 
@@ -50,5 +54,5 @@ def show_across(
             f"models over data sets have no form {format}",
             code="bad-option",
             at=f"--format {format}",
-            hint="--format html has the diagram; table and json are there, too",
+            hint="--format html has the diagram; table, latex and json are there, too",
         )

@@ -1,13 +1,28 @@
 """`evalkit alert`: tell those whom a config names."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
 from evalkit.cli import console
 from evalkit.cli.options import ConfigFile, RunOptions, takes
 from evalkit.errors import FINE, MACHINE_FAILED, RequestError
+
+if TYPE_CHECKING:
+    from evalkit.config import AlertsSection, Config
+
+
+def named_alerts(asked: "Config", config: Path) -> "AlertsSection":
+    """Whom a config names.
+
+    Raises:
+        RequestError: nobody [no-alerts].
+    """
+    if asked.alerts is None:
+        hint = 'write [alerts] and webhook = "ALERTS_URL", command = [...] or mail = [...]'
+        raise RequestError("nobody is to be told", code="no-alerts", at=str(config), hint=hint)
+    return asked.alerts
 
 
 @takes("overrides variables out quiet log_format")
@@ -18,19 +33,17 @@ def alert(
 ) -> int:
     """Tell if the state of a job changed, or send a test message.
 
-    evalkit run does it by itself; after evalkit merge, this does. Exit status 4 where somebody
+    evalkit run does it by itself, and evalkit merge --alerts CONFIG. Exit status 4 where somebody
     could not be told."""
     asked = options.load(config)
-    if asked.alerts is None:
-        hint = 'write [alerts] and webhook = "ALERTS_URL", command = [...] or mail = [...]'
-        raise RequestError("nobody is to be told", code="no-alerts", at=str(config), hint=hint)
+    named = named_alerts(asked, config)
     from evalkit import runs
     from evalkit.jobs.alerts import Message, send, tell_change
     from evalkit.runs.history import load_named
 
     if test:
         lines = ("Nothing happened: somebody tries whether alerts arrive.",)
-        failures = send(asked.alerts, Message(asked.name, "test", "test", lines))
+        failures = send(named, Message(asked.name, "test", "test", lines))
     else:
         where = options.out or asked.output.path
         if runs.is_store(where):

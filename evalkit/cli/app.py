@@ -35,6 +35,7 @@ COMMANDS = (
     "warm",
     "verify",
     "report",
+    "figures",
     "gate",
     "select",
     "history",

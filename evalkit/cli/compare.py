@@ -48,7 +48,7 @@ def compare(
         bool, Option("--all-pairs", help="Every two models, not each with the baseline.")
     ] = False,
     test: Annotated[
-        Literal["t", "wilcoxon", "permutation", "bootstrap"] | None,
+        Literal["t", "sign", "wilcoxon", "permutation", "bootstrap"] | None,
         Option("--test", help="Default: t."),
     ] = None,
     correction: Annotated[
@@ -138,16 +138,26 @@ def compare(
                 at="--profile",
                 hint="give --config, or --truth and rankings",
             )
+        from evalkit.planning.machine import run_within
         from evalkit.runs.history import load_together
 
         loaded = list(zip(models, load_together(runs, models, name=name), strict=True))
         for each in loaded:
             tell_taken(*each, on_stdout=shown in ("screen", "table") and not options.quiet)
-        if options.memory_limit is not None:
-            _check_room([report for _, report in loaded], metric or [], asked, limit)
-        report = _of_runs(
-            loaded, asked, metric or [], options.primary or [], options.metric_file or [], threads
-        )
+
+        def compared() -> "Report":
+            if options.memory_limit is not None:
+                _check_room([report for _, report in loaded], metric or [], asked, limit)
+            return _of_runs(
+                loaded,
+                asked,
+                metric or [],
+                options.primary or [],
+                options.metric_file or [],
+                threads,
+            )
+
+        report = run_within(compared, compared)
     else:
         request, given = _asked(
             models, config, truth or [], metric or [], settings, options.variables or [], runs
@@ -172,9 +182,9 @@ def _check_room(
     """
     import pyarrow.parquet as pq
 
-    from evalkit.planning.machine import too_small
+    from evalkit.planning.machine import fits, room_to_compile, too_small
     from evalkit.planning.memory import room_to_compare
-    from evalkit.planning.passes import at_rest, compiling, with_noise
+    from evalkit.planning.passes import at_rest, with_noise
 
     n_rows = n_bytes = n_metrics = 0
     for kept in (report.per_user_values for report in reports):
@@ -192,10 +202,9 @@ def _check_room(
     if metrics:
         n_metrics = min(n_metrics, sum(each.count(",") + 1 for each in metrics))
     drawn = asked.get("test", "t") != "t"
-    now, later = compiling()
     room = at_rest() + room_to_compare(n_rows, n_metrics, n_bytes, drawn=drawn)
-    if with_noise(now + room) > limit:
-        raise too_small(limit, -(-with_noise(later + room) // (1 << 20)))
+    if not fits(with_noise(room), limit):
+        raise too_small(limit, -(-(with_noise(room) + room_to_compile()) // (1 << 20)))
 
 
 def _of_runs(

@@ -20,7 +20,7 @@ from evalkit.errors import (
 )
 
 if TYPE_CHECKING:
-    from evalkit.config import Config
+    from evalkit.config import AlertsSection, Config
     from evalkit.jobs.job import Done
     from evalkit.planning.partials import PartialFiles
     from evalkit.planning.tables import Given
@@ -38,17 +38,21 @@ def run_and_show(
     memory_limit: int | None = None,
     given: "Given | None" = None,
     partials: "PartialFiles | None" = None,
+    alerts: "AlertsSection | None" = None,
 ) -> int:
     """Measure what a config asks for, or put partials together; write the run, and print it.
 
     Args:
         folder: that the run is written to, if there is one.
+        alerts: whom to tell; of a merge what its caller names, never what a partial says.
 
     Returns:
         The exit status: 1 where a gate failed.
     """
     from evalkit import runs
     from evalkit.jobs.job import Job, run_in_store
+
+    told = config.model_copy(update={"alerts": config.alerts if partials is None else alerts})
 
     def begin(run_id: str) -> None:
         console.name_run(run_id)
@@ -84,7 +88,7 @@ def run_and_show(
         done = job.run() if store is None else run_in_store(job, store)
     except EvalkitError as error:
         if not isinstance(error, BusyError):
-            _alert(config, error, folder, store)
+            _alert(told, error, folder, store)
         raise
     finally:
         console.clear_progress()
@@ -95,7 +99,7 @@ def run_and_show(
         if where is not None and done.is_new:
             _track(done, name, where)
     if done.is_new:
-        _alert(config, done.report, folder, store, str(done.path or ""))
+        _alert(told, done.report, folder, store, str(done.path or ""))
     try:
         status = _show(done, options.shown, summary=options.summary)
         sys.stdout.flush()

@@ -14,6 +14,7 @@ from evalkit.config._named import (
     kind_of,
     labels_of,
     metrics_kind,
+    parts_of,
     sections_beside,
 )
 from evalkit.config._places import Key, spell
@@ -160,6 +161,11 @@ def check_names(tree: Mapping[str, object], problems: Problems) -> None:
 
 def check_metrics(tree: Mapping[str, object], problems: Problems) -> None:
     """Metrics that there are, and the truth for those that need one."""
+    for part in parts_of(tree):
+        _check_metrics(part, problems)
+
+
+def _check_metrics(tree: Mapping[str, object], problems: Problems) -> None:
     found = _metrics_of(tree, problems)
     has = sections_in(tree)
     if "rankings" in has and kind_of(has) == "rankings" and "truth" not in has:
@@ -360,7 +366,9 @@ def _add_unknown_model(key: Key, name: str, known: list[str], problems: Problems
 
 
 def ranking_tables(tree: Mapping[str, object]) -> list[Mapping[str, object]]:
-    """The tables that models are named by."""
+    """The tables that models are named by; none where other sections name some too."""
+    if "logged" in tree:
+        return []
     for name in ("rankings", "predictions", *other_kinds()):
         tables = tree.get(name)
         if tables:
@@ -403,7 +411,8 @@ def _check_ratios(
         others["segments of items"] = has_items
         others["curves"] = section.get("curves") is True
         others["search"] = section.get("search") is True
-        others['test = "wilcoxon"'] = section.get("test") == "wilcoxon"
+        for test in ("wilcoxon", "sign"):
+            others[f'test = "{test}"'] = section.get("test") == test
         others['correction = "tukey"'] = section.get("correction") == "tukey"
         for what, is_there in others.items():
             if is_there:

@@ -19,6 +19,7 @@ from evalkit.metrics import (
     declared,
     family_of,
     is_made_of_users,
+    is_of_kind,
     load_metric_files,
     other_kinds,
     parse_metrics,
@@ -42,7 +43,40 @@ def kind_of(has: Collection[str]) -> str:
 
 def sections_beside(kind: str) -> Collection[str]:
     """The sections that a config of one kind may have, as `kind_of` calls it."""
-    return _OF_RANKINGS.get(kind) or declared(kind).sections.keys()
+    if kind in _OF_RANKINGS:
+        return _OF_RANKINGS[kind]
+    return {*declared(kind).sections, *declared(kind).beside}
+
+
+def parts_of(tree: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """The tree; or where rankings stand beside another kind, one of each that metrics are of.
+
+    Names of metrics keep their places; those of the other part are None.
+    """
+    kind = kind_of(has := sections_in(tree))
+    if "rankings" not in has or kind not in other_kinds() or not declared(kind).beside:
+        return [tree]
+    metrics = tree.get("metrics")
+
+    def named(of: bool) -> Mapping[str, object]:
+        listed = metrics if isinstance(metrics, dict) else {}
+        kept = {key: _of_kind(listed.get(key), kind, of) for key in ("names", "primary")}
+        return {**listed, **{key: each for key, each in kept.items() if key in listed}}
+
+    own, beside = declared(kind).sections.keys(), declared(kind).beside
+    mine = {key: each for key, each in tree.items() if key not in beside}
+    theirs = {key: each for key, each in tree.items() if key not in own}
+    rest = named(False)
+    names = rest.get("names")
+    has_rankings = isinstance(names, list) and any(names)
+    parts = [{**mine, "metrics": named(True)}]
+    return parts + ([{**theirs, "metrics": rest}] if has_rankings else [])
+
+
+def _of_kind(names: object, kind: str, of: bool) -> list[str | None]:
+    """Metrics of the kind, or the others; None in the place of each that is left out."""
+    listed = names if isinstance(names, list) else [names]
+    return [e if isinstance(e, str) and is_of_kind(e, kind) == of else None for e in listed]
 
 
 def metrics_kind(kind: str) -> str:
@@ -57,6 +91,14 @@ def labels_of(names: Sequence[object], tree: Mapping[str, object] | None = None)
 
 def requests_named(names: Sequence[object], tree: Mapping[str, object]) -> list[Request]:
     """What metric names ask for; none where one is wrong."""
+    if len(parts := parts_of(tree)) > 1:
+        kind = kind_of(sections_in(parts[0]))
+        split = [_of_kind(list(names), kind, of) for of in (True, False)]
+        return [
+            request
+            for part, own in zip(parts, split, strict=True)
+            for request in requests_named(own, part)
+        ]
     combined = combined_in(tree)
     texts = [name for name in names if isinstance(name, str) and name not in combined]
     kind = kind_of(sections_in(tree))

@@ -111,6 +111,14 @@ class Policies(Record):
     equal_events: Literal["count", "once"] = _of_experiments(
         "count", "Rows of events that equal another one; once needs columns.event."
     )
+    units: Literal["users", "rounds"] = _of_experiments(
+        "users", "What varies by itself in logged feedback; rounds: as if no user had two."
+    )
+    ratio_errors: Literal["delta", "fixed", "normal"] = _of_experiments(
+        "delta",
+        "Of logged feedback; fixed: the sum of weights is held fixed; normal: limits by the normal "
+        "law, both as libraries have them.",
+    )
     null_ids: Literal["error", "drop"] = key("error", "Null users or items.")
     bad_ranks: Literal["error", "keep", "compress"] = key(
         "error", "Ranks below first_rank, gaps and repeats."

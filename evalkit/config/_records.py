@@ -60,8 +60,8 @@ from evalkit.config._tables import (
 )
 from evalkit.config.form_names import FileForm
 from evalkit.errors import EvalkitError, masked
-from evalkit.metrics import Request, other_kinds, parse_metrics
-from evalkit.metrics.profiles import Profile, find_profile
+from evalkit.metrics import Request, declared, is_of_kind, other_kinds, parse_metrics
+from evalkit.metrics.profiles import DEFAULT, Profile, find_profile
 
 AGE = "age"
 SELECTED = "selected"  # a baseline: the winner of the last selection
@@ -141,10 +141,10 @@ class StatisticsSection(Record):
     pairs: Literal["baseline", "all"] = key(
         "baseline", "Compare with the baseline, or every two models."
     )
-    test: Literal["auto", "t", "wilcoxon", "permutation", "bootstrap"] = key(
+    test: Literal["auto", "t", "sign", "wilcoxon", "permutation", "bootstrap"] = key(
         "auto",
         "Test of no difference, paired by user. auto: McNemar's mid-p of 0 and 1, otherwise Hall's "
-        "t, no surer than users not seen allow; t: Student's.",
+        "t, no surer than users not seen allow; t: Student's; sign: of the median of differences.",
     )
     correction: Literal["holm", "bonferroni", "bh", "tukey", "none"] = key(
         "holm", "For many comparisons; bh: Benjamini-Hochberg."
@@ -477,6 +477,14 @@ class Config(Record):
         Raises:
             RequestError: as `requests`.
         """
+        if self.has_parts and not all(is_of_kind(each, self.kind) for each in names):
+            return tuple(
+                request
+                for of_rankings in (False, True)
+                for request in self.part(of_rankings=of_rankings).read_metrics(
+                    [each for each in names if is_of_kind(each, self.kind) != of_rankings]
+                )
+            )
         if not (combined := self.metrics.combined):
             return tuple(requests_of(self, names))
         found = [
@@ -509,6 +517,36 @@ class Config(Record):
         """What is evaluated, which says what metric names mean."""
         named = (kind for kind in reversed(other_kinds()) if getattr(self, kind, None))
         return next(named, "rankings")
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether rankings stand beside another kind."""
+        return self.kind != "rankings" and bool(self.rankings) and bool(declared(self.kind).beside)
+
+    def part(self, *, of_rankings: bool) -> "Config":
+        """What the config asks of one of its two kinds."""
+        kind = self.kind
+        empty = {name: type(self).model_fields[name].default for name in declared(kind).sections}
+        if not of_rankings:
+            empty = {name: Config.model_fields[name].default for name in declared(kind).beside}
+            empty.pop("rankings")  # which are targets too
+
+        def named(names: Sequence[str]) -> tuple[str, ...]:
+            return tuple(each for each in names if is_of_kind(each, kind) != of_rankings)
+
+        section = self.metrics
+        asked = {"names": named(section.names), "primary": named(section.primary)}
+        if of_rankings:
+            asked["profile"] = DEFAULT
+        found = self.model_copy(update={**empty, "metrics": section.model_copy(update=asked)})
+        found._followed = None
+        found._read = _Read()
+        baseline = self.statistics.baseline
+        if of_rankings and baseline not in {each.model for each in self.rankings}:
+            found = found.model_copy(
+                update={"statistics": self.statistics.model_copy(update={"baseline": None})}
+            )
+        return found
 
     @property
     def has_propensity(self) -> bool:

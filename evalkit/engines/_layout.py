@@ -8,6 +8,7 @@ import polars as pl
 
 from evalkit.aggregate.segments import SegmentTable
 from evalkit.config import Config
+from evalkit.kinds.experiments.kind import OpenedExperiment, plan_units
 from evalkit.kinds.pointwise.open import RowTables, group_by
 from evalkit.kinds.rankings.kind import inputs_of
 from evalkit.planning.counters import input_of
@@ -71,6 +72,11 @@ def read_of(opened: Opened) -> Read:
         users, _ = plan_ids_of(opened, 1)
         parts, inputs = _parts_of_rankings(opened), inputs_of(opened)
         return Read(opened.config, parts, opened.logs, users, inputs)
+    if isinstance(opened, OpenedExperiment):
+        inputs = [input_of(each, each.n_rows_hint() or 0, each.role) for each in opened.all]
+        inputs[0] = replace(inputs[0], role="experiment")
+        units = plan_units(opened.all)
+        return Read(opened.config, _listed(opened.all), opened.all, units, inputs)
     assert isinstance(opened, RowTables)
     users = group_by("user", [*opened.rows, *opened.sources.tables], 1).plan
     inputs = [input_of(each, each.n_rows_hint() or 0, each.role) for each in opened.all]

@@ -20,7 +20,7 @@ from evalkit.inference.summed import Summed
 from evalkit.metrics import BOUNDS, TIED, Request, is_of_means, is_ordered
 from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.report.text import count_noun
-from evalkit.statistics.distributions import normal_quantile
+from evalkit.statistics.distributions import normal_quantile, t_two_sided
 from evalkit.statistics.exact import SCALE_BITS, ExactSums, Summaries
 from evalkit.statistics.means import is_share
 from evalkit.statistics.ratios import RatioSum
@@ -366,18 +366,36 @@ def of_uneven_judgements(
         differs = comparison.verdict in ("better", "worse") and comparison.segment is None
         if differs and names[comparison.metric] in ("judged", "unjudged"):
             more = (comparison.delta > 0.0) == (names[comparison.metric] == "judged")
-            pair = (
-                (comparison.baseline, comparison.candidate)
-                if more
-                else (comparison.candidate, comparison.baseline)
-            )
-            yield Warning_(
-                "uneven-judgements",
-                f"the truth judges less of the lists of {pair[0]!r} than of those of {pair[1]!r} "
-                f"({comparison.metric} differs by {abs(comparison.delta):.6f}): what it lacks "
-                "counts against them",
-            )
+            pair = comparison.baseline, comparison.candidate
+            yield _uneven(pair if more else pair[::-1], comparison.metric, comparison.delta)
             return
+
+
+def of_judged_beside(
+    totals: GrandTotals, request: Request, column: int, level: float
+) -> Iterator[Warning_]:
+    """The same where nobody asked for the judged share, which stands in a column of its own.
+
+    Student's t by user, corrected by Bonferroni for all pairs of models.
+    """
+    pairs = [pair for segment, pair in totals.pairs if segment == ALL]
+    for pair in pairs:
+        delta = totals.pair_total(ALL, pair, column).delta
+        if delta.count < 2 or not delta.mean:
+            continue
+        n, error = delta.count, delta.std_error
+        p_value = t_two_sided(delta.mean / error, n - 1.0) if error else 2.0 ** (1 - n)
+        if p_value * len(pairs) <= 1.0 - level:
+            yield _uneven(pair if delta.mean > 0.0 else pair[::-1], request.label, delta.mean)
+            return
+
+
+def _uneven(pair: tuple[str, str], label: str, delta: float) -> Warning_:
+    return Warning_(
+        "uneven-judgements",
+        f"the truth judges less of the lists of {pair[0]!r} than of those of {pair[1]!r} "
+        f"({label} differs by {abs(delta):.6f}): what it lacks counts against them",
+    )
 
 
 def of_other_users(comparisons: Sequence[Comparison]) -> Iterator[Warning_]:

@@ -30,6 +30,7 @@ from evalkit.statistics.power import (
     users_needed_of_shares,
 )
 from evalkit.statistics.proportions import NEAREST, mcnemar_p
+from evalkit.statistics.sample_ratio import binomial_p
 from evalkit.statistics.tukey import (
     TukeyPair,
     error_of_one_pair,
@@ -66,6 +67,9 @@ def comparisons_of(
     )
     for each, p_value in zip(tested, p_values, strict=True):
         _note_t_test(each, p_value)
+    if config.statistics.test == "sign":
+        for each in drafts:
+            _note_sign_test(each)
     if resampling is not None:
         of_lists = {each.label for each in requests if shown is not None and shown.has(each)}
         for draft in drafts:
@@ -86,6 +90,17 @@ def _note_t_test(each: Draft, p_value: float) -> None:
     least = spread.p_unseen(distance, each.delta, each.std_error, is_above=is_above)
     if 2.0 * least > each.p_value:
         each.p_value, each.test = min(1.0, 2.0 * least), f"{spread.test}{OF_UNSEEN}"
+
+
+def _note_sign_test(each: Draft) -> None:
+    """Note the p of as many users above as below 0: the median of their differences is 0.
+
+    Source:
+        Dixon and Mood 1946, The statistical sign test, JASA 41(236), 557-566.
+    """
+    above, below = each.spread.n_above, each.spread.n_below
+    if above is not None and below is not None and each.spread.n > 1:
+        each.p_value, each.test = binomial_p(above, above + below, 0.5), "sign"
 
 
 def _drafts(

@@ -183,7 +183,8 @@ class OrderedValues:
             if over.how in ("median", "quantile") and any(
                 self.delta(ALL, pair, request).delta.error is None for pair in self.pairs
             ):
-                message = f"{request.label}: too many users have this very value to test it"
+                message = f"{request.label}: too many users have this very value to test it; "
+                message += "test = 'sign' tests the median of differences of the metric inside"
                 yield Warning_("no-interval", message)
 
 

@@ -105,10 +105,13 @@ def _verdict(each: Draft, higher_is_better: bool | None, error: float) -> str:
     """
     if or_nan(each.p_equivalent) <= error:
         return "equivalent"
-    if or_nan(each.p_adjusted) <= error and each.delta != 0.0:
+    way = each.delta
+    if each.test == "sign":  # the mean may point the other way
+        way = (each.spread.n_above or 0) - (each.spread.n_below or 0)
+    if or_nan(each.p_adjusted) <= error and way != 0.0:
         if higher_is_better is None:
             return "different"
-        return "better" if (each.delta > 0.0) == higher_is_better else "worse"
+        return "better" if (way > 0.0) == higher_is_better else "worse"
     if or_nan(each.p_not_inferior) <= error:
         return "not inferior"
     return "not tested" if math.isnan(or_nan(each.p_adjusted)) else "cannot tell"

@@ -120,6 +120,8 @@ class ListWork:
     @property
     def depth_beside(self) -> int | None:
         """How many ranks of other lists are looked at."""
+        if any(each.metric.name == "least_item_promoted" for each in self.requests):
+            return None  # of these all ranks are
         others = [int(dict(each.parameters).get("ref_k", 0)) for each in self.requests]
         return None if self.depth is None else max(self.depth, *others)
 

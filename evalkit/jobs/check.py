@@ -147,12 +147,21 @@ def _check_rows(config: Config, lenient: Config, threads: int | None) -> list[Ch
                 refused = getattr(config.policies, fault.policy) == "error"
                 message = f"{number:,} rows are left out: {fault.reason.replace('_', ' ')}"
                 findings.append(_finding(refused, fault.code, message, f"model {name}"))
+    for fault in kind.faults:
+        if number := report.row_counts.get(fault.reason, 0):
+            refused = bool(fault.policy) and getattr(config.policies, fault.policy) == "error"
+            message = f"{number:,} are left out: {fault.reason.replace('_', ' ')}"
+            findings.append(_finding(refused, fault.code, message))
+    failed = {each.check for each in report.checks if each.verdict == "fail"}
     told = {finding.code for finding in findings}
     for warning in report.warnings:
         if warning.code not in told:
             refused = warning.code == "empty-input" and config.policies.empty_input == "error"
             refused |= warning.code == "duplicate-row" and config.policies.duplicates == "error"
             refused |= warning.code == "unpredicted" and config.policies.unpredicted == "error"
+            refused |= warning.code in failed and config.policies.crossed_units != "first"
+            refused |= warning.code == "sample-ratio"
+            refused |= warning.code == "crossed-units" and config.policies.crossed_units == "error"
             at = f"model {warning.model}" if warning.model else ""
             findings.append(_finding(refused, warning.code, warning.message, at))
     return sorted(_distinct(findings), key=lambda finding: not finding.is_error)

@@ -18,6 +18,7 @@ from .decorator import (
     Kernel,
     cache_directory,
     intrinsic,
+    kept_alone,
     kernel,
     loading,
     share_cache,

@@ -91,6 +91,41 @@ class Loading:
 loading = Loading()
 
 
+class UnkeptKernelError(Exception):
+    """A kernel would be compiled, and somebody counts on none."""
+
+
+class KeptAlone:
+    """A context around work that may count on all its kernels being kept (`begin`).
+
+    The first one that is not ends the work with UnkeptKernelError, whatever that becomes on its
+    way, and `is_broken` says so: compiling takes memory that the work has not left free.
+    """
+
+    def __init__(self) -> None:
+        self._counting = self.is_broken = False
+
+    def begin(self) -> None:
+        """Count on kernels that are kept, from here to the end of the context."""
+        self._counting = True
+
+    def refuse(self) -> None:
+        """Raise where somebody counts on it that nothing is compiled."""
+        if self._counting:
+            self.is_broken = True
+            raise UnkeptKernelError
+
+    def __enter__(self) -> "KeptAlone":
+        self._counting = self.is_broken = False
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._counting = False
+
+
+kept_alone = KeptAlone()
+
+
 class Kernel(Generic[P, R]):
     """A function compiled by numba at its first call; the call releases the GIL."""
 
@@ -159,6 +194,7 @@ class Kernel(Generic[P, R]):
         if kept is not None:
             results, code = kept.split(b"\n", 1)
         else:
+            kept_alone.refuse()
             from .compiler import compile_entry
 
             results, code = compile_entry(self.part, arguments, name)

@@ -142,6 +142,7 @@ from ._parameters import NO_CUTOFF, Parameter, Value, Values, choice, number, te
 from ._policies import BOUNDS, EXACT, POLICIES, TIED
 from ._registry import (
     FOLDERS,
+    is_of_kind,
     known_metrics,
     load_metric_files,
     metrics_of_file,
@@ -251,6 +252,7 @@ __all__ = [
     "is_drawn",
     "is_gmean",
     "is_made_of_users",
+    "is_of_kind",
     "is_of_means",
     "is_ordered",
     "is_plain_mean",

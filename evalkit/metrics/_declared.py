@@ -102,6 +102,7 @@ class Declaration:
         refuses: keys of `[statistics]` that say nothing about it.
         lenient: policies under which `evalkit check` measures, so that no fault hides another.
         faults: of rows, for `evalkit check`.
+        beside: sections of rankings that may stand beside its own: their metrics are measured too.
     """
 
     sections: Mapping[str, Section]
@@ -114,6 +115,7 @@ class Declaration:
     refuses: tuple[str, ...] = ("weight", "two_way", "curves", "distributions")
     lenient: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[RowFault, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 def of_folder(kind: str, module: str, name: str) -> Any:

@@ -17,6 +17,8 @@ from ._refused import REFUSED
 from ._registry import fold, known_metrics, registry_of, tiers
 
 LARGEST_CUTOFF = 2**31 - 2
+_DOUBLED = re.compile(r"(.)\1+")
+SHORT_NAMES = (4, 5)  # letters, where one more or less makes no other metric
 LONG_NAME = 6  # letters, from which on a wrong one is taken for a slip
 
 Conventions = Callable[[str, int | None], Values]
@@ -29,6 +31,7 @@ _ARGUMENT = re.compile(
     r"\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>'[^']*'|\"[^\"]*\"|[^'\",\s]+)\s*"
 )
 _NUMBERED = re.compile(r"(?P<name>.+?)[_.](?P<numbers>[\d.]+(?:,[\d.]+)*)")  # P_10, P.5,10
+_GEOMETRIC = re.compile(r"\s*(?P<name>gm_(?P<of>map|bpref))(?P<rest>[^_]*)", re.IGNORECASE)
 _ARGUMENTS = re.compile(r"(?:^|,)((?:'[^']*'|\"[^\"]*\"|[^,])*)")  # a quoted one holds commas
 _BY_USER = {"ratings": "MAE(over='users')", "labels": "AUC(over='users')"}
 _CUTOFF_HINT = "a cutoff counts ranks: nDCG@10, or nDCG@{5,10,20}; none means the whole list"
@@ -95,6 +98,8 @@ def _parse(
     conventions: Conventions,
     policies: Mapping[str, Parameter],
 ) -> Iterator[Request | RequestError]:
+    if (geometric := _GEOMETRIC.fullmatch(text)) and known.find(geometric["name"]) is None:
+        text = f"gmean({geometric['of']}{geometric['rest']})"  # as trec_eval names it
     if opens_over_users(text) and known.find(text.partition("(")[0].strip()) is None:
         yield from _parse_over_users(text, known, at, conventions, policies)
         return
@@ -311,11 +316,12 @@ def _find_of_kind(name: str, kind: str) -> _Spelling | None:
 def _meant(name: str, known: Mapping[str, _Spelling]) -> str | None:
     """The metric whose name or alias was misspelt; None of what may be a metric of its own.
 
-    A letter more or less makes another metric of a short name (ERR, RR), so these are only known
-    by their letters in another order; of longer ones one letter in three may be wrong. F0 is an
-    F with a number that cannot be.
+    A letter more or less makes another metric of a short name (ERR, RR), so these are known by
+    their letters in another order, a letter twice, or behind the first of four one more or less;
+    of longer ones one letter in three may be wrong. F0 is an F with a number that cannot be.
     """
     written = fold(name)
+    once = _DOUBLED.sub(r"\1", written)
     found = []
     for spelling, declared in known.items():
         is_short = len(spelling) < LONG_NAME
@@ -325,9 +331,19 @@ def _meant(name: str, known: Mapping[str, _Spelling]) -> str | None:
         )
         if is_numbered or (is_swapped and (len(written) > 3 or written[0] == spelling[0])):
             found.append((0, declared.metric.name))
+        elif is_short and once == _DOUBLED.sub(r"\1", spelling):
+            found.append((0, declared.metric.name))
+        elif len(spelling) in SHORT_NAMES and _is_a_letter_off(written, spelling):
+            found.append((1, declared.metric.name))
         elif not is_short and (off := edits(written, spelling)) <= len(spelling) // 3:
             found.append((off, declared.metric.name))
     return min(found)[1] if found else None
+
+
+def _is_a_letter_off(written: str, spelling: str) -> bool:
+    """Whether one has a letter that the other one lacks, behind the first."""
+    is_longer = abs(len(written) - len(spelling)) == 1
+    return is_longer and written[0] == spelling[0] and edits(written, spelling) == 1
 
 
 def _values(

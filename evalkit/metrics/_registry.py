@@ -203,6 +203,12 @@ def spellings(metric: Metric) -> set[str]:
     return {fold(each.partition("(")[0]) for each in (metric.name, *metric.aliases)}
 
 
+def is_of_kind(text: str, kind: str) -> bool:
+    """Whether the text of a metric names one of the kind."""
+    stem = fold(text.partition("(")[0].partition("@")[0].strip())
+    return any(stem in spellings(each) for each in registry_of(kind).values())
+
+
 def fold(name: str) -> str:
     """A name without case, `_` and `-`: `R-precision`, `r_precision` and `RPrecision` are one."""
     return name.lower().replace("_", "").replace("-", "")

@@ -2,12 +2,21 @@
 
 import ctypes
 import os
+import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from evalkit.errors import MachineError
+from evalkit.kernels import cache_directory, kept_alone
+from evalkit.kernels.threads import kernels_are_compiled
+
+Done = TypeVar("Done")
 
 SHARE = 0.8
+LEAST_KEPT = 20  # kernels; a run that is refused leaves a few
+COMPILING = 256 << 20  # numba, and what it keeps of the kernels of a run
 LEAST_DEFAULT_BYTES = 512 << 20  # below it a run may fail, but not because nobody set a limit
 _MMAP_THRESHOLD = -3  # of `mallopt`
 _ALLOCATOR = "_RJEM_MALLOC_CONF"  # what Polars' allocator reads when it is loaded
@@ -34,11 +43,58 @@ def _memory_bytes() -> int:
 
 def too_small(limit: int, needed: int) -> MachineError:
     """What is said of a limit in bytes, where so many MiB are needed."""
+    hint = f"give --memory-limit {needed}MiB"
+    if _to_compile():
+        hint += ", or run evalkit warm first, after which less is needed"
     return MachineError(
         f"a limit of {limit >> 20:,} MiB is too small: about {needed:,} MiB are needed",
         code="memory-limit",
-        hint=f"give --memory-limit {needed}MiB",
+        hint=hint,
     )
+
+
+_leaves_room = False  # for kernels, as one was met that is not kept
+
+
+def run_within(run: Callable[[], Done], again: Callable[[], Done]) -> Done:
+    """What `run` gives; `again`, with room for compiling, where a kernel is not kept after all."""
+    global _leaves_room
+    if _leaves_room:  # inside of another one
+        return run()
+    with kept_alone:
+        try:
+            return run()
+        except BaseException:
+            if not kept_alone.is_broken:
+                raise
+    _leaves_room = True
+    try:
+        return again()
+    finally:
+        _leaves_room = False
+
+
+def _to_compile() -> bool:
+    """Whether kernels are to be compiled, or numba is there already, for all that is known."""
+    if not kernels_are_compiled():
+        return False
+    if _leaves_room or "numba" in sys.modules:
+        return True
+    kept = cache_directory()
+    return kept is None or len(os.listdir(kept)) < LEAST_KEPT
+
+
+def room_to_compile() -> int:
+    """Bytes that compiling takes; where there are none, the run is held to it (`run_within`)."""
+    if _to_compile():
+        return COMPILING
+    kept_alone.begin()
+    return 0
+
+
+def fits(n_bytes: int, limit: int) -> bool:
+    """Whether there is room beside compiling; or without any, to which the run is then held."""
+    return n_bytes + COMPILING <= limit or n_bytes + room_to_compile() <= limit
 
 
 def give_back_early() -> None:

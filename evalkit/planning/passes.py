@@ -5,7 +5,6 @@ a row is held: the truth's users are read once, if a bound by the number of rows
 """
 
 import math
-import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -13,11 +12,9 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
 from evalkit.errors import EvalkitError
-from evalkit.kernels import cache_directory
-from evalkit.kernels.threads import kernels_are_compiled, usable_cores
+from evalkit.kernels.threads import usable_cores
 from evalkit.planning import machine
 from evalkit.planning._counts import (
     by_name,
@@ -42,7 +39,14 @@ from evalkit.planning.list_memory import (
     count_listed_items,
     memory_of_lists,
 )
-from evalkit.planning.machine import default_limit, give_back_early, polars_gives_back
+from evalkit.planning.machine import (
+    COMPILING,
+    default_limit,
+    fits,
+    give_back_early,
+    polars_gives_back,
+    room_to_compile,
+)
 from evalkit.planning.memory import (
     SUM,
     MemoryNeeds,
@@ -54,14 +58,12 @@ from evalkit.planning.memory import (
 )
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table
-from evalkit.sources.ids import USER_KEY, PassShare
 from evalkit.truth import LONE_RUNS
 
 MIB = 1 << 20
 
 # -- what is there whatever the users: interpreter, libraries, loaded kernels; rows on their way
 AT_REST = 192 * MIB
-COMPILING = 140 * MIB  # numba, and what it keeps, where no kernel is in the cache
 KEPT = 100 * MIB  # by Polars' allocator, where it was loaded before a limit was known
 NOISE, LEAST_NOISE = 1.03, 8 * MIB  # from run to run, from machine to machine
 STREAMED_ROW = 60  # a ranked row, decoded and being probed
@@ -156,22 +158,22 @@ def count_shares(
     segments = by_name(most_segments, tables)
     texts = texts or Texts.of(tables)
     bound = _bound(tables, asked, n_items, segments, texts)
-    if bound <= memory_limit:  # seen without holding a row
+    if fits(bound, memory_limit):  # seen without holding a row
         return 1
     n_models = count_models(tables)
     bound = _bound(tables, asked, n_items, segments, texts, n_models)
-    if bound <= memory_limit:
+    if fits(bound, memory_limit):
         return 1
     least = texts.group and at_rest() + 2 * DECODED * texts.group  # no pass decodes less
     if with_noise(least) > memory_limit:
-        raise machine.too_small(memory_limit, math.ceil(bound / MIB))
+        raise machine.too_small(memory_limit, math.ceil((bound + room_to_compile()) / MIB))
     with suppress(EvalkitError):  # of a table that cannot be read, which is told in its turn
         segments = by_name(count_segments, tables)  # much less than users, as items are
-        if _bound(tables, asked, n_items, segments, texts, n_models) <= memory_limit:
+        if fits(_bound(tables, asked, n_items, segments, texts, n_models), memory_limit):
             return 1
     if looks_at_items:
         n_items = count_listed_items(tables)
-        if _bound(tables, asked, n_items, segments, texts, n_models) <= memory_limit:
+        if fits(_bound(tables, asked, n_items, segments, texts, n_models), memory_limit):
             return 1
     give_back_early()
     return _Needs.of(tables, asked, n_items, texts).n_shares(memory_limit)
@@ -188,7 +190,7 @@ def memory_of_rows(
     n_items = float(most_items(tables)) if looks_at_items else 0.0
     segments = by_name(most_segments, tables)
     bound = _bound(tables, asked, n_items, segments, texts)
-    return max(0, min(most, int((memory_limit - bound) / NOISE)))
+    return max(0, min(most, int((memory_limit - bound - COMPILING) / NOISE)))
 
 
 def _bound(
@@ -249,7 +251,7 @@ def _bound(
         + room.counted
         + max(held + max(first, room.measured), last)
     )
-    return with_noise(at_rest() + COMPILING + streamed + whole + sums)
+    return with_noise(at_rest() + streamed + whole + sums)
 
 
 def _ordered(asked: Asked, n_models: int, n_users: float) -> int:
@@ -264,17 +266,6 @@ def with_noise(n_bytes: float) -> int:
 def at_rest() -> int:
     """What the process takes before a row is read, besides compiling."""
     return AT_REST if polars_gives_back() else AT_REST + KEPT
-
-
-def compiling() -> tuple[int, int]:
-    """What compiling takes in this process, and in the next one, which finds kernels kept."""
-    if not kernels_are_compiled():
-        return 0, 0
-    kept = cache_directory()
-    again = 0 if kept is not None and any(kept.iterdir()) else COMPILING
-    one = pl.DataFrame({USER_KEY: [0]})
-    PassShare(0, 2).holds(one)  # what one pass has not compiled, if not kept
-    return (COMPILING if "numba" in sys.modules else again), again
 
 
 def _streamed(n_truth: int, n_rows: int, text: float, group: int, *, in_shares: bool) -> int:
@@ -329,7 +320,6 @@ class _Needs:
 
     Args:
         fixed: whatever the number of shares.
-        compiling: more of it in this process, and in the next one.
         streamed: of rows on their way; `alone`: in a single pass, where more texts come together.
         cells: float64[CELLS], of the users of each cell of the hash that shares are cut by.
         lists: of all whole lists, when all have been read; `collected`: while they are read.
@@ -341,7 +331,6 @@ class _Needs:
     """
 
     fixed: int
-    compiling: tuple[int, int]
     streamed: int
     alone: int
     cells: npt.NDArray[np.float64]
@@ -424,8 +413,7 @@ class _Needs:
             cells += asked.sample * (user * sizes.n_users + RELEVANT * n_truth) / CELLS
         streamed = partial(_streamed, n_truth, n_rows, text, texts.group)
         return cls(
-            at_rest() + sums + _ordered(asked, n_models, n_users),
-            compiling(),
+            at_rest() + room_to_compile() + sums + _ordered(asked, n_models, n_users),
             streamed(in_shares=True) + _waiting(tables, text) + ordered,
             streamed(in_shares=False) + ordered,
             cells,
@@ -446,13 +434,12 @@ class _Needs:
         Raises:
             MachineError: there are none [memory-limit].
         """
-        now, later = self.compiling
         least = min(self._taken(1), self._taken(NAMED_SHARES))  # sums of shares may be the larger
-        needed = math.ceil(with_noise(later + least) / MIB)
+        needed = math.ceil(with_noise(least) / MIB)
         most = MOST_SHARES if needed * MIB <= default_limit() else LAST_SHARES
         n_shares = 1
         while n_shares <= most:
-            if with_noise(now + self._taken(n_shares)) <= limit:
+            if with_noise(self._taken(n_shares)) <= limit:
                 return n_shares
             n_shares += max(1, n_shares // 8)
         raise machine.too_small(limit, needed)

@@ -3,9 +3,15 @@
 import json
 import math
 from dataclasses import asdict, dataclass
+from string import ascii_lowercase
+from typing import TYPE_CHECKING
 
 from evalkit.errors import clean
+from evalkit.report.record import later
 from evalkit.report.text import pad, show_level, show_values
+
+if TYPE_CHECKING:
+    from evalkit.report.figures import Figures
 
 TOO_FEW = (
     "{n} data sets: below six no such test can find anything at 95 %, whatever the values; "
@@ -54,6 +60,7 @@ class Across:
     pairs: tuple[PairAcross, ...]
     left_out: tuple[str, ...] = ()
     note: str = ""
+    lower_is_better: bool = False  # not in the JSON
 
     @property
     def groups(self) -> list[tuple[int, int]]:
@@ -69,10 +76,27 @@ class Across:
                 found.append((first, last))
         return found
 
+    @property
+    def letters(self) -> tuple[str, ...]:
+        """A letter for each group, beside the models in it; empty where all are apart."""
+        named = [*zip(ascii_lowercase, self.groups, strict=False)]
+        return tuple(
+            "".join(letter for letter, (first, last) in named if first <= place <= last)
+            for place in range(len(self.models))
+        )
+
+    @property
+    def figures(self) -> "Figures":
+        """The critical-difference diagram, by its title."""
+        found: Figures = later("report.html:across_figures", self)
+        return found
+
 
 def render_across(across: Across) -> str:
     """The record as JSON."""
-    found = json.loads(json.dumps(asdict(across)), parse_constant=lambda _: None)
+    told = asdict(across)
+    del told["lower_is_better"]
+    found = json.loads(json.dumps(told), parse_constant=lambda _: None)
     return json.dumps({"schema_version": 1, **found}, indent=1, sort_keys=True, ensure_ascii=False)
 
 

@@ -147,7 +147,9 @@ class Comparison:
     p_value: float | None
     p_adjusted: float | None
     effect_size: float | None
-    test: str  # hall, t, mcnemar, wilcoxon, permutation, bootstrap, tukey; "..., tail" or "unseen"
+    test: (
+        str  # hall, t, mcnemar, sign, wilcoxon, permutation, bootstrap, tukey; ", tail", ", unseen"
+    )
     n_users: int
     wins: int | None
     ties: int | None
@@ -310,7 +312,8 @@ class Graph:
     Args:
         kind: roc, det, by-threshold, precision-recall, calibration, gain, lift,
             precision-recall-by-cutoff, error-by-rating, residuals, lorenz, popularity, exposure,
-            genres, effect-by-day, effect-by-date, path-over-looks, confusion (a judge is a model).
+            genres, effect-by-day, effect-by-date, path-over-looks, path-of-caps, weights,
+            confusion (a judge is a model).
         x_name, y_name: what the axes show.
         low, high: the interval of each `y`; empty where there is none.
         x_low, x_high: the interval of each `x`, likewise.

@@ -1,7 +1,8 @@
-"""Figures of a report by name: as SVG, PDF and PNG, as a frame, and on an axis of matplotlib."""
+"""Figures by name: as SVG, PDF and PNG, as a frame, and on an axis of matplotlib."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,15 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+PICTURES = (".svg", ".pdf", ".png")
+
+
 class Plot(str):
     """SVG that stands by itself: a notebook shows it, and `save` writes it.
 
     Args:
         fixed: the same SVG in colours and a font that are written out.
-        kind: dots, curves, histogram or trade; `caption`: its title.
+        kind: dots, curves, histogram, trade, scatter, users, heat or ranks; `caption`: its title.
         rows: what is drawn, by column.
     """
 
@@ -38,7 +42,7 @@ class Plot(str):
         """
         path = Path(file)
         ending = path.suffix.lower()
-        if ending not in (".svg", ".pdf", ".png"):
+        if ending not in PICTURES:
             raise RequestError(
                 f"no figure is written as {path.suffix!r}",
                 code="unknown-format",
@@ -83,7 +87,7 @@ class Figures(dict[str, Plot]):
         close = nearest(name, list(self))
         listed = ", ".join(map(repr, list(self)[:6])) or "none"
         raise RequestError(
-            f"the report has no figure {name!r}",
+            f"the page has no figure {name!r}",
             code="unknown-choice",
             hint=f"did you mean {close!r}?" if close else f"it has {listed}",
         )
@@ -135,6 +139,41 @@ def _draw_histogram(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
     axis.stairs([each["n"] for each in rows], [*(each["low"] for each in rows), rows[-1]["high"]])
 
 
+def _draw_scatter(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
+    axis.plot([each["x"] for each in rows], [each["value"] for each in rows], "o")
+
+
+def _draw_users(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
+    xs, values = [each["x"] for each in rows], [each["value"] for each in rows]
+    axis.fill_between(xs, [max(each, 0.0) for each in values])
+    axis.fill_between(xs, [min(each, 0.0) for each in values])
+    axis.set_xlabel("share of users")
+
+
+def _draw_heat(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
+    names, models = list(_by(rows, "name")), list(_by(rows, "model"))
+    values = {(each["name"], each["model"]): each["value"] for each in rows}
+    grid = [[values.get((name, model), math.nan) for model in models] for name in names]
+    known = [each for each in values.values() if math.isfinite(each)] or [0.0]
+    most = max(map(abs, known))
+    limits = {"cmap": "RdBu", "vmin": -most, "vmax": most} if min(known) < 0 else {"cmap": "Blues"}
+    axis.imshow(grid, aspect="auto", **limits)
+    axis.set_xticks(range(len(models)), models)
+    axis.set_yticks(range(len(names)), names)
+
+
+def _draw_ranks(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
+    names = [f"{each['name']} {each['letters']}".strip() for each in rows]
+    axis.plot([each["value"] for each in rows], range(len(rows)), "o")
+    for letter in sorted(set("".join(each["letters"] for each in rows))):
+        of = [n for n, each in enumerate(rows) if letter in each["letters"]]
+        ends = rows[of[0]]["value"], rows[of[-1]]["value"]
+        axis.plot(ends, [of[-1] + 0.3] * 2, linewidth=3)
+    axis.set_yticks(range(len(rows)), names)
+    axis.invert_yaxis()
+    axis.set_xlabel("mean rank")
+
+
 def _draw_trade(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
     for each in rows:
         reach = {"xerr": _reach([each], "x", "x_"), "yerr": _reach([each])}
@@ -147,4 +186,8 @@ _DRAWING: dict[str, Callable[[tuple[Mapping[str, Any], ...], Any], None]] = {
     "curves": _draw_curves,
     "histogram": _draw_histogram,
     "trade": _draw_trade,
+    "scatter": _draw_scatter,
+    "users": _draw_users,
+    "heat": _draw_heat,
+    "ranks": _draw_ranks,
 }

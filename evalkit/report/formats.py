@@ -5,6 +5,7 @@ from pathlib import Path
 
 from evalkit.config.form_names import FILES, ON_TERMINALS, TEXTS, file_of, form_of
 from evalkit.errors import RequestError, nearest
+from evalkit.report.figures import PICTURES
 from evalkit.report.parquet import write_metrics_parquet
 from evalkit.report.record import Report
 from evalkit.report.shown import as_shown
@@ -44,6 +45,13 @@ def save(report: Report, file: Path) -> Path:
     """
     endings = {Path(file_of(name)).suffix: name for name in FILES}
     form = endings.get(file.suffix.lower())
+    if file.suffix.lower() in PICTURES:
+        raise RequestError(
+            f"a report has many pictures, and {file.name!r} holds one",
+            code="unknown-format",
+            at=str(file),
+            hint=f"report.plot().save({str(file)!r}), or report.figures[NAME].save({str(file)!r})",
+        )
     if form is None:
         raise RequestError(
             f"no form of a report ends in {file.suffix!r}",

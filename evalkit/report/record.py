@@ -226,7 +226,7 @@ class Report:
 
         `parameters` and `policies` are JSON text.
         """
-        frame: pl.DataFrame = _later("report.parquet:metrics_frame", self)
+        frame: pl.DataFrame = later("report.parquet:metrics_frame", self)
         return frame
 
     @property
@@ -235,7 +235,7 @@ class Report:
 
         The reference is the baseline, or the best model where every two were compared.
         """
-        frame: pl.DataFrame = _later("report.parquet:tidy_frame", self)
+        frame: pl.DataFrame = later("report.parquet:tidy_frame", self)
         return frame
 
     @property
@@ -256,8 +256,8 @@ class Report:
     @property
     def verdict(self) -> str:
         """What is better, worse or undecided by the metric that decides, in a sentence."""
-        shown = _later("report.shown:as_shown", self)
-        return str(_later("report.answer:answer_of", shown).sentence)
+        shown = later("report.shown:as_shown", self)
+        return str(later("report.answer:answer_of", shown).sentence)
 
     def value(self, metric: str, *, model: str | None = None, segment: str | None = None) -> float:
         """One number of the report; NaN when it is undefined.
@@ -322,7 +322,7 @@ class Report:
             MachineError: disk full, no permission [disk-full, not-writable, write-failed].
         """
         how = {"formats": formats, "segments_in_json": segments_in_json}
-        return Path(_later("runs:publish", self, Path(folder), **how))
+        return Path(later("runs:publish", self, Path(folder), **how))
 
     def to_markdown(self) -> str:
         """The text of `report.md`."""
@@ -354,10 +354,8 @@ class Report:
         columns = [self.shown.get(each, each) for each in labels]
         models = [self._find_model(each) for each in order]
         given = {"metrics": columns, "order": models, "digits": digits}
-        shown = _later("report.shown:as_shown", self)
-        made = _later(
-            "report.forms.latex:latex_table", shown, **given, caption=caption, label=label
-        )
+        shown = later("report.shown:as_shown", self)
+        made = later("report.forms.latex:latex_table", shown, **given, caption=caption, label=label)
         return str(made)
 
     def to_html(self) -> str:
@@ -365,7 +363,7 @@ class Report:
         return self._as("html")
 
     def _as(self, form: str) -> str:
-        return str(_later("report.formats:render", self, form))
+        return str(later("report.formats:render", self, form))
 
     def save(self, file: str | Path) -> Path:
         """Write one form of the report, by the file's ending: .html .md .tex .json .csv .parquet.
@@ -373,7 +371,7 @@ class Report:
         Raises:
             RequestError: no form has such an ending [unknown-format].
         """
-        return Path(_later("report.formats:save", self, Path(file)))
+        return Path(later("report.formats:save", self, Path(file)))
 
     def plot(self, metric: str | None = None) -> Plot:
         """Models from best to worst by one metric, with their intervals, as SVG.
@@ -384,18 +382,18 @@ class Report:
             RequestError: as `value`.
         """
         label = next(iter(self.leading), "") if metric is None else self.label_of(metric)
-        plot: Plot = _later("report.html:plot_of", self, label)
+        plot: Plot = later("report.html:plot_of", self, label)
         return plot
 
     @property
     def figures(self) -> Mapping[str, Plot]:
         """Every picture of the page by its title, as `nDCG@10: difference to als`."""
-        found: Mapping[str, Plot] = _later("report.html:figures_of", self)
+        found: Mapping[str, Plot] = later("report.html:figures_of", self)
         return found
 
     def to_json(self) -> str:
         """The text of `report.json`, all segments in it."""
-        return str(_later("report.json_:render_json", self))
+        return str(later("report.json_:render_json", self))
 
     def without_segments(self) -> Report:
         """What `report.json` holds where Parquet beside it holds the segments.
@@ -421,7 +419,7 @@ class Report:
             DataError: this is no report [report-unreadable], or one of a later schema
                 [report-schema].
         """
-        read: Report = _later("report.json_:parse_report", text, at=at)
+        read: Report = later("report.json_:parse_report", text, at=at)
         return read
 
     def __str__(self) -> str:
@@ -432,8 +430,8 @@ class Report:
         return f"<Report {self.name!r} of {models}: {len(self.estimates)} numbers>"
 
     def _repr_html_(self) -> str:
-        shown = _later("report.shown:as_shown", self)
-        return str(_later("report.notebook:render_notebook", shown))
+        shown = later("report.shown:as_shown", self)
+        return str(later("report.notebook:render_notebook", shown))
 
     @property
     def kind(self) -> str:
@@ -448,8 +446,8 @@ class Report:
             RequestError: there is none [metric-not-in-report], or several fit [ambiguous-metric].
         """
         if self._index.asked is None:
-            self._index.asked = _later("report._labels:read_asked", self)
-        return str(_later("report._labels:find_label", self, metric, self._index.asked))
+            self._index.asked = later("report._labels:read_asked", self)
+        return str(later("report._labels:find_label", self, metric, self._index.asked))
 
     def _find_model(self, model: str | None) -> str:
         models = self.models
@@ -505,7 +503,7 @@ def _index_of(report: Report) -> ReportIndex:
     return ReportIndex(tuple(report.counts.models), report.estimates)
 
 
-def _later(place: str, *given: object, **options: object) -> Any:
+def later(place: str, *given: object, **options: object) -> Any:
     """What a function of a later module gives, as `report.json_:render_json`: found by name when
     somebody asks for it, so that the record depends on nothing that comes after it."""
     module, _, name = place.partition(":")

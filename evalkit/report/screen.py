@@ -21,6 +21,7 @@ from evalkit.report.terminal import (
     RESET,
     number_lines,
     warning_lines,
+    weight_lines,
 )
 from evalkit.report.text import (
     SegmentNumbers,
@@ -79,6 +80,7 @@ def render_screen(report: Report, *, width: int, color: bool) -> str:
         lines += _other_lines(overall, answer, primary, width=width, color=color)
         lines += _said("; ".join(map(clean, definitions(report))), width)
     lines += [line for each in tell_nights(report.nights) for line in _said(clean(each), width)]
+    lines += weight_lines(report, width)
     lines += _segment_lines(report, answer, width)
     lines += ["", *_data_lines(report, width)]
     lines += warning_lines(report, width=width, color=color, most=MOST_ALIKE)

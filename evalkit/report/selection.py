@@ -3,13 +3,19 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING
 
-from evalkit.errors import clean
+from evalkit.errors import DataError, clean
 from evalkit.report.entries import Warning_
+from evalkit.report.record import later
 from evalkit.report.text import pad, show_level, show_values
 
+if TYPE_CHECKING:
+    from evalkit.report.figures import Figures
+
 SELECTION_SCHEMA = 1
+ABOVE = "it is above that mean by chance: choosing never makes a model better; count with the mean"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,12 @@ class Selection:
     warnings: tuple[Warning_, ...] = ()
 
     @property
+    def figures(self) -> "Figures":
+        """Every picture of the page by its title, as those of a report."""
+        found: Figures = later("report.html:selection_figures", self)
+        return found
+
+    @property
     def alike(self) -> list[str]:
         """The trials that cannot be told from the best."""
         return [trial.model for trial in self.trials if trial.is_alike]
@@ -120,6 +132,34 @@ def render_selection(selection: Selection) -> str:
     """The text of selection.json."""
     found = {"schema_version": SELECTION_SCHEMA, **_plain(asdict(selection))}  # type: ignore[dict-item]
     return json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def parse_selection(text: str | bytes, *, at: str = "") -> Selection:
+    """The selection that `render_selection` wrote.
+
+    Raises:
+        DataError: this is none [selection-unreadable].
+    """
+    try:
+        tree = json.loads(text)
+        known = {each.name: tree[each.name] for each in fields(Selection)}
+        known["trials"] = tuple(
+            Trial(**{**each, "unmet": tuple(each["unmet"])}) for each in tree["trials"]
+        )
+        known["rungs"] = tuple(
+            Rung(each["share"], each["n_users"], tuple(each["measured"]), tuple(each["dropped"]))
+            for each in tree["rungs"]
+        )
+        known["confirmed"] = tree["confirmed"] and Confirmed(**tree["confirmed"])
+        known["warnings"] = tuple(Warning_(**each) for each in tree["warnings"])
+        return Selection(**known)
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError(
+            "this is no selection that this version knows",
+            code="selection-unreadable",
+            at=at,
+            hint="evalkit select CONFIG writes one",
+        ) from error
 
 
 def _plain(value: object) -> object:
@@ -143,7 +183,7 @@ def tell_selection(selection: Selection, most: int = 20) -> str:
             ]
         )
         marks = ["chosen"] if trial.model == selection.winner else []
-        marks += ["cannot be told from the best"] if trial.is_alike and trial.delta else []
+        marks += ["no clear difference from the best"] if trial.is_alike and trial.delta else []
         marks += [f"does not reach {each}" for each in trial.unmet]
         rows.append((trial.model, value, f"{low} to {high}", delta, "; ".join(marks)))
     cells = [[clean(cell) for cell in row] for row in rows]
@@ -154,31 +194,50 @@ def tell_selection(selection: Selection, most: int = 20) -> str:
     ]
     if len(measured) > most:
         lines.append(f"and {len(measured) - most:,} more in selection.json")
+    lines += ["", tell_tried(selection), clean(tell_alike(selection))]
+    lines.append(f'winner by the rule "{selection.rule}": {clean(selection.winner)}')
+    lines += tell_worth(selection)
+    lines += tell_confirmed(selection)
+    lines += [f"warning[{each.code}]: {each.message}" for each in selection.warnings]
+    return "\n".join(lines)
+
+
+def tell_tried(selection: Selection) -> str:
+    """How many trials came how far."""
     dropped = sum(each.state == "dropped" for each in selection.trials)
     others = selection.n_tried - selection.n_measured - dropped
     told = f"{selection.n_tried:,} tried; {selection.n_measured:,} measured to the end"
     told += f"; {dropped:,} dropped by the race" if dropped else ""
     told += f"; {others:,} failed, pruned or unfinished" if others else ""
-    lines += ["", f"{told}; {selection.n_users:,} users"]
-    n_others, best = len(selection.alike) - 1, clean(selection.best)
-    told = f"{n_others:,} others cannot be told" if n_others > 1 else "1 other cannot be told"
-    lines.append(f"{told if n_others else 'all others can be told'} from the best, {best}")
-    lines.append(f'winner by the rule "{selection.rule}": {clean(selection.winner)}')
-    if selection.corrected is not None:
-        values = (selection.naive, selection.corrected)
-        naive, corrected = show_values(values)
-        lines.append(f"it was chosen by its own mean, {naive}")
-        line = f"what it will be worth on other users: {corrected}"
-        if selection.corrected_low is not None and selection.corrected_high is not None:
-            low, high = show_values([selection.corrected_low, selection.corrected_high])
-            line += f" ({low} to {high})"
-        lines.append(line)
-    lines += _confirmed(selection)
-    lines += [f"warning[{each.code}]: {each.message}" for each in selection.warnings]
-    return "\n".join(lines)
+    return f"{told}; {selection.n_users:,} users"
 
 
-def _confirmed(selection: Selection) -> list[str]:
+def tell_alike(selection: Selection) -> str:
+    """How many trials are no worse than the best, as far as these users show."""
+    n_others = len(selection.alike) - 1
+    if not n_others:
+        return f"{selection.best} beats all others"
+    told = f"{n_others:,} others show" if n_others > 1 else "1 other shows"
+    return f"{told} no clear difference from the best, {selection.best}"
+
+
+def tell_worth(selection: Selection) -> list[str]:
+    """The mean that the winner was chosen by, and what to expect of it on other users."""
+    if selection.corrected is None:
+        return []
+    naive, corrected = show_values((selection.naive, selection.corrected))
+    line = f"expected on other users: {corrected}"
+    if selection.corrected_low is not None and selection.corrected_high is not None:
+        low, high = show_values([selection.corrected_low, selection.corrected_high])
+        line += f" ({low} to {high})"
+    lines = [f"it was chosen by its own mean, {naive}", line]
+    if selection.optimism is not None and selection.optimism < 0:
+        lines.append(ABOVE)
+    return lines
+
+
+def tell_confirmed(selection: Selection) -> list[str]:
+    """What the winner is worth on the test part, and how often that was used."""
     found = selection.confirmed
     if found is None:
         return []

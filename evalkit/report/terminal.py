@@ -24,6 +24,7 @@ from evalkit.report.text import (
     wrap,
     wrap_label,
 )
+from evalkit.report.weights import weight_rows
 
 BOLD, YELLOW, RESET = "\x1b[1m", "\x1b[33m", "\x1b[0m"
 NAME_WIDTH = 28
@@ -53,6 +54,7 @@ def render_table(report: Report, *, width: int, color: bool) -> str:
         lines += ["", "no numbers"]
     for each in definitions(report):
         lines += wrap(clean(each).split(), first="", width=width, separator="")
+    lines += weight_lines(report, width)
     lines += comparison_lines(report, width=width)
     for each in tell_nights(report.nights):
         lines += wrap(clean(each).split(), first="", width=width, separator="")
@@ -60,6 +62,23 @@ def render_table(report: Report, *, width: int, color: bool) -> str:
     lines += ["", *count_lines(report, width)]
     lines += warning_lines(report, width=width, color=color)
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def weight_lines(report: Report, width: int) -> list[str]:
+    """What the weights of logged feedback are."""
+    head, rows = weight_rows(report)
+    if not rows:
+        return []
+    names = shorten_all([row[0] for row in rows], min(NAME_WIDTH, width // 2))
+    columns = [
+        _Column([name], [row[place] for row in rows], [False] * len(rows))
+        for place, name in enumerate(head[1:], start=1)
+    ]
+    name_width = max(display_width(each) for each in [*names, "model"])
+    lines = ["", "weights (! warned of)"]
+    for block in _blocks(columns, width - name_width - len(GAP)):
+        lines += _block_lines(names, name_width, block, color=False)
+    return lines
 
 
 def warning_lines(report: Report, *, width: int, color: bool, most: int | None = None) -> list[str]:
@@ -112,6 +131,9 @@ def number_lines(group: SegmentNumbers, *, width: int, color: bool) -> list[str]
     if group.common_n_users is None:
         users = [f"{group.n_users(model):,}" for model in group.models]
         columns.insert(0, _Column(["users"], users, [False] * len(users)))
+    if rounds := group.effective_rounds():
+        head = ["effective", "rounds"]
+        columns.append(_Column(head, rounds, [False] * len(rounds)))
     lines: list[str] = []
     for number, block in enumerate(_blocks(columns, room)):
         lines += [""] if number else []

@@ -3,7 +3,7 @@
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ from evalkit.errors import clean
 from evalkit.metrics import RANKED_COUNTS, CountWords, declared
 from evalkit.report.entries import Comparison, Estimate, Finding, ModelCounts, TruthCounts
 from evalkit.report.record import Report, once
+from evalkit.report.weights import effective_of
 
 UNDEFINED = "-"
 MOST_DECIMALS = 6
@@ -149,12 +150,20 @@ class SegmentNumbers:
     models: tuple[str, ...]
     labels: tuple[str, ...]
     cells: dict[tuple[str, str], Estimate]  # (model, label)
+    effective: Mapping[str, float] = field(default_factory=dict)  # rounds of logged feedback
     _shown: dict[str, list[ShownValue]] = field(default_factory=dict, init=False, compare=False)
 
     @property
     def title(self) -> str:
         """`activity = new`; nothing for all users."""
         return "" if self.segment is None else f"{self.segmentation} = {self.segment}"
+
+    def effective_rounds(self) -> list[str]:
+        """Of each model; nothing where rounds have no weights."""
+        if not self.effective:
+            return []
+        known = (self.effective.get(model) for model in self.models)
+        return [UNDEFINED if each is None else f"{each:,.0f}" for each in known]
 
     def column(self, label: str) -> list[float]:
         """The values of one metric, NaN where a model has none."""
@@ -229,12 +238,13 @@ def _groups(report: Report) -> list[SegmentNumbers]:
         segment = cells.setdefault((estimate.segmentation, estimate.segment), {})
         segment[estimate.model, estimate.metric] = estimate
     found = []
-    of_report = report.models
+    of_report, effective = report.models, effective_of(report)
     for (segmentation, name), numbers in cells.items():
         shown = {model for model, _ in numbers}
         models = tuple(model for model in of_report if model in shown)
         labels = tuple(dict.fromkeys(label for _, label in numbers))
-        found.append(SegmentNumbers(segmentation, name, models, labels, numbers))
+        rounds = {m: effective[name, m] for m in models if (name, m) in effective}
+        found.append(SegmentNumbers(segmentation, name, models, labels, numbers, rounds))
     return found
 
 

@@ -502,7 +502,7 @@ def _open(
         users=tuple(
             expression
             for each, expression in zip(plan.wanted, plan.expressions, strict=True)
-            if each.key == "user"
+            if each.key in ("user", "unit")
         ),
         at=source.at,
         is_list=is_list,

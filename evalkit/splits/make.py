@@ -15,6 +15,7 @@ import polars as pl
 from evalkit.config import SPLIT_FILE, SPLIT_VERSION, SplitSection, read_split
 from evalkit.config.credentials import storing
 from evalkit.errors import DataError, RequestError
+from evalkit.report.figures import Figures
 from evalkit.report.version import VERSION
 from evalkit.runs import digest, machine_errors, private_folder
 from evalkit.sources import Guessing, open_split
@@ -54,6 +55,13 @@ class Split:
     is_new: bool = True
     leakage: dict[str, Any] = field(default_factory=dict)
     _log: Log | None = None
+
+    @property
+    def figures(self) -> Figures:
+        """Every picture of the split's page by its title, as those of a report."""
+        from evalkit.report.html import leakage_figures
+
+        return leakage_figures(self.leakage)
 
     def part(self, name: str, fold: int = 1) -> pl.LazyFrame:
         """The rows of a part.
@@ -385,8 +393,9 @@ def write_leaks(folder: Path, leaks: dict[str, Any], title: str) -> None:
     from evalkit.report.html import render_leakage
 
     kept = {key: each for key, each in leaks.items() if key != "folds"}
-    kept["folds"] = [
-        {key: each for key, each in fold.items() if key != "plots"} for fold in leaks["folds"]
+    kept["folds"] = [  # the first fold is drawn
+        {key: each for key, each in fold.items() if n == 0 or key != "plots"}
+        for n, fold in enumerate(leaks["folds"])
     ]
     _write_text(folder / LEAKAGE, json.dumps(kept, indent=2, sort_keys=True) + "\n")
     _write_text(folder / "leakage.html", render_leakage(title, leaks))

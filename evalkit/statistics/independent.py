@@ -231,7 +231,7 @@ def satterthwaite(variances: Sequence[tuple[float, float]]) -> float:
         >>> round(satterthwaite([(0.2, 9.0), (0.1, 19.0)]), 4)
         18.1059
     """
-    largest = max(own for own, _ in variances)
+    largest = max((own for own, _ in variances), default=0.0)
     if math.isnan(sum(own for own, _ in variances)) or largest == 0.0:
         return math.nan
     scaled = [(own / largest, df) for own, df in variances]

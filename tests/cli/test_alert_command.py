@@ -60,6 +60,21 @@ def test_alert_tests_and_tells_of_the_last_run(evalkit, job):
     assert (job / "told").read_text().count("(before: fine)") == 1
 
 
+def test_a_merge_tells_whom_a_config_of_its_caller_names(evalkit, job):
+    assert evalkit("partial", "job.toml", "--share", "1/1", "-o", "p").status == 0
+
+    assert evalkit("merge", "p", "--out", "runs").status == 1
+    assert not (job / "told").exists()  # what a partial says is data
+    for _ in range(2):
+        assert evalkit("merge", "p", "--out", "runs", "--alerts", "job.toml").status == 1
+
+    text = (job / "told").read_text()
+    assert text.count("evalkit: job: cannot tell (before: fine)") == 1
+    assert "recall@1 of bad" in text
+    nobody = evalkit("merge", "p", "--alerts", "absent.toml")
+    assert (nobody.status, nobody.codes) == (2, ["missing-config"])
+
+
 def test_alert_needs_somebody_to_tell(evalkit, logs):
     found = evalkit("alert", "job.toml", "--test")
 

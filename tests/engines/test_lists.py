@@ -10,9 +10,10 @@ from spark_logs import BESIDE, ON_TRAIN, QUANTILES, TABLES, make_lists, spell
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]
 
-NAMES = """age alpha_ndcg avg_popularity calibration category_count EFD effective_items eild entropy
-err_ia evenness expected_popularity_complement fresh_share genre_entropy gini gini_exposure hhi ild
-ils item_coverage jaccard kendall_tau list_fill list_length list_surprisal nerr_ia novelty
+NAMES = """age alpha_ndcg avg_popularity calibration category_count EFD effective_items eild
+entropy err_ia evenness expected_popularity_complement fresh_share genre_entropy gini
+gini_exposure hhi ild ils item_coverage jaccard least_item_promoted kendall_tau list_fill
+list_length list_surprisal nerr_ia novelty AP_IA P_IA NRBP popularity_serendipity
 novelty_of_rows overlap personalization pop_reo pop_rsp popularity_lift popularity_quantile
 prediction_coverage rbo serendipity subtopic_recall tail_count tail_share temporal_diversity
 temporal_novelty unexpectedness unrepeated unseen_share user_count user_coverage"""

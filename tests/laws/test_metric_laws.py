@@ -124,8 +124,6 @@ def test_every_parameter_value_agrees_with_plain_python(name, users):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_long_lists_agree_with_plain_python(name):
-    if name == "compat" and os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
-        pytest.skip("takes ranks times hits squared, too long in plain Python")
     # beyond every table of a kernel: 3000 ranks, 2000 relevant items
     rng = np.random.default_rng(20240)
     ranked = [[float(gain) for gain in rng.integers(0, 3, size=3000)]]

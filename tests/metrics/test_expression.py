@@ -187,7 +187,8 @@ def test_a_metric_without_cutoff_refuses_one():
     [
         ("ngcd", "nDCG"), ("ndgc", "nDCG"), ("dncg", "nDCG"), ("MPA", "AP"), ("hti", "hit"),
         ("recal", "recall"), ("precison", "precision"), ("percision", "precision"),
-        ("R-precission", "R-precision"),
+        ("R-precission", "R-precision"), ("ndcgg", "nDCG"), ("ndccg", "nDCG"),
+        ("hitt", "hit"), ("ndg", "nDCG"), ("recal@5", "recall"), ("ndcgg@10", "nDCG"),
     ],
 )  # fmt: skip
 def test_a_misspelt_metric_is_suggested(written, meant):

@@ -8,7 +8,8 @@ import pytest
 from pages import page_report
 
 from evalkit.errors import RequestError
-from evalkit.report import Standing
+from evalkit.report import PerUser, Standing
+from evalkit.report.differences import user_differences
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +130,58 @@ def test_the_frame_has_a_row_for_each_number_and_its_difference_to_the_baseline(
     assert frame.filter(model=pair.baseline)["delta"].null_count() == len(
         [each for each in report.estimates if each.model == pair.baseline]
     )
+
+
+def with_users(values, **more):
+    """A report of two models with values of users, by model."""
+    report = page_report(2, 4)
+    frames = {
+        model: pl.DataFrame({"user": range(len(each)), "nDCG@5": each})
+        for model, each in zip(report.models, values, strict=True)
+    }
+    estimates = tuple(replace(each, **more) for each in report.estimates)
+    return replace(
+        report,
+        estimates=estimates,
+        per_user_values=PerUser(("user",), ("nDCG@5",), frames),
+    )
+
+
+@pytest.mark.parametrize(
+    ("higher", "gain", "lose", "first"), [(True, 0.5, 0.25, 0.4), (False, 0.25, 0.5, -0.3)]
+)
+def test_differences_of_users_are_sorted_and_say_who_gains(higher, gain, lose, first):
+    one, other = [0.1, 0.5, 0.2, 0.3, float("nan")], [0.5, 0.2, 0.2, 0.4, 0.1]
+    report = with_users([one, other], higher_is_better=higher)
+    baseline, candidate = report.models
+
+    found = user_differences(report, "nDCG@5", baseline, candidate, lower_is_better=not higher)
+
+    assert (found.n_users, found.gain, found.same, found.lose) == (4, gain, 0.25, lose)
+    assert [at for at, _ in found.points] == [0.125, 0.375, 0.625, 0.875]
+    assert found.points[0][1] == pytest.approx(first)
+    title = f"nDCG@5 user by user: {candidate} less {baseline}"
+    assert report.figures[title].frame.height == 4
+    assert f"{gain:.1%} gain, 25.0% the same, {lose:.1%} lose, of 4 users" in report.to_html()
+
+
+def test_a_heat_map_has_a_cell_for_each_segment_and_model():
+    report = page_report(3, 5)
+    (name,) = [each for each in report.figures if "by activity and model" in each]
+
+    cells = report.figures[name].frame.to_dicts()
+
+    wanted = {
+        (each.segment, each.model): each.value
+        for each in report.estimates
+        if each.segmentation == "activity" and each.metric == report.leading[0]
+    }
+    assert {(each["name"], each["model"]): each["value"] for each in cells} == wanted
+
+
+def test_a_picture_is_asked_of_what_has_pictures(tmp_path):
+    with pytest.raises(RequestError) as caught:
+        page_report(2, 0, 2).save(tmp_path / "x.pdf")
+
+    assert caught.value.code == "unknown-format"
+    assert "report.plot().save(" in caught.value.hint

@@ -32,7 +32,7 @@ MOST_BYTES = 4 << 30  # of what a thread draws
 
 def resamples(chosen: StatisticsSection) -> bool:
     """Whether anything asks for a second pass over the users' values."""
-    is_drawn = chosen.test not in ("auto", "t")
+    is_drawn = chosen.test not in ("auto", "t", "sign")
     return chosen.method == "bootstrap" or (is_drawn and _compares(chosen))
 
 

@@ -68,6 +68,18 @@ def of_judged(requests: Sequence[Request], policies: Policies) -> list[Request]:
     ]
 
 
+def judged_beside(config: Config) -> list[Request]:
+    """The judged share of lists, where models are compared and a metric keeps judgements anyway."""
+    requests, statistics = config.requests, config.statistics
+    compares = statistics.baseline is not None or statistics.pairs == "all"
+    is_asked = any(each.metric.name in ("judged", "unjudged") for each in requests)
+    if not compares or is_asked or not of_judged(requests, config.policies):
+        return []
+    cutoffs = [each.cutoff for each in requests]
+    deepest = None if None in cutoffs else max(each for each in cutoffs if each is not None)
+    return [registry()["judged"].follow(deepest, {}, {"unjudged": "count"}, ())]
+
+
 def users_of_rankings(
     rankings: Sequence[Table], user_plan: IdPlan, threshold: float | None
 ) -> pl.LazyFrame:

@@ -11,6 +11,7 @@ from evalkit.statistics.paired import check_margin
 from evalkit.statistics.spending import rho_of
 
 from ._expressions import UnitMeasure, parse_measure, parse_measures, span_of
+from ._refused import not_built
 
 POLICIES: Mapping[str, tuple[str, ...]] = {  # the first is the default
     "crossed_units": ("drop", "first", "error"),
@@ -122,7 +123,7 @@ class ExperimentRequest:
     Args:
         variants: name -> share; the baseline is the first, or the one that statistics name.
         sums: columns of a unit that are made of events; empty of ready-made rows.
-        before: column -> its values before exposure, among the ready-made ones.
+        before: column -> its values before exposure, among the ready-made ones or in a table.
         window, until: microseconds; of a window from exposure on.
         raw: the metrics that stand beside adjusted ones.
         phases: shares after the first ones.
@@ -157,6 +158,10 @@ class ExperimentRequest:
 
     def policy(self, name: str) -> str:
         return self.policies.get(name, POLICIES[name][0])
+
+    def names_before(self, measure: UnitMeasure) -> bool:
+        """Whether covariates are named for it, in place of events before exposure."""
+        return any(name in self.before for name in measure.columns)
 
     def window_of(self, measure: UnitMeasure) -> int | None:
         return self.window if measure.window is None else measure.window
@@ -207,6 +212,14 @@ def read_asked(
         span = None if window is None else span_of(window)
     except EvalkitError as error:
         errors.append(error)
+    for column in before or {}:
+        if measures and not any(column in measure.columns for measure in measures):
+            close = nearest(column, [name for measure in measures for name in measure.columns])
+            hint = f"did you mean {close!r}?" if close else "name a column of a metric"
+            message = f"before names covariates of {column!r}, which is in no metric"
+            errors.append(
+                RequestError(message, code="missing-column", at=f"before.{column}", hint=hint)
+            )
     raise_all(errors)
     found = {} if sums is None else {key: _sum_of(key, each) for key, each in sums.items()}
     if has_events and sums is None:
@@ -296,6 +309,7 @@ def _shares(variants: object, errors: list[EvalkitError]) -> dict[str, float]:
 def _profile(name: str) -> Mapping[str, object]:
     if name in PROFILES:
         return PROFILES[name]
+    not_built(name, "profile")
     close = nearest(name, PROFILES)
     raise RequestError(
         f"no profile of experiments is called {name!r}",
@@ -387,6 +401,8 @@ def read_statistics(given: Mapping[str, object]) -> Statistics:
             if key == "sequential":
                 known |= _sequential(value)
             elif key not in fields:
+                for text in (key, value):
+                    not_built(str(text), f"statistics.{key}")
                 close = nearest(key, fields)
                 raise RequestError(
                     f"statistics of experiments have no {key!r}",

@@ -17,7 +17,7 @@ from ._asked import ExperimentRequest
 from ._comparing import number_of
 from ._measuring import TRIGGERED, MetricNumbers, moments_of
 from ._phases import shares_by_phase
-from ._units import Flags, Floats, UnitDays, Units
+from ._units import MOST_CROSSED, Flags, Floats, UnitDays, Units
 
 UNBALANCED = 0.001
 
@@ -30,7 +30,7 @@ def checks_of(
     yield _ratio(asked, counts, shares, None)
     for phase, own, its in by_phase:
         yield _ratio(asked, own, its, phase)
-    if any(units.crossed.values()):
+    if any(units.crossed.values()) and asked.policy("crossed_units") != "first":
         both = [n + units.crossed.get(name, 0) for n, name in zip(counts, names, strict=True)]
         yield _ratio(asked, both, shares, "with units in two variants")
     if units.triggered is not None:
@@ -41,7 +41,9 @@ def checks_of(
         yield _ratio(asked, left_out, shares, "excluded units")
     n_crossed = units.counts.get("units_in_two_variants", 0)
     n = units.n + n_crossed
-    verdict = "ok" if not n_crossed else "warn" if n_crossed <= 0.01 * n else "fail"
+    if asked.policy("crossed_units") == "first":
+        n = units.n
+    verdict = "ok" if not n_crossed else "warn" if n_crossed <= MOST_CROSSED * n else "fail"
     yield Check("crossed-units", None, None, n_crossed / n if n else 0.0, 0.0, None, verdict)
     yield from _balance(units, asked, numbers)
 

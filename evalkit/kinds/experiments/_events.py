@@ -18,16 +18,18 @@ from ._units import Column, Events, Floats, bad_values
 
 SCALE = 80  # bits behind the point of a sum of values
 HEADROOM = 106  # bits that the largest value may have, before and behind it
+MOST_NAMES = 16  # that texts are compared with one by one
 MOST_COMPARED = 1 << 20  # rows of events, of which equal ones are counted
 
 
 @dataclass(frozen=True, slots=True)
 class KeptEvents:
-    """One sum of units: rows of a kind, or their values, in a span of time.
+    """One sum of units: rows of a kind, or their values, in a span of time; or one a step of it.
 
     Args:
-        start, end: microseconds after exposure, or moments where `is_calendar`.
+        start, end: microseconds after exposure, or moments where there is a `window`.
         place: of its words among those of a unit.
+        step: microseconds; 0: the span is one.
     """
 
     kind: int
@@ -35,7 +37,12 @@ class KeptEvents:
     start: int
     end: int
     place: int
-    is_calendar: bool = False
+    window: int = 0
+    step: int = 0
+
+    @property
+    def n_steps(self) -> int:
+        return -(-(self.end - self.start) // self.step) if self.step else 1
 
 
 @dataclass(slots=True)
@@ -63,10 +70,10 @@ class Added:
     events: dict[Column, Events] = field(default_factory=dict)
 
     def column(self, each: KeptEvents, place: int) -> Floats:
-        """One sum of every unit, rounded once."""
-        out = np.empty(self.units.size // self.width, dtype=np.float64)
-        scale = int(self.scales[place])
-        round_sums(self.units, self.width, each.place, int(each.is_value), scale, out)
+        """float64[n_steps * n_units], one sum of every unit, rounded once."""
+        out = np.empty(self.units.size // self.width * each.n_steps, dtype=np.float64)
+        scale, of = int(self.scales[place]), (self.width, each.place, int(each.is_value))
+        round_sums(self.units, *of, each.n_steps, scale, out)
         return out
 
 
@@ -122,16 +129,16 @@ class _Adding:
     ) -> None:
         self.logs, self.plan, self.exposed, self.begun = logs, plan, exposed, begun
         self.kinds = kinds
-        width = 1 + sum(1 + each.is_value for each in kept)
+        width = 1 + sum((1 + each.is_value) * each.n_steps for each in kept)
         units = np.zeros(exposed.n * width, dtype=np.int64)
         units[::width] = begun
         self.found = Added(units, width, scales, np.zeros(N_TALLIES, dtype=np.int64))
         order = sorted(range(len(kept)), key=lambda number: kept[number].kind)
         rows = [kept[number] for number in order]
         self.sums = np.array(
-            [(e.kind, e.is_value, e.start, e.end, e.place, e.is_calendar) for e in rows],
+            [(e.kind, e.is_value, e.start, e.end, e.place, e.window, e.step) for e in rows],
             dtype=np.int64,
-        ).reshape(-1, 6)
+        ).reshape(-1, 7)
         self.begins = np.searchsorted(self.sums[:, 0], np.arange(len(kinds) + 1))
         self.scales = scales[order]
         asked = logs.asked
@@ -152,9 +159,7 @@ class _Adding:
 
     def run(self) -> Added:
         logs, table, found = self.logs, self.logs.events, self.found
-        places = {kind: place for place, kind in enumerate(self.kinds)}
-        kind = pl.col("kind").cast(pl.String)
-        kind = kind.replace_strict(places, default=-1, return_dtype=pl.Int32).fill_null(-1)
+        kind = places_in(pl.col("kind").cast(pl.String), self.kinds)
         columns = [*logs.ids(self.plan), micros_of(table).alias("time"), kind.alias("kind")]
         if self.valued.any():
             columns.append(pl.col("value").cast(pl.Float64))
@@ -234,6 +239,20 @@ class _Adding:
         kind = pl.when(pl.Series(is_bad | nulls)).then(-1).otherwise(pl.col("kind"))
         frame = frame.with_columns(kind.cast(pl.Int32).alias("kind"))
         return frame, (int(nulls.sum()), n_nan, int(is_bad.sum()) - n_nan)
+
+
+def places_in(texts: pl.Expr, names: Sequence[str]) -> pl.Expr:
+    """int32, the place of each text among the names, -1 of all others.
+
+    A few comparisons take a tenth of the time of `replace_strict`.
+    """
+    if len(names) > MOST_NAMES:
+        places = {name: place for place, name in enumerate(names)}
+        return texts.replace_strict(places, default=-1, return_dtype=pl.Int32).fill_null(-1)
+    found = pl.lit(-1, dtype=pl.Int32)
+    for place, name in enumerate(names):
+        found = pl.when(texts == name).then(pl.lit(place, dtype=pl.Int32)).otherwise(found)
+    return found
 
 
 class _Equal:

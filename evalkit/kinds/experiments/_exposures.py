@@ -42,6 +42,7 @@ class Logs:
     Args:
         exposures: columns unit, variant, time; as there are triggered, excluded, fact_0, ...
         events: unit, time, kind and, where values are summed, value.
+        covariates: unit, and the columns that `before` names.
         facts: names of the facts: strata, segments; then the cluster, if there is one.
         share: whose units alone are read.
         keeps_ids: units' own ids are kept, also where keys are hashes of them.
@@ -55,6 +56,12 @@ class Logs:
     threads: int
     share: Share | None = None
     keeps_ids: bool = False
+    covariates: Table | None = None
+
+    @property
+    def tables(self) -> list[Table]:
+        """All that are read."""
+        return [e for e in (self.exposures, self.events, self.covariates) if e is not None]
 
     @property
     def has_cluster(self) -> bool:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
 
+from ._refused import not_built
+
 KINDS = ("mean", "fraction", "ratio", "quantile", "sum", "count")
 _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "mean": ("winsor", "winsor_over", "cap", "window", "cuped"),
@@ -100,6 +102,7 @@ def parse_measure(text: str, at: str = "metrics") -> UnitMeasure:
         )
     kind = call["name"].lower()
     if kind not in KINDS:
+        not_built(kind, at)
         close = nearest(kind, KINDS)
         raise RequestError(
             f"no metric of experiments is called {call['name']!r}",

@@ -17,7 +17,7 @@ OUTSIDE = -(1 << 62)  # the time of a unit in two variants
 LEFT_OUT = OUTSIDE + 1  # of one that is left out otherwise
 N_TALLIES = 4
 UNEXPOSED, CROSSED, LOST, LATE = range(N_TALLIES)
-KIND, IS_VALUE, START, END, PLACE, IS_CALENDAR = range(6)  # of a sum: the columns of `sums`
+KIND, IS_VALUE, START, END, PLACE, WINDOW, STEP = range(7)  # of a sum: columns of `sums`
 
 
 @kernel(allocates=False)
@@ -123,7 +123,8 @@ def add_events(  # type: ignore[no-untyped-def]
         kinds: int32[n_rows], -1 of those that nobody sums.
         values: float64[n_rows], or empty.
         units: int64[n_units * width], the exposure, OUTSIDE of one that is left out, then sums.
-        sums: int64[n_sums, 6]; those of a kind from `begins[kind]` to the next.
+        sums: int64[n_sums, 7]; those of a kind from `begins[kind]` to the next. With a step there
+            is a sum for each step of the span, side by side.
         scales: int64[n_sums], bits behind the point.
         counts_by_model: int64[N_TALLIES], that threads share.
     """
@@ -148,12 +149,16 @@ def add_events(  # type: ignore[no-untyped-def]
             continue
         for number in range(begins[kind], begins[kind + 1]):
             since = time - exposed
-            if sums[number, IS_CALENDAR] != 0:
-                if since < 0 or time < sums[number, START] or time >= sums[number, END]:
+            if sums[number, WINDOW] > 0:  # by date, in the window of the unit
+                if since < 0 or since >= sums[number, WINDOW]:
                     continue
-            elif since < sums[number, START] or since >= sums[number, END]:
+                since = time
+            if since < sums[number, START] or since >= sums[number, END]:
                 continue
             place = base + sums[number, PLACE]
+            if sums[number, STEP] > 0:
+                step = (since - sums[number, START]) // sums[number, STEP]
+                place += step * (1 + sums[number, IS_VALUE])
             if sums[number, IS_VALUE] == 0:
                 atomic_add(units, place, np.int64(1))
                 continue
@@ -196,12 +201,19 @@ def add_events(  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def round_sums(units, width, place, is_value, scale, out):  # type: ignore[no-untyped-def]
-    """One sum of every unit as the nearest float64: int64 counts, or 128 bits of fixed point."""
-    for unit in range(out.size):
-        at = unit * width + place
+def round_sums(units, width, place, is_value, n_steps, scale, out):  # type: ignore[no-untyped-def]
+    """Sums of every unit as the nearest float64: int64 counts, or 128 bits of fixed point.
+
+    Args:
+        out: float64[n_steps * n_units], the first step of all units first.
+    """
+    n_units = out.size // n_steps
+    for number in range(out.size):
+        unit, step = number // n_steps, number % n_steps
+        at = unit * width + place + step * (1 + is_value)
+        number = step * n_units + unit
         if is_value == 0:
-            out[unit] = units[at]
+            out[number] = units[at]
             continue
         high, low = units[at], np.uint64(units[at + 1])
         is_negative = high < 0
@@ -238,7 +250,7 @@ def round_sums(units, width, place, is_value, scale, out):  # type: ignore[no-un
                 top = top + np.uint64(1)
             bits += cut
         value = np.float64(np.int64(top)) * 2.0 ** np.float64(bits - scale)
-        out[unit] = -value if is_negative else value
+        out[number] = -value if is_negative else value
 
 
 @kernel(allocates=False)

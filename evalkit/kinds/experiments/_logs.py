@@ -15,12 +15,24 @@ from evalkit.errors import DataError
 from evalkit.sources.ids import IdPlan, ids_of_keys, plan_ids
 
 from ._asked import ExperimentRequest
+from ._covariates import read_covariates
 from ._events import Added, KeptEvents, read_events
 from ._exposures import NEVER, Exposed, Logs, read_exposures
 from ._expressions import DAY
 from ._kernels import CROSSED, LATE, LEFT_OUT, OUTSIDE, UNEXPOSED
 from ._phases import phases_of
-from ._units import READ_EVENTS, Column, Events, Floats, GroupedUnits, UnitDays, Units, columns_of
+from ._units import (
+    READ_EVENTS,
+    Column,
+    Events,
+    Floats,
+    GroupedUnits,
+    UnitDays,
+    Units,
+    columns_of,
+    days_over,
+    open_windows,
+)
 
 MOST_DAYS = 60
 
@@ -33,14 +45,13 @@ def read_logs(logs: Logs, seed: int) -> Units:
             of ids as `plan_ids`, of rows as `read_exposures` and `read_events`.
         KeyCollisionError: two ids share a key under this seed.
     """
-    tables = (logs.exposures, logs.events)
-    schemas = [(table, table.frame.collect_schema()) for table in tables]
+    schemas = [(table, table.frame.collect_schema()) for table in logs.tables]
     plan = plan_ids(
         "unit",
         [(table.role, table.at, {"unit": schema["unit"]}) for table, schema in schemas],
         seed=seed,
     )
-    _check_zones(schemas)
+    _check_zones(schemas[:2])
     counts: dict[str, int] = {}
     exposed = read_exposures(logs, plan, counts)
     logs.clock.stop("exposures")
@@ -50,7 +61,8 @@ def read_logs(logs: Logs, seed: int) -> Units:
     added = read_events(logs, plan, exposed, arms.begun, wanted.kept, kinds)
     logs.clock.stop("events")
     _count(logs, arms, added, counts)
-    return _units(logs, plan, exposed, arms, wanted, added, counts)
+    known = read_covariates(logs, plan, exposed, counts)
+    return _units(logs, plan, exposed, arms, wanted, added, known, counts)
 
 
 def _check_zones(schemas: Sequence[tuple[object, pl.Schema]]) -> None:
@@ -110,13 +122,13 @@ class _Wanted:
 
     Args:
         columns, before: place of each among `kept`.
-        days: way -> names of days, and by column the places of each day.
+        days: way -> names of days, and the place of each column, which has a step a day.
     """
 
     kept: list[KeptEvents] = field(default_factory=list)
     columns: dict[Column, int] = field(default_factory=dict)
     before: dict[str, int] = field(default_factory=dict)
-    days: dict[str, tuple[tuple[str, ...], dict[str, list[int]]]] = field(default_factory=dict)
+    days: dict[str, tuple[tuple[str, ...], dict[str, int]]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -125,33 +137,36 @@ class _Wanted:
         found = cls()
         width = 1
 
-        def add(name: str, start: int, end: int, *, is_calendar: bool = False) -> int:
+        def add(name: str, start: int, end: int, step: int = 0, of_dates: int = 0) -> int:
             nonlocal width
             of = asked.sums[name]
             kind, is_value = kinds.index(of.kind), of.of is not None
-            found.kept.append(KeptEvents(kind, is_value, start, end, width, is_calendar))
-            width += 1 + is_value
+            own = KeptEvents(kind, is_value, start, end, width, of_dates, step)
+            found.kept.append(own)
+            width += (1 + is_value) * own.n_steps
             return len(found.kept) - 1
 
         for name, window in columns_of(asked):
             found.columns[name, window] = add(name, 0, NEVER if window is None else window)
         if asked.covariate_days > 0:
             start = -round(asked.covariate_days * DAY)
-            adjusted = [name for e in asked.measures if not e.is_plain for name in e.columns]
+            from_events = [e for e in asked.measures if not (e.is_plain or asked.names_before(e))]
+            adjusted = [name for measure in from_events for name in measure.columns]
             found.before = {name: add(name, start, 0) for name in dict.fromkeys(adjusted)}
         names = _by_day(asked)
         if asked.window is None or not names:
             return found
         n_days = -(-asked.window // DAY)
         if n_days <= MOST_DAYS:
-            spans = [(day * DAY, min((day + 1) * DAY, asked.window)) for day in range(n_days)]
-            places = {name: [add(name, *span) for span in spans] for name in names}
+            places = {name: add(name, 0, asked.window, DAY) for name in names}
             found.days["day"] = tuple(map(str, range(n_days))), places
+        if moments[0] > moments[1]:  # of a share without units
+            return found
         first, last = moments[0] // DAY, (moments[1] + asked.window) // DAY
         last = last if asked.until is None else min(last, asked.until // DAY)
         if last - first < MOST_DAYS:
-            spans = [(day * DAY, (day + 1) * DAY) for day in range(first, last + 1)]
-            places = {n: [add(n, *span, is_calendar=True) for span in spans] for n in names}
+            span = first * DAY, (last + 1) * DAY
+            places = {name: add(name, *span, DAY, asked.window) for name in names}
             dates = np.arange(first, last + 1).astype("datetime64[D]").astype(str).tolist()
             found.days["date"] = tuple(dates), places
         return found
@@ -199,6 +214,7 @@ def _units(
     arms: _Arms,
     wanted: _Wanted,
     added: Added,
+    known: Mapping[str, Floats],
     counts: dict[str, int],
 ) -> Units:
     asked, n, stays = logs.asked, exposed.n, arms.stays
@@ -208,19 +224,18 @@ def _units(
     def column(place: int) -> Floats:
         return added.column(wanted.kept[place], place)[stays]
 
+    def by_day(place: int) -> Floats:
+        own = wanted.kept[place]
+        sums = added.column(own, place).reshape(own.n_steps, stays.size)
+        return (sums if stays.all() else sums[:, stays]).T
+
     columns = {key: column(place) for key, place in wanted.columns.items()}
-    if (
-        added.rows
-        and stays.any()
-        and logs.share is None
-        and not any(each.any() for each in columns.values())
-    ):
-        _refuse_nothing(logs, int(added.counts_by_model[UNEXPOSED]), added.rows)
-    before = {name: (column(place),) for name, place in wanted.before.items()}
-    windows = {window for _, window in columns if window is not None}
-    skips = asked.policy("open_windows") == "skip"
-    opened = {window: (firsts + window > until) & skips for window in windows}
-    counts["units_with_open_window"] = int((firsts + max(windows) > until).sum()) if windows else 0
+    events_before = {name: column(place) for name, place in wanted.before.items()}
+    before: dict[str, tuple[Floats, ...]] = {n: (e,) for n, e in events_before.items() if e.any()}
+    if known:
+        of_table = asked.before.items()
+        before |= {name: tuple(known[each][stays] for each in listed) for name, listed in of_table}
+    opened, counts["units_with_open_window"] = open_windows(asked, firsts, until)
     facts = exposed.facts[: n * exposed.n_facts].reshape(n, exposed.n_facts)[stays]
     keys, places = exposed.keys()[stays], np.cumsum(stays) - 1
     flags = exposed.masks[1 : 2 * n : 2][stays]
@@ -230,7 +245,7 @@ def _units(
         names=asked.names,
         variants=exposed.arms[:n][stays].astype(np.int32),
         columns=columns,
-        before={name: each for name, each in before.items() if each[0].any()},
+        before=before,
         open=opened,
         groups={
             name: _named(facts[:, number], exposed.texts[number])
@@ -244,15 +259,17 @@ def _units(
         events={key: Events(places[e.units], e.values) for key, e in added.events.items()},
         days={
             way: UnitDays(
-                {n: np.stack([column(p) for p in listed], axis=1) for n, listed in by_name.items()},
+                {name: by_day(place) for name, place in by_name.items()},
                 names,
-                _over(way, firsts, names, until),
+                days_over(way, firsts, names, until, asked.window or 0),
             )
             for way, (names, by_name) in wanted.days.items()
         },
         counts=counts,
         ids=_ids_of(logs, plan, keys),
         a_day=_a_day(firsts),
+        firsts=firsts,
+        until=until,
     )
 
 
@@ -273,19 +290,6 @@ def _a_day(firsts: npt.NDArray[np.int64]) -> float | None:
     return firsts.size / (span / DAY) if span > 0 else None
 
 
-def _refuse_nothing(logs: Logs, n_unexposed: int, n_events: int) -> None:
-    """Raise as no event at all lies in any window [no-event-in-window]."""
-    told = f"{n_unexposed:,} of {n_events:,} events are of units that were never exposed; "
-    kinds = ", ".join(sorted({each.kind for each in logs.asked.sums.values()}))
-    raise DataError(
-        "no event lies in the window of any unit",
-        code="no-event-in-window",
-        at=logs.events.at,
-        hint=(told if n_unexposed else "") + "are times of both logs of one zone, are exposures "
-        f"before events, and are the kinds {kinds} spelt as they are there?",
-    )
-
-
 def _named(hashes: npt.NDArray[np.uint64], texts: Mapping[int, str]) -> GroupedUnits:
     """Units by a fact, its texts in order; -1 of null."""
     names = tuple(sorted(set(texts.values())))
@@ -296,14 +300,3 @@ def _named(hashes: npt.NDArray[np.uint64], texts: Mapping[int, str]) -> GroupedU
     codes = np.array([places[texts[int(each)]] for each in known], dtype=np.int32)
     at = np.minimum(np.searchsorted(known, hashes), known.size - 1)
     return GroupedUnits(np.where(known[at] == hashes, codes[at], -1).astype(np.int32), names)
-
-
-def _over(
-    way: str, firsts: npt.NDArray[np.int64], names: Sequence[str], until: int
-) -> npt.NDArray[np.bool_]:
-    """Which units' days are over; of dates, which units were exposed by then."""
-    days = np.arange(len(names), dtype=np.int64)
-    if way == "day":
-        return firsts[:, None] + (days + 1)[None, :] * DAY <= until + 1
-    begins = (int(np.datetime64(names[0], "D").astype(np.int64)) + days) * DAY
-    return (firsts[:, None] < (begins + DAY)[None, :]) & (begins[None, :] <= until)

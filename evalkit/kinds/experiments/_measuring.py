@@ -169,7 +169,11 @@ def _means(
     covariates: list[tuple[int, int | None]] = []
     n_imputed = 0
     if not measure.is_plain:
-        listed = [units.before.get(name, ()) for name in measure.columns]
+        named = asked.names_before(measure)
+        listed = [
+            units.before.get(name, ()) if not named or name in asked.before else ()
+            for name in measure.columns
+        ]
         pairs: list[tuple[Floats, Floats | None]] = [(each, None) for each in listed[0]]
         if len(listed) == 2 and listed[1]:
             pairs = list(zip(listed[0], listed[1], strict=False))
@@ -181,7 +185,7 @@ def _means(
                     continue
                 values, n_missing = _imputed(side[keep])
                 n_imputed = max(n_imputed, n_missing)
-                if measure.kind == "fraction" and asked.has_events:
+                if measure.kind == "fraction" and asked.has_events and not named:
                     values = fraction.function(values, measure.above)
                 columns.append(capped(values, measure)[0])
                 places.append(len(columns) - 1)

@@ -11,12 +11,15 @@ from evalkit.aggregate.segments import hash_clusters
 from evalkit.errors import DataError, RequestError, nearest
 
 from ._asked import ExperimentRequest
+from ._expressions import DAY
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
+Moments = npt.NDArray[np.int64]
 MOST_CROSSED = 0.01
 READ_EXPOSURES, READ_EVENTS = "exposures read", "events read"  # rows, of all shares
+READ_COVARIATES = "covariates read"
 Column = tuple[str, int | None]  # of a unit: the sum, and its window
 
 
@@ -67,6 +70,7 @@ class Units:
         counts: as `report.counts_frame` has them.
         crossed: units in two variants, by variant: each counts in all of its own.
         excluded: units left out by `exclude`, by variant.
+        firsts: int64[n_units], first exposures; `until`: the moment when the logs end.
     """
 
     keys: npt.NDArray[np.uint64]
@@ -85,10 +89,32 @@ class Units:
     days: Mapping[str, UnitDays] = field(default_factory=dict)
     ids: pl.DataFrame | None = None
     a_day: float | None = None
+    firsts: Moments | None = None
+    until: int | None = None
 
     @property
     def n(self) -> int:
         return int(self.variants.size)
+
+
+def open_windows(
+    asked: ExperimentRequest, firsts: Moments, until: int
+) -> tuple[dict[int, Flags], int]:
+    """Which units do not count yet, by window; how many have one that is not over."""
+    windows = {window for _, window in columns_of(asked) if window is not None}
+    skips = asked.policy("open_windows") == "skip"
+    found = {window: (firsts + window > until) & skips for window in windows}
+    return found, int((firsts + max(windows) > until).sum()) if windows else 0
+
+
+def days_over(way: str, firsts: Moments, names: Sequence[str], until: int, window: int) -> Flags:
+    """Which units' days are over; of dates, which units are in their window then."""
+    days = np.arange(len(names), dtype=np.int64)
+    if way == "day":
+        return firsts[:, None] + (days + 1)[None, :] * DAY <= until + 1
+    begins = (int(np.datetime64(names[0], "D").astype(np.int64)) + days) * DAY
+    is_in = (firsts[:, None] < (begins + DAY)[None, :]) & (begins[None, :] <= until)
+    return is_in & (firsts[:, None] + window > begins[None, :])
 
 
 def columns_of(asked: ExperimentRequest) -> list[Column]:
@@ -146,6 +172,18 @@ def check_units(units: Units, asked: ExperimentRequest) -> None:
             hint='crossed_units = "drop" under [policies] leaves up to 1 % of all units out, '
             '"first" takes the first variant of each; more say that the assignment is broken',
         )
+    if units.n and units.open and all(is_open.all() for is_open in units.open.values()):
+        windows = [asked.window_of(measure) for measure in asked.measures]
+        if None not in windows:
+            raise DataError(
+                f"the window of every unit is still open: none of {units.n:,} can be read yet",
+                code="open-windows",
+                at="experiment.window",
+                hint='wait, shorten the window, or write open_windows = "keep" under [policies]; '
+                "until says when the logs end, by default at the last event",
+            )
+    if units.firsts is not None and units.n and not any(e.any() for e in units.columns.values()):
+        _refuse_nothing(units.counts, asked)
     counts = {name: int((units.variants == i).sum()) for i, name in enumerate(asked.names)}
     empty = [name for name, n in counts.items() if not n]
     if empty:
@@ -158,6 +196,20 @@ def check_units(units: Units, asked: ExperimentRequest) -> None:
             if len(empty) < len(counts)
             else "is `variant` the right column?",
         )
+
+
+def _refuse_nothing(counts: Mapping[str, int], asked: ExperimentRequest) -> None:
+    """Raise as no event at all lies in any window [no-event-in-window]."""
+    n_events, n_unexposed = counts["event_rows"], counts["event_never_exposed"]
+    told = f"{n_unexposed:,} of {n_events:,} events are of units that were never exposed; "
+    kinds = ", ".join(sorted({each.kind for each in asked.sums.values()}))
+    raise DataError(
+        "no event lies in the window of any unit" if n_events else "there are no events",
+        code="no-event-in-window",
+        at="events",
+        hint=(told if n_unexposed else "") + "are times of both logs of one zone, are exposures "
+        f"before events, and are the kinds {kinds} spelt as they are there?",
+    )
 
 
 def unknown_variants(found: Mapping[str | None, int], names: Sequence[str], at: str) -> DataError:

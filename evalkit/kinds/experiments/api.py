@@ -12,7 +12,7 @@ from evalkit.sources import Guessing, Table
 
 from ._asked import ExperimentRequest, read_asked
 from ._phases import read_phases, with_phases
-from ._units import READ_EVENTS, READ_EXPOSURES
+from .conclude import READ
 from .measure import read_units, report_of, said_of
 from .open import LocatedFiles, open_tables
 
@@ -41,6 +41,7 @@ def evaluate_experiment(
     threads: int | None = None,
     memory_limit: int | None = None,
     name: str = "experiment",
+    covariates: object | None = None,
 ) -> Report:
     """What an experiment says: effects of variants on metrics, and whether they can be read.
 
@@ -53,7 +54,8 @@ def evaluate_experiment(
             `quantile(latency, q=0.9, over='events')`, `mean(revenue, winsor=0.999)`.
         sums: column of a unit -> a kind of events, whose rows are counted, or
             `{"kind": "purchase", "of": "value"}`; by default columns are kinds.
-        before: column -> its value before exposure, or a list of them (ready-made rows).
+        before: column -> its value before exposure, or a list of them: columns of ready-made
+            rows, or of `covariates`.
         window: events count so long after a unit's first exposure, as "7d".
         until: the moment up to which the logs are complete; that of the last event by default.
         covariate_days: events of so many days before exposure are covariates; 0: none.
@@ -67,6 +69,7 @@ def evaluate_experiment(
         statistics: keys of [statistics], such as `{"sequential": ..., "margin": 0.01}`.
         per_user: keep the values of every unit.
         memory_limit: bytes; units are read in several passes to keep it.
+        covariates: a table with one row a unit, and the columns that `before` names.
     Raises:
         RequestError: the request is wrong.
         DataError: the data is wrong.
@@ -99,27 +102,27 @@ def evaluate_experiment(
         has_events=events is not None,
     )
     asked = with_phases(asked, read_phases(phases, moment_of))
-    first, second = _located(exposures, events, columns, asked)
-    opened = open_tables(asked, first, second, Guessing(entry_point="python"))
+    check_covariates(has_events=events is not None, has_table=covariates is not None, asked=asked)
+    located = _located(exposures, events, covariates, columns)
+    opened = open_tables(asked, *located[:2], Guessing(entry_point="python"), located[2])
     work = MeasureOptions(threads=threads, memory_limit=memory_limit, keep_users=per_user)
     clock = work.clock()
     clock.start()
     units = read_units(asked, opened, clock, work)
     said = said_of(asked, units, per_user=per_user)
     clock.stop("conclude")
-    tables = [opened.exposures, *([] if opened.events is None else [opened.events])]
-    return report_of(asked, said, inputs_of(tables, units.counts), clock, work)
+    return report_of(asked, said, inputs_of(opened.all, units.counts), clock, work)
 
 
 def inputs_of(tables: Sequence[Table], counts: Mapping[str, int]) -> list[Input]:
-    """What was read of both logs.
+    """What was read of all tables.
 
     Example:
         >>> import numpy as np
         >>> inputs_of([], {})
         []
     """
-    named = zip(("experiment", "events"), (READ_EXPOSURES, READ_EVENTS), strict=True)
+    named = zip(("experiment", "events", "covariates"), READ, strict=True)
     return [
         input_of(table, counts.get(count, 0), role)
         for table, (role, count) in zip(tables, named, strict=False)
@@ -164,15 +167,33 @@ def moment_of(until: object) -> int | None:
     return (since.days * 86400 + since.seconds) * 10**6 + since.microseconds
 
 
+def check_covariates(*, has_events: bool, has_table: bool, asked: ExperimentRequest) -> None:
+    """Raise where a table of covariates and the names of its columns do not meet.
+
+    Raises:
+        RequestError: conflicting-keys.
+    """
+    if has_events and has_table != bool(asked.before):
+        message = "before names covariates, and there is no table of them"
+        hint = "give covariates=, with unit; events before exposure need no name"
+        if has_table:
+            message, hint = "no column takes its covariates from the table", 'before={"clicks": ..}'
+    elif has_table and not has_events:
+        message, hint = "ready-made rows hold their covariates", "leave covariates= out"
+    else:
+        return
+    raise RequestError(message, code="conflicting-keys", at="covariates", hint=hint)
+
+
 def _located(
     exposures: object,
     events: object | None,
+    covariates: object | None,
     columns: Mapping[str, Any] | None,
-    asked: ExperimentRequest,
-) -> tuple[LocatedFiles, LocatedFiles | None]:
-    named = dict(columns or {})
-    own = [named.pop(role, {}) for role in ("exposures", "events")]
-    for role, own_columns in zip(("exposures", "events"), own, strict=True):
+) -> tuple[LocatedFiles, LocatedFiles | None, LocatedFiles | None]:
+    named, roles = dict(columns or {}), ("exposures", "events", "covariates")
+    own = [named.pop(role, {}) for role in roles]
+    for role, own_columns in zip(roles, own, strict=True):
         if not isinstance(own_columns, Mapping):
             raise RequestError(
                 f"columns of {role} are {own_columns!r}",
@@ -188,4 +209,5 @@ def _located(
     return (
         LocatedFiles(given=exposures, columns=first, exclude=exclude),
         None if is_ready else LocatedFiles(given=events, columns=second),
+        None if covariates is None else LocatedFiles(given=covariates, columns={**named, **own[2]}),
     )

@@ -13,9 +13,9 @@ from ._checking import by_day, checks_of, paths, warnings_of
 from ._comparing import EffectDraft, diluted, drafts_of, estimates_of
 from ._deciding import correct, family_of, findings_of
 from ._measuring import MetricNumbers
-from ._units import READ_EVENTS, READ_EXPOSURES, Units
+from ._units import READ_COVARIATES, READ_EVENTS, READ_EXPOSURES, Units
 
-READ = (READ_EXPOSURES, READ_EVENTS)
+READ = (READ_EXPOSURES, READ_EVENTS, READ_COVARIATES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalkit.config import KindTable, Moment, Names, Record, is_none, key
-from evalkit.metrics import Complaints, CountWords, Declaration, Section
+from evalkit.metrics import Complaints, CountWords, Declaration, RowFault, Section
 
 
 class SumTable(Record):
@@ -32,7 +32,9 @@ class ExperimentSection(Record):
     sums: dict[str, str | SumTable] = key(
         {}, "Columns of a unit: a kind of events, or { kind, of }; default: columns are kinds."
     )
-    before: dict[str, str | Names] = key({}, "Column of a ready-made row -> its covariates.")
+    before: dict[str, str | Names] = key(
+        {}, "Column of a unit -> its covariates, in [covariates] or in the ready-made row."
+    )
     phases: list[PhaseTable] = key(
         [], "Shares that changed midway: { start, variants } each.", exclude_if=operator.not_
     )
@@ -76,6 +78,18 @@ class EventsTable(KindTable):
     columns: EventsColumns = key(EventsColumns(), "Default: guessed from their names.")
 
 
+class CovariatesColumns(Record):
+    """Columns of covariates: names, or SQL expressions."""
+
+    unit: str | None = key(None, "Whose they are, one row each.")
+
+
+class CovariatesTable(KindTable):
+    """Values before exposure, or predictions made without the experiment; `before` names them."""
+
+    columns: CovariatesColumns = key(CovariatesColumns(), "Default: guessed from their names.")
+
+
 def check_experiment(tree: Mapping[str, object], problems: Complaints) -> None:
     """Refuse sections that say nothing together."""
     for name in ("experiment", "exposures"):
@@ -85,6 +99,15 @@ def check_experiment(tree: Mapping[str, object], problems: Complaints) -> None:
     section: Any = tree.get("experiment")
     if not isinstance(section, dict):
         return
+    if "covariates" in tree and ("events" not in tree or not section.get("before")):
+        message, hint = "no column takes its covariates from there", "before = { clicks = COLUMN }"
+        if "events" not in tree:
+            message, hint = "ready-made rows hold their covariates", "leave [covariates] out"
+        problems.add(("covariates",), "conflicting-keys", message, hint=hint)
+    elif "events" in tree and "covariates" not in tree and section.get("before"):
+        message = "before names covariates, and there is no table of them"
+        hint = "add [covariates] with path = ...; events before exposure need no name"
+        problems.add(("experiment", "before"), "conflicting-keys", message, hint=hint)
     variants = section.get("variants")
     shares = variants.values() if isinstance(variants, dict) else ()
     if isinstance(variants, dict) and len(variants) < 2:
@@ -101,6 +124,7 @@ DECLARATION = Declaration(
         "experiment": Section(ExperimentSection, "An online experiment: variants and windows."),
         "exposures": Section(ExposuresTable, "Who was exposed to which variant, and when."),
         "events": Section(EventsTable, "What units did."),
+        "covariates": Section(CovariatesTable, "What was known of units before exposure."),
     },
     metrics="evalkit.kinds.experiments.metrics",
     declared_by="@metric(kind='experiment', ...)",
@@ -114,5 +138,22 @@ DECLARATION = Declaration(
     refuses=(
         *("weight", "two_way", "curves", "distributions", "method", "test", "pairs"),
         *("replicates", "seed", "skewness", "over_nights", "metrics"),
+    ),
+    lenient={
+        **{"unknown_variants": "drop", "bad_values": "drop", "unexposed_events": "drop"},
+        "crossed_units": "first",
+    },
+    faults=(
+        RowFault("unknown_variant", "unknown-variant", "unknown_variants"),
+        RowFault("null_variant", "unknown-variant", "unknown_variants"),
+        RowFault("event_value_nan", "bad-values", "bad_values"),
+        RowFault("event_value_null", "bad-values", "bad_values"),
+        RowFault("event_value_infinite", "bad-values", "bad_values"),
+        RowFault("event_never_exposed", "unexposed-events", "unexposed_events"),
+        RowFault("units_with_open_window", "left-out", ""),
+        RowFault("units_excluded", "left-out", ""),
+        RowFault("null_unit", "left-out", ""),
+        RowFault("exposure_after_until", "left-out", ""),
+        RowFault("event_after_until", "left-out", ""),
     ),
 )

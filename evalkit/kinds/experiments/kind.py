@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evalkit.config import Config, is_laid_out, of_share, with_paths
+from evalkit.errors import RequestError
 from evalkit.planning.counters import Clock
 from evalkit.planning.tables import Given
 from evalkit.planning.work import Kind, MeasureOptions, ShareResult
 from evalkit.report import Report, Warning_
 from evalkit.sources import Guessing, Table
-from evalkit.sources.ids import DrawnShare, plan_ids
+from evalkit.sources.ids import DrawnShare, IdPlan, plan_ids
 
 from ._asked import ExperimentRequest, read_asked
 from ._phases import read_phases, with_phases
@@ -43,9 +44,8 @@ class OpenedExperiment:
 
     @property
     def all(self) -> Sequence[Table]:
-        """Both logs."""
-        events = self.tables.events
-        return [self.tables.exposures, *([] if events is None else [events])]
+        """Every table."""
+        return self.tables.all
 
 
 def asked_of(config: Config) -> ExperimentRequest:
@@ -84,9 +84,9 @@ def open_experiment(config: Config, given: Given) -> OpenedExperiment:
     """The logs, opened but not read."""
     asked = asked_of(config)
     section: Any = getattr(config, "experiment")  # noqa: B009
-    held = [*given.rankings, None, None]
+    held = [*given.rankings, None, None, None]
     tables: list[LocatedFiles | None] = []
-    for name, frame in zip(("exposures", "events"), held, strict=False):
+    for name, frame in zip(("exposures", "events", "covariates"), held, strict=False):
         table: Any = getattr(config, name, None)
         if table is None:
             tables.append(None)
@@ -96,9 +96,10 @@ def open_experiment(config: Config, given: Given) -> OpenedExperiment:
         header = getattr(table, "header", None)
         where = (table.path, table.format, header, getattr(table, "files", None), table.where)
         tables.append(LocatedFiles(*where, frame, columns, exclude))
-    exposures, events = tables
+    exposures, events, known = tables
     assert exposures is not None
-    opened = open_tables(asked, exposures, events, Guessing(entry_point=config.entry_point))
+    guessing = Guessing(entry_point=config.entry_point)
+    opened = open_tables(asked, exposures, events, guessing, known)
     return OpenedExperiment(config, asked, opened)
 
 
@@ -116,23 +117,36 @@ def measure_experiment(
     clock = clock or measure_options.clock(opened.all)
     if not clock.is_running:
         clock.start()
-    schemas = [(table, table.frame.collect_schema()) for table in opened.all]
-    named = [
-        (table.role, table.at, {"unit": schema["unit"]})
-        for table, schema in schemas
-        if "unit" in schema
-    ]
-    share, ids = None, {}
-    if named:
-        plan = plan_ids("unit", named, seed=1)
+    share, ids, is_split = None, {}, laid_out or measure_options.given.is_share
+    if n_shares > 1 or "unit" in opened.tables.exposures.frame.collect_schema():
+        plan = plan_units(opened.all)
         ids = {"unit": tuple(map(str, plan.dtypes))}
-        if n_shares > 1 and not laid_out:
+        if n_shares > 1 and not is_split:
             share = DrawnShare(number - 1, n_shares, plan)
     units = read_units(opened.asked, opened.tables, clock, measure_options, share)
     inputs = inputs_of(opened.all, units.counts)
     return ShareResult(
         with_paths(opened.config, config), ids, inputs, UnitsByShare.of(units, number)
     )
+
+
+def plan_units(tables: Sequence[Table]) -> IdPlan:
+    """How units of all tables become keys.
+
+    Raises:
+        RequestError: a table has no units, so that no share of them can be told [missing-column].
+    """
+    schemas = [(table, table.frame.collect_schema()) for table in tables]
+    for table, schema in schemas:
+        if "unit" not in schema:
+            raise RequestError(
+                f"{table.role} names no unit, and shares are made of units",
+                code="missing-column",
+                at=table.at,
+                hint='columns = { unit = "user_id" }',
+            )
+    named = [(table.role, table.at, {"unit": schema["unit"]}) for table, schema in schemas]
+    return plan_ids("unit", named, seed=1)
 
 
 def units_of_config(config: Config, threads: int | None) -> tuple[ExperimentRequest, Units]:
@@ -169,4 +183,12 @@ def run_experiment(config: Config, measure_options: MeasureOptions) -> Report:
     )
 
 
-KIND = Kind(UnitsByShare, open_experiment, run_experiment, measure_experiment, conclude_experiment)
+KIND = Kind(
+    UnitsByShare,
+    open_experiment,
+    run_experiment,
+    measure_experiment,
+    conclude_experiment,
+    on_spark=True,
+    leaves_rows=lambda config, keeps_users: keeps_users,
+)

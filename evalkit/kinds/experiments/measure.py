@@ -35,8 +35,6 @@ from ._expressions import UnitMeasure
 from ._logs import read_logs
 from ._measuring import capped, eligible, key_of, measure_all
 from ._units import (
-    READ_EVENTS,
-    READ_EXPOSURES,
     Floats,
     Units,
     check_sums,
@@ -44,7 +42,7 @@ from ._units import (
     columns_of,
     read_ready,
 )
-from .conclude import conclude, spell_counts
+from .conclude import READ, conclude, spell_counts
 from .merge import UnitsByShare
 from .metrics.of_units import count, fraction
 from .open import OpenedTables, collected
@@ -93,7 +91,8 @@ def read_units(
     check_sums(asked, list(asked.sums))
     tables = (opened.exposures, opened.events, opened.facts)
     keeps = work.keep_users is True
-    logs = Logs(asked, *tables, clock, work.useful_threads, share, keeps_ids=keeps)
+    at_once = work.useful_threads
+    logs = Logs(asked, *tables, clock, at_once, share, keeps, opened.covariates)
     n_passes = _passes(logs, work) if share is None else 1
     if n_passes == 1:
         return try_seeds(lambda seed: read_logs(logs, seed))
@@ -107,7 +106,8 @@ def read_units(
             found.merge(part)
     assert found is not None
     units = found.units(asked)
-    read = {name: units.counts[name] // n_passes for name in (READ_EXPOSURES, READ_EVENTS)}
+    of_all = [name for name in READ if name in units.counts]
+    read = {name: units.counts[name] // n_passes for name in of_all}
     return replace(units, counts={**units.counts, **read})
 
 

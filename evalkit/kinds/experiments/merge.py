@@ -12,7 +12,18 @@ import numpy as np
 import polars as pl
 
 from ._asked import ExperimentRequest
-from ._units import Column, Events, Floats, GroupedUnits, UnitDays, Units
+from ._logs import MOST_DAYS
+from ._units import (
+    Column,
+    Events,
+    Floats,
+    GroupedUnits,
+    Moments,
+    UnitDays,
+    Units,
+    days_over,
+    open_windows,
+)
 
 
 @dataclass(slots=True)
@@ -23,6 +34,7 @@ class Kept:
         columns: a row a unit; what each column is says its name (`_name_of`).
         groups: names of strata and segments, in the order of their codes.
         days: names of days.
+        until: when the logs of this share end.
         events: unit and value of single events, by column.
     """
 
@@ -33,6 +45,7 @@ class Kept:
     counts: dict[str, int]
     crossed: dict[str, int]
     excluded: dict[str, int]
+    until: int | None
 
     def coded(self, groups: Mapping[str, Sequence[str]]) -> pl.DataFrame:
         """The units, with codes of groups as all shares together have them."""
@@ -58,17 +71,17 @@ class UnitsByShare:
             found[_name_of("column", window, name)] = values
         for name, listed in units.before.items():
             found |= {_name_of("before", i, name): each for i, each in enumerate(listed)}
-        found |= {_name_of("open", window): flags for window, flags in units.open.items()}
         found |= {_name_of("group", None, name): e.codes for name, e in units.groups.items()}
         if units.clusters is not None:
             found["cluster"] = units.clusters
         if units.triggered is not None:
             found["triggered"] = units.triggered
+        if units.firsts is not None:
+            found["first"] = units.firsts
         for way, days in units.days.items():
-            for day in range(len(days.names)):
-                found[_name_of("over", day, way)] = days.counts_in[:, day]
+            for place, day in enumerate(_days_since(days.names)):
                 for name, values in days.columns.items():
-                    found[_name_of(f"on-{way}", day, name)] = values[:, day]
+                    found[_name_of(f"on-{way}", day, name)] = values[:, place]
         if units.ids is not None:
             found["id"] = units.ids["unit"]
         kept = Kept(
@@ -82,6 +95,7 @@ class UnitsByShare:
             dict(units.counts),
             dict(units.crossed),
             dict(units.excluded),
+            units.until,
         )
         return cls({share: kept})
 
@@ -98,6 +112,11 @@ class UnitsByShare:
         }
         whole = pl.concat([part.coded(groups) for part in parts], how="diagonal")
         found = {name: _parts_of(name) for name in whole.columns}
+        firsts = whole["first"].to_numpy() if "first" in found else None
+        until, opened, counts = None, {}, _added([part.counts for part in parts])
+        if firsts is not None:  # what no share knows by itself: where all logs end
+            until = max(part.until or 0 for part in parts)
+            opened, counts["units_with_open_window"] = open_windows(asked, firsts, until)
         before: dict[str, list[str]] = {}
         for column, (role, _, name) in found.items():
             if role == "before":
@@ -112,22 +131,26 @@ class UnitsByShare:
                 if role == "column"
             },
             before={n: tuple(_floats(whole, each) for each in e) for n, e in before.items()},
-            open={
-                window or 0: whole[column].to_numpy()
-                for column, (role, window, _) in found.items()
-                if role == "open"
-            },
+            open=opened,
             groups={
                 name: GroupedUnits(whole[_name_of("group", None, name)].to_numpy(), tuple(texts))
                 for name, texts in groups.items()
             },
             clusters=whole["cluster"].to_numpy() if "cluster" in found else None,
             triggered=whole["triggered"].to_numpy() if "triggered" in found else None,
-            counts=_added([part.counts for part in parts]),
+            counts=counts,
             crossed=_added([part.crossed for part in parts]),
             excluded=_added([part.excluded for part in parts]),
             events=_events_of(parts),
-            days={way: _days_of(whole, way, names) for way, names in parts[0].days.items()},
+            days={}
+            if firsts is None or until is None
+            else {
+                way: _days_of(whole, way, names, firsts, until, asked.window or 0)
+                for way in ("day", "date")
+                if (names := _names_of([e.days.get(way, []) for e in parts if e.columns.height]))
+            },
+            firsts=firsts,
+            until=until,
             ids=whole.select(pl.col("id").alias("unit")) if "id" in found else None,
         )
 
@@ -137,17 +160,42 @@ def _floats(whole: pl.DataFrame, column: str) -> Floats:
     return np.array(whole[column].fill_null(0.0), dtype=np.float64)
 
 
-def _days_of(whole: pl.DataFrame, way: str, names: Sequence[str]) -> UnitDays:
-    numbers = range(len(names))
+def _day_of(whole: pl.DataFrame, column: str) -> Floats:
+    """A day's sums, 0 on a date that no unit has in its window."""
+    return _floats(whole, column) if column in whole.columns else np.zeros(whole.height)
+
+
+def _days_since(names: Sequence[str]) -> list[int]:
+    """Days since exposure, or dates since 1970."""
+    return [int(each) if each.isdigit() else int(np.datetime64(each, "D").astype(int))
+            for each in names]  # fmt: skip
+
+
+def _names_of(listed: Sequence[Sequence[str]]) -> list[str]:
+    """The days of all shares, none where one has too many, or all together do."""
+    if not listed or not all(listed):
+        return []
+    days = [day for names in listed for day in (names[0], names[-1])]
+    if days[0].isdigit():
+        return list(listed[0])
+    first, last = (np.datetime64(each, "D") for each in (min(days), max(days)))
+    n_days = int((last - first).astype(int)) + 1
+    return (first + np.arange(n_days)).astype(str).tolist() if n_days <= MOST_DAYS else []
+
+
+def _days_of(
+    whole: pl.DataFrame, way: str, names: Sequence[str], firsts: Moments, until: int, window: int
+) -> UnitDays:
+    numbers = _days_since(names)
     role = f"on-{way}"
     columns = dict.fromkeys(n for r, _, n in map(_parts_of, whole.columns) if r == role)
     return UnitDays(
         {
-            name: np.stack([_floats(whole, _name_of(role, day, name)) for day in numbers], axis=1)
+            name: np.stack([_day_of(whole, _name_of(role, day, name)) for day in numbers], axis=1)
             for name in columns
         },
         tuple(names),
-        np.stack([whole[_name_of("over", day, way)].to_numpy() for day in numbers], axis=1),
+        days_over(way, firsts, names, until, window),
     )
 
 

@@ -46,6 +46,12 @@ class OpenedTables:
     exposures: Table
     events: Table | None
     facts: tuple[str, ...]
+    covariates: Table | None = None
+
+    @property
+    def all(self) -> list[Table]:
+        """Every table there is."""
+        return [e for e in (self.exposures, self.events, self.covariates) if e is not None]
 
 
 def open_tables(
@@ -53,10 +59,11 @@ def open_tables(
     exposures: LocatedFiles,
     events: LocatedFiles | None,
     guessing: Guessing,
+    covariates: LocatedFiles | None = None,
     *,
     is_plan: bool = False,
 ) -> OpenedTables:
-    """Both tables; no row is read.
+    """All tables; no row is read.
 
     Raises:
         DataError: columns are missing [missing-column], SQL that does not work [bad-sql], and
@@ -94,7 +101,12 @@ def open_tables(
         own.pop("value", None)
     keys = EVENTS if needs_value else EVENTS[:-1]
     second = open_columns("events", events, own, guessing, guessed=keys)
-    return OpenedTables(first, second, tuple(facts))
+    third = None
+    if covariates is not None:
+        known = {key: value for key, value in (covariates.columns or {}).items() if key == "unit"}
+        known |= {name: name for listed in asked.before.values() for name in listed}
+        third = open_columns("covariates", covariates, known, guessing, guessed=("unit",))
+    return OpenedTables(first, second, tuple(facts), third)
 
 
 def _ready(

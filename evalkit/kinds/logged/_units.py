@@ -12,13 +12,18 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.kernels import kernel
-from evalkit.kernels.intrinsics import prefetch
+from evalkit.kernels.intrinsics import float_bits, prefetch
 from evalkit.sources.ids import KeyCollisionError, as_keys, hash_ids, mix
 
 COARSE, FINE = 2.0**8, 2.0**48
 PARTS = ("c", "f")
 MOST_CHUNKS = 16  # of ids that rows are held against
-AHEAD = 6  # rows between asking for the sums of a unit and using them
+CARRY, MASK = 40, (1 << 40) - 1
+OF_SQUARES = 2.0**-16  # what squares of weights are scaled by
+LARGEST = 2.0**38  # of a term: a batch of them stays below 2^62
+SMALLEST, N_EDGES = -4, 29  # powers of 2 that bins of weights end with
+N_BINS = 5  # integers of a bin of weights: rounds, then w r and r in two
+AHEAD = 12  # rows between asking for the sums of a unit and using them
 
 Integers = npt.NDArray[np.int64]
 
@@ -33,6 +38,8 @@ def find_slots(keys, table, n_used, slots, firsts):  # type: ignore[no-untyped-d
     n_known = n_used
     last = np.uint64(table.size // 2 - 1)
     for row in range(keys.size):
+        ahead = mix(keys[min(row + AHEAD, keys.size - 1)]) & last
+        prefetch(table, 2 * ahead)
         place = mix(keys[row]) & last
         while table[2 * place + np.uint64(1)] != 0 and table[2 * place] != keys[row]:
             place = (place + np.uint64(1)) & last
@@ -47,55 +54,88 @@ def find_slots(keys, table, n_used, slots, firsts):  # type: ignore[no-untyped-d
 
 @kernel(allocates=False)
 def add_value(value, sums, at):  # type: ignore[no-untyped-def]
-    """Add one value to the two integers at a place."""
+    """Add one value to the two integers at a place; the second stays below 2^40."""
     coarse = np.floor(value * COARSE)
-    sums[at] += np.int64(coarse)
-    sums[at + 1] += np.int64(np.rint((value - coarse / COARSE) * FINE))
+    fine = sums[at + 1] + np.int64(np.rint((value - coarse / COARSE) * FINE))
+    sums[at] += np.int64(coarse) + (fine >> CARRY)
+    sums[at + 1] = fine & MASK
 
 
 @kernel(allocates=False)
-def add_rows(values, slots, sums):  # type: ignore[no-untyped-def]
-    """Add float64[n_terms, n_rows] to int64[n_slots * n_terms * 2]; gives the largest in size."""
-    largest, width = 0.0, 2 * values.shape[0]
-    for row in range(slots.size):
-        begin = slots[row] * width
-        ahead = slots[min(row + AHEAD, slots.size - 1)] * width
+def add_rounds(
+    rewards, predicted, firsts, weights, means, rules, slots, sums, cells, spreads, bins, tops,
+    largest,
+):  # type: ignore[no-untyped-def]  # fmt: skip
+    """Add what rounds weigh and earn to the sums of their users, and to those of all rounds.
+
+    `rewards`, `predicted`, `firsts` (1 at position 1; may be empty) float64[n_rows]; `weights`
+    float64[n_targets, n_kinds, n_rows], of the item first; `means` float64[n_targets, n_rows] the
+    targets' predicted rewards; `rules` float64[n_rules, 7], of `TermColumns.rules`. `sums`
+    are of `slots`, in the order of `TermColumns.names`; `spreads` of `cells`: squares of weights,
+    then how many are 0. `bins` int64[n_targets * (N_EDGES + 1) * 5] of weights up to each edge:
+    rounds, w r and r; `tops` float64[n_targets, 10] the largest |w r|, falling; `largest`
+    float64[1] the largest term.
+    """
+    # Wide: numba takes arrays, and a tuple of them is slower to call.
+    n_rows, n_targets, n_rules = rewards.size, weights.shape[0], rules.shape[0]
+    n_shared = 3 if firsts.size else 2
+    width = 2 * (n_shared + n_targets * n_rules)
+    last, one = tops.shape[1] - 1, np.int64(COARSE)
+    term = 0.0
+    for row in range(n_rows):
+        at = slots[row] * width
+        ahead = slots[min(row + AHEAD, n_rows - 1)] * width
         for line in range(0, width, 8):
             prefetch(sums, ahead + line)
-        for term in range(values.shape[0]):
-            add_value(values[term, row], sums, begin + 2 * term)
-            largest = max(largest, abs(values[term, row]))
-    return largest
-
-
-@kernel(allocates=False)
-def add_weights(values, weights, slots, sums):  # type: ignore[no-untyped-def]
-    """Add squares of weights, then whether they are 0, to int64[n_slots * 2 * n_targets * 2].
-
-    `weights` int64[n_targets]: which of the values they are. Gives the largest square.
-    """
-    largest = 0.0
-    for target in range(weights.size):
-        for row in range(slots.size):
-            weight, at = values[weights[target], row], 2 * (2 * slots[row] * weights.size + target)
-            add_value(weight * weight, sums, at)
-            sums[at + 2 * weights.size] += np.int64(COARSE) * (weight == 0.0)
-            largest = max(largest, weight * weight)
-    return largest
-
-
-@kernel(allocates=False)
-def keep_largest(values, tops):  # type: ignore[no-untyped-def]
-    """Keep the largest absolute values in `tops`, float64 in descending order."""
-    last = tops.size - 1
-    for row in range(values.size):
-        value = abs(values[row])
-        if value > tops[last]:
-            place = last
-            while place > 0 and tops[place - 1] < value:
-                tops[place] = tops[place - 1]
-                place -= 1
-            tops[place] = value
+        reward = rewards[row]
+        sums[at] += one
+        add_value(reward, sums, at + 2)
+        if firsts.size:
+            sums[at + 4] += one * (firsts[row] == 1.0)
+        at += 2 * n_shared
+        spread = 4 * cells[row] * n_targets
+        for target in range(n_targets):
+            weight = weights[target, 0, row]
+            add_value(weight * weight * OF_SQUARES, spreads, spread + 2 * target)
+            spreads[spread + 2 * (n_targets + target)] += one * (weight == 0.0)
+            place = ((float_bits(weight) - 1) >> 52) - 1022 - SMALLEST
+            place = min(max(place, 0), N_EDGES)
+            place = N_BINS * (target * (N_EDGES + 1) + place)
+            bins[place] += 1
+            earned = weight * reward
+            if reward != 0.0:
+                add_value(earned, bins, place + 1)
+                add_value(reward, bins, place + 3)
+                earned = abs(earned)
+                if earned > tops[target, last]:
+                    other = last
+                    while other > 0 and tops[target, other - 1] < earned:
+                        tops[target, other] = tops[target, other - 1]
+                        other -= 1
+                    tops[target, other] = earned
+            term = max(term, weight * weight * OF_SQUARES, abs(reward))
+            for rule in range(n_rules):
+                value = 0.0
+                if rules[rule, 0] < 2.0:
+                    which = np.int64(rules[rule, 1])
+                    value = weights[target, which, row]
+                    cap, tau, shrink = rules[rule, 4], rules[rule, 5], rules[rule, 6]
+                    if cap + tau + shrink > 0.0:
+                        if cap > 0.0:
+                            value = min(value, cap)
+                        if tau > 0.0 and value > tau:
+                            value = 0.0
+                        if shrink > 0.0:
+                            value = value * shrink / (value * value + shrink)
+                    if rules[rule, 0] == 1.0:
+                        value *= reward - predicted[row] if rules[rule, 2] > 0.0 else reward
+                if rules[rule, 3] > 0.0:
+                    value += means[target, row]
+                if value != 0.0:
+                    add_value(value, sums, at)
+                    term = max(term, abs(value))
+                at += 2
+    largest[0] = max(largest[0], term)
 
 
 @dataclass(slots=True)
@@ -116,29 +156,17 @@ class TermUnits:
     sums: Integers = field(default_factory=lambda: np.zeros((0, 0, 2), np.int64))
     table: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, np.uint64))
 
-    def add(self, rows: pl.DataFrame, values: npt.NDArray[np.float64]) -> float:
-        """Add rounds, float64[n_terms, n_rows]; the largest value by absolute size.
+    def slots_of(self, rows: pl.DataFrame) -> Integers:
+        """The unit of each row, all of which have sums then.
 
         Raises:
             KeyCollisionError: two units share a key.
         """
-        slots = self._room_for(rows)
-        return float(add_rows(values, slots, self.sums.reshape(-1)))
-
-    def add_weights(
-        self, rows: pl.DataFrame, values: npt.NDArray[np.float64], weights: Sequence[int]
-    ) -> float:
-        """Add what those of the values weigh that are weights; the largest square."""
-        slots = self._room_for(rows)
-        return float(add_weights(values, np.array(weights), slots, self.sums.reshape(-1)))
-
-    def _room_for(self, rows: pl.DataFrame) -> Integers:
-        """The unit of each row, all of which have sums then."""
         slots = self._slots(rows) if self.by else np.zeros(rows.height, np.int64)
         if not self.by:
             self.n_units = 1
-        if len(self.sums) < self.n_units:
-            grown = np.zeros((self.n_units * 5 // 4, len(self.terms), 2), np.int64)
+        if len(self.sums) <= self.n_units:
+            grown = np.zeros((2 * self.n_units + 1, len(self.terms), 2), np.int64)
             if len(self.sums):
                 grown[: len(self.sums)] = self.sums
             self.sums = grown
@@ -181,13 +209,15 @@ class TermUnits:
 
     def parts(self) -> pl.DataFrame:
         """The same as the integers that they are added up as: two columns a term."""
+        return pl.concat(self.ids).hstack(self._integers()) if self.by else self._integers()
+
+    def _integers(self) -> pl.DataFrame:
         found = self.sums[: self.n_units]
-        sums = [
+        return pl.DataFrame(
             pl.Series(f"{part}|{name}", found[:, place, limb])
             for place, name in enumerate(self.terms)
             for limb, part in enumerate(PARTS)
-        ]
-        return pl.DataFrame(sums) if not self.by else pl.concat(self.ids).hstack(sums)
+        )
 
 
 def sum_of_parts(frame: pl.DataFrame, name: str) -> float:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,32 @@ import polars as pl
 from evalkit.errors import DataError
 from evalkit.inference.conclude import Inference
 from evalkit.inference.spread import DifferenceSpread
-from evalkit.kinds.logged._units import sum_of_parts
+from evalkit.kinds.logged._numbers import (
+    LoggedNumber,
+    SegmentSums,
+    cells_of,
+    error_of,
+    is_split,
+    logging_of,
+    number_of,
+    widest_of,
+)
+from evalkit.kinds.logged._weights import (
+    checks_of,
+    graphs_of,
+    refuse_no_overlap,
+    refuse_slates,
+    warnings_of,
+)
 from evalkit.kinds.logged.declaration import LOGGING
-from evalkit.kinds.logged.measure import SQUARES, ZEROS, TermColumns, measure_logged, recipes_of
-from evalkit.kinds.logged.merge import LoggedSums, RoundCounts
+from evalkit.kinds.logged.measure import (
+    TermColumns,
+    measure_logged,
+    recipes_of,
+)
+from evalkit.kinds.logged.merge import LoggedSums
 from evalkit.kinds.logged.open import open_logged, section_of, targets_of
 from evalkit.metrics import Request
-from evalkit.metrics.logged import Recipe, Term
 from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.work import Kind, MeasureOptions, ShareResult
@@ -37,123 +56,9 @@ from evalkit.report import (
 from evalkit.report.entries import Check
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import t_quantile, t_two_sided
-from evalkit.statistics.exact import ExactSums
 from evalkit.statistics.intervals import NO_INTERVAL
 
 Values = npt.NDArray[np.float64]
-FEW_EFFECTIVE = 100
-FAR = 3.0  # standard errors of the mean weight from 1
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedNumber:
-    """A value with what each user adds to it, float64[n_users], whose mean is 0."""
-
-    value: float
-    influence: Values
-    std_error: float  # over n - 1 users; NaN below two
-
-    @classmethod
-    def of(cls, value: float, influence: Values) -> "LoggedNumber":
-        """With its error."""
-        return cls(value, influence, _error_of(influence))
-
-
-def _error_of(influence: Values) -> float:
-    n = len(influence)
-    if n < 2:
-        return math.nan
-    return math.sqrt(n / (n - 1) * _total(influence**2))
-
-
-def _total(values: Values) -> float:
-    """The correctly rounded sum, as `math.fsum` has it."""
-    sums = ExactSums(1)
-    sums.add(values[:, None])
-    return sums.sum_of(0).total
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentSums:
-    """Users of one segment, or all of them."""
-
-    segmentation: str | None
-    segment: str | None
-    users: pl.DataFrame
-    weights: pl.DataFrame
-    totals: dict[str, float] = field(default_factory=dict)
-
-    def total(self, column: str) -> float:
-        """A term of all users."""
-        if column not in self.totals:
-            self.totals[column] = _total(self.sums(column))
-        return self.totals[column]
-
-    def sum_of_weights(self, column: str) -> float:
-        """Of all rounds: squares of weights, or how many are 0."""
-        return sum_of_parts(self.weights, column)
-
-    def sums(self, column: str) -> Values:
-        """A term of each user."""
-        return self.users[column].to_numpy()
-
-
-def number_of(cell: SegmentSums, wanted: TermColumns, place: int, recipe: Recipe) -> LoggedNumber:
-    """An estimator of one target: ratios of sums, and their influence by user."""
-    value, influence = 0.0, np.zeros(cell.users.height)
-    for above, below in recipe.pairs:
-        top = cell.sums(wanted.column(place, above))
-        bottom = cell.sums(wanted.column(place, below))
-        total = cell.total(wanted.column(place, below))
-        if total == 0:
-            return LoggedNumber(math.nan, np.full(len(influence), np.nan), math.nan)
-        ratio = cell.total(wanted.column(place, above)) / total
-        value += ratio
-        influence = influence + (top - ratio * bottom) / total
-    return LoggedNumber.of(value, influence)
-
-
-def widest_of(recipe: Recipe, n_users: int, counts: RoundCounts) -> float:
-    """What a user who was not seen can move a value by, times the users: one round of the smallest
-    propensity that was logged, with the reward that lies farthest from the others.
-    """
-    spread = counts.rewards[1] - counts.rewards[0]
-    largest = 1.0
-    for term in (term for above, _ in recipe.pairs for term in [above]):
-        if term.name != "weighted":
-            continue
-        own = "propensity" if term.weight == "item" else f"propensity_{term.weight}"
-        weight = 1.0 / counts.least[own]
-        for cap in (term.cap, term.tau, math.sqrt(term.shrink) / 2.0):
-            weight = min(weight, cap) if cap > 0.0 else weight
-        largest = max(largest, weight)
-    return largest * spread * n_users / max(counts.rows, 1)
-
-
-def logging_of(cell: SegmentSums, wanted: TermColumns, recipe: Recipe) -> LoggedNumber:
-    """What the logging policy earned: a round, or of estimators of slates a slate."""
-    below = Term("slates") if recipe.is_of_slates else Term("ones")
-    return number_of(cell, wanted, 0, Recipe(((Term("reward"), below),)))
-
-
-def cells_of(sums: LoggedSums, segmentations: Sequence[str]) -> Iterator[SegmentSums]:
-    """All users, then those of every segment; a user may have rounds in several."""
-    rows = sums.frame
-    terms = [name for name in rows.columns if ":" in name]
-    keys = [name for name in rows.columns if ":" not in name and not name.startswith("segment_")]
-
-    def joined(some: pl.DataFrame) -> pl.DataFrame:
-        if not segmentations:
-            return some
-        return some.group_by(keys, maintain_order=True).agg(pl.col(terms).sum()).sort(keys)
-
-    weights = pl.concat([sums.weights[share] for share in sorted(sums.weights)])
-    yield SegmentSums(None, None, joined(rows), weights)
-    for place, name in enumerate(segmentations):
-        column = pl.col(f"segment_{place}").cast(pl.String)
-        for segment in rows.select(column).to_series().drop_nulls().unique().sort():
-            own = weights.filter(column == segment)
-            yield SegmentSums(name, segment, joined(rows.filter(column == segment)), own)
 
 
 def conclude_logged(
@@ -171,9 +76,10 @@ def conclude_logged(
     config, sums = left.config, left.sums
     chosen = config.statistics
     recipes, targets = recipes_of(config), targets_of(config)
-    wanted = TermColumns.of(recipes)
+    wanted = TermColumns.of(recipes, len(targets))
     if not sums.counts.rows:
         raise DataError("the log has no rounds", code="empty-input", at=sums.at)
+    refuse_slates(config.requests, recipes, sums)
     names = [target.model for target in targets]
     estimates: list[Estimate] = []
     drafts: list[_Draft] = []
@@ -181,10 +87,10 @@ def conclude_logged(
     per_user: dict[str, pl.DataFrame] = {}
     for cell in cells_of(sums, list(config.segments.named)):
         is_whole = cell.segmentation is None
-        own = list(_checks(cell, wanted, names, sums, section_of(config).max_weight_share))
+        own = list(checks_of(cell, wanted, names, sums, section_of(config).max_weight_share))
         checks += own if is_whole else [each for each in own if each.check.startswith("effective")]
         if is_whole:
-            _refuse_no_overlap(own, sums)
+            refuse_no_overlap(own, sums)
         for request, recipe in zip(config.requests, recipes, strict=True):
             numbers = {LOGGING: logging_of(cell, wanted, recipe)}
             numbers |= {
@@ -199,11 +105,13 @@ def conclude_logged(
             if is_whole and work.keep_users and sums.user_names:
                 _keep(per_user, sums, request.label, numbers)
     comparisons = _judged(drafts, chosen, checks)
-    warnings = [*told, *_warnings(checks)]
-    n_users = sums.frame.select(pl.exclude("^.*:.*$", "^segment_.*$")).unique().height
+    warnings = [*told, *warnings_of(checks)]
+    keys = [name for name in sums.frame.columns if ":" not in name and not is_split(name)]
+    of_users = sums.frame.group_by(keys).agg(pl.col("all:0").sum())
+    n_users, depth = of_users.height, int(cast("float", of_users["all:0"].max()))
     counts = Counts(
         TruthCounts(sums.counts.rows, sums.counts.rows, {}, n_users, 0, sums.counts.rows, None),
-        {name: _counts_of(sums.counts.rows, n_users) for name in (LOGGING, *names)},
+        {name: _counts_of(sums.counts.rows, n_users, depth) for name in (LOGGING, *names)},
     )
     inference = Inference(
         estimates=tuple(estimates), comparisons=tuple(comparisons), standings=(), findings=(),
@@ -214,7 +122,8 @@ def conclude_logged(
         labels = tuple(request.label for request in config.requests)
         kept = PerUser(tuple(sums.user_names), labels, per_user)
     clock.stop("aggregate")
-    found = RunResults(counts, inference, warnings, per_user_values=kept)
+    drawn = list(graphs_of(sums, names))
+    found = RunResults(counts, inference, warnings, graphs=drawn, per_user_values=kept)
     meta = clock.meta(sums.counts.rows, work.useful_threads, versions())
     report = make_report(config, found, left.inputs, meta, clock=clock, sample=work.sample)
     return replace(report, checks=tuple(checks))
@@ -229,11 +138,11 @@ def _used(chosen: Any, comparisons: Sequence[Comparison]) -> StatisticsUsed:
     )  # fmt: skip
 
 
-def _counts_of(n_rows: int, n_users: int) -> ModelCounts:
+def _counts_of(n_rows: int, n_users: int, depth: int) -> ModelCounts:
     return ModelCounts(
         rows=n_rows, rows_used=n_rows, rows_dropped={}, users=n_users, users_without_ranking=0,
         users_without_truth=0, duplicates=0, duplicates_searched="none", seen_in_train=None,
-        bad_ranks=0, ties=0, depth=0,
+        bad_ranks=0, ties=0, depth=depth,
     )  # fmt: skip
 
 
@@ -283,7 +192,7 @@ class _Draft:
     std_error: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.std_error = _error_of(self.other.influence - self.one.influence)
+        self.std_error = error_of(self.other.influence - self.one.influence)
 
     @property
     def spread(self) -> DifferenceSpread:
@@ -357,97 +266,20 @@ def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> l
                 baseline=draft.baseline, candidate=draft.candidate, metric=draft.metric,
                 segmentation=draft.cell.segmentation, segment=draft.cell.segment, delta=delta,
                 std_error=std_error if is_tested else None,
-                low=limits.low, high=limits.high,
+                low=_limit(limits.low), high=_limit(limits.high),
                 relative=delta / base if base > 0 else None, relative_low=None, relative_high=None,
                 p_value=p if is_tested else None, p_adjusted=p_adjusted if is_tested else None,
                 effect_size=None, test="t", n_users=n, wins=None, ties=None, losses=None,
                 margin=None, verdict=verdict, smallest_difference=None, users_needed=None,
-                df=float(n - 1), low_adjusted=adjusted_limits.low,
-                high_adjusted=adjusted_limits.high,
+                df=float(n - 1), low_adjusted=_limit(adjusted_limits.low),
+                high_adjusted=_limit(adjusted_limits.high),
             )
         )  # fmt: skip
     return found
 
 
-def _checks(
-    cell: SegmentSums, wanted: TermColumns, names: Sequence[str], sums: LoggedSums, most: float
-) -> Iterator[Check]:
-    """How far the weights of each target carry."""
-    n_rounds = cell.total(wanted.column(0, Term("ones")))
-    for place, name in enumerate(names):
-        total = cell.total(wanted.column(place, Term("weight")))
-        squares = cell.sum_of_weights(f"{place}:{SQUARES}")
-        zeros = cell.sum_of_weights(f"{place}:{ZEROS}")
-        effective = total**2 / squares if squares > 0 else 0.0
-        verdict = "ok" if effective >= FEW_EFFECTIVE else "warn" if effective > 0 else "fail"
-        yield Check("effective-sample-size", name, cell.segment, effective, n_rounds, None, verdict)
-        mean = number_of(cell, wanted, place, Recipe(((Term("weight"), Term("ones")),)))
-        error, df = mean.std_error, cell.users.height - 1
-        p = t_two_sided((mean.value - 1) / error, df) if error > 0 else None
-        is_far = error > 0 and abs(mean.value - 1) > FAR * error
-        exact = error == 0 and abs(mean.value - 1) > 1e-9
-        verdict = "warn" if is_far or exact else "ok"
-        yield Check("weight-mean", name, cell.segment, mean.value, 1.0, p, verdict)
-        yield Check("weight-max", name, cell.segment, sums.biggest[place].weight, None, None, "ok")
-        share = zeros / n_rounds
-        yield Check("weight-zero-share", name, cell.segment, share, None, None, "ok")
-        ips = Term("weighted")
-        whole = (
-            number_of(cell, wanted, place, Recipe(((ips, Term("ones")),)))
-            if ips in wanted.terms
-            else None
-        )
-        tops = math.fsum(sums.biggest[place].tops)
-        earned = abs(whole.value * n_rounds) if whole is not None else 0.0
-        top = min(tops / earned, 1.0) if earned > 0 else None
-        is_heavy = top is not None and top > most and n_rounds > 20
-        yield Check(
-            "top10-share", name, cell.segment, top, None, None, "warn" if is_heavy else "ok"
-        )
-        mass = sums.unsupported.get(place)
-        if mass is not None:
-            verdict = "warn" if mass > 0.01 else "ok"
-            yield Check("unsupported-mass", name, cell.segment, mass, 0.0, None, verdict)
-
-
-def _refuse_no_overlap(checks: Sequence[Check], sums: LoggedSums) -> None:
-    nothing = [
-        each.model for each in checks if each.check.startswith("effective") and each.value == 0
-    ]
-    if nothing:
-        raise DataError(
-            f"every weight of {', '.join(map(str, nothing))} is 0: the target never does what was "
-            "logged",
-            code="no-overlap",
-            at=sums.at,
-            hint="such a log says nothing about it; leave the target out",
-        )
-
-
-def _warnings(checks: Sequence[Check]) -> Iterator[Warning_]:
-    for check in checks:
-        if check.segment is not None or check.verdict == "ok" or check.value is None:
-            continue
-        if check.check == "effective-sample-size":
-            yield Warning_(
-                "few-effective",
-                f"{check.value:,.0f} of {check.expected or 0:,.0f} rounds carry {check.model}: "
-                f"fewer than {FEW_EFFECTIVE} tell nothing apart",
-                check.model,
-            )
-        elif check.check == "weight-mean":
-            yield Warning_(
-                "weights-off",
-                f"weights of {check.model} are {check.value:.3f} on average, not 1: propensities "
-                "are wrong, or the log lacks what the target shows",
-                check.model,
-            )
-        elif check.check == "top10-share":
-            message = f"ten rounds carry {100 * check.value:.0f} % of the value of {check.model}"
-            yield Warning_("heavy-weights", message, check.model)
-        elif check.check == "unsupported-mass":
-            message = f"{100 * check.value:.1f} % of what {check.model} shows was never logged"
-            yield Warning_("unsupported-mass", message, check.model)
+def _limit(number: float) -> float | None:
+    return None if math.isnan(number) else number
 
 
 def run_logged(config: Any, work: MeasureOptions) -> Report:

@@ -62,12 +62,22 @@ class Target(Record):
 
 def check_logged(tree: Mapping[str, object], problems: Complaints) -> None:
     """Targets are there, with names of their own, each a column or a table."""
-    targets = tree.get("targets")
-    if not isinstance(targets, list) or not targets:
+    targets, rankings = tree.get("targets", []), tree.get("rankings", [])
+    columns = _columns_of(tree)
+    if rankings and not columns.get("user"):
+        hint = 'user = "user_id"'
+        message = "[[rankings]] are lists of users, and the log names none"
+        problems.add(("logged", "columns", "user"), "missing-key", message, hint=hint)
+    if not isinstance(targets, list) or not (targets or rankings):
         hint = '[[targets]] with model = "b" and probability = "p_b"'
         problems.add((), "missing-key", "[[targets]] is not given", hint=hint)
         return
-    seen: set[object] = {LOGGING}
+    listed = rankings if isinstance(rankings, list) else [rankings]
+    seen: set[object] = {LOGGING, *(r.get("model") for r in listed if isinstance(r, dict))}
+    for number, ranking in enumerate(listed):
+        if isinstance(ranking, dict) and not ("model" in ranking and "path" in ranking):
+            message = "beside a log each of [[rankings]] has model and path"
+            problems.add(("rankings", number), "missing-key", message, hint='model = "b"')
     for number, target in enumerate(targets):
         if not isinstance(target, dict):
             continue
@@ -87,6 +97,12 @@ def check_logged(tree: Mapping[str, object], problems: Complaints) -> None:
             problems.add(("targets", number, "on"), "missing-key", message, hint='on = ["user"]')
 
 
+def _columns_of(tree: Mapping[str, object]) -> Mapping[str, object]:
+    section = tree.get("logged")
+    columns = section.get("columns") if isinstance(section, dict) else None
+    return columns if isinstance(columns, dict) else {}
+
+
 DECLARATION = Declaration(
     sections={
         "logged": Section(LoggedTable, "Items that were shown, with reward and propensity."),
@@ -103,7 +119,8 @@ DECLARATION = Declaration(
     check=check_logged,
     numbers=NUMBERS,
     refuses=(
-        *("weight", "two_way", "curves", "distributions", "method", "cluster", "over_nights"),
+        *("weight", "two_way", "curves", "distributions", "method", "cluster"),
         *("search", "test"),
     ),
+    beside=("rankings", "truth", "train", "items", "users"),
 )

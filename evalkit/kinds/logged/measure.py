@@ -1,18 +1,19 @@
 """Measures one share of the users: rounds become sums of users, which no order moves.
 
-Polars makes the terms of rounds, batch by batch; `_units.py` adds them up.
+Batches of rounds become arrays here; `_units.py` weighs rounds and adds them up.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Config
 from evalkit.errors import DataError, RequestError
-from evalkit.kinds.logged._units import TermUnits
-from evalkit.kinds.logged.merge import Biggest, LoggedSums, RoundCounts
+from evalkit.kinds.logged._units import LARGEST, TermUnits, add_rounds
+from evalkit.kinds.logged.merge import LoggedSums, RoundCounts, WeightsSeen
 from evalkit.kinds.logged.open import LoggedTables, open_logged, section_of, targets_of
 from evalkit.metrics.logged import Recipe, Term
 from evalkit.planning.counters import input_of
@@ -20,36 +21,76 @@ from evalkit.planning.work import MeasureOptions, ShareResult, try_seeds
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import USER_KEY, DrawnShare, Sample, plan_ids
 
-LARGEST = 2.0**40  # of a term: its sums over rounds stay below 2^63
 BATCH_ROWS = 1 << 16  # whose terms stay in a core's cache
 CONTEXT_SLACK = 1e-6
-ROUND = "round_of_its_own"
+ROUND, PLACE = "round_of_its_own", "place"
+MOST = 1 << 62  # of a sum, so that one more batch fits
+MOST_POSITIONS = 10_000
+SQUARES, ZEROS = "squares", "zeros"
+SHARED = (Term("ones"), Term("reward"))
+ALL = ("ones", "reward", "slates")  # terms of no target
 
 
 def recipes_of(config: Config) -> list[Recipe]:
     """What each metric adds up."""
     return [
-        request.metric.function(**{name: float(value) for name, value in request.parameters})
+        request.metric.function(
+            **{name: v if isinstance(v, str) else float(v) for name, v in request.parameters}
+        )
         for request in config.requests
     ]
 
 
 @dataclass(frozen=True, slots=True)
 class TermColumns:
-    """Terms of every target, in one order: `names[target][term]` are columns of sums."""
+    """Terms of every target, in one order: those of no target, which stand once, come first."""
 
     terms: tuple[Term, ...]
+    n_targets: int
+    by_position: bool
+    of_slates: bool
 
     @classmethod
-    def of(cls, recipes: Sequence[Recipe]) -> "TermColumns":
+    def of(cls, recipes: Sequence[Recipe], n_targets: int) -> "TermColumns":
+        of_slates = any(recipe.is_of_slates for recipe in recipes)
+        slates = (Term("slates"),) if of_slates else ()
         found = {term: None for recipe in recipes for pair in recipe.pairs for term in pair}
-        always = (Term("ones"), Term("reward"), Term("weight"), Term("weighted"))
-        return cls(tuple({term: None for term in (*always, *found)}))
+        always = (*SHARED, *slates, Term("weight"), Term("weighted"))
+        terms = tuple({term: None for term in (*always, *found)})
+        return cls(terms, n_targets, any(r.by_position for r in recipes), of_slates)
+
+    @property
+    def own(self) -> list[Term]:
+        """The terms of a target."""
+        return [term for term in self.terms if term.name not in ALL]
+
+    @property
+    def names(self) -> list[str]:
+        """Columns of sums."""
+        shared = [self.column(0, term) for term in self.terms if term.name in ALL]
+        places = range(self.n_targets)
+        return [*shared, *(self.column(place, term) for place in places for term in self.own)]
+
+    @property
+    def weights(self) -> list[str]:
+        """Whose probabilities are read: of the item first."""
+        return list(dict.fromkeys(["item", *(term.weight for term in self.own)]))
+
+    def rules(self) -> npt.NDArray[np.float64]:
+        """float64[n_rules, 7], of each term of a target: weight 0, weighted reward 1 or prediction
+        2; whose weight; whether of residuals, and with the prediction added; cap, tau, shrink.
+        """
+        kinds, weights = ("weight", "weighted", "predicted"), self.weights
+        rows = [
+            (kinds.index(t.name), weights.index(t.weight), t.residual, t.plus_predicted
+             or t.name == "predicted", t.cap, t.tau, t.shrink)
+            for t in self.own
+        ]  # fmt: skip
+        return np.array(rows, np.float64)
 
     def column(self, target: int, term: Term) -> str:
         """The name of a column of sums; what is of no target stands once."""
-        shared = term.name in ("ones", "reward", "slates")
-        return f"{'all' if shared else target}:{self.terms.index(term)}"
+        return f"{'all' if term.name in ALL else target}:{self.terms.index(term)}"
 
 
 def measure_logged(config: Config, work: MeasureOptions) -> ShareResult:
@@ -71,28 +112,28 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
         work.opened(opened.all)
     recipes = recipes_of(config)
     check_columns(config, recipes)
-    wanted = TermColumns.of(recipes)
+    n_targets = len(targets_of(config))
+    wanted = TermColumns.of(recipes, n_targets)
     table = opened.log
     schema = dict(table.frame.collect_schema())
     keys = [name for name in schema if name.startswith("user_")]
     segments = [name for name in schema if name.startswith("segment_")]
-    names = list(
-        dict.fromkeys(
-            wanted.column(p, t) for p, _ in enumerate(targets_of(config)) for t in wanted.terms
-        )
-    )
-    spreads = [
-        f"{place}:{name}" for name in (SQUARES, ZEROS) for place in range(len(targets_of(config)))
-    ]
-    users = TermUnits((*(keys or [ROUND]), *segments), names, seed)
-    weights = TermUnits(segments, spreads, seed)
+    spreads = [f"{place}:{name}" for name in (SQUARES, ZEROS) for place in range(n_targets)]
+    by = (*(keys or [ROUND]), *segments, *([PLACE] if wanted.by_position else []))
+    adding = _Adding(
+        opened, wanted, TermUnits(by, wanted.names, seed), TermUnits(segments, spreads, seed),
+        WeightsSeen.of(n_targets), RoundCounts(),
+    )  # fmt: skip
+    _check_rounds(opened)
+    nobody = pl.DataFrame(schema={**schema, ROUND: pl.Int64})
+    for sums in (adding.users, adding.spreads):
+        sums.slots_of(nobody)
     distributions = {
         place: _distribution(config, place, own) for place, own in opened.targets.items()
     }
     types = {name: schema[name] for name in keys}
     plan = plan_ids("user", [(table.role, table.at, types)], seed=seed) if keys else None
-    counts, n_rows = RoundCounts(), 0
-    biggest = [Biggest() for _ in targets_of(config)]
+    n_rows = 0
     number, n_shares = work.share
     with reading(table):
         for batch in table.stream([pl.all()], most=BATCH_ROWS):
@@ -110,15 +151,15 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
                 batch = batch.with_columns(rounds.alias(ROUND))
                 if n_shares > 1:
                     batch = batch.filter(pl.col(ROUND) % n_shares == number - 1)
-            rows = _with_targets(batch, opened, distributions)
-            _check_rows(rows, table, counts)
-            _add(rows, opened, wanted, (users, weights), biggest)
+            if batch.height:
+                adding.add(_with_targets(batch, opened, distributions))
     missing = _unsupported(opened, distributions)
     ids = {"user": tuple(map(str, types.values()))}
     inputs = [input_of(table, n_rows, "logged")]
     inputs += [input_of(own, own.n_rows_hint() or 0, "targets") for own in opened.targets.values()]
-    whole = {number: users.whole()}, {number: weights.parts()}
-    sums = LoggedSums(*whole, tuple(table.user_names), counts, biggest, missing, table.at)
+    whole = {number: adding.users.whole()}, {number: adding.spreads.parts()}
+    names = tuple(table.user_names)
+    sums = LoggedSums(*whole, names, adding.counts, adding.seen, missing, table.at)
     return ShareResult(config, ids, inputs, sums)
 
 
@@ -204,126 +245,138 @@ def _as_in(
     ]
 
 
-def _check_rows(rows: pl.DataFrame, table: Table, counts: RoundCounts) -> None:
+@dataclass(frozen=True, slots=True)
+class _Adding:
+    """Where rounds are added up."""
+
+    opened: LoggedTables
+    wanted: TermColumns
+    users: TermUnits
+    spreads: TermUnits
+    seen: WeightsSeen
+    counts: RoundCounts
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Add rounds to the sums of users, and to those of all rounds.
+
+        Raises:
+            DataError: as `_measure`.
+        """
+        table, wanted = self.opened.log, self.wanted
+        _check_users(rows, table)
+        places = range(wanted.n_targets)
+        rewards = _numbers(rows, "reward", table)
+        nothing = np.zeros(rows.height)
+        predicted = _numbers(rows, "predicted", table) if "predicted" in rows.columns else nothing
+        endings = ["" if weight == "item" else f"_{weight}" for weight in wanted.weights]
+        logged = np.array([_chances(rows, f"propensity{each}", table) for each in endings])
+        names = [[f"p:{place}:probability{each}" for each in endings] for place in places]
+        weights = np.array([[_chances(rows, name, table) for name in own] for own in names])
+        weights /= logged
+        means = [f"p:{place}:predicted" for place in places]
+        of_model = [_numbers(rows, each, table) for each in means if each in rows.columns]
+        firsts = np.zeros(0)
+        if wanted.of_slates:
+            firsts = _positions(rows, table)
+            self.counts.note_positions(firsts)
+        by_ending = zip(endings, logged, strict=True)
+        self.counts.note(rewards, {f"propensity{each}": float(p.min()) for each, p in by_ending})
+        slots, cells = self.users.slots_of(rows), self.spreads.slots_of(rows)
+        add_rounds(
+            *(rewards, predicted, firsts, weights),
+            np.array(of_model if len(of_model) == len(places) else [nothing] * len(places)),
+            *(wanted.rules(), slots, self.users.sums.reshape(-1)),
+            *(cells, self.spreads.sums.reshape(-1)),
+            *(self.seen.bins, self.seen.tops, self.seen.largest_term),
+        )
+        np.maximum(self.seen.largest, weights[:, 0].max(axis=1), out=self.seen.largest)
+        term = float(self.seen.largest_term[0])
+        most = max(abs(self.spreads.sums).max(), abs(self.seen.bins).max())
+        if not (term < LARGEST and most < MOST):
+            raise DataError(
+                f"weights and weighted rewards go up to {term:.3g}, which sums do not hold",
+                code="bad-reward",
+                at=table.at,
+                hint="measure rewards in a larger unit, and look at the smallest propensities",
+            )
+
+
+def _check_users(rows: pl.DataFrame, table: Table) -> None:
     users = [name for name in rows.columns if name.startswith("user_")]
-    if users and (n := rows.filter(pl.any_horizontal(pl.col(users).is_null())).height):
+    if any(rows[name].null_count() for name in users):
+        n = rows.filter(pl.any_horizontal(pl.col(users).is_null())).height
         raise DataError(f"{n:,} rounds have no user", code="null-id", at=table.at)
-    checks: dict[str, pl.Expr] = {}
-    for name in rows.columns:
-        is_logging = name.startswith("propensity")
-        if not is_logging and not (name.startswith("p:") and "probability" in name):
-            continue
-        value = pl.col(name).cast(pl.Float64)
-        low = value > 0 if is_logging else value >= 0
-        checks[name] = (low & (value <= 1)).fill_null(False)
-    holds = rows.select(each.all().alias(name) for name, each in checks.items())
-    for name in [name for name in checks if rows.height and not holds[name][0]]:
-        is_logging = name.startswith("propensity")
-        bad = ~rows.select(checks[name]).to_series()
-        first = int(bad.arg_max() or 0)
+
+
+def _array(rows: pl.DataFrame, name: str) -> npt.NDArray[np.float64]:
+    """A column as float64[n_rows], NaN where it is null."""
+    found: npt.NDArray[np.float64] = rows[name].cast(pl.Float64).to_numpy()
+    return found
+
+
+def _chances(rows: pl.DataFrame, name: str, table: Table) -> npt.NDArray[np.float64]:
+    """Probabilities; those of the log are above 0."""
+    found, is_logging = _array(rows, name), name.startswith("propensity")
+    low = found > 0.0 if is_logging else found >= 0.0
+    bad = ~(low & (found <= 1.0))
+    if bad.any():
         whose = name if is_logging else name.split(":")[2] + " of a target"
         raise DataError(
             f"{int(bad.sum()):,} values of {whose} are null or no probability, the first "
-            f"{rows[name][first]!r}",
+            f"{rows[name][int(bad.argmax())]!r}",
             code="bad-propensity",
             at=table.at,
             hint="a logged item has a propensity above 0 and at most 1; leave rows out by "
             "where, or mend the log: nothing is clipped here",
         )
-    for name in ("reward", "predicted"):
-        if name in rows.columns:
-            bad = rows.select(
-                ~pl.col(name).cast(pl.Float64).is_finite().fill_null(False)
-            ).to_series()
-            if bad.any():
-                message = f"{int(bad.sum()):,} values of {name} are null or no finite number"
-                hint = "where = ... leaves them out"
-                raise DataError(message, code="bad-reward", at=table.at, hint=hint)
-    if rows.height:
-        named = [name for name in rows.columns if name.startswith("propensity")]
-        ends = rows.select(pl.min("reward"), pl.max("reward").alias("most"), pl.col(named).min())
-        least_reward, most, *least = map(float, ends.row(0))
-        counts.note(rows.height, (least_reward, most), dict(zip(named, least, strict=True)))
+    return found
 
 
-def _weight(place: int, term: Term) -> pl.Expr:
-    own = "" if term.weight == "item" else f"_{term.weight}"
-    weight = pl.col(f"p:{place}:probability{own}").cast(pl.Float64) / pl.col(
-        f"propensity{own}"
-    ).cast(pl.Float64)
-    if term.cap > 0:
-        weight = pl.min_horizontal(weight, pl.lit(term.cap))
-    if term.tau > 0:
-        weight = pl.when(weight <= term.tau).then(weight).otherwise(0.0)
-    if term.shrink > 0:
-        weight = weight * term.shrink / (weight**2 + term.shrink)
-    return weight
+def _numbers(rows: pl.DataFrame, name: str, table: Table) -> npt.NDArray[np.float64]:
+    """Rewards, or what is predicted of them."""
+    found = _array(rows, name)
+    bad = ~np.isfinite(found)
+    if bad.any():
+        named = name if name[1] != ":" else "predicted of a target"
+        message = f"{int(bad.sum()):,} values of {named} are null or no finite number"
+        hint = "where = ... leaves them out"
+        raise DataError(message, code="bad-reward", at=table.at, hint=hint)
+    return found
 
 
-def _value(place: int, term: Term) -> pl.Expr:
-    """A term of a round."""
-    reward = pl.col("reward").cast(pl.Float64)
-    if term.name == "ones":
-        return pl.lit(1.0)
-    if term.name == "reward":
-        return reward
-    if term.name == "slates":
-        return (pl.col("place") == 1).cast(pl.Float64)
-    if term.name == "weight":
-        return _weight(place, term)
-    if term.name == "squares":
-        return _weight(place, term) ** 2
-    mean = pl.col(f"p:{place}:predicted").cast(pl.Float64) if _uses_model(term) else pl.lit(0.0)
-    if term.name == "predicted":
-        return mean
-    earned = reward - pl.col("predicted").cast(pl.Float64) if term.residual else reward
-    value = _weight(place, term) * earned
-    return value + mean if term.plus_predicted else value
-
-
-def _uses_model(term: Term) -> bool:
-    return term.name == "predicted" or term.plus_predicted
-
-
-SQUARES, ZEROS = "squares", "zeros"
-
-
-def _add(
-    rows: pl.DataFrame,
-    opened: LoggedTables,
-    wanted: TermColumns,
-    sums: tuple[TermUnits, TermUnits],
-    biggest: Sequence[Biggest],
-) -> None:
-    """Add rounds to the sums of users, and to those of weights of a segment."""
-    values: dict[str, pl.Expr] = {}
-    for place in range(len(biggest)):
-        for term in wanted.terms:
-            values.setdefault(wanted.column(place, term), _value(place, term))
-    found = rows.select(
-        pl.lit(each).alias(name) if not isinstance(each, pl.Expr) else each.alias(name)
-        for name, each in values.items()
-    )
-    users, spreads = sums
-    matrix = found.to_numpy(order="fortran").T
-    largest = users.add(rows, matrix)
-    if not rows.height:
-        return
-    at = [
-        users.terms.index(f"{place}:{wanted.terms.index(Term('weight'))}")
-        for place in range(len(biggest))
-    ]
-    largest = max(largest, spreads.add_weights(rows, matrix, at))
-    if not largest < LARGEST:
+def _positions(rows: pl.DataFrame, table: Table) -> npt.NDArray[np.float64]:
+    """Positions of slates, whole numbers from 1."""
+    found = _array(rows, PLACE)
+    bad = ~((found >= 1.0) & (found <= MOST_POSITIONS) & (found == np.floor(found)))
+    if bad.any():
         raise DataError(
-            f"a weighted reward is {largest:.3g}, and sums hold values below 2^40",
-            code="bad-reward",
-            at=opened.log.at,
-            hint="measure rewards in a larger unit",
+            f"{int(bad.sum()):,} positions are no whole number from 1 to {MOST_POSITIONS:,}, the "
+            f"first {rows[PLACE][int(bad.argmax())]!r}",
+            code="bad-slates",
+            at=table.at,
+            hint='position = "pos + 1" under [logged.columns] where they are counted from 0',
         )
-    earned = wanted.terms.index(Term("weighted"))
-    for place, big in enumerate(biggest):
-        big.note(matrix[at[place]], matrix[users.terms.index(f"{place}:{earned}")])
+    return found
+
+
+def _check_rounds(opened: LoggedTables) -> None:
+    """No position stands twice in a round, where both are named."""
+    frame = opened.log.frame
+    names = frame.collect_schema().names()
+    if "round" not in names or PLACE not in names:
+        return
+    keys = [name for name in names if name.startswith("user_") or name in ("round", PLACE)]
+    with reading(opened.log):
+        found = frame.group_by(keys).len().filter(pl.col("len") > 1).sort(keys)
+        twice = found.collect(engine="streaming")
+    if twice.height:
+        at = ", ".join(f"{key} {twice[key][0]!r}" for key in ("round", PLACE))
+        raise DataError(
+            f"{twice.height:,} positions stand twice in their round, the first {at}",
+            code="bad-slates",
+            at=opened.log.at,
+            hint="a round has one item at each position",
+        )
 
 
 def _distribution(config: Config, place: int, table: Table) -> pl.DataFrame:

@@ -1,17 +1,18 @@
 """What a share of the users leaves behind: their sums, counts of rows, the largest weights."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.kinds.logged._units import keep_largest
+from evalkit.kinds.logged._units import CARRY, COARSE, FINE, MASK, N_BINS, N_EDGES, SMALLEST
 
 Values = npt.NDArray[np.float64]
 TOP = 10
+EDGES = 2.0 ** np.arange(SMALLEST, SMALLEST + N_EDGES)  # of weights that are counted together
 
 
 @dataclass(slots=True)
@@ -21,49 +22,74 @@ class RoundCounts:
     Args:
         rewards: the least and the largest; `least`: the smallest value of each column of
             propensities.
+        positions: rounds at each position of slates.
     """
 
     rows: int = 0
     rewards: tuple[float, float] = (math.inf, -math.inf)
     least: dict[str, float] = field(default_factory=dict)
+    positions: dict[int, int] = field(default_factory=dict)
 
-    def note(self, rows: int, rewards: tuple[float, float], least: Mapping[str, float]) -> None:
-        """Add rounds."""
+    def note(self, rewards: Values, least: Mapping[str, float]) -> None:
+        """Add rounds, float64[n_rounds]."""
+        self._add(rewards.size, (float(rewards.min()), float(rewards.max())), least)
+
+    def note_positions(self, places: Values) -> None:
+        """Add rounds at their positions, whole numbers from 1."""
+        found = np.bincount(places.astype(np.int64))
+        for position in np.flatnonzero(found).tolist():
+            self.positions[position] = self.positions.get(position, 0) + int(found[position])
+
+    def merge(self, other: "RoundCounts") -> None:
+        """Add those of other users."""
+        self._add(other.rows, other.rewards, other.least)
+        for position, n_rows in other.positions.items():
+            self.positions[position] = self.positions.get(position, 0) + n_rows
+
+    def _add(self, rows: int, rewards: tuple[float, float], least: Mapping[str, float]) -> None:
         self.rows += rows
         self.rewards = min(self.rewards[0], rewards[0]), max(self.rewards[1], rewards[1])
         for name, value in least.items():
             self.least[name] = min(value, self.least.get(name, value))
 
-    def merge(self, other: "RoundCounts") -> None:
-        """Add those of other users."""
-        self.note(other.rows, other.rewards, other.least)
-
 
 @dataclass(slots=True)
-class Biggest:
-    """The largest weight of a target, and its ten largest weighted rewards.
+class WeightsSeen:
+    """What the weights of all rounds are, by target.
 
     Args:
-        tops: by absolute value, falling.
+        bins: int64, as `add_rounds` fills them, each up to one of `EDGES`.
+        tops: float64[n_targets, 10], the largest weighted rewards by absolute value, falling.
+        largest: float64[n_targets], the largest weight; `largest_term` float64[1], of all sums.
     """
 
-    weight: float = 0.0
-    tops: list[float] = field(default_factory=list)
+    bins: npt.NDArray[np.int64]
+    tops: Values
+    largest: Values
+    largest_term: Values
 
-    def note(self, weights: Values, values: Values) -> None:
-        """Look at some rounds: float64[n_rounds] each."""
-        self.weight = max(self.weight, float(weights.max()))
-        tops = np.array([*self.tops, *[0.0] * (TOP - len(self.tops))])
-        keep_largest(values, tops)
-        self.tops = tops.tolist()
+    @classmethod
+    def of(cls, n_targets: int) -> "WeightsSeen":
+        """No round yet."""
+        bins = np.zeros(n_targets * (EDGES.size + 1) * N_BINS, np.int64)
+        return cls(bins, np.zeros((n_targets, TOP)), np.zeros(n_targets), np.zeros(1))
 
-    def merge(self, other: "Biggest") -> None:
+    def merge(self, other: "WeightsSeen") -> None:
         """Take over those of other users."""
-        self.weight = max(self.weight, other.weight)
-        self._take(other.tops)
+        both = self.bins + other.bins
+        for at in (1, 3):  # the second integer of a sum stays below 2^40
+            fine = both[at + 1 :: N_BINS]
+            both[at::N_BINS] += fine >> CARRY
+            both[at + 1 :: N_BINS] = fine & MASK
+        tops = -np.sort(-np.hstack([self.tops, other.tops]), axis=1)
+        self.bins, self.tops = both, np.ascontiguousarray(tops[:, :TOP])
+        self.largest = np.maximum(self.largest, other.largest)
+        self.largest_term = np.maximum(self.largest_term, other.largest_term)
 
-    def _take(self, more: Sequence[float]) -> None:
-        self.tops = sorted([*self.tops, *more], reverse=True)[:TOP]
+    def of_bins(self, target: int) -> tuple[npt.NDArray[np.int64], Values, Values]:
+        """Rounds, w r and r of the weights between two edges."""
+        rows, *parts = self.bins.reshape(-1, EDGES.size + 1, N_BINS)[target].T
+        return rows, *(parts[at] / COARSE + parts[at + 1] / FINE for at in (0, 2))
 
 
 @dataclass(slots=True)
@@ -81,7 +107,7 @@ class LoggedSums:
     weights: dict[int, pl.DataFrame]
     user_names: tuple[str, ...]
     counts: RoundCounts
-    biggest: list[Biggest]
+    seen: WeightsSeen
     unsupported: dict[int, float]
     at: str
 
@@ -90,8 +116,7 @@ class LoggedSums:
         self.users.update(other.users)
         self.weights.update(other.weights)
         self.counts.merge(other.counts)
-        for mine, theirs in zip(self.biggest, other.biggest, strict=True):
-            mine.merge(theirs)
+        self.seen.merge(other.seen)
 
     @property
     def frame(self) -> pl.DataFrame:

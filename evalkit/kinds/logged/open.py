@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
+import polars as pl
+
 from evalkit.config import Config, KindTable, Record, Texts, key
 from evalkit.kinds.logged.declaration import NUMBERS, OF_TARGETS, LoggedTable, Target
 from evalkit.planning.tables import Given
@@ -14,6 +16,7 @@ _OWN = ("path", "table", "format", "header", "where")
 
 class _LogColumns(Record):
     user: Texts = key((), "user")
+    round: str | None = None
     reward: str = "reward"
     propensity: str = "propensity"
     predicted: str | None = None
@@ -40,8 +43,14 @@ class _ListColumns(Record):
     rank: str = key(..., "what place an item has")
 
 
+class _RankedColumns(Record):
+    user: Texts = ("user",)
+    item: str = "item"
+    rank: str = "rank"
+
+
 class _TargetTable(KindTable):
-    columns: _TargetColumns | _ListColumns
+    columns: _TargetColumns | _ListColumns | _RankedColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +81,14 @@ def section_of(config: Config) -> LoggedTable:
 
 
 def targets_of(config: Config) -> Sequence[Target]:
-    """The targets in the order of the config."""
-    return cast("Sequence[Target]", config.targets)  # type: ignore[attr-defined]
+    """The targets in the order of the config, then rankings."""
+    written = cast("Sequence[Target]", config.targets)  # type: ignore[attr-defined]
+    users = section_of(config).columns.user or ()
+    ranked = (
+        Target(model=str(each.model), path=each.path, rank="rank", on=users)
+        for each in config.rankings
+    )
+    return *written, *ranked
 
 
 def open_logged(config: Config, given: Given) -> LoggedTables:
@@ -96,6 +111,10 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
         for name in OF_TARGETS
         if getattr(target, name) is not None
     ]
+    if config.policies.units == "rounds":
+        columns.pop("user", None)
+    elif "user" not in columns and "round" in columns:
+        columns["user"] = (columns["round"],)
     contexts, texts = {}, list[str]()
     for place, target in enumerate(targets):
         if target.path:
@@ -114,9 +133,21 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
     log = _LogTable(**{name: getattr(section, name) for name in _OWN}, columns=asked)
     numbers = (*NUMBERS, "target", "place")
     opened = open_section("logged", log, held[0], guessing, numbers=numbers, anything=("segment",))
-    return LoggedTables(
-        config, opened, written, contexts, dict(_open_targets(section, targets, held[1:], guessing))
-    )
+    written_ones = len(targets) - len(config.rankings)
+    tables = dict(_open_targets(section, targets[:written_ones], held[1:], guessing))
+    for number, ranking in enumerate(config.rankings):
+        named = ranking.columns.model_dump(include={"user", "item", "rank"}, exclude_none=True)
+        ranked = _TargetTable(
+            **{name: getattr(ranking, name) for name in _OWN}, columns=_RankedColumns(**named)
+        )
+        own = replace(guessing, section=f"rankings[{number}]")
+        table = open_section("rankings", ranked, None, own, numbers=("rank",))
+        users = [name for name in table.frame.collect_schema().names() if name[:5] == "user_"]
+        keys = [*users, *(["rank"] if section.columns.position else []), "item"]
+        as_context = [pl.col(name).alias(f"context_{at}") for at, name in enumerate(keys)]
+        frame = table.frame.select(*as_context, "rank")
+        tables[written_ones + number] = replace(table, frame=frame)
+    return LoggedTables(config, opened, written, contexts, tables)
 
 
 def _open_targets(

@@ -10,6 +10,7 @@ from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.passes import MemoryBudget
 from evalkit.kinds.pointwise.spread import TermSums
 from evalkit.metrics import Smooth, over
+from evalkit.planning.machine import fits, room_to_compile
 from evalkit.sources import Table, reading
 
 BYTES_OF_AN_ID = 64  # of a user whose ids are hashed: they are kept too
@@ -51,7 +52,8 @@ def budget_beside(
         beside += n_sets * (n_users * values + n_largest * COPIES_OF_TERMS * terms)
         at_end += (n_sets + COPIES_OF_VALUES) * n_users * values
     needed = MemoryBudget(limit, threads, copies, kept=max(beside, at_end)).taken()
-    if needed > limit:
+    if not fits(needed, limit):
+        needed += room_to_compile()
         raise MachineError(
             f"what is kept of about {n_users:,} users needs {needed >> 20:,} MiB, the limit is "
             f"{limit >> 20:,} MiB",

@@ -18,7 +18,7 @@ from evalkit.errors import MachineError
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise.counts import CheckedRows, Grouping, RowOutcomes
 from evalkit.kinds.pointwise.store import Column, Store, StoreBatch, by_hash, parts_for
-from evalkit.planning.machine import default_limit, polars_gives_back
+from evalkit.planning.machine import default_limit, fits, polars_gives_back, room_to_compile
 
 BYTES_AT_REST = 280 << 20  # interpreter, libraries, kernels, row groups on the way
 LEAST_AT_REST, MANY_ROWS = 0.8, 10_000_000  # of it where there are few rows, and where all of it
@@ -109,15 +109,17 @@ class MemoryBudget:
         """In how many passes groups are looked at, while no rows are held."""
         if self.limit is None:
             return 1
-        budget = max(self.limit - BYTES_AT_REST, LEAST_ROOM)
+        if fits(BYTES_AT_REST + n_groups * bytes_a_group, self.limit):
+            return 1
+        budget = max(self.limit - BYTES_AT_REST - room_to_compile(), LEAST_ROOM)
         return max(1, -(-n_groups * bytes_a_group // budget))
 
     def holds(self, n_rows: int | None, bytes_a_row: int) -> bool:
         """Whether all rows can be held; not so where nobody knows how many there are."""
         if self.limit is None:
             return True
-        return n_rows is not None and (
-            self.taken(n_rows) + n_rows * bytes_a_row * self.copies <= self.limit
+        return n_rows is not None and fits(
+            self.taken(n_rows) + n_rows * bytes_a_row * self.copies, self.limit
         )
 
     def cut(self, rows: Counts, bytes_a_row: int, what: str) -> list[range]:
@@ -130,7 +132,7 @@ class MemoryBudget:
         bytes_a_row *= self.copies
         largest, n_rows = int(rows.max(initial=0)), int(rows.sum())
         at_work = int(np.sort(rows)[-self.threads :].sum()) * BYTES_OF_WORK
-        taken = self.taken(n_rows) + at_work
+        taken = self.taken(n_rows) + at_work + room_to_compile()
         budget = self.limit - taken
         named = taken + max(largest, n_rows // NAMED_PASSES) * bytes_a_row
         most = MOST_PASSES if named <= default_limit() else LAST_PASSES

@@ -18,6 +18,7 @@ from evalkit.aggregate.user_values.checks import (
     check_threshold,
     check_two_way,
     helping_requests,
+    judged_beside,
     of_judged,
     unknown_users,
     users_of_rankings,
@@ -78,6 +79,7 @@ class RankingTask:
 
             of_means = dict.fromkeys(of_groups(config, each) for each in means)
             self.measured += [each for each in of_means if each not in self.measured]
+        self.measured += judged_beside(config)
         self.keep_parts &= config.statistics.weight is None  # parts are of plain means
 
     @property

@@ -14,8 +14,8 @@ from evalkit.aggregate.accumulators.resampling import Resampling
 from evalkit.aggregate.segments import ALL, make_cells
 from evalkit.aggregate.sums import pairs_among
 from evalkit.aggregate.user_values.blocks import GivenValues
-from evalkit.aggregate.user_values.checks import convention_warnings
-from evalkit.inference.caveats import of_tied_orders
+from evalkit.aggregate.user_values.checks import convention_warnings, judged_beside
+from evalkit.inference.caveats import of_judged_beside, of_tied_orders
 from evalkit.inference.conclude import Inference
 from evalkit.kinds.rankings._checks import (
     check_shares,
@@ -121,6 +121,7 @@ def _concluded(
             *sums.warnings,
             *odd,
             *inference.warnings,
+            *_uneven_judgements(task, sums),
             *tied,
             *crossed,
         ),
@@ -136,6 +137,13 @@ def _concluded(
         passes=task.n_passes,
     )
     return make_report(config, found, inputs, meta, clock=task.clock, sample=task.sample)
+
+
+def _uneven_judgements(task: RankingTask, sums: RankingSums) -> Iterable[Warning_]:
+    """What is judged of models, where metrics keep judgements and nobody asked for the share."""
+    for request in judged_beside(task.config):
+        column, level = task.measured.index(request), task.config.statistics.level
+        yield from of_judged_beside(sums.totals, request, column, level)
 
 
 def _numbers_of(task: RankingTask, sums: RankingSums) -> "ShownNumbers | None":

@@ -31,6 +31,7 @@ from evalkit.kinds.ratings.read import (
 )
 from evalkit.metrics import OfSums, Request
 from evalkit.planning.counters import input_of
+from evalkit.planning.machine import fits, room_to_compile
 from evalkit.report import Input, TruthCounts
 from evalkit.sources import Table
 
@@ -148,7 +149,8 @@ class RatingRun(RowRun):
             return {}
         n_sets = 1 if segments is None else 1 + len(self.tables.sources.segments)
         needed = self.room.taken(n_rows) + n_rows * BYTES_IN_ORDER * n_sets
-        if self.room.limit is not None and needed > self.room.limit:
+        if self.room.limit is not None and not fits(needed, self.room.limit):
+            needed += room_to_compile()
             names = ", ".join(request.label for request in ordered)
             raise MachineError(
                 f"{names} needs all of {n_rows:,} pairs together, {needed >> 20:,} MiB; the limit "

@@ -14,7 +14,7 @@ GREEDY, OWN, ONES, EVERY, NONE = range(5)
 RELEVANT, HISTORY, OF_RELEVANT = 0, 1, 1
 HITS, SHOWN = 0, 1
 REMOVED = 1
-LOG2, RECIPROCAL = 0, 1
+LOG2, RECIPROCAL = 0.0, 1.0  # discounts; between them the base of a geometric one
 FEW = 32  # items that are all looked at
 ALPHA = number("alpha", 0.5, above=0.0, below=1.0, doc="What a genre loses by each hit it has had.")
 
@@ -45,6 +45,8 @@ def tables(values, context):
 @kernel(allocates=False)
 def discounted(rank, discount):
     """What a gain at a rank is worth."""
+    if 0.0 < discount < 1.0:
+        return discount ** (rank - 1.0)
     return 1.0 / log2(1.0 + rank) if discount == LOG2 else 1.0 / rank
 
 
@@ -242,7 +244,7 @@ def measure(
                 for place_in_list in range(depth):
                     turns = place_in_list // n_categories
                     below += discounted(place_in_list + 1, discount) * (1.0 - alpha) ** turns
-            elif discount == RECIPROCAL:
+            elif discount != LOG2:
                 below = float(n_wanted)
             if n_wanted == 0 or (unknown == REMOVED and rank == 0):
                 out[user, column] = math.nan

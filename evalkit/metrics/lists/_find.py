@@ -9,8 +9,8 @@ NOBODY = Lists(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int3
 
 
 @kernel(allocates=False)
-def stands_in(lists, user, item):
-    """Whether the user has the item, of a history or of right answers."""
+def place_in(lists, user, item):
+    """Where the user has the item, of a history or of right answers; -1 where it lacks it."""
     low = lists.starts[user]
     high = low + lists.lengths[user]
     end = high
@@ -20,4 +20,10 @@ def stands_in(lists, user, item):
             low = middle + 1
         else:
             high = middle
-    return low < end and lists.items[low] == item
+    return low if low < end and lists.items[low] == item else -1
+
+
+@kernel(allocates=False)
+def stands_in(lists, user, item):
+    """Whether the user has the item, of a history or of right answers."""
+    return place_in(lists, user, item) >= 0

@@ -5,8 +5,17 @@ import math
 
 import numpy as np
 
-from evalkit.metrics import ATTENTION, PATIENCE, choice, kernel, list_metric, log2_of, of_items
-from evalkit.metrics.lists._hits import share_of_attention
+from evalkit.metrics import (
+    ATTENTION,
+    PATIENCE,
+    WORTH,
+    choice,
+    kernel,
+    list_metric,
+    log2_of,
+    of_items,
+)
+from evalkit.metrics.lists._hits import answers, share_of_attention
 
 
 @of_items
@@ -21,15 +30,15 @@ def information(values, items):
 
 
 def tables(values, context):
-    """Right answers, and the worth of each item."""
-    return context.relevant, information({"cold": values["cold"]}, context.items)
+    """Right answers and their gains, and the worth of each item."""
+    return *answers(values, context), information({"cold": values["cold"]}, context.items)
 
 
 @list_metric(
     name="EFD",
     aliases=("expected_free_discovery",),
     summary="How surprising the hits of the first ranks are: information of their interactions.",
-    formula="sum over hits of w(r) * -log2(interactions of the item / all) / sum of w(r)",
+    formula="sum over hits of w(r) * gain * -log2(interactions of the item / all) / sum of w(r)",
     latex=r"\frac{\sum_r w(r) [i_r \in R] (-\log_2 p(i_r))}{\sum_r w(r)}",
     source="Vargas and Castells 2011, Rank and relevance in novelty and diversity metrics, p. 112",
     bounds=(0.0, math.inf),
@@ -45,11 +54,12 @@ def tables(values, context):
         ),
         ATTENTION,
         PATIENCE,
+        WORTH,
     ),
     needs=("train", "relevant"),
     tables=tables,
 )
 @kernel(allocates=False)
-def efd(lists, within, cutoffs, relevant, worth, cold, attention, patience, out):
+def efd(lists, within, cutoffs, relevant, gains, worth, cold, attention, patience, gain, out):
     """Attention of the hits, each by its worth, over that of the list."""
-    share_of_attention(lists, within, relevant, worth, attention, patience, out)
+    share_of_attention(lists, within, relevant, gains, worth, attention, patience, out)

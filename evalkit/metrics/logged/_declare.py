@@ -27,9 +27,14 @@ class Term(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """Pairs of numerator and denominator whose ratios add up to the value."""
+    """Pairs of numerator and denominator whose ratios add up to the value.
+
+    Args:
+        by_position: the ratios are taken at each position of slates, and added up.
+    """
 
     pairs: tuple[tuple[Term, Term], ...]
+    by_position: bool = False
 
     @property
     def needs_model(self) -> bool:
@@ -46,7 +51,12 @@ class Recipe(NamedTuple):
     @property
     def is_of_slates(self) -> bool:
         """Whether rows are positions of slates."""
-        return any(each.name == "slates" for pair in self.pairs for each in pair)
+        return self.by_position or any(t.name == "slates" for p in self.pairs for t in p)
+
+    @property
+    def needs_whole_slates(self) -> bool:
+        """Whether a weight is of more than one position, so that all slates are of one length."""
+        return self.is_of_slates and bool(self.weights & {"slate", "cascade"})
 
 
 def estimator(**declared: Any) -> Callable[[Any], Metric]:

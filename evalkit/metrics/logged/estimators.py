@@ -1,11 +1,16 @@
 """IPS, SNIPS, DM, DR and their kin."""
 
-from evalkit.metrics import number
+from evalkit.metrics import choice, number
 from evalkit.metrics.logged._declare import Recipe, Term, estimator
 
 ONES, SLATES, PREDICTED = Term("ones"), Term("slates"), Term("predicted")
 CAP = number(
     "cap", 0.0, above=-1e-300, doc="Larger weights count as this; 0: none does.", tried=5.0
+)
+NORMALISE = choice(
+    "normalise",
+    {"slates": "the number of slates", "weights": "at each position its weights"},
+    doc="What weighted rewards are divided by.",
 )
 
 
@@ -110,6 +115,13 @@ def mips() -> Recipe:
     return Recipe(((Term("weighted", weight="group"), ONES),))
 
 
+def _of_slates(weight: str, normalise: str) -> Recipe:
+    top = Term("weighted", weight=weight)
+    if normalise == "weights":
+        return Recipe(((top, Term("weight", weight=weight)),), by_position=True)
+    return Recipe(((top, SLATES),))
+
+
 @estimator(
     name="IIPS",
     summary="Reward of a slate, each position weighted by its own item's probabilities.",
@@ -117,10 +129,11 @@ def mips() -> Recipe:
     latex=r"\frac{1}{n} \sum_{slates} \sum_k w_k r_k",
     source="Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay and Wen 2018, KDD",
     undefined="without overlap",
+    parameters=(NORMALISE,),
 )
-def iips() -> Recipe:
+def iips(normalise: str) -> Recipe:
     """Rewards weighted by item, over slates."""
-    return Recipe(((Term("weighted"), SLATES),))
+    return _of_slates("item", normalise)
 
 
 @estimator(
@@ -130,10 +143,11 @@ def iips() -> Recipe:
     latex=r"\frac{1}{n} \sum_{slates} \sum_k w_{1:k} r_k",
     source="McInerney, Brost, Chandar, Mehrotra and Carterette 2020, KDD",
     undefined="without overlap",
+    parameters=(NORMALISE,),
 )
-def rips() -> Recipe:
+def rips(normalise: str) -> Recipe:
     """Rewards weighted by the slate down to the position, over slates."""
-    return Recipe(((Term("weighted", weight="cascade"), SLATES),))
+    return _of_slates("cascade", normalise)
 
 
 @estimator(
@@ -144,7 +158,8 @@ def rips() -> Recipe:
     latex=r"\frac{1}{n} \sum_{slates} w \sum_k r_k",
     source="Swaminathan et al. 2017, Off-policy Evaluation for Slate Recommendation, NeurIPS",
     undefined="without overlap",
+    parameters=(NORMALISE,),
 )
-def slate_ips() -> Recipe:
+def slate_ips(normalise: str) -> Recipe:
     """Rewards weighted by the slate, over slates."""
-    return Recipe(((Term("weighted", weight="slate"), SLATES),))
+    return _of_slates("slate", normalise)

@@ -36,21 +36,28 @@ def compat(hits, relevant, lengths, cutoffs, patience, normalize, out):
         begin, end = hits.starts[user], hits.starts[user + 1]
         for column in range(cutoffs.size):
             length = min(lengths[user], cutoffs[column])
-            overlap = best = total = 0.0
+            overlap = best = total = gain = 0.0
             weight = 1.0
-            for depth in range(1, max(length, n_ideal) + 1):
-                n_both = 0
-                for hit in range(begin, end):
-                    if hits.ranks[hit] > min(depth, length):
-                        break
-                    place = 1  # in the ideal list: behind larger gains, and equal ones above
-                    for other in range(first, first + n_ideal):
-                        place += relevant.gains[other] > hits.gains[hit]
-                    for other in range(begin, hit):
-                        place += hits.gains[other] == hits.gains[hit]
-                    n_both += hits.gains[hit] > 0.0 and place <= depth
+            hit, start, n_above, n_equal = (
+                begin,
+                0,
+                0,
+                0,
+            )  # hits so far with more gain, with as much
+            for depth in range(1, max(length, n_ideal) + 1 if n_ideal > 0 else 1):
+                n_best = min(depth, n_ideal)
+                if relevant.gains[first + n_best - 1] != gain:  # the ideal list goes on with less
+                    gain, start = relevant.gains[first + n_best - 1], n_best - 1
+                    n_above, n_equal = n_above + n_equal, 0
+                    for above in range(begin, hit):
+                        n_equal += hits.gains[above] == gain
+                while hit < end and hits.ranks[hit] <= min(depth, length):
+                    n_above += hits.gains[hit] > gain
+                    n_equal += hits.gains[hit] == gain
+                    hit += 1
+                n_both = n_above + min(n_equal, n_best - start)
                 overlap += weight * min(n_both, n_ideal) / depth
-                best += weight * min(depth, n_ideal) / depth
+                best += weight * n_best / depth
                 total += weight
                 weight *= patience
             divisor = best if normalize == MAX else total

@@ -8,11 +8,12 @@ from functools import lru_cache
 
 from evalkit.config.form_names import Form
 from evalkit.errors import clean
+from evalkit.report.across import Across
 from evalkit.report.comparisons import how_corrected, name_tests
 from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, PairFindings, found_by_pair
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
-from evalkit.report.text import SegmentNumbers, groups
+from evalkit.report.text import SegmentNumbers, groups, show_values
 from evalkit.report.turning import against
 
 _SPECIAL = {
@@ -75,6 +76,42 @@ def latex_table(
     head += [f"\\caption{{{caption}}}"] if caption is not None else []
     head += [f"\\label{{{label}}}"] if label is not None else []
     return "\n".join([*head, text + "\\end{table}"]) + "\n"
+
+
+def across_latex(across: Across) -> str:
+    """Models over data sets: a row each, the best mean rank first, the best values bold.
+
+    Models that share a letter cannot be told apart.
+    """
+    names = [*across.sets, "mean rank"]
+    columns = [show_values(row) for row in across.values]
+    best = min if across.lower_is_better else max
+    lines = [
+        f"% {clean(across.metric)} over {len(across.sets)} data sets",
+        rf"\begin{{tabular}}{{l{'r' * len(names)}}}",
+        r"\toprule",
+        " & ".join(["model", *map(escape, names)]) + r" \\",
+        r"\midrule",
+    ]
+    for place, model in enumerate(across.models):
+        cells = [
+            rf"\textbf{{{texts[place]}}}" if row[place] == best(row) else texts[place]
+            for texts, row in zip(columns, across.values, strict=True)
+        ]
+        letters = across.letters[place]
+        mark = rf"$^{{\mathrm{{{letters}}}}}$" if letters else ""
+        cells.append(f"{across.mean_ranks[place]:.3f}{mark}")
+        lines.append(" & ".join([escape(model), *cells]) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    if any(across.letters):
+        lines.append("% letters: models that share one cannot be told apart")
+    if across.critical is not None and across.p_value is not None:
+        lines.append(
+            f"% Friedman p {across.p_value:.3g}; Nemenyi critical difference "
+            f"{across.critical:.3f}, level {across.level:g}"
+        )
+    lines += [f"% {clean(across.note)}"] if across.note else []
+    return "\n".join(lines) + "\n"
 
 
 @lru_cache(maxsize=1024)  # heads of tables come again and again

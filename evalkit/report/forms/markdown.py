@@ -32,6 +32,7 @@ from evalkit.report.text import (
     truth_notes,
 )
 from evalkit.report.verdict import PASS, verdict_of
+from evalkit.report.weights import weight_rows
 
 # An underscore or an @ inside a word is plain text: first_hit_rank@5 stays readable.
 _SPECIAL = re.compile(r"[\\`*\[\]#|~$]|(?<!\w)_|_(?!\w)")
@@ -46,6 +47,7 @@ def render_markdown(report: Report) -> str:
     lines += _overall_lines(report, overall[0]) if overall else ["No numbers.", ""]
     defined = [f"- {escape(each)}" for each in definitions(report)]
     lines += [*defined, ""] if defined else []
+    lines += _weight_lines(report)
     lines += _comparison_lines(report)
     told = [f"- {escape(each)}" for each in tell_nights(report.nights)]
     lines += [*told, ""] if told else []
@@ -86,6 +88,14 @@ def _verdict_lines(report: Report) -> list[str]:
         outcome = gate.outcome if gate.outcome == PASS else f"**{gate.outcome}**"
         lines.append(_row([outcome, escape(gate.message)]))
     return [*lines, ""]
+
+
+def _weight_lines(report: Report) -> list[str]:
+    head, rows = weight_rows(report)
+    if not rows:
+        return []
+    lines = ["## Weights", "", _row(head), _row([":--", *["--:"] * (len(head) - 1)])]
+    return [*lines, *(_row([escape(cell) for cell in row]) for row in rows), ""]
 
 
 def _comparison_lines(report: Report) -> list[str]:
@@ -169,6 +179,10 @@ def _group_lines(group: SegmentNumbers, *, with_limits: bool = False) -> list[st
     for label in group.labels:
         for row, cell in zip(rows, _cells(group, label, with_limits=with_limits), strict=True):
             row.append(cell)
+    if rounds := group.effective_rounds():
+        header.append("effective rounds")
+        for row, shown in zip(rows, rounds, strict=True):
+            row.append(shown)
     if common is None:
         header.append("users")
         for row, model in zip(rows, group.models, strict=True):

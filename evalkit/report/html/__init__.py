@@ -1,21 +1,21 @@
 """One page that needs nothing else: no network, no tracking, and no script to be complete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evalkit.report.figures import Figures, Plot
 from evalkit.report.html._detail import (
     curves_section,
-    distributions_section,
     graphs_section,
     matrix_section,
-    segments_section,
     shown_section,
 )
 from evalkit.report.html._drawn import Drawn, collecting
 from evalkit.report.html._experiment import checks_section
 from evalkit.report.html._gaps import gaps_section
 from evalkit.report.html._leakage import leakage_body
+from evalkit.report.html._logged import weights_section
 from evalkit.report.html._markup import Html, el, join, raw
 from evalkit.report.html._origin import data_section, origin_section
 from evalkit.report.html._overview import (
@@ -25,9 +25,11 @@ from evalkit.report.html._overview import (
     models_section,
     verdict_section,
 )
+from evalkit.report.html._segments import segments_section
 from evalkit.report.html._style import FIXED_STYLE, PLOT_STYLE, POLICY, SCRIPT, STYLE
 from evalkit.report.html._trade import trade_section
 from evalkit.report.html._trends import index_body, trend_body
+from evalkit.report.html._users import users_section
 from evalkit.report.record import Report
 from evalkit.report.shown import as_shown
 from evalkit.report.trend import PastRun, Trend
@@ -41,6 +43,7 @@ _LINKS = (
         ("changes", "Changes"),
         ("checks", "Checks"),
         ("models", "Models"),
+        ("weights", "Weights"),
         ("trade", "What it costs"),
     ),
     ("shown", "What was shown"),
@@ -69,19 +72,20 @@ def render_html(report: Report) -> str:
     )
 
 
-def _sections(report: Report) -> list[Html | None]:
+def _sections(report: Report, *, whole: bool = False) -> list[Html | None]:
     return [
         changes_section(report),
         checks_section(report),
         models_section(report),
+        weights_section(report),
         trade_section(report),
         shown_section(report),
         curves_section(report),
         graphs_section(report),
         findings_section(report),
-        segments_section(report),
+        segments_section(report, whole=whole),
         gaps_section(report),
-        distributions_section(report),
+        users_section(report, whole=whole),
         matrix_section(report),
         data_section(report),
         origin_section(report),
@@ -135,12 +139,47 @@ def plot_of(report: Report, label: str) -> Plot:
 
 def figures_of(report: Report) -> Figures:
     """Every picture of the page by its title; a number behind it where one comes again."""
-    shown, figures = as_shown(report), Figures()
+    shown = as_shown(report)
+    return _figures(lambda: _sections(shown, whole=True), shown.models)
+
+
+def across_figures(across: "Across") -> Figures:
+    """The critical-difference diagram."""
+    from evalkit.report.html._across import across_body
+
+    return _figures(lambda: across_body(across))
+
+
+def selection_figures(selection: "Selection") -> Figures:
+    """The pictures of a selection's page."""
+    from evalkit.report.html._selection import selection_body
+
+    return _figures(lambda: selection_body(selection))
+
+
+def leakage_figures(leaks: Mapping[str, Any]) -> Figures:
+    """The pictures of a split's page."""
+    return _figures(lambda: leakage_body(leaks))
+
+
+def trend_figures(trends: Sequence[Trend]) -> Figures:
+    """Metrics of jobs over time; the job stands before the title where there are several."""
+    jobs, found = dict.fromkeys(each.job for each in trends), Figures()
+    for job in jobs:
+        of = [each for each in trends if each.job == job]
+        made = _figures(partial(trend_body, of))
+        found |= {f"{job}: {title}" if len(jobs) > 1 else title: made[title] for title in made}
+    return found
+
+
+def _figures(draw: Callable[[], object], models: Sequence[str] = ()) -> Figures:
+    """All that is drawn, by title; a number behind it where one comes again."""
+    figures = Figures()
     with collecting() as drawn:
-        _sections(shown)
+        draw()
     for each in drawn:
         again = sum(title.partition(" #")[0] == each.title for title in figures)
-        figures[f"{each.title} #{again + 1}" if again else each.title] = _plot(each, shown.models)
+        figures[f"{each.title} #{again + 1}" if again else each.title] = _plot(each, models)
     return figures
 
 

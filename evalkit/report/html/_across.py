@@ -1,6 +1,7 @@
 """A page of models over several data sets: the critical-difference diagram, and its numbers."""
 
 from evalkit.report.across import Across, tell_across
+from evalkit.report.html._drawn import noted
 from evalkit.report.html._markup import Html, el, join, number, terminal
 from evalkit.report.html._plots import LETTER, _path, _svg, _text
 from evalkit.report.html._scale import Scale
@@ -31,7 +32,7 @@ def difference_diagram(across: Across, title: str) -> Html:
     inside = [_path(f"M{number(left)} {number(top)}H{number(right)}", "zero")]
     for tick in range(1, n + 1):
         inside.append(_path(f"M{number(x(tick))} {number(top - 5)}V{number(top)}", "zero"))
-        inside.append(_text(x(tick), top - 9, str(tick), anchor="middle"))
+        inside.append(_text(x(tick), top - 9, str(tick), anchor="m"))
     if across.critical is not None:
         end = left + (x(2.0) - x(1.0)) * across.critical
         inside.append(_path(f"M{number(left)} 10H{number(min(end, WIDTH - 4))}", "bar c1"))
@@ -44,10 +45,17 @@ def difference_diagram(across: Across, title: str) -> Html:
         inside.append(_path(line, "grid"))
         label = f"{model} {rank:.2f}"
         inside.append(_text(edge - 4 if is_left else edge + 4, y + 4, label, "name",
-                            anchor="end" if is_left else "start"))  # fmt: skip
+                            anchor="e" if is_left else ""))  # fmt: skip
     for number_of, (first, last) in enumerate(bars):
         y = top + 8.0 + 7.0 * number_of
         ends = x(across.mean_ranks[first]) - 3, x(across.mean_ranks[last]) + 3
         inside.append(_path(f"M{number(ends[0])} {number(y)}H{number(ends[1])}", "bar c0"))
     about = f"{n} models; bars join those that cannot be told apart; the text below has the ranks."
-    return _svg(WIDTH, below + step * (half + 1), title, about, *inside)
+    svg = _svg(WIDTH, below + step * (half + 1), title, about, *inside)
+    rows = (
+        {"name": model, "value": rank, "letters": letters, "critical": across.critical}
+        for model, rank, letters in zip(
+            across.models, across.mean_ranks, across.letters, strict=True
+        )
+    )
+    return noted("ranks", title, svg, rows)

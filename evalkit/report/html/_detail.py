@@ -3,9 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from evalkit.report.answer import answer_of
-from evalkit.report.comparisons import how_corrected
-from evalkit.report.entries import Comparison, Curve, Graph
+from evalkit.report.entries import Curve, Graph
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import (
     Line,
@@ -13,33 +11,28 @@ from evalkit.report.html._plots import (
     Row,
     curve_plot,
     dot_plot,
-    dot_plots,
-    histogram,
     swatch,
 )
 from evalkit.report.html._scale import show
 from evalkit.report.html._tables import (
     behind,
-    decimals_of,
-    estimate_cell,
     name_cell,
     number_cell,
     table,
 )
 from evalkit.report.record import Report
-from evalkit.report.text import SegmentNumbers, count_noun, decimals_for, groups, half_widths
-from evalkit.report.turning import against, turned
+from evalkit.report.text import count_noun, decimals_for, half_widths
+from evalkit.report.turning import turned
 
-MOST_CELLS = 1_000  # of segment tables: about 100 kB
-FILES = "metrics.parquet or report.json"
 MOST_POINTS = 24  # of a drawn curve
 MOST_DRAWN = 28  # points of a graph
 MOST_LISTED = 12  # of them in its table
 MOST_CURVES = 2
 OF_SHOWN = ("lorenz", "popularity", "exposure", "genres")  # kinds of graphs
 PATH = "path-over-looks"
+OF_WEIGHTS = ("path-of-caps", "weights")  # over powers of 2
+THRESHOLDS = {"precision-recall-by-cutoff": "cutoff", "path-of-caps": "cap", "weights": "up to"}
 DIAGONAL = ("roc", "calibration", "lorenz")
-MOST_DISTRIBUTIONS = 6
 
 
 def color_key(models: Iterable[str]) -> Html:
@@ -167,7 +160,10 @@ def _graphs(report: Report, at: str, name: str, *, of_shown: bool) -> Html | Non
             continue
         title = f"{named}: {graphs[0].y_name} by {graphs[0].x_name}"
         lines = [_thinned(graph, series.get(graph.model, 0)) for graph in graphs]
-        plot = curve_plot(lines, title, graphs[0].x_name, diagonal=kind in DIAGONAL)
+        x_texts = _powers_of_2 if kind in OF_WEIGHTS else None
+        plot = curve_plot(
+            lines, title, graphs[0].x_name, diagonal=kind in DIAGONAL, x_texts=x_texts
+        )
         figures.append(behind(plot, _graph_table(graphs), title))
     has_bands = any(graph.low for graphs in by_kind.values() for graph in graphs)
     note = "A band is the interval of each point by itself, with users as drawn."
@@ -179,6 +175,10 @@ def _graphs(report: Report, at: str, name: str, *, of_shown: bool) -> Html | Non
         color_key(series) if len(series) > len(report.models) else None,
         el("div", figures, class_="plots"),
     )
+
+
+def _powers_of_2(places: Sequence[float]) -> list[str]:
+    return [f"{2.0**place:.3g}" for place in places]
 
 
 def _places(graph: Graph, most: int) -> list[int]:
@@ -212,7 +212,7 @@ def _graph_table(graphs: Sequence[Graph]) -> Html:
             cells.append(_limited_cell(place, graph.x, graph.x_low, graph.x_high, digits))
             cells.append(_limited_cell(place, graph.y, graph.low, graph.high, digits))
             rows.append(cells)
-    from_ = "cutoff" if graphs[0].kind == "precision-recall-by-cutoff" else "from score"
+    from_ = THRESHOLDS.get(graphs[0].kind, "from score")
     head = ["model", *([from_] if graphs[0].thresholds else [])]
     return table([*head, graphs[0].x_name, graphs[0].y_name], rows, pin=True)
 
@@ -260,198 +260,6 @@ def _limited_cell(
     return el("td", show(values[place], digits), limits)
 
 
-def segments_section(report: Report) -> Html | None:
-    """The metrics that decide by segment: differences to the reference, or else the values."""
-    by_segment = groups(report)
-    of_segments = [group for group in by_segment if group.segment is not None]
-    if not of_segments:
-        return None
-    overall = {group.segment: group for group in by_segment}.get(None)
-    drawn = _largest(of_segments, MOST_CELLS)
-    room = max(1, MOST_CELLS // max(sum(len(group.models) for group in drawn), 1))
-    shown = (report.primary or report.leading[:1])[:room]
-    parts: list[Html] = []
-    for label in shown:
-        pairs = _pairs_by_segment(report, label)
-        figures = []
-        for rule in dict.fromkeys(group.segmentation or "" for group in drawn):
-            of = [group for group in drawn if group.segmentation == rule]
-            if pairs:
-                figures.append(_difference_figure(report, label, rule, of, pairs))
-            else:
-                figures.append(_segment_figure(report, label, rule, of, overall))
-        parts += [el("h3", label), el("div", figures, class_="plots")]
-    note = ""
-    if len(drawn) < len(of_segments):
-        n_drawn, n_all = f"{len(drawn):,}", f"{len(of_segments):,}"
-        note = (
-            f"{n_drawn} of {n_all} segments, those with the most users; the others are in {FILES}. "
-        )
-    if len(report.labels) > len(shown):
-        note += (
-            f"{count_noun(len(report.labels) - len(shown), 'more metric')} by segment: see {FILES}."
-        )
-    return join(
-        el("h2", "By segment", id="segments"),
-        color_key(report.models),
-        el("p", note, class_="soft") if note else None,
-        parts,
-    )
-
-
-_Place = tuple[str | None, str | None]
-_Pairs = Mapping[_Place, Mapping[str, Comparison]]
-
-
-def _pairs_by_segment(report: Report, label: str) -> _Pairs:
-    """By segment, candidate -> its comparison with the reference; empty without a reference."""
-    reference = answer_of(report, label).reference
-    pairs = [each for each in report.comparisons if each.metric == label]
-    found: dict[_Place, dict[str, Comparison]] = {}
-    if reference is None or all(each.segment is None for each in pairs):
-        return found
-    for each in against(pairs, reference):
-        found.setdefault((each.segmentation, each.segment), {})[each.candidate] = each
-    return found
-
-
-def _difference_figure(
-    report: Report, label: str, rule: str, of: Sequence[SegmentNumbers], pairs: _Pairs
-) -> Html:
-    """Paired differences of every segment of a rule on one scale, all users on top."""
-    series = {model: place for place, model in enumerate(report.models)}
-    places: list[_Place] = [(None, None), *((rule, group.segment) for group in of)]
-    all_pairs = [each for place in places for each in pairs.get(place, {}).values()]
-    candidates = [model for model in report.models if any(c.candidate == model for c in all_pairs)]
-    reference = all_pairs[0].baseline if all_pairs else ""
-    digits = decimals_for(half_widths(all_pairs), [each.delta for each in all_pairs])
-    rows, lines = [], []
-    for place in places:
-        here = pairs.get(place, {})
-        name = "all users" if place[1] is None else place[1]
-        marks = (
-            Mark(here[model].delta, here[model].low, here[model].high, series[model])
-            for model in candidates
-            if model in here
-        )
-        rows.append(Row(name, tuple(marks)))
-        users = max((each.n_users for each in here.values()), default=0)
-        cells = []
-        for model in candidates:
-            each = here.get(model)
-            kind = each.verdict if each and each.verdict in ("better", "worse") else None
-            shown = "–" if each is None else show(each.delta, digits, signed=True)
-            limits = None
-            if each is not None and each.low is not None and each.high is not None:
-                limits = el("i", f"{show(each.low, digits)} … {show(each.high, digits)}")
-            cells.append(el("td", el("b", shown, class_=kind) if kind else shown, limits))
-        lines.append([name_cell(name), number_cell(f"{users:,}"), *cells])
-    title = f"{label} by {rule}: difference to {reference}"
-    numbers = table([rule, "users", *candidates], lines, pin=True)
-    how = how_corrected(report.statistics, all_pairs)
-    note = f"Limits stand by themselves; verdicts, in bold, are corrected: {how}." if how else None
-    shown_behind = behind(dot_plots(rows, title, zero=True), numbers, title)
-    return join(shown_behind, el("p", note, class_="soft") if note else None)
-
-
-def _largest(of: Sequence[SegmentNumbers], most_cells: int) -> list[SegmentNumbers]:
-    """The segments with the most users, in their order, as far as the page has room for them."""
-    if sum(len(group.models) for group in of) <= most_cells:
-        return list(of)
-    users = [max((group.n_users(model) for model in group.models), default=0) for group in of]
-    left = most_cells
-    kept: set[int] = set()
-    for place in sorted(range(len(of)), key=lambda each: -users[each]):
-        left -= len(of[place].models)
-        if left < 0 and kept:
-            break
-        kept.add(place)
-    return [of[place] for place in sorted(kept)]
-
-
-def _segment_figure(
-    report: Report,
-    label: str,
-    rule: str,
-    of: Sequence[SegmentNumbers],
-    overall: SegmentNumbers | None,
-) -> Html:
-    series = {model: place for place, model in enumerate(report.models)}
-    together = ([overall] if overall is not None else []) + list(of)
-    rows = []
-    for group in together:
-        marks = tuple(
-            Mark(each.value, each.low, each.high, series[model])
-            for model in group.models
-            if (each := group.cells.get((model, label))) is not None
-        )
-        rows.append(Row("all users" if group.segment is None else group.segment, marks))
-    digits = decimals_of(
-        [
-            each
-            for group in together
-            for (_, of_label), each in group.cells.items()
-            if of_label == label
-        ]
-    )
-    lines = []
-    for group in together:
-        users = max((group.n_users(model) for model in group.models), default=0)
-        cells = [
-            estimate_cell(group.cells.get((model, label)), digits, best=model in group.best(label))
-            for model in report.models
-        ]
-        name = "all users" if group.segment is None else group.segment
-        lines.append([name_cell(name), number_cell(f"{users:,}"), *cells])
-    numbers = table([rule, "users", *report.models], lines, pin=True)
-    return behind(dot_plots(rows, f"{label} by {rule}"), numbers, f"{label} by {rule}")
-
-
-def distributions_section(report: Report) -> Html | None:
-    """How the values of single users are spread."""
-    if not report.distributions:
-        return None
-    series = {model: place for place, model in enumerate(report.models)}
-    labels = report.leading
-    found = sorted(
-        (each for each in report.distributions if all(map(math.isfinite, each.edges))),
-        key=lambda each: labels.index(each.metric) if each.metric in labels else len(labels),
-    )
-    figures = []
-    tallest: dict[str, int] = {}
-    for each in found:
-        tallest[each.metric] = max(tallest.get(each.metric, 0), *each.counts)
-    for distribution in found[:MOST_DISTRIBUTIONS]:
-        title = f"{distribution.metric} of {distribution.model}: users by value"
-        color, most = series.get(distribution.model, 0), tallest[distribution.metric]
-        plot = histogram(distribution.edges, distribution.counts, title, series=color, most=most)
-        total = max(sum(distribution.counts), 1)
-        digits = decimals_for([], distribution.edges)
-        rows = [
-            [
-                el("td", f"{show(low, digits)}–{show(high, digits)}"),
-                number_cell(f"{count:,}"),
-                number_cell(f"{100 * count / total:.1f} %"),
-            ]
-            for low, high, count in zip(
-                distribution.edges, distribution.edges[1:], distribution.counts, strict=False
-            )
-            if count
-        ]
-        figures.append(
-            behind(
-                plot,
-                table(["value", "users", "share"], rows),
-                f"{distribution.metric}, {distribution.model}",
-            )
-        )
-    return join(
-        el("h2", "Single users", id="users"),
-        el("p", "How many users have which value; one scale for a metric.", class_="soft"),
-        el("div", figures, class_="plots"),
-    )
-
-
 def matrix_section(report: Report) -> Html | None:
     """Every pair of models by the first metric that pairs were compared by."""
     overall = [each for each in report.comparisons if each.segment is None]
@@ -464,14 +272,7 @@ def matrix_section(report: Report) -> Html | None:
         of = {(each.candidate, each.baseline): each for each in map(turned, pairs)}
         of |= {(each.candidate, each.baseline): each for each in pairs}
         models = [model for model in report.models if any(model in pair for pair in of)]
-        digits = decimals_for(
-            [
-                (each.high - each.low) / 2
-                for each in pairs
-                if each.low is not None and each.high is not None
-            ],
-            [each.delta for each in pairs],
-        )
+        digits = decimals_for(half_widths(pairs), [each.delta for each in pairs])
         rows = []
         for row in models:
             cells = []

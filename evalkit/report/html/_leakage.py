@@ -81,7 +81,8 @@ def _plots(plots: Mapping[str, Any]) -> Html | None:
         ]
         if drawn and drawn[0].values:
             shown.append(el("h3", title))
-            shown.append(curve_plot(drawn, title, "day", x_texts=_days, width=_WIDTH))
+            plot = curve_plot(drawn, title, "day", x_texts=_days, width=_WIDTH)
+            shown.append(el("div", plot, class_="wide-plot", tabindex="0"))
     return el("section", el("h2", "In time"), *shown, id="time")
 
 

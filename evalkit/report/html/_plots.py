@@ -75,7 +75,7 @@ def _svg(width: float, height: float, title: str, description: str, *inside: Htm
         width=number(width),
         height=number(height),
         role="img",
-        aria_label=f"{title}. {description}",
+        aria_label=title,
     )
 
 
@@ -88,14 +88,13 @@ def _dashed(start: tuple[float, float], end: tuple[float, float]) -> Html:
     return el("line", x1=x1, x2=x2, y1=y1, y2=y2, class_="zero", stroke_dasharray="3 3")
 
 
-def _text(x: float, y: float, label: str, class_: str = "", anchor: str = "start") -> Html:
+def _text(x: float, y: float, label: str, class_: str = "", anchor: str = "") -> Html:
     return el(
         "text",
         label,
-        x=number(x),
+        x=number(x) if x else None,
         y=number(y),
-        class_=class_ or None,
-        text_anchor=anchor if anchor != "start" else None,
+        class_=" ".join(each for each in (class_, anchor) if each) or None,
     )
 
 
@@ -104,7 +103,7 @@ def _x_axis(scale: Scale, top: float, bottom: float) -> list[Html]:
     lines = "".join(f"M{number(scale(tick))} {number(top)}V{number(bottom)}" for tick in ticks)
     inside: list[Html] = [_path(lines, "grid")]
     inside += [
-        _text(scale(tick), bottom + 13, shown, anchor="middle")
+        _text(scale(tick), bottom + 13, shown, anchor="m")
         for tick, shown in zip(ticks, tick_texts(ticks), strict=True)
     ]
     return inside
@@ -174,7 +173,7 @@ def dot_plot(
         shown = shorten(row.name, max(int((left - 6) / LETTER), 4))
         inside.append(_text(0, middle + 4, shown, "name"))
         if row.note:
-            inside.append(_text(width, middle + 4, row.note, anchor="end"))
+            inside.append(_text(width, middle + 4, row.note, anchor="e"))
         if row.against is not None:
             half = height_of_row / 2 - 2
             code = f"M{number(scale(row.against))} {number(middle - half)}v{number(2 * half)}"
@@ -267,7 +266,7 @@ def curve_plot(
     grid = "".join(f"M{number(left)} {number(y(tick))}H{number(x.end)}" for tick in ticks)
     inside: list[Html] = [_path(grid, "grid")]
     inside += [
-        _text(left - 5, y(tick) + 4, shown, anchor="end")
+        _text(left - 5, y(tick) + 4, shown, anchor="e")
         for tick, shown in zip(ticks, tick_texts(ticks), strict=True)
     ]
     taken = -1e9
@@ -276,7 +275,7 @@ def curve_plot(
     room = max(16.0, max(map(display_width, shown_xs)) * LETTER) + 6
     for place, shown in zip(places, shown_xs, strict=True):
         if x(place) - taken >= room:
-            inside.append(_text(x(place), bottom + 14, shown, anchor="middle"))
+            inside.append(_text(x(place), bottom + 14, shown, anchor="m"))
             taken = x(place)
     for kind, bound in bounds:
         inside.append(_dashed((left, y(bound)), (x.end, y(bound))))
@@ -362,19 +361,20 @@ def scatter_plot(xs: Sequence[float], values: Sequence[float], title: str, x_lab
     grid = "".join(f"M{number(left)} {number(y(tick))}H{number(x.end)}" for tick in ticks)
     inside: list[Html] = [_path(grid, "grid")]
     inside += [
-        _text(left - 5, y(tick) + 4, shown, anchor="end")
+        _text(left - 5, y(tick) + 4, shown, anchor="e")
         for tick, shown in zip(ticks, tick_texts(ticks), strict=True)
     ]
     places = x.ticks(4)
     inside += [
-        _text(x(tick), bottom + 14, shown, anchor="middle")
+        _text(x(tick), bottom + 14, shown, anchor="m")
         for tick, shown in zip(places, tick_texts(places), strict=True)
     ]
     inside.append(_text(left, height - 2, x_label))
     dots = "".join(f"M{number(x(a))} {number(y(b))}h0" for a, b in zip(xs, values, strict=True))
     inside.append(_path(dots, "dot c0"))
     about = f"{len(xs)} dots; the table below has the numbers."
-    return _svg(WIDTH, height, title, about, *inside)
+    rows = ({"x": a, "value": b} for a, b in zip(xs, values, strict=True))
+    return noted("scatter", title, _svg(WIDTH, height, title, about, *inside), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,11 +399,11 @@ def trade_plot(spots: Sequence[Spot], title: str, x_label: str) -> Html:
     grid = "".join(f"M{number(left)} {number(y(tick))}H{number(x.end)}" for tick in ticks)
     inside: list[Html] = [_path(grid, "grid")]
     inside += [
-        _text(left - 5, y(tick) + 4, shown, anchor="end")
+        _text(left - 5, y(tick) + 4, shown, anchor="e")
         for tick, shown in zip(ticks, tick_texts(ticks), strict=True)
     ]
     inside += [
-        _text(x(tick), bottom + 14, shown, anchor="middle")
+        _text(x(tick), bottom + 14, shown, anchor="m")
         for tick, shown in zip(places, tick_texts(places), strict=True)
     ]
     inside.append(_text(left, height - 2, x_label))
@@ -444,8 +444,8 @@ def histogram(
     inside = _x_axis(x, bottom, bottom + 3)
     largest = max(counts)
     inside += [
-        _text(29, y(largest) + 4, _short(largest), anchor="end"),
-        _text(29, bottom, "0", anchor="end"),
+        _text(29, y(largest) + 4, _short(largest), anchor="e"),
+        _text(29, bottom, "0", anchor="e"),
         _path(f"M34 {number(bottom)}H{number(x.end)}", "grid"),
     ]
     outline = f"M{number(x(edges[0]))} {number(bottom)}" + "".join(

@@ -2,12 +2,19 @@
 
 import math
 
-from evalkit.report.html._markup import Html, el, join, terminal
+from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Mark, Row, dot_plot, scatter_plot
 from evalkit.report.html._scale import show
 from evalkit.report.html._tables import behind, name_cell, number_cell, table, text_cell
-from evalkit.report.selection import Selection, Trial, tell_selection
-from evalkit.report.text import decimals_for
+from evalkit.report.selection import (
+    Selection,
+    Trial,
+    tell_alike,
+    tell_confirmed,
+    tell_tried,
+    tell_worth,
+)
+from evalkit.report.text import decimals_for, show_level
 
 MOST_ROWS = 60
 
@@ -15,8 +22,8 @@ MOST_ROWS = 60
 def selection_body(selection: Selection) -> Html:
     """What was chosen and what it is worth; trials, parameters, the race."""
     parts = [
-        el("section", el("h2", "Choice"), terminal(tell_selection(selection, most=10))),
-        el("section", el("h2", "Trials"), _trials(selection)),
+        _verdict(selection),
+        el("section", el("h2", "Trials"), *_trials(selection)),
     ]
     parameters = _parameters(selection)
     if parameters:
@@ -26,7 +33,25 @@ def selection_body(selection: Selection) -> Html:
     return join(*parts)
 
 
-def _trials(selection: Selection) -> Html:
+def _verdict(selection: Selection) -> Html:
+    """The winner in a sentence, what it is worth, and warnings."""
+    low, high = selection.low, selection.high
+    half = [(high - low) / 2] if low is not None and high is not None else []
+    digits = decimals_for(half, [selection.naive])
+    said = f"{selection.winner} is chosen, with {selection.metric} {show(selection.naive, digits)}"
+    said += f" ({show(low, digits)} … {show(high, digits)})"
+    tried = f"{tell_alike(selection)}; {tell_tried(selection)}."
+    told = [*tell_worth(selection)[1:], *tell_confirmed(selection)]
+    warnings = [el("li", each.message) for each in selection.warnings]
+    return join(
+        el("p", said, el("small", tried), class_="verdict"),
+        [el("p", f"{each[:1].upper()}{each[1:]}.") for each in told],
+        el("p", f'Rule: "{selection.rule}"; {show_level(selection.level)} intervals.'),
+        el("ul", warnings, class_="warnings") if warnings else None,
+    )
+
+
+def _trials(selection: Selection) -> list[Html]:
     shown = [each for each in selection.trials if each.value is not None]
     widths = [
         (each.high - each.low) / 2
@@ -51,8 +76,14 @@ def _trials(selection: Selection) -> Html:
         ]
         for each in selection.trials
     ]
-    head = ["trial", "state", selection.metric, "interval", "from best", "alike", ""]
-    return behind(dot_plot(rows, title, width=760), table(head, cells), title)
+    head = ["trial", "state", selection.metric, "interval", "from best", "like best", ""]
+    plot = dot_plot(rows, title, width=760)
+    said = el("p", f"{MOST_ROWS} of {len(shown)} trials are drawn.", class_="soft")
+    return [
+        el("figure", el("figcaption", title), plot),
+        said if len(shown) > MOST_ROWS else join(),
+        table(head, cells, pin=True),
+    ]
 
 
 def _color(trial: Trial, selection: Selection) -> int:

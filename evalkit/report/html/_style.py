@@ -87,7 +87,9 @@ svg .expected{stroke-width:1;fill:none;stroke-dasharray:4 3;opacity:.7}
 svg .flag{stroke:var(--fail);stroke-width:1.4;fill:none}
 svg .band{stroke:none;opacity:.16}
 svg .area{stroke-width:1;fill-opacity:.35}
-svg .tag{fill:var(--ink)}
+svg .m{text-anchor:middle}svg .e{text-anchor:end}
+svg .cell{fill:var(--ink);text-anchor:middle}
+svg .strong{font-weight:700}
 """
 _OTHERS = """\
 .key{display:flex;flex-wrap:wrap;gap:.1rem 1rem;margin:.3rem 0;padding:0;list-style:none;
@@ -109,6 +111,7 @@ button.sort:focus-visible{outline:2px solid var(--c0)}
 th[aria-sort=ascending] button::after{content:" ↑"}
 th[aria-sort=descending] button::after{content:" ↓"}
 @media(max-width:38rem){td.wrap{min-width:6rem}
+.wide-plot{overflow-x:auto}.wide-plot svg{max-width:none;width:46rem}
 .stack thead{display:none}.stack,.stack tbody,.stack tr,.stack :is(th,td){
 display:block}.stack tr{border-bottom:1px solid var(--line);padding:.4rem 0}.stack :is(th,td){
 border:0;padding:0;white-space:normal;text-align:left;min-width:0}}

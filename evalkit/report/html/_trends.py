@@ -100,7 +100,8 @@ def _figure(trends: Sequence[Trend]) -> Html:
     key = el("ul", (el("li", swatch(n), each.model) for n, each in enumerate(trends)), class_="key")
     again = any(point.replaced for trend in trends for point in trend.points)
     note = el("p", "Crosses: runs that a later one replaced.", class_="soft") if again else None
-    return join(key, el("figure", el("figcaption", title), plot), note)
+    shown = el("div", plot, class_="wide-plot", tabindex="0") if len(runs) > 12 else plot
+    return join(key, el("figure", el("figcaption", title), shown), note)
 
 
 def _cell(point: Point, digits: int, run_id: str) -> Html:

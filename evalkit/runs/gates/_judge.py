@@ -23,6 +23,7 @@ from evalkit.statistics.sample_ratio import ALARM
 
 LEAKAGE = "leakage."
 EFFECTIVE = "effective-sample-size"
+LOGGING = "(logging)"  # what the logging policy earned: no metric of rankings has it
 OF_CHECKS = (EFFECTIVE, "weight-mean")  # of logged feedback
 
 
@@ -94,7 +95,10 @@ class _Judge:
         if rule.max_drop_relative is not None and baseline is None:
             used = self.report.statistics
             baseline = used.baseline if used is not None else None
-        return [model for model in self.report.models if model != baseline]
+        measured = set(self.report.models)
+        if self.report.estimate(LOGGING, rule.metric, None, None) is None and rule.metric:
+            measured.discard(LOGGING)
+        return [model for model in self.report.models if model in measured - {baseline}]
 
     # Metrics.
 
@@ -111,7 +115,8 @@ class _Judge:
             reason = "has no value" if estimate is not None else "is not in the report"
             small = None if estimate is not None else self._small()
             return self._gate(model, outcome=UNCLEAR, message=f"{what} {reason}{small or ''}")
-        for check in self.report.checks:
+        is_weighed = self.report.estimate(LOGGING, rule.metric, *where) is not None
+        for check in self.report.checks if is_weighed else ():
             if check.check == EFFECTIVE and check.model == model and check.segment == where[1]:
                 if check.verdict != "ok":
                     message = f"{self._name} of {model}{_among(rule)} stands on "

@@ -51,6 +51,7 @@ def compare_across(
     names = list(ranks)
     return Across(
         metric=label,
+        lower_is_better=sign < 0,
         level=level,
         sets=_names(runs),
         models=tuple(names),

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,14 @@ import pytest
 from program import run_program
 
 import evalkit
-from evalkit import runs
+from evalkit import figures, runs
 from evalkit.config import load_config
 from evalkit.errors import EvalkitError, MachineError, RequestError
 from evalkit.jobs.selection import How, choose_trial, find_test, finish, run_selection
 from evalkit.jobs.selection._measure import beside_values
 from evalkit.jobs.selection._trials import read_trials
 from evalkit.report.html import render_selection_page
+from evalkit.report.selection import parse_selection, tell_selection
 from evalkit.runs.history.holdout_uses import find_looks, known_parts
 from evalkit.statistics._draws import CHUNK, draw_poisson, start_streams
 from evalkit.statistics.selection import (
@@ -181,7 +183,16 @@ def test_the_winner_is_confirmed_on_test_and_named_for_gates(folder):
     assert kept["winner"] == "trial-3"
     assert kept["confirmed"]["value"] == found.confirmed.value < found.corrected
     assert (folder / "runs" / "tags" / "selected").resolve().name == kept["run_id"]
-    assert "\ntrial-3" in (path / "selection.html").read_text()  # line by line
+    page = (path / "selection.html").read_text()
+    assert "trial-3 is chosen, with " in page
+    assert "Expected on other users: " in page
+    assert ("by chance" in page) is (found.optimism < 0)
+    again = parse_selection((path / "selection.json").read_bytes())
+    assert again == found
+    assert [*figures(path)] == [*found.figures] != []
+    lucky = replace(found, optimism=-0.001)
+    assert "above that mean by chance" in render_selection_page(lucky)
+    assert "above that mean by chance" in tell_selection(lucky)
     assert render_selection_page(found) == (path / "selection.html").read_text()
 
 

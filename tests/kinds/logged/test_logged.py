@@ -314,17 +314,116 @@ def test_slates_are_those_of_obp(name: str) -> None:
     target = {"probability": "target_item"}
     target |= {f"probability_{part}": f"target_{part}" for part in ("slate", "cascade")}
 
-    report = evalkit.evaluate_logged(
-        log, {"t": target}, metrics=["slate-IPS", "IIPS", "RIPS"], columns=columns
-    )
+    metrics = [
+        f"{name}{how}" for name in ("slate-IPS", "IIPS", "RIPS")
+        for how in ("", "(normalise='weights')")
+    ]  # fmt: skip
+    report = evalkit.evaluate_logged(log, {"t": target}, metrics=metrics, columns=columns)
 
-    printed = {}
+    checked = 0
     for line in (FOLDER / "obp.jsonl").read_text().splitlines()[1:]:
         record = json.loads(line)
-        if record["fixture"] == name and record["variant"] == "default":
-            printed[record["metric"]] = record["values"].get("value")
-    for metric in ("slate-IPS", "IIPS", "RIPS"):
-        assert report.value(metric, model="t") == pytest.approx(printed[metric.lower()], rel=1e-9)
+        metric, how = record["metric"], record["variant"]
+        if record["fixture"] == name and metric != "cascade-dr":
+            label = metric if how == "default" else f"{metric}(normalise='weights')"
+            value = record["values"]["value"]
+            assert report.value(label, model="t") == pytest.approx(value, rel=1e-9)
+            checked += 1
+    assert checked == 6
+
+
+SLATES = pl.DataFrame(
+    {
+        "round": ["x", "x", "y", "y", "z"],
+        "pos": [1, 2, 1, 2, 1],
+        "reward": [1.0, 0.0, 0.0, 2.0, 1.0],
+        "p0": [0.5, 0.25, 0.5, 0.5, 0.5],
+        "p": [0.25, 0.5, 0.5, 0.25, 1.0],
+    }
+)
+
+
+def of_slates(*metrics: str, log: pl.DataFrame = SLATES, **more: str) -> evalkit.Report:
+    columns = {"round": "round", "position": "pos", "propensity": "p0", **more}
+    columns |= {f"propensity_{part}": "p0" for part in ("slate", "cascade")}
+    target = {f"probability{part}": "p" for part in ("", "_slate", "_cascade")}
+    return evalkit.evaluate_logged(log, {"b": target}, metrics=metrics, columns=columns)
+
+
+def test_slates_of_any_length_are_weighed_at_each_position() -> None:
+    """Weights 0.5, 1, 2 at position 1 and 2, 0.5 at 2; rounds are units."""
+    report = of_slates("IIPS", "IIPS(normalise='weights')")
+
+    assert report.value("IIPS", model="b") == pytest.approx((0.5 + 0.5 * 2 + 2) / 3)
+    whole = (0.5 * 1 + 2 * 1) / 3.5 + (0.5 * 2) / 2.5
+    assert report.value("IIPS(normalise='weights')", model="b") == pytest.approx(whole)
+    assert {each.n_users for each in report.estimates} == {3}
+    assert report.counts.models["b"].depth == 2
+    one, two = 2.5 / 3.5, 1 / 2.5
+    moved = [
+        (0.5 - one * 0.5) / 3.5 - two * 2 / 2.5,
+        -one * 1 / 3.5 + (1 - two * 0.5) / 2.5,
+        (2 - one * 2) / 3.5,
+    ]
+    error = math.sqrt(3 / 2 * sum(each**2 for each in moved))
+    found = next(e for e in report.estimates if e.model == "b" and "normalise" in e.metric)
+    assert found.std_error == pytest.approx(error, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("metric", "positions"),
+    [
+        ("RIPS", [1, 2, 1, 2, 1]),  # of unequal length
+        ("slate-IPS", [1, 2, 1, 2, 1]),
+        ("IIPS", [1, 2, 1, 4, 1]),  # a gap
+        ("IIPS", [0, 1, 0, 1, 0]),
+        ("IIPS", [1, 1, 1, 2, 1]),  # one twice
+        ("IIPS", [1, None, 1, 2, 1]),
+    ],
+)
+def test_what_is_no_slate_is_refused(metric: str, positions: list[int | None]) -> None:
+    with pytest.raises(DataError) as raised:
+        of_slates(metric, log=SLATES.with_columns(pos=pl.Series(positions, dtype=pl.Int64)))
+    assert raised.value.code == "bad-slates"
+
+
+def test_weights_and_caps_are_drawn() -> None:
+    """Weights 0.5, 3, 1, 0.5 of rewards 1, 0, 2, 1: with the cap 1, 0.5 + 2 + 0.5 over 4."""
+    graphs = {each.kind: each for each in measured("SNIPS").graphs}
+
+    assert graphs["weights"].thresholds == (0.5, 1.0, 2.0, 4.0)
+    assert graphs["weights"].y == (0.5, 0.25, 0.0, 0.25)
+    caps = dict(zip(graphs["path-of-caps"].thresholds, graphs["path-of-caps"].y, strict=True))
+    assert caps[1.0] == caps[4.0] == 3 / 4
+    log = many()
+    found = {each.kind: each for each in measured("IPS(cap=2)", "IPS", log=log).graphs}
+    path = dict(zip(found["path-of-caps"].thresholds, found["path-of-caps"].y, strict=True))
+    report = measured("IPS(cap=2)", "IPS", log=log)
+    assert path[2.0] == pytest.approx(report.value("IPS(cap=2)", model="b"), rel=1e-12)
+    assert max(path.items())[1] == pytest.approx(report.value("IPS", model="b"), rel=1e-12)
+
+
+def test_every_form_shows_what_weights_are() -> None:
+    options = {"segments": {"country": {"by": "country"}}}
+    report = measured("SNIPS", "DR", log=many(), **options)
+
+    assert "Estimators side by side" in report.figures
+    assert "Path of caps: IPS by cap" in report.figures
+    for text in (report.to_markdown(), report.to_html(), str(report)):
+        assert "effective rounds" in text
+    assert report.to_markdown().count("effective rounds |") == 4  # all, two segments, weights
+
+
+def test_sums_of_squares_hold_many_rounds() -> None:
+    """Weights whose squares are 2^-8 less 2^-40: their second integers pass 2^63."""
+    from evalkit.kinds.logged._units import add_value
+
+    sums, value = np.array([0, (1 << 40) - 1], np.int64), 2.0**-8 - 2.0**-48
+    for _ in range(3):
+        add_value(value, sums, 0)
+
+    assert sums[0] / 2**8 + sums[1] / 2**48 == 4 * value
+    assert sums[1] < 1 << 40
 
 
 @pytest.mark.parametrize(("least", "verdict"), [(0.5, "better"), (0.002, "cannot tell")])

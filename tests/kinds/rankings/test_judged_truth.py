@@ -131,7 +131,10 @@ def test_users_whom_the_truth_lacks_have_nothing_judged():
     assert values_of(report, "judged")[9] == 0.0
 
 
-def test_models_that_are_judged_to_another_share_are_told():
+@pytest.mark.parametrize(
+    "metrics", [["judged@1", "RR"], ["bpref", "RR"], ["RR(unjudged='skip')@1"]]
+)
+def test_models_that_are_judged_to_another_share_are_told(metrics):
     truth = pl.DataFrame(
         [(user, user, float(user % 2)) for user in range(40)],
         schema=["user", "item", "relevance"],
@@ -142,8 +145,9 @@ def test_models_that_are_judged_to_another_share_are_told():
         "new": rankings({user: [100 + user] for user in range(40)}),
     }
 
-    report = run(["judged@1", "RR"], truth=truth, lists=lists, statistics={"baseline": "old"})
+    report = run(metrics, truth=truth, lists=lists, statistics={"baseline": "old"})
 
+    assert len(report.labels) == len(metrics)
     (warning,) = [each for each in report.warnings if each.code == "uneven-judgements"]
     assert "lists of 'new' than of those of 'old'" in warning.message
 

@@ -275,3 +275,40 @@ def test_a_profile_gives_its_parameters_inside():
     report = evaluate(["gmean(map)"], profile="trec_eval")
     assert report.labels == ("gmean(AP(over='relevant'), floor=1e-05)",)
     assert "not-in-profile" not in {each.code for each in report.warnings}
+
+
+def test_the_sign_test_speaks_of_the_median_of_differences():
+    report = evaluate(["AP@5", "nDCG@5"], statistics={"baseline": "als", "test": "sign"})
+    for found in report.comparisons:
+        n = found.wins + found.losses
+        tail = sum(math.comb(n, k) for k in range(min(found.wins, found.losses) + 1)) / 2**n
+        assert found.test == "sign"
+        assert found.p_value == pytest.approx(min(1.0, 2.0 * tail), rel=1e-9)
+
+
+def test_the_sign_test_decides_by_its_own_way():
+    users = pl.DataFrame({"user_id": range(40)})
+    truth = users.with_columns(item_id=pl.lit(1))
+    rows = {
+        "old": [[9, 1] if n < 30 else [1, 9] for n in range(40)],  # RR 1/2 of 30, 1 of 10
+        "new": [[1, 9] if n < 30 else [9] * 8 + [1] for n in range(40)],
+    }
+    rankings = {
+        name: pl.DataFrame(
+            [(n, item if item == 1 else 100 + rank, rank)
+             for n, items in enumerate(lists) for rank, item in enumerate(items, 1)],
+            schema=["user_id", "item_id", "rank"], orient="row",
+        )
+        for name, lists in rows.items()
+    }  # fmt: skip
+    chosen = {"baseline": "old", "test": "sign"}
+    (found,) = evalkit.evaluate(truth, rankings, metrics=["RR"], statistics=chosen).comparisons
+    assert (found.wins, found.losses) == (30, 10)
+    assert found.verdict == "better"
+
+
+@pytest.mark.parametrize("written", ["gm_map", "GM_MAP", "gm_bpref", "gm_map@10"])
+def test_geometric_means_are_read_by_the_names_of_trec_eval(written):
+    (request,) = parse_metrics([written])
+    inner = "bpref" if "bpref" in written else "AP@10" if "@" in written else "AP"
+    assert request.label == f"gmean({inner}, floor=1e-05)"

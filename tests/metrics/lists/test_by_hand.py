@@ -69,6 +69,18 @@ GOLDENS = [
     ("alpha_ndcg", {}, 2, 1.0, NAN),
     ("err_ia", {}, 1, 1.0, NAN),
     ("nerr_ia", {}, 2, 1.0, NAN),
+    ("NRBP", {}, 2, 0.75 / 2 * (2 + 0.5 * 0.5), NAN),  # 2 has a and b, 3 has b, again
+    ("NRBP", {"norm": "ideal"}, 1, 1.0, NAN),
+    ("AP_IA", {}, 2, (1 + 1) / 2, NAN),  # a: 2 at rank 1; b: 2 and 3 at ranks 1 and 2
+    ("AP_IA", {}, 1, (1 + 1 / 2) / 2, NAN),
+    ("P_IA", {}, 2, (1 + 2) / 2 / 2, NAN),
+    ("P_IA", {}, 4, (1 + 2) / 2 / 4, NAN),
+    ("EFD", {"gain": "linear"}, 1, -math.log2(2 / 6), 0.0),
+    # of 4 items 1, 2 and 3 have ranks 1, 2 and 3: the second rank of 3 is 3 / 4 - 2 / 4
+    ("popularity_serendipity", {}, 2, (1 - 3 / 4 + 1 / 4) / 2, 0.0),
+    ("least_item_promoted", {}, 1, 1.0, NAN),  # 2 was at rank 2
+    ("least_item_promoted", {"ranks": "zero"}, 1, 0.0, NAN),
+    ("least_item_promoted", {}, 2, 0.0, NAN),
     ("calibration", {"divergence": "js"}, 1, js((1, 0), (0.5, 0.5)), js((0.75, 0.25), (1, 0))),
     ("calibration", {"weighting": "harmonic"}, 2, kl((1, 0), (1 / 3, 2 / 3)), OF_V),
     # one decimal, items of one genre first: q of u 0 0.5, then 0.25 0.75; p of v turned around

@@ -9,6 +9,7 @@ from scipy import stats
 
 from evalkit.errors import RequestError
 from evalkit.report.across import render_across, tell_across
+from evalkit.report.forms.latex import across_latex
 from evalkit.report.html import render_across_page
 from evalkit.runs.history.across import compare_across
 from evalkit.statistics.friedman import critical_difference, friedman_test, nemenyi_p
@@ -95,3 +96,32 @@ def test_runs_that_cannot_be_compared_are_refused():
         compare_across([*runs_of(rows, "ab")[:1], *runs_of(rows, "cd")[1:]], "RR")
     with pytest.raises(RequestError, match="one data set"):
         compare_across(runs_of(rows, "ab")[:1] * 2, "RR")
+
+
+def test_latex_has_a_row_a_model_with_its_letters_and_the_best_values_bold():
+    rows = [[0.1, 0.2, 0.3, 0.31]] * 5 + [[0.1, 0.2, 0.35, 0.31]] * 3
+    across = compare_across(runs_of(rows), None)
+
+    text = across_latex(across)
+
+    lines = {line.partition(" & ")[0]: line for line in text.splitlines() if " & " in line}
+    assert list(lines) == ["model", *across.models]
+    assert lines["d"].count(r"\textbf") == 5
+    assert lines["c"].count(r"\textbf") == 3
+    assert r"$^{\mathrm{a" in lines["d"]
+    assert "letters: models that share one" in text
+    turned = across_latex(compare_across(runs_of(rows, better=False), None))
+    assert next(e for e in turned.splitlines() if e.startswith("a &")).count(r"\textbf") == 8
+
+
+def test_the_diagram_is_a_figure_with_the_ranks_and_letters_it_draws(tmp_path):
+    across = compare_across(runs_of([[0.1, 0.2, 0.3, 0.31]] * 6), None)
+
+    (plot,) = across.figures.values()
+
+    assert plot.frame["name"].to_list() == list(across.models)
+    assert plot.frame["value"].to_list() == list(across.mean_ranks)
+    assert set("".join(plot.frame["letters"])) == set("".join(across.letters)) != set()
+    assert "critical difference" in plot.save(tmp_path / "cd.svg").read_text()
+    axis = pytest.importorskip("matplotlib.figure").Figure().add_subplot()
+    assert plot.draw(axis).has_data()

@@ -1,0 +1,153 @@
+"""Estimators as numbers of sums: their values, and what each user adds to them."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from evalkit.kinds.logged._units import sum_of_parts
+from evalkit.kinds.logged.measure import PLACE, TermColumns
+from evalkit.kinds.logged.merge import LoggedSums, RoundCounts
+from evalkit.metrics.logged import Recipe, Term
+from evalkit.statistics.exact import ExactSums
+
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedNumber:
+    """A value with what each user adds to it, float64[n_users], whose mean is 0."""
+
+    value: float
+    influence: Values
+    std_error: float  # over n - 1 users; NaN below two
+
+    @classmethod
+    def of(cls, value: float, influence: Values) -> "LoggedNumber":
+        """With its error."""
+        return cls(value, influence, error_of(influence))
+
+
+def error_of(influence: Values) -> float:
+    n = len(influence)
+    if n < 2:
+        return math.nan
+    return math.sqrt(n / (n - 1) * _total(influence**2))
+
+
+def _total(values: Values) -> float:
+    """The correctly rounded sum, as `math.fsum` has it."""
+    sums = ExactSums(1)
+    sums.add(values[:, None])
+    return sums.sum_of(0).total
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSums:
+    """Users of one segment, or all of them."""
+
+    segmentation: str | None
+    segment: str | None
+    users: pl.DataFrame
+    weights: pl.DataFrame
+    positions: tuple[pl.DataFrame, ...] = ()
+    totals: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def at_positions(self) -> "list[SegmentSums]":
+        """The same users, with what they have at each position of slates."""
+        return [replace(self, users=each, totals={}) for each in self.positions]
+
+    def total(self, column: str) -> float:
+        """A term of all users."""
+        if column not in self.totals:
+            self.totals[column] = _total(self.sums(column))
+        return self.totals[column]
+
+    def sum_of_weights(self, column: str) -> float:
+        """Of all rounds: squares of weights, or how many are 0."""
+        return sum_of_parts(self.weights, column)
+
+    def sums(self, column: str) -> Values:
+        """A term of each user."""
+        return self.users[column].to_numpy()
+
+
+def number_of(cell: SegmentSums, wanted: TermColumns, place: int, recipe: Recipe) -> LoggedNumber:
+    """An estimator of one target: ratios of sums, and their influence by user."""
+    if recipe.by_position:
+        plain = recipe._replace(by_position=False)
+        found = [number_of(each, wanted, place, plain) for each in cell.at_positions]
+        whole = math.fsum(each.value for each in found)
+        return LoggedNumber.of(whole, np.sum([each.influence for each in found], axis=0))
+    value, influence = 0.0, np.zeros(cell.users.height)
+    for above, below in recipe.pairs:
+        top = cell.sums(wanted.column(place, above))
+        bottom = cell.sums(wanted.column(place, below))
+        total = cell.total(wanted.column(place, below))
+        if total == 0:
+            return LoggedNumber(math.nan, np.full(len(influence), np.nan), math.nan)
+        ratio = cell.total(wanted.column(place, above)) / total
+        value += ratio
+        influence = influence + (top - ratio * bottom) / total
+    return LoggedNumber.of(value, influence)
+
+
+def widest_of(recipe: Recipe, n_users: int, counts: RoundCounts) -> float:
+    """What a user who was not seen can move a value by, times the users: one round of the smallest
+    propensity that was logged, with the reward that lies farthest from the others.
+    """
+    spread = counts.rewards[1] - counts.rewards[0]
+    largest = 1.0
+    for term in (term for above, _ in recipe.pairs for term in [above]):
+        if term.name != "weighted":
+            continue
+        own = "propensity" if term.weight == "item" else f"propensity_{term.weight}"
+        weight = 1.0 / counts.least[own]
+        for cap in (term.cap, term.tau, math.sqrt(term.shrink) / 2.0):
+            weight = min(weight, cap) if cap > 0.0 else weight
+        largest = max(largest, weight)
+    return largest * spread * n_users / max(counts.rows, 1)
+
+
+def logging_of(cell: SegmentSums, wanted: TermColumns, recipe: Recipe) -> LoggedNumber:
+    """What the logging policy earned: a round, or of estimators of slates a slate."""
+    below = Term("slates") if recipe.is_of_slates else Term("ones")
+    return number_of(cell, wanted, 0, Recipe(((Term("reward"), below),)))
+
+
+def cells_of(sums: LoggedSums, segmentations: Sequence[str]) -> Iterator[SegmentSums]:
+    """All users, then those of every segment; a user may have rounds in several."""
+    rows = sums.frame
+    terms = [name for name in rows.columns if ":" in name]
+    keys = [name for name in rows.columns if ":" not in name and not is_split(name)]
+    weights = pl.concat([sums.weights[share] for share in sorted(sums.weights)])
+
+    def cell(
+        named: tuple[str | None, str | None], some: pl.DataFrame, own: pl.DataFrame
+    ) -> SegmentSums:
+        users = some
+        if segmentations or PLACE in rows.columns:
+            users = some.group_by(keys, maintain_order=True).agg(pl.col(terms).sum()).sort(keys)
+        at = some.partition_by(PLACE) if PLACE in rows.columns else []
+        positions = (each.group_by(keys).agg(pl.col(terms).sum()) for each in at)
+        whole = [
+            users.select(keys).join(e, on=keys, how="left", maintain_order="left").fill_null(0.0)
+            for e in positions
+        ]
+        return SegmentSums(*named, users, own, tuple(whole))
+
+    yield cell((None, None), rows, weights)
+    for place, name in enumerate(segmentations):
+        column = pl.col(f"segment_{place}").cast(pl.String)
+        for segment in rows.select(column).to_series().drop_nulls().unique().sort():
+            some, own = rows.filter(column == segment), weights.filter(column == segment)
+            yield cell((name, segment), some, own)
+
+
+def is_split(name: str) -> bool:
+    """Whether a column of sums splits the rounds of a user."""
+    return name.startswith("segment_") or name == PLACE

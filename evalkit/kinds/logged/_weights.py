@@ -1,0 +1,143 @@
+"""How far weights carry: checks, what is drawn of them, and what is refused."""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from evalkit.errors import DataError
+from evalkit.kinds.logged._numbers import SegmentSums, number_of
+from evalkit.kinds.logged._units import OF_SQUARES
+from evalkit.kinds.logged.measure import SQUARES, ZEROS, TermColumns
+from evalkit.kinds.logged.merge import EDGES, LoggedSums
+from evalkit.metrics import Request
+from evalkit.metrics.logged import Recipe, Term
+from evalkit.report import Graph, Warning_
+from evalkit.report.entries import Check
+from evalkit.statistics.distributions import t_two_sided
+
+FEW_EFFECTIVE = 100
+FAR = 3.0  # standard errors of the mean weight from 1
+
+
+def graphs_of(sums: LoggedSums, names: Sequence[str]) -> Iterator[Graph]:
+    """How weights are spread, and IPS with every cap from 1 on, of each target."""
+    for place, name in enumerate(names):
+        rows, weighted, rewards = sums.seen.of_bins(place)
+        first, last = (int(np.flatnonzero(rows)[end]) for end in (0, -1))
+        last = min(last, EDGES.size - 1)
+        points = EDGES[first : last + 1]
+        shares = rows[first : last + 1] / rows.sum()
+        yield Graph(
+            name, "weights", "weight up to", "share of rounds", *map(tuple, (
+                np.log2(points).tolist(), shares.tolist())),
+            rows=tuple(map(float, rows[first : last + 1].tolist())),
+            thresholds=tuple(points.tolist()),
+        )  # fmt: skip
+        caps = range(int(np.searchsorted(EDGES, 1.0)), max(last + 1, 6))
+        path = [
+            (math.fsum(weighted[: at + 1]) + EDGES[at] * math.fsum(rewards[at + 1 :])) / rows.sum()
+            for at in caps
+        ]
+        clipped = [float(rows[at + 1 :].sum()) for at in caps]
+        yield Graph(
+            name, "path-of-caps", "cap", "IPS", tuple(float(np.log2(EDGES[at])) for at in caps),
+            tuple(path), rows=tuple(clipped), thresholds=tuple(float(EDGES[at]) for at in caps),
+        )  # fmt: skip
+
+
+def checks_of(
+    cell: SegmentSums, wanted: TermColumns, names: Sequence[str], sums: LoggedSums, most: float
+) -> Iterator[Check]:
+    """How far the weights of each target carry."""
+    n_rounds = cell.total(wanted.column(0, Term("ones")))
+    for place, name in enumerate(names):
+        total = cell.total(wanted.column(place, Term("weight")))
+        squares = cell.sum_of_weights(f"{place}:{SQUARES}") / OF_SQUARES
+        zeros = cell.sum_of_weights(f"{place}:{ZEROS}")
+        effective = total**2 / squares if squares > 0 else 0.0
+        verdict = "ok" if effective >= FEW_EFFECTIVE else "warn" if effective > 0 else "fail"
+        yield Check("effective-sample-size", name, cell.segment, effective, n_rounds, None, verdict)
+        mean = number_of(cell, wanted, place, Recipe(((Term("weight"), Term("ones")),)))
+        error, df = mean.std_error, cell.users.height - 1
+        p = t_two_sided((mean.value - 1) / error, df) if error > 0 else None
+        is_far = error > 0 and abs(mean.value - 1) > FAR * error
+        exact = error == 0 and abs(mean.value - 1) > 1e-9
+        verdict = "warn" if is_far or exact else "ok"
+        yield Check("weight-mean", name, cell.segment, mean.value, 1.0, p, verdict)
+        yield Check(
+            "weight-max", name, cell.segment, float(sums.seen.largest[place]), None, None, "ok"
+        )
+        share = zeros / n_rounds
+        yield Check("weight-zero-share", name, cell.segment, share, None, None, "ok")
+        tops = math.fsum(sums.seen.tops[place])
+        earned = abs(cell.total(wanted.column(place, Term("weighted"))))
+        top = min(tops / earned, 1.0) if earned > 0 else None
+        is_heavy = top is not None and top > most and n_rounds > 20
+        yield Check(
+            "top10-share", name, cell.segment, top, None, None, "warn" if is_heavy else "ok"
+        )
+        mass = sums.unsupported.get(place)
+        if mass is not None:
+            verdict = "warn" if mass > 0.01 else "ok"
+            yield Check("unsupported-mass", name, cell.segment, mass, 0.0, None, verdict)
+
+
+def refuse_no_overlap(checks: Sequence[Check], sums: LoggedSums) -> None:
+    nothing = [
+        each.model for each in checks if each.check.startswith("effective") and each.value == 0
+    ]
+    if nothing:
+        raise DataError(
+            f"every weight of {', '.join(map(str, nothing))} is 0: the target never does what was "
+            "logged",
+            code="no-overlap",
+            at=sums.at,
+            hint="such a log says nothing about it; leave the target out",
+        )
+
+
+def refuse_slates(requests: Sequence[Request], recipes: Sequence[Recipe], sums: LoggedSums) -> None:
+    """Every slate begins at position 1 and has no gap; where weights are of slates, one length."""
+    positions = sums.counts.positions
+    sizes = [positions.get(at, 0) for at in range(1, max(positions, default=0) + 1)]
+    whole = [r.label for r, each in zip(requests, recipes, strict=True) if each.needs_whole_slates]
+    falls = all(one >= other for one, other in pairwise(sizes))
+    if falls and (len(set(sizes)) <= 1 or not whole):
+        return
+    counted = ", ".join(f"{n:,} at {at}" for at, n in enumerate(sizes[:5], start=1))
+    raise DataError(
+        f"slates are of unequal length, which {whole[0]} does not take: {counted}"
+        if falls
+        else f"slates lack positions: {counted}",
+        code="bad-slates",
+        at=sums.at,
+        hint="IIPS takes slates of any length; positions count from 1, without gaps",
+    )
+
+
+def warnings_of(checks: Sequence[Check]) -> Iterator[Warning_]:
+    for check in checks:
+        if check.segment is not None or check.verdict == "ok" or check.value is None:
+            continue
+        if check.check == "effective-sample-size":
+            yield Warning_(
+                "few-effective",
+                f"{check.value:,.0f} of {check.expected or 0:,.0f} rounds carry {check.model}: "
+                f"fewer than {FEW_EFFECTIVE} tell nothing apart",
+                check.model,
+            )
+        elif check.check == "weight-mean":
+            yield Warning_(
+                "weights-off",
+                f"weights of {check.model} are {check.value:.3f} on average, not 1: propensities "
+                "are wrong, or the log lacks what the target shows",
+                check.model,
+            )
+        elif check.check == "top10-share":
+            message = f"ten rounds carry {100 * check.value:.0f} % of the value of {check.model}"
+            yield Warning_("heavy-weights", message, check.model)
+        elif check.check == "unsupported-mass":
+            message = f"{100 * check.value:.1f} % of what {check.model} shows was never logged"
+            yield Warning_("unsupported-mass", message, check.model)
