@@ -22,9 +22,13 @@ from harness import Machine, count, describe_machine, make_parser, tell, write
 LABELS = [
     "AUC", "AP", "partial-AUC(max_fpr=0.2)", "log-loss", "NE", "Brier", "calibration", "accuracy",
     "precision(threshold=0.4)", "F1(threshold=0.4)", "MCC(threshold=0.4)", "GAUC",
-    "log-loss(over='users')",
+    "log-loss(over='users')", "median(log-loss)", "quantile(log-loss, q=0.9)",
+    "tail_mean(log-loss)", "fraction(accuracy, at_least=0.8)", "gmean(log-loss)",
 ]  # fmt: skip
-RATINGS = ["MAE", "RMSE", "bias", "R2", "explained-variance", "WAPE", "RMSE(over='users')"]
+RATINGS = [
+    "MAE", "RMSE", "bias", "R2", "explained-variance", "WAPE", "RMSE(over='users')", "median(MAE)",
+    "quantile(MAE, q=0.9)", "tail_mean(MAE)", "fraction(MAE, at_least=1)", "gmean(MAE)",
+]  # fmt: skip
 LEVEL = 0.95
 TRUE_USERS = 200_000
 MOST_ROWS = 15

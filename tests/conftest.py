@@ -38,10 +38,22 @@ def shared() -> Path:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def many_cores() -> Iterator[None]:
-    """Threads that a test asks for do run, on however few cores, and get in each other's way."""
+def many_cores(request) -> Iterator[None]:
+    """Threads that a test asks for do run, on however few cores, and get in each other's way.
+
+    Where a test asks for none there are two, and as many as can be in campaigns.
+    """
+    from evalkit.planning.work import MeasureOptions
+
+    useful = MeasureOptions.useful_threads.fget
+    unasked = 8 if "campaign" in request.config.option.markexpr else 2
+
+    def threads_of(options: MeasureOptions) -> int:
+        return unasked if options.threads is None else useful(options)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("evalkit.planning.work.usable_cores", lambda: 8)
+        patch.setattr(MeasureOptions, "useful_threads", property(threads_of))
         yield
 
 

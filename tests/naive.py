@@ -5,6 +5,7 @@ relevant items; `k` is the cutoff, None for the whole list.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
@@ -379,7 +380,7 @@ def iprec(
     if not relevant:
         return math.nan
     wanted = items_wanted(recall, len(relevant), points)
-    counts = [hits(ranked, relevant, rank) for rank in range(1, len(top(ranked, k)) + 1)]
+    counts = accumulate(gain != 0 for gain in top(ranked, k))
     return max((n / rank for rank, n in enumerate(counts, 1) if n >= wanted), default=0.0)
 
 
@@ -498,10 +499,9 @@ def compat(
     places = {-rank: place for place, (_, rank) in enumerate(ideal, 1) if rank > -math.inf}
     depth = max(len(shown), len(ideal))
     weights = [patience**place for place in range(depth)]
-    both = [
-        sum(rank <= i and place <= i for rank, place in places.items()) / i
-        for i in range(1, depth + 1)
-    ]
+    among_both = Counter(max(rank, place) for rank, place in places.items())
+    n_both = accumulate(among_both[i] for i in range(1, depth + 1))
+    both = [n / i for i, n in enumerate(n_both, 1)]
     best = [min(i, len(ideal)) / i for i in range(1, depth + 1)]
     below = [1.0] * depth if normalize == "none" else best
     divisor = sum(w * b for w, b in zip(weights, below, strict=True))

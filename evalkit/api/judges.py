@@ -67,8 +67,8 @@ def evaluate_judges(
         1.0
     """
     named = named_of(columns, ("unit", "judge", "rating", "ratings", "time", "gold"))
-    if "ratings" not in named:
-        named = {"unit": "unit", "judge": "judge", "rating": "rating", **named}
+    long = () if "ratings" in named else ("judge", "rating")
+    named = {key: key for key in ("unit", *long)} | named
     section = {
         **{"columns": named, "levels": list(levels), "kind": kind, "judges": judges},
         **{"models": list(models), "truth": dict(truth or {})},

@@ -64,8 +64,11 @@ def plan(
     )
     with machine_errors(out), replacing(out) as file:
         found.frame.write_csv(file)
-    for judged, delta, low, high in found.bounds.iter_rows():
+    for judged, delta, low, high, width, interval in found.bounds.iter_rows():
+        expected = "" if judged == "now" else "expected "
+        own = "" if interval is None else f", 95 % interval {expected}{interval:.4f} wide"
         console.say(
-            f"{judged}: {metric} differs by {delta:+.4f}; all judgements: {low:+.4f} to {high:+.4f}"
+            f"{judged}: {metric} differs by {delta:+.4f}; all judgements: {low:+.4f} to "
+            f"{high:+.4f}, {expected}width {width:.4f}{own}"
         )
     console.say(f"plan: {out} ({found.frame.height:,} pairs)")

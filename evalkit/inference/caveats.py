@@ -140,25 +140,22 @@ def of_ties(
 
 def of_tied_orders(
     estimates: Sequence[Estimate],
-    shifts: Mapping[str, ExactSums],
-    moved: Sequence[Request],
-    weighed: Callable[[Estimate], float],
+    models: Iterable[str],
+    shifts_of: Callable[[Estimate], Sequence[float] | None],
 ) -> Iterator[Warning_]:
     """One warning for each model of which the order of equal scores moves numbers far.
 
     Args:
-        shifts: of each of the requests `moved` what the best and the worst order change.
-        weighed: how many users a number is a mean of, or their weights together.
+        shifts_of: what the best and the worst order add to a number; None where they add nothing.
     """
-    places = {each.label: place for place, each in reversed([*enumerate(moved)])}
-    for model, sums in shifts.items():
+    for model in models:
         found = []
         for estimate in estimates:
-            place = places.get(estimate.metric)
-            if estimate.model != model or estimate.segment is not None or place is None:
+            if estimate.model != model or estimate.segment is not None:
                 continue
-            total = weighed(estimate) or math.nan
-            ends = [sums.sum_of(2 * place + side).total / total for side in (0, 1)]
+            ends = shifts_of(estimate)
+            if ends is None:
+                continue
             if max(map(abs, ends)) > max(estimate.std_error or 0.0, LEAST_SHIFT):
                 low, high = (estimate.value + end for end in (min(0.0, *ends), max(0.0, *ends)))
                 shown = f"{estimate.metric} = {estimate.value:.6f}"

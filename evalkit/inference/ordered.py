@@ -22,8 +22,13 @@ from evalkit.inference.shown import NO_FLOATS, Delta, Number
 from evalkit.metrics import Request, bounds_of, is_ordered
 from evalkit.report import Warning_
 from evalkit.statistics.distributions import t_quantile
-from evalkit.statistics.intervals import NO_INTERVAL, Interval
-from evalkit.statistics.quantiles import Ordered, error_of_mean, paired_error
+from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
+from evalkit.statistics.quantiles import (
+    Ordered,
+    error_of_mean,
+    paired_error,
+    skewness_of_mean,
+)
 
 MOST_DRAWS = 200  # of which a standard error is made (Efron and Tibshirani 1993, 6.4)
 TIED = 0.1  # of the error of a share: where more users have the value, a quantile has ties
@@ -141,7 +146,15 @@ class OrderedValues:
             mean = float((chosen.weights * terms[0]).sum() / chosen.weights.sum())
             if n > 1 and with_limits:
                 error, above = (error_of_mean(x, chosen.weights, chosen.units) for x in terms)
-                limits = Interval(max(least, mean - reach * error), min(most, mean + reach * above))
+                below = reach * error
+                if math.isinf(least):  # few large values of many make the error too small
+                    third = skewness_of_mean(terms[0], chosen.weights, chosen.units)
+                    level = self.config.statistics.level
+                    mended = mean_interval(
+                        mean, error, n, level=level, skewness=third, only_wider=True
+                    )
+                    below = max(below, mean - mended.low)
+                limits = Interval(max(least, mean - below), min(most, mean + reach * above))
                 error = error or None
         else:
             mean = found.median() if over.how == "median" else found.quantile(over.parameter)

@@ -44,7 +44,7 @@ def with_verdicts(
         for family in families_of(drafts, chosen, primary).values():
             _judge_margin(family, margins, chosen.level, correction, better)
     for each in drafts:
-        each.verdict = _verdict(each, better[each.metric], 1.0 - chosen.level)
+        each.verdict = verdict_of(each, better[each.metric], 1.0 - chosen.level)
     return tuple(finished(drafts))
 
 
@@ -97,7 +97,7 @@ def _margin_tests(each: Draft, margin: float, higher_is_better: bool | None) -> 
     return max(same, above, below), max(test.p_value, not_worse)
 
 
-def _verdict(each: Draft, higher_is_better: bool | None, error: float) -> str:
+def verdict_of(each: Draft | Comparison, higher_is_better: bool | None, error: float) -> str:
     """What a comparison comes to, by its corrected tests; where there are none, that.
 
     With a margin a difference that is surely smaller than it is called equivalent, be it ever so
@@ -106,7 +106,7 @@ def _verdict(each: Draft, higher_is_better: bool | None, error: float) -> str:
     if or_nan(each.p_equivalent) <= error:
         return "equivalent"
     way = each.delta
-    if each.test == "sign":  # the mean may point the other way
+    if isinstance(each, Draft) and each.test == "sign":  # the mean may point the other way
         way = (each.spread.n_above or 0) - (each.spread.n_below or 0)
     if or_nan(each.p_adjusted) <= error and way != 0.0:
         if higher_is_better is None:

@@ -313,7 +313,7 @@ class Graph:
         kind: roc, det, by-threshold, precision-recall, calibration, gain, lift,
             precision-recall-by-cutoff, error-by-rating, residuals, lorenz, popularity, exposure,
             genres, effect-by-day, effect-by-date, path-over-looks, path-of-caps, weights,
-            confusion (a judge is a model).
+            agreement-by-item, confusion (a judge is a model).
         x_name, y_name: what the axes show.
         low, high: the interval of each `y`; empty where there is none.
         x_low, x_high: the interval of each `x`, likewise.

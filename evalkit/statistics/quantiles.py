@@ -197,6 +197,19 @@ def error_of_mean(terms: Floats, weights: Floats, units: npt.NDArray[np.int64]) 
     return math.sqrt(float((of_units * of_units).sum()) * n / (n - 1.0)) if n > 1 else math.nan
 
 
+def skewness_of_mean(terms: Floats, weights: Floats, units: npt.NDArray[np.int64]) -> float:
+    """The skewness of what units add to a weighted mean; NaN where all add the same.
+
+    Example:
+        >>> skewness_of_mean(np.array([0.0, 1.0]), np.ones(2), np.arange(2))
+        0.0
+    """
+    mean = float((weights * terms).sum() / weights.sum())
+    of_units = np.bincount(units, weights * (terms - mean))
+    deviation = float(np.sqrt(np.mean(of_units**2)))
+    return float(np.mean(of_units**3)) / deviation**3 if deviation else math.nan
+
+
 def paired_error(
     baseline: Floats,
     candidate: Floats,

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import sqlite3
 import time
 
@@ -312,13 +313,16 @@ BOMBS = {
 
 
 IN_ONE_PROCESS = """
-import json, sys
+import json, shutil, sys
 from evalkit.cli import console
 from evalkit.cli.app import run_command
 from evalkit.cli.outcome import exit_status_of
-for command in json.loads(sys.argv[1]):
-    console.configure([])
-    print("STATUS", exit_status_of(lambda: run_command(command)))
+commands, folder, bombs = map(json.loads, sys.argv[1:])
+for bomb in bombs:
+    shutil.copytree(bomb, folder, dirs_exist_ok=True)
+    for command in commands:
+        console.configure([])
+        print("STATUS", exit_status_of(lambda: run_command(command)))
 """
 
 
@@ -333,18 +337,21 @@ def test_a_small_table_that_claims_much_stops_no_job(logs, capsys, name):
         ["why", str(first), str(second)], ["compare", str(first), str(second)],
         ["gate", str(second), "--baseline", str(first)],
     ]  # fmt: skip
+    planted = []
     for bomb, make in BOMBS.items():
         make(logs / "bomb.parquet")
         content = (logs / "bomb.parquet").read_bytes()
         assert len(content) < 150_000
         plant_table(second, name, content)
+        planted.append(str(shutil.copytree(second, logs / "bombs" / bomb)))
 
-        ended = run_measured("-c", IN_ONE_PROCESS, json.dumps(commands), seconds=100)
+    arguments = map(json.dumps, (commands, str(second), planted))
+    ended = run_measured("-c", IN_ONE_PROCESS, *arguments, seconds=100)
 
-        said = [line.split()[1] for line in ended.stdout.splitlines() if line[:6] == "STATUS"]
-        assert len(said) == len(commands), (bomb, ended.stderr)
-        assert {*said} <= {"0", "1", "3"}, (bomb, ended.stderr)
-        assert ended.peak_mib < 450, bomb
+    said = [line.split()[1] for line in ended.stdout.splitlines() if line[:6] == "STATUS"]
+    assert len(said) == len(commands) * len(BOMBS), ended.stderr
+    assert {*said} <= {"0", "1", "3"}, (said, ended.stderr)
+    assert ended.peak_mib < 450
     assert run_evalkit("run", "job.toml", "--quiet").status == 0
 
 

@@ -16,6 +16,7 @@ from ._logs import MOST_DAYS
 from ._units import (
     Column,
     Events,
+    Flags,
     Floats,
     GroupedUnits,
     Moments,
@@ -113,7 +114,9 @@ class UnitsByShare:
         whole = pl.concat([part.coded(groups) for part in parts], how="diagonal")
         found = {name: _parts_of(name) for name in whole.columns}
         firsts = whole["first"].to_numpy() if "first" in found else None
-        until, opened, counts = None, {}, _added([part.counts for part in parts])
+        counts = _added([part.counts for part in parts])
+        opened: dict[int, Flags] = {}
+        until = None
         if firsts is not None:  # what no share knows by itself: where all logs end
             until = max(part.until or 0 for part in parts)
             opened, counts["units_with_open_window"] = open_windows(asked, firsts, until)

@@ -1,30 +1,36 @@
 """Records of a report of judges, with the fields that all of them have."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from evalkit.inference.comparisons import or_nan
+from evalkit.inference.conclude import Inference
+from evalkit.inference.verdicts import verdict_of
 from evalkit.metrics import Request
-from evalkit.report import Estimate, StatisticsUsed
+from evalkit.report import Comparison, Estimate, ModelCounts, Standing, StatisticsUsed
 from evalkit.statistics.agreement import Coefficient, Values, coefficient_named
+from evalkit.statistics.corrections import adjust
 from evalkit.statistics.intervals import Interval
 
+FEW_JUDGES = 10
 
-def used_statistics(config: Any, n_tests: int = 0) -> StatisticsUsed:
-    """How limits were made."""
+
+def inference_of(
+    config: Any,
+    estimates: Sequence[Estimate],
+    comparisons: Sequence[Comparison],
+    standings: Sequence[Standing] = (),
+) -> Inference:
+    """What was found, and how limits were made."""
     chosen = config.statistics
-    return StatisticsUsed(
-        level=chosen.level,
-        method="bootstrap",
-        test="bootstrap",
-        correction=chosen.correction,
-        family="report",
-        n_tests=n_tests,
-        baseline=None,
-        margin=None,
-        replicates=chosen.replicates,
-        seed=chosen.seed,
-        power=chosen.power,
-    )
+    used = StatisticsUsed(
+        level=chosen.level, method="bootstrap", test="bootstrap", correction=chosen.correction,
+        family="report", n_tests=len(comparisons), baseline=None, margin=None,
+        replicates=chosen.replicates, seed=chosen.seed, power=chosen.power,
+    )  # fmt: skip
+    return Inference(tuple(estimates), tuple(comparisons), tuple(standings), (), (), used, ())
 
 
 def estimate(
@@ -32,19 +38,66 @@ def estimate(
 ) -> Estimate:
     """One number of the report."""
     return Estimate(
-        model=model,
-        metric=request.label,
-        name=request.metric.name,
-        cutoff=None,
-        parameters=dict(request.parameters),
-        value=value,
-        n_users=n_units,
-        n_undefined=fields.pop("n_undefined", 0),
-        low=interval.low if interval.exists else None,
-        high=interval.high if interval.exists else None,
-        higher_is_better=request.metric.higher_is_better,
-        **fields,
+        model=model, metric=request.label, name=request.metric.name, cutoff=None,
+        parameters=dict(request.parameters), value=value, n_users=n_units,
+        n_undefined=fields.pop("n_undefined", 0), **_limits(interval),
+        higher_is_better=request.metric.higher_is_better, **fields,
+    )  # fmt: skip
+
+
+def comparison(
+    request: Request, pair: tuple[str, str], delta: float, interval: Interval, p_value: float,
+    std_error: float, **fields: Any,
+) -> Comparison:  # fmt: skip
+    """One difference before any correction; without limits there is no error and no test."""
+    known = interval.exists
+    nothing = dict.fromkeys(
+        (
+            *("segmentation", "segment", "relative", "relative_low", "relative_high", "margin"),
+            *("effect_size", "smallest_difference", "users_needed", "p_adjusted"),
+            *("wins", "ties", "losses"),
+        )
     )
+    return Comparison(
+        **{**nothing, **_limits(interval), **fields},
+        baseline=pair[0], candidate=pair[1], metric=request.label, delta=delta,
+        std_error=std_error if known else None, p_value=p_value if known else None, verdict="",
+    )  # fmt: skip
+
+
+def _limits(interval: Interval) -> dict[str, Any]:
+    low, high = (interval.low, interval.high) if interval.exists else (None, None)
+    return {"low": low, "high": high}
+
+
+def corrected(
+    comparisons: Sequence[Comparison], chosen: Any, better: Mapping[str, bool | None]
+) -> list[Comparison]:
+    """Comparisons with adjusted p-values, family by family, and verdicts.
+
+    Args:
+        chosen: `[statistics]`; Holm's correction stands in for Tukey's test.
+        better: by metric, whether higher is better.
+    """
+    correction = "holm" if chosen.correction == "tukey" else chosen.correction
+    found = list(comparisons)
+    for family in dict.fromkeys(each.family for each in comparisons):
+        places = [place for place, each in enumerate(comparisons) if each.family == family]
+        p_values = [or_nan(comparisons[place].p_value) for place in places]
+        for place, p in zip(places, adjust(p_values, correction).p_adjusted, strict=True):
+            own = replace(found[place], p_adjusted=None if math.isnan(p) else p)
+            verdict = verdict_of(own, better[own.metric], 1 - chosen.level)
+            found[place] = replace(own, verdict=verdict)
+    return found
+
+
+def counts_of(n: int, users: int, *, without: int = 0, depth: int) -> ModelCounts:
+    """What one model, or group of judges, did."""
+    return ModelCounts(
+        rows=n, rows_used=n, rows_dropped={}, users=users, users_without_ranking=without,
+        users_without_truth=0, duplicates=0, duplicates_searched="all", seen_in_train=None,
+        bad_ranks=0, ties=0, depth=depth,
+    )  # fmt: skip
 
 
 def maker_of(request: Request, levels: Values, kind: str) -> Callable[[int], Coefficient]:

@@ -1,7 +1,7 @@
 """Opens the table of judges; rows of Label Studio's JSON alone are read."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +17,7 @@ from evalkit.sources import Guessing, Table, open_section, reading
 FREE = {"rating": "level", "time": "spent"}  # ratings may be texts, and times seconds
 
 
-_OWN = ("path", "table", "format", "header", "where")
+OWN = ("path", "table", "format", "header", "where")
 
 
 class _Columns(Record):
@@ -86,7 +86,7 @@ def open_table(
     columns: dict[str, Any] = section.columns.model_dump(exclude_none=True)
     columns["user"] = columns.pop("unit", None) or (section.columns.judge,)  # who preferred
     columns = {FREE.get(name, name): text for name, text in columns.items()}
-    own = {name: getattr(section, name) for name in _OWN}
+    own = {name: getattr(section, name) for name in OWN}
     asked = _Opened(**own, columns=_Columns(**columns, segment=by))
     anything = (*FREE.values(), "gold", "ratings", "segment")
     return open_section(role, asked, held, guessing, anything=anything)
@@ -124,13 +124,19 @@ def label_studio_rows(paths: tuple[str, ...]) -> pl.DataFrame | None:
             return None
         if not all("annotations" in task or "annotation_id" in task for task in tasks):
             return None
+        controls = {
+            result.get("from_name")
+            for task in tasks
+            for annotation in task.get("annotations", ())
+            for result in annotation.get("result", ())
+        }
         for task in tasks:
-            rows += _of_task(task) if "annotations" in task else [_of_row(task)]
+            rows += _of_task(task, controls) if "annotations" in task else [_of_row(task)]
     return pl.DataFrame(rows, infer_schema_length=None, strict=False)
 
 
-def _of_task(task: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Of the long form: one row an annotation, its results side by side."""
+def _of_task(task: Mapping[str, Any], controls: Set[object]) -> Iterator[dict[str, Any]]:
+    """Of the long form: one row an annotation, its results side by side; `rating` of one alone."""
     data = {**_flat(task.get("data") or {}), "task": task.get("id")}
     for annotation in task["annotations"]:
         if annotation.get("was_cancelled"):
@@ -144,7 +150,7 @@ def _of_task(task: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {
             **data,
             **found,
-            "rating": next(iter(found.values()), None),
+            **(dict(zip(("rating",), found.values(), strict=False)) if len(controls) == 1 else {}),
             "judge": _judge(annotation.get("completed_by")),
             "time": annotation.get("lead_time"),
         }

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
@@ -11,28 +10,22 @@ import numpy as np
 from evalkit.errors import DataError
 from evalkit.kinds.judges.consensus import vote
 from evalkit.kinds.judges.declaration import JudgesTable
-from evalkit.kinds.judges.estimates import estimate, maker_of
+from evalkit.kinds.judges.estimates import comparison, corrected, estimate, maker_of
 from evalkit.kinds.judges.ratings import Ratings
 from evalkit.metrics import Request, known_metrics
 from evalkit.report import Comparison, Estimate, Graph, Warning_
 from evalkit.statistics.agreement import MISSING, Codes, Values
-from evalkit.statistics.intervals import Interval, wilson_interval
+from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
 from evalkit.statistics.votes import majority
 
 FEWEST_ANSWERS = 10  # ratings before somebody is called odd
 HASTY = 1 / 3  # of the median judge's seconds
-BY_JUDGE = "judge"
-MOST_SHOWN = 8  # judges, those who rated most
+MOST_JUDGES, MOST_ITEMS = 8, 20  # that are drawn: those who rated most, those least agreed on
+ALL, PEOPLE = "judges", "people"  # as models of the report: without judges that are models, or with
+_NOT_OF_PAIRS = ("SUS", "likert", "win-rate", "bradley-terry", "cohen", "ICC", "conger")
 _SUS_QUESTIONS = 10
 
-
-@dataclass(slots=True)
-class Looked:
-    """What looking at single judges found."""
-
-    estimates: list[Estimate] = field(default_factory=list)
-    comparisons: tuple[Comparison, ...] = ()
-    warnings: list[Warning_] = field(default_factory=list)
+Pairs = Sequence[tuple[str, str]]
 
 
 def answers_of(request: Request, ratings: Ratings, codes: Codes) -> Values:
@@ -57,96 +50,26 @@ def answers_of(request: Request, ratings: Ratings, codes: Codes) -> Values:
     return found
 
 
-def look_at(ratings: Ratings, section: JudgesTable, config: Any, models: Sequence[str]) -> Looked:
-    """Judges one by one, and judges that are models against people."""
-    found = Looked()
-    persons = [judge for judge in ratings.judges if judge not in models]
-    request = _leading(config)
-    draws = _Draws.of(request, ratings, section, config.statistics)
-    if len(persons) > 2:
-        found.estimates += _each_judge(draws, persons, request, found.warnings, config)
-    found.warnings += _odd_judges(ratings)
-    found.estimates += _known_items(ratings, config, found.warnings)
-    if models and len(persons) > 1:
-        found.comparisons = tuple(
-            _model_against_people(draws, model, persons, request, config) for model in models
-        )
-        found.estimates += [_changed(ratings, section, model, persons, config) for model in models]
-        for model in models:
-            value, interval = draws.of_pairs([(model, person) for person in persons])
-            found.estimates.append(_estimate(request, model, value, interval, ratings))
-    return found
-
-
-def _leading(config: Any) -> Request:
-    """The coefficient that judges are compared by: the first of agreement, else alpha."""
-    others = ("SUS", "likert", "win-rate", "bradley-terry", "cohen", "ICC", "conger")
-    for request in config.requests:
-        if request.metric.name not in others:
-            found: Request = request
-            return found
-    return known_metrics("judges")["alpha"].request()
-
-
-def confusions(ratings: Ratings, judges: Sequence[str]) -> list[Graph]:
-    """What each judge gives where the others say one level: a graph for each level and judge.
-
-    The others' majority counts where it has no tie; held against are the levels' shares of all.
-    """
-    if len(judges) < 3:
-        return []
-    codes, places = ratings.of(judges), np.arange(len(ratings.levels), dtype=np.float64)
-    made = codes != MISSING
-    among_all = np.bincount(codes[made], minlength=len(places)) / made.sum()
-    given = np.zeros((len(judges), len(places), len(places)), np.int64)  # judge, others, judge's
-    for column in range(len(judges)):
-        others = majority(np.delete(codes, column, axis=1), places, ties="undefined").values
-        known = made[:, column] & ~np.isnan(others)
-        np.add.at(given[column], (others[known].astype(np.int64), codes[known, column]), 1)
-    shown = np.argsort(-made.sum(axis=0), kind="stable")[:MOST_SHOWN].tolist()
-    return [
-        Graph(
-            judges[column], "confusion", "share of all ratings", f"where others say {name}",
-            tuple(among_all.tolist()), tuple((counts / counts.sum()).tolist()),
-            groups=ratings.names,
-        )
-        for place, name in enumerate(ratings.names)
-        for column in shown
-        if (counts := given[column, place]).any()
-    ]  # fmt: skip
-
-
-@dataclass(slots=True)
-class _Draws:
-    """The coefficient of every two judges, over the same draws of units.
-
-    Args:
-        n_units: by judge, units that the judge rated.
-        values: by pair of judges, the coefficient of all units.
-        drawn: by pair, float64[n_draws].
+class PairDraws:
+    """The coefficient of every two judges, over the same draws of units: the first of agreement
+    that is asked for, else alpha.
     """
 
-    n_units: dict[str, int]
-    values: dict[tuple[str, str], float]
-    drawn: dict[tuple[str, str], Values]
-    level: float
-
-    @classmethod
-    def of(cls, request: Request, ratings: Ratings, section: JudgesTable, chosen: Any) -> "_Draws":
-        coefficient = maker_of(request, ratings.levels, section.kind)(2)
-        generator = np.random.Generator(np.random.PCG64(chosen.seed))
-        n = ratings.units.height
+    def __init__(self, ratings: Ratings, config: Any) -> None:
+        asked = (each for each in config.requests if each.metric.name not in _NOT_OF_PAIRS)
+        self.request: Request = next(asked, None) or known_metrics("judges")["alpha"].request()
+        self.ratings, self.config, chosen = ratings, config, config.statistics
+        coefficient = maker_of(self.request, ratings.levels, config.judges.kind)(2)
+        generator, n = np.random.Generator(np.random.PCG64(chosen.seed)), ratings.units.height
         weights = generator.multinomial(n, np.full(n, 1 / n), size=chosen.replicates)
-        values, drawn = {}, {}
-        for one, other in combinations(ratings.judges, 2):
-            features = coefficient.features(ratings.of([one, other]))
-            values[one, other] = float(coefficient.read(features.sum(axis=0)))
-            drawn[one, other] = coefficient.read(weights @ features)
-        made = (ratings.codes != MISSING).sum(axis=0).tolist()
-        n_units = dict(zip(ratings.judges, made, strict=True))
-        return cls(n_units, values, drawn, chosen.level)
+        self.values: dict[tuple[str, str], float] = {}
+        self.drawn: dict[tuple[str, str], Values] = {}
+        for pair in combinations(ratings.judges, 2):
+            features = coefficient.features(ratings.of(pair))
+            self.values[pair] = float(coefficient.read(features.sum(axis=0)))
+            self.drawn[pair] = coefficient.read(weights @ features)
 
-    def mean(self, pairs: Sequence[tuple[str, str]]) -> tuple[float, Values]:
+    def mean(self, pairs: Pairs) -> tuple[float, Values]:
         """The mean over pairs of judges who share units, of all units and of each draw."""
         ordered = [pair if pair in self.values else pair[::-1] for pair in pairs]
         known = [pair for pair in ordered if not math.isnan(self.values[pair])]
@@ -158,153 +81,164 @@ class _Draws:
         means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
         return float(np.mean([self.values[pair] for pair in known])), means
 
-    def of_pairs(self, pairs: Sequence[tuple[str, str]]) -> tuple[float, Interval]:
-        """The mean over pairs with percentile limits."""
-        value, drawn = self.mean(pairs)
-        return value, self.limits(drawn)
-
-    def limits(self, drawn: Values, error: float | None = None) -> Interval:
-        """Percentile limits of draws."""
-        known = drawn[~np.isnan(drawn)]
+    def limits(self, drawn: Values, *, n_tests: int = 1) -> Interval:
+        """Percentile limits of draws, wide enough for so many of them."""
+        known, tail = drawn[~np.isnan(drawn)], (1 - self.config.statistics.level) / n_tests / 2
         if len(known) < max(2, len(drawn) / 2) or np.ptp(known) < 1e-12:
-            return Interval(math.nan, math.nan)
-        tail = (1 - self.level if error is None else error) / 2
-        low, high = np.quantile(known, [tail, 1 - tail])
-        return Interval(float(low), float(high))
+            return NO_INTERVAL
+        low, high = np.quantile(known, [tail, 1 - tail]).tolist()
+        return Interval(low, high)
+
+    def estimate(self, model: str, pairs: Pairs, n_units: int, **where: Any) -> Estimate:
+        """The mean over pairs with its limits."""
+        value, drawn = self.mean(pairs)
+        return estimate(self.request, model, value, self.limits(drawn), n_units, **where)
 
 
-def _estimate(
-    request: Request, model: str, value: float, interval: Interval, ratings: Ratings, **fields: Any
-) -> Estimate:
-    return estimate(request, model, value, interval, ratings.units.height, **fields)
-
-
-def _each_judge(
-    draws: _Draws,
-    persons: Sequence[str],
-    request: Request,
-    warnings: list[Warning_],
-    config: Any,
-) -> Iterator[Estimate]:
+def judges_of(draws: PairDraws, persons: Sequence[str], found: list[Warning_]) -> list[Estimate]:
     """How each person agrees with the others; a warning of whoever agrees less than they do."""
-    error = (1 - config.statistics.level) / len(persons)
+    ratings, estimates = draws.ratings, []
+    name = ALL if len(persons) == len(ratings.judges) else PEOPLE
     for judge in persons:
         others = [person for person in persons if person != judge]
-        value, drawn = draws.mean([(judge, other) for other in others])
-        rest, drawn_rest = draws.mean(list(combinations(others, 2)))
-        interval = draws.limits(drawn)
-        yield estimate(
-            request, _everybody(config), value, interval, draws.n_units[judge],
-            segmentation=BY_JUDGE, segment=judge,
-        )  # fmt: skip
-        gap = draws.limits(drawn - drawn_rest, error)
-        if gap.exists and gap.high < 0 and interval.high < rest:
-            warnings.append(
-                Warning_(
-                    "judge-disagrees",
-                    f"{judge} agrees with the others by {value:.2f}, they among themselves by "
-                    f"{rest:.2f} ({request.label}, mean over pairs)",
-                )
+        pairs = [(judge, other) for other in others]
+        n_units = int((ratings.of([judge]) != MISSING).sum())
+        own = draws.estimate(name, pairs, n_units, segmentation="judge", segment=judge)
+        estimates.append(own)
+        rest, drawn_rest = draws.mean([*combinations(others, 2)])
+        gap = draws.limits(draws.mean(pairs)[1] - drawn_rest, n_tests=len(persons))
+        if gap.exists and gap.high < 0 and own.high is not None and own.high < rest:
+            message = (
+                f"{judge} agrees with the others by {own.value:.2f}, they among themselves by "
+                f"{rest:.2f} ({draws.request.label}, mean over pairs)"
             )
+            found.append(Warning_("judge-disagrees", message))
+    return estimates
 
 
-def _everybody(config: Any) -> str:
-    return "people" if config.judges.models else "judges"
-
-
-def _odd_judges(ratings: Ratings) -> Iterator[Warning_]:
-    """Judges who always give one level, and those who are much faster than the others."""
+def odd_judges(ratings: Ratings, persons: Sequence[str]) -> Iterator[Warning_]:
+    """Judges who always give one level, and persons who are much faster than the others."""
     made = ratings.codes != MISSING
     for column, judge in enumerate(ratings.judges):
         own = ratings.codes[made[:, column], column]
         others = np.delete(ratings.codes, column, axis=1)[made[:, column]]
-        if len(own) >= FEWEST_ANSWERS and len(set(own.tolist())) == 1:
-            if len(set(others[others != MISSING].tolist()) - {int(own[0])}):
+        if len(own) >= FEWEST_ANSWERS and (own == own[0]).all():
+            if ((others != MISSING) & (others != own[0])).any():
                 level = ratings.names[int(own[0])]
                 message = f"{judge} gave {level} to all of {len(own):,} units; others did not"
                 yield Warning_("judge-constant", message)
-    if ratings.seconds is None or len(ratings.judges) < 3:
+    if ratings.seconds is None or len(persons) < 3:
         return
-    known = ~np.isnan(ratings.seconds)
-    typical = {
-        judge: float(np.median(ratings.seconds[known[:, column], column]))
-        for column, judge in enumerate(ratings.judges)
-        if known[:, column].sum() >= FEWEST_ANSWERS
-    }
-    middle = float(np.median(list(typical.values()))) if len(typical) > 2 else 0.0
-    for judge, seconds in typical.items():
-        if seconds < HASTY * middle:
-            message = f"{judge} takes {seconds:.1f} s a unit, the median judge {middle:.1f} s"
+    typical = {}
+    for judge in persons:
+        seconds = ratings.seconds[:, ratings.judges.index(judge)]
+        if (~np.isnan(seconds)).sum() >= FEWEST_ANSWERS:
+            typical[judge] = float(np.nanmedian(seconds))
+    middle = float(np.median([*typical.values()])) if len(typical) > 2 else 0.0
+    for judge, time in typical.items():
+        if time < HASTY * middle:
+            message = f"{judge} takes {time:.1f} s a unit, the median judge {middle:.1f} s"
             yield Warning_("judge-fast", message)
 
 
-def _known_items(ratings: Ratings, config: Any, warnings: list[Warning_]) -> Iterator[Estimate]:
+def known_items(ratings: Ratings, config: Any, found: list[Warning_]) -> Iterator[Estimate]:
     """The share of known units that each judge got right."""
-    known = ratings.gold != MISSING
-    if not known.any():
-        return
-    request = known_metrics("judges")["agreement"].request()
+    known, models = ratings.gold != MISSING, config.judges.models
     codes, gold = ratings.codes[known], ratings.gold[known]
     made = codes != MISSING
     right = (codes == gold[:, None]) & made
     pooled = right.sum() / max(made.sum(), 1)
-    for column, judge in enumerate(ratings.judges):
-        n, n_right = int(made[:, column].sum()), int(right[:, column].sum())
+    request = known_metrics("judges")["agreement"].request()
+    for judge, n, n_right in zip(
+        ratings.judges, made.sum(axis=0).tolist(), right.sum(axis=0).tolist(), strict=True
+    ):
         if not n:
             continue
         interval = wilson_interval(n_right, n, level=config.statistics.level)
-        yield estimate(
-            request, _everybody(config), n_right / n, interval, n,
-            segmentation="gold", segment=judge,
-        )  # fmt: skip
+        model = judge if judge in models else PEOPLE if models else ALL
+        where = {"segmentation": "gold", "segment": judge}
+        yield estimate(request, model, n_right / n, interval, n, **where)
         if interval.exists and interval.high < pooled:
-            warnings.append(
-                Warning_(
-                    "judge-fails-gold",
-                    f"{judge} got {n_right:,} of {n:,} known units right; all judges "
-                    f"{100 * pooled:.0f} %",
-                )
+            message = (
+                f"{judge} got {n_right:,} of {n:,} known units right; all judges "
+                f"{100 * pooled:.0f} %"
             )
+            found.append(Warning_("judge-fails-gold", message))
 
 
-def _model_against_people(
-    draws: _Draws, model: str, persons: Sequence[str], request: Request, config: Any
-) -> Comparison:
-    """The model's agreement with people less theirs among themselves."""
-    theirs, drawn_theirs = draws.mean(list(combinations(persons, 2)))
-    own, drawn_own = draws.mean([(model, person) for person in persons])
-    interval = draws.limits(drawn_own - drawn_theirs)
-    differences = (drawn_own - drawn_theirs)[~np.isnan(drawn_own - drawn_theirs)]
-    p_value = None
-    verdict = "cannot tell"
-    if interval.exists:
-        below = (np.sum(differences <= 0) + 1) / (len(differences) + 1)
-        above = (np.sum(differences >= 0) + 1) / (len(differences) + 1)
-        p_value = float(min(1.0, 2 * min(below, above)))
-        if p_value <= 1 - config.statistics.level:
-            verdict = "better" if own > theirs else "worse"
-    return Comparison(
-        baseline="people", candidate=model, metric=request.label, segmentation=None, segment=None,
-        delta=own - theirs, std_error=float(differences.std(ddof=1)) if interval.exists else None,
-        low=interval.low if interval.exists else None,
-        high=interval.high if interval.exists else None,
-        relative=None, relative_low=None, relative_high=None, p_value=p_value, p_adjusted=p_value,
-        effect_size=None, test="bootstrap", n_users=len(drawn_own), wins=None, ties=None,
-        losses=None, margin=None, verdict=verdict, smallest_difference=None, users_needed=None,
-    )  # fmt: skip
+def models_of(
+    draws: PairDraws, section: JudgesTable, models: Sequence[str], persons: Sequence[str]
+) -> tuple[list[Estimate], list[Comparison]]:
+    """Models that judge: their agreement with people, less that of people among themselves; and
+    the share of units whose one rating stays when the model rates in place of the people.
+    """
+    ratings, chosen, request = draws.ratings, draws.config.statistics, draws.request
+    theirs, drawn_theirs = draws.mean([*combinations(persons, 2)])
+    of_people = vote(ratings.of(persons), ratings.levels, section.truth)[0].values
+    n_units = ratings.units.height
+    kept, agreements, comparisons = [], [], []
+    for model in models:
+        pairs = [(model, person) for person in persons]
+        own, drawn = draws.mean(pairs)
+        drawn = drawn - drawn_theirs
+        interval, moved = draws.limits(drawn), drawn[~np.isnan(drawn)]
+        below, above = ((np.sum(sign * moved <= 0) + 1) / (len(moved) + 1) for sign in (1, -1))
+        error = float(moved.std(ddof=1)) if interval.exists else math.nan
+        comparisons.append(
+            comparison(
+                request, (PEOPLE, model), own - theirs, interval,
+                float(min(1.0, 2 * min(below, above))), error, test="bootstrap",
+                n_users=len(drawn),
+            )
+        )  # fmt: skip
+        agreements.append(draws.estimate(model, pairs, n_units))
+        of_model = vote(ratings.of([model]), ratings.levels, section.truth)[0].values
+        both = ~np.isnan(of_people) & ~np.isnan(of_model)
+        n, n_kept = int(both.sum()), int((of_people == of_model)[both].sum())
+        kept.append(
+            estimate(
+                known_metrics("judges")["agreement"].request(), model,
+                n_kept / n if n else math.nan, wilson_interval(n_kept, n, level=chosen.level),
+                n_units, segmentation="verdicts", segment="kept when it replaces people",
+            )
+        )  # fmt: skip
+    return [*kept, *agreements], corrected(comparisons, chosen, {request.label: True})
 
 
-def _changed(
-    ratings: Ratings, section: JudgesTable, model: str, persons: Sequence[str], config: Any
-) -> Estimate:
-    """The share of units whose one rating changes when the model rates in place of the people."""
-    theirs, _ = vote(ratings.of(persons), ratings.levels, section.truth)
-    own, _ = vote(ratings.of([model]), ratings.levels, section.truth)
-    both = ~np.isnan(theirs.values) & ~np.isnan(own.values)
-    n, changed = int(both.sum()), int((theirs.values != own.values)[both].sum())
-    request = known_metrics("judges")["agreement"].request()
-    interval = wilson_interval(n - changed, n, level=config.statistics.level)
-    return _estimate(
-        request, model, (n - changed) / n if n else math.nan, interval, ratings,
-        segmentation="verdicts", segment="kept when it replaces people",
-    )  # fmt: skip
+def graphs_of(ratings: Ratings, model: str, shares: Values) -> Iterator[Graph]:
+    """The units that judges agree on least, and what each gives where the others say one level.
+
+    The others' majority counts where it has no tie; held against are the levels' shares of all.
+
+    Args:
+        shares: float64[n_units], of agreeing pairs; NaN below two ratings.
+    """
+    known = np.flatnonzero(~np.isnan(shares))
+    least = known[np.argsort(shares[known], kind="stable")][:MOST_ITEMS]
+    if len(known) > 1 and shares[least[0]] < 1:
+        names = [", ".join(map(str, ratings.units.row(place))) for place in least.tolist()]
+        yield Graph(
+            model, "agreement-by-item", "mean over items", "items that judges agree on least",
+            (float(shares[known].mean()),) * len(least), tuple(shares[least].tolist()),
+            groups=tuple(names),
+        )  # fmt: skip
+    judges, codes, levels = ratings.judges, ratings.codes, ratings.levels
+    made = codes != MISSING
+    if len(judges) < 3:
+        return
+    among_all = np.bincount(codes[made], minlength=len(levels)) / made.sum()
+    given = np.zeros((len(judges), len(levels), len(levels)), np.int64)  # judge, others, judge's
+    for column in range(len(judges)):
+        places = np.arange(len(levels), dtype=np.float64)
+        others = majority(np.delete(codes, column, axis=1), places, ties="undefined").values
+        both = made[:, column] & ~np.isnan(others)
+        np.add.at(given[column], (others[both].astype(np.int64), codes[both, column]), 1)
+    shown = np.argsort(-made.sum(axis=0), kind="stable")[:MOST_JUDGES].tolist()
+    for place, name in enumerate(ratings.names):
+        for column in shown:
+            if (counts := given[column, place]).any():
+                yield Graph(
+                    judges[column], "confusion", "share of all ratings",
+                    f"where others say {name}", tuple(among_all.tolist()),
+                    tuple((counts / counts.sum()).tolist()), groups=ratings.names,
+                )  # fmt: skip

@@ -8,8 +8,9 @@ Where a metric looks at judgements (`judged`, `unjudged = "skip"`), a pair that 
 relevant is a third state beside one that nobody judged; elsewhere the two count the same.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,15 @@ from evalkit.metrics import parse_metrics
 from evalkit.planning.tables import Given, open_tables
 from evalkit.sources import Table, reading
 from evalkit.statistics.agreement import Values
+from evalkit.statistics.distributions import t_quantile
 
 Measure = Callable[[pl.DataFrame, pl.DataFrame], pl.DataFrame]
 States = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 UNJUDGED, NOT_RELEVANT, RELEVANT = range(3)
 ROUNDS = 8
+FEWEST_DRAWN = 200  # users, with outcomes of the plan drawn for each
+BOUNDS = ["judged", "delta", "low", "high", "width", "interval"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,9 @@ class JudgePlan:
             the table that [judges] reads when judges have filled it.
         bounds: `judged`, `delta`, `low`, `high`: the difference now, and its bounds over all
             possible judgements; likewise where the pairs of the plan turn out not relevant.
+            `width` is that of the bounds, `interval` that of the 95 % interval over users: after
+            the plan as is expected where as many of its pairs are relevant as of what is judged
+            (half, where nothing that is not relevant is judged).
     """
 
     frame: pl.DataFrame
@@ -59,13 +67,13 @@ class _Pool:
     """Users with their truth, both lists cut at the cutoff, and what nobody judged.
 
     Args:
-        truth: `place`, `item`, `relevance`.
+        truth: `place` of the user, `item`, `relevance`.
         lists: by model: `place`, `item`, `rank`.
-        pairs: `place`, `item`.
+        pairs: `place`, `item`, `standing`: the sum over lists of 1 / log2(rank + 1).
         answers: what people may say of a pair that changes a number: `RELEVANT`, or both.
     """
 
-    users: pl.DataFrame
+    n_users: int
     truth: pl.DataFrame
     lists: Mapping[str, pl.DataFrame]
     pairs: pl.DataFrame
@@ -75,54 +83,49 @@ class _Pool:
 
     def deltas(self, states: States) -> Values:
         """The difference of every user, float64[n_users], with the pairs in these states."""
-        rows = self.pairs.with_columns(pl.Series("state", states))
-        return self._differences(self.truth, rows, self.lists, self.users.height)
-
-    def single(self, states: States, other: int) -> Values:
-        """The user's difference where one pair alone is in another state, float64[n_pairs]."""
-        scenario = self.pairs.with_row_index("scenario").select("scenario", "place", "item")
-        set_now = self.pairs.with_columns(pl.Series("state", states))
-        truth = scenario.select("scenario", "place").join(self.truth, on="place")
-        others = scenario.join(set_now, on="place", suffix="_other")
-        is_own = pl.col("item") == pl.col("item_other")
-        rows = others.select(
-            pl.col("scenario").alias("place"),
-            pl.col("item_other").alias("item"),
-            pl.when(is_own).then(other).otherwise("state").alias("state"),
-        )
-        lists = {
-            model: scenario.select("scenario", "place")
-            .join(frame, on="place")
-            .select(pl.col("scenario").alias("place"), "item", "rank")
-            for model, frame in self.lists.items()
-        }
-        renamed = truth.select(pl.col("scenario").alias("place"), "item", "relevance")
-        return self._differences(renamed, rows, lists, scenario.height)
-
-    def _differences(
-        self,
-        truth: pl.DataFrame,
-        stated: pl.DataFrame,
-        lists: Mapping[str, pl.DataFrame],
-        n: int,
-    ) -> Values:
-        whole = pl.concat(
-            [
-                truth.with_columns(pl.col("place").cast(pl.Int64)),
-                stated.filter(pl.col("state") != UNJUDGED).select(
-                    pl.col("place").cast(pl.Int64),
-                    "item",
-                    ((pl.col("state") == RELEVANT) * self.relevance).alias("relevance"),
-                ),
-            ]
-        )
+        judged = pl.concat([self.truth, _rows_of(self.pairs, states, self.relevance)])
         values = []
-        for frame in lists.values():
-            found = self.measure(whole, frame.with_columns(pl.col("place").cast(pl.Int64)))
-            own = np.zeros(n)
+        for ranked in self.lists.values():
+            found, own = self.measure(judged, ranked), np.zeros(self.n_users)
             own[found["user"].to_numpy()] = np.nan_to_num(found["value"].to_numpy())
             values.append(own)
         return np.asarray(values[1] - values[0])
+
+    def single(self, states: States, other: int) -> Values:
+        """The user's difference where one pair alone is in another state, float64[n_pairs]."""
+        each = self.pairs.select(_COPY, "place")
+        pairs = each.join(self.pairs.with_row_index("pair"), on="place", maintain_order="left")
+        is_own = (pairs["pair"] == pairs["copy"]).to_numpy()
+        copied = np.where(is_own, other, states[pairs["pair"].to_numpy()])
+        return self._of(each).deltas(copied)
+
+    def drawn(self, n_draws: int) -> "_Pool":
+        """Every user so many times."""
+        copies = pl.DataFrame({"number": np.arange(n_draws)})
+        places = pl.DataFrame({"place": np.arange(self.n_users)})
+        return self._of(copies.join(places, how="cross").select(_COPY, "place"))
+
+    def _of(self, copies: pl.DataFrame) -> "_Pool":
+        """The users of `place`, each under the number `copy`."""
+
+        def of(frame: pl.DataFrame) -> pl.DataFrame:
+            found = copies.join(frame, on="place", maintain_order="left_right")
+            return found.drop("place").rename({"copy": "place"})
+
+        lists = {model: of(frame) for model, frame in self.lists.items()}
+        return replace(
+            self, n_users=copies.height, truth=of(self.truth), lists=lists, pairs=of(self.pairs)
+        )
+
+
+_COPY = pl.int_range(pl.len()).alias("copy")
+
+
+def _rows_of(pairs: pl.DataFrame, states: States, relevance: float) -> pl.DataFrame:
+    """What the truth says of pairs in these states."""
+    judged = pl.Series((states == RELEVANT) * relevance)
+    rows = pairs.select("place", "item", relevance=judged)
+    return rows.filter(pl.Series(states != UNJUDGED))
 
 
 def plan_of_config(
@@ -262,57 +265,74 @@ def plan_judgements(
             code="nothing-to-judge",
             hint="name two: those whose verdict is to be settled",
         )
-    pool = _pool_of(truth, lists, cutoff, relevance, measure, answers, skips)
+    users, pool = _pool_of(truth, lists, cutoff, relevance, measure, answers, skips)
     if not pool.pairs.height:
         raise RequestError(
             f"every item of the first {cutoff} ranks is judged",
             code="nothing-to-judge",
             hint="look deeper: a larger cutoff",
         )
-    n_users = pool.users.height
     none = np.full(pool.pairs.height, UNJUDGED)
     now = pool.deltas(none)
     places = pool.pairs["place"].to_numpy()
     tried = np.array([pool.single(none, answer) - now[places] for answer in answers[::-1]])
     moves = tried[np.abs(tried).argmax(axis=0), np.arange(tried.shape[1])]
-    chosen = _chosen(moves, n)
+    chosen = _chosen(moves, pool.pairs["standing"].to_numpy(), n)
     reference, candidate = lists
+    favours = np.where(moves > 0, f"favours {candidate}", f"favours {reference}")
     frame = (
         pool.pairs.with_columns(
-            pl.Series("gain", np.abs(moves) / n_users),
-            pl.Series(
-                "stratum", np.where(moves > 0, f"favours {candidate}", f"favours {reference}")
-            ),
+            pl.Series("gain", np.abs(moves) / pool.n_users), pl.Series("stratum", favours)
         )[chosen]
-        .join(pool.users.with_row_index("place"), on="place", how="left", maintain_order="left")
-        .select(*pool.users.columns, "item", "gain", "stratum")
+        .join(users, on="place", how="left", maintain_order="left")
+        .select(*users.columns[1:], "item", "gain", "stratum")
         .with_columns(judge=pl.lit(None, pl.String), rating=pl.lit(None, pl.Float64))
     )
-    all_, rest = np.ones(len(none), np.bool_), np.ones(len(none), np.bool_)
+    free = np.ones(len(none), np.bool_)
+    rest = free.copy()
     rest[chosen] = False
     after = np.where(rest, UNJUDGED, NOT_RELEVANT)
+    copies = pool.drawn(-(-FEWEST_DRAWN // pool.n_users))
+    others = np.tile(rest, copies.n_users // pool.n_users)
+    # what people may say of the plan: as many are relevant as of what they have judged
+    judged = pool.truth["relevance"].to_numpy()
+    share = (judged > 0).mean() if (judged <= 0).any() else 0.5
+    is_relevant = np.random.Generator(np.random.PCG64(1)).random(len(others)) < share
+    said = np.where(others, UNJUDGED, np.where(is_relevant, RELEVANT, NOT_RELEVANT))
+    expected = _bounds(copies, said, others, pool.n_users)
     rows = [
-        (label, pool.deltas(states).mean(), *(_extreme(pool, states, free, s) for s in (-1, 1)))
-        for label, states, free in (("now", none, all_), ("after the plan", after, rest))
+        ("now", *_bounds(pool, none, free, pool.n_users)),
+        ("after the plan", *_bounds(pool, after, rest, pool.n_users)[:3], *expected[3:]),
     ]
-    schema = ["judged", "delta", "low", "high"]
-    return JudgePlan(frame, pl.DataFrame(rows, schema=schema, orient="row"))
+    return JudgePlan(frame, pl.DataFrame(rows, BOUNDS, orient="row"))
 
 
-def _chosen(moves: Values, n: int) -> npt.NDArray[np.int64]:
-    """Places of the pairs that move most; what favours either model in turn, so that a pool that
-    is judged by the plan leans to neither."""
-    order = np.argsort(-np.abs(moves), kind="stable")
-    order = order[moves[order] != 0]
-    up, down = order[moves[order] > 0], order[moves[order] < 0]
-    both = min(len(up), len(down))
-    turns = np.empty(2 * both, np.int64)
-    turns[0::2], turns[1::2] = up[:both], down[:both]
-    rest = up[both:] if len(up) > both else down[both:]
-    return np.concatenate([turns, rest])[:n].astype(np.int64)
+def _bounds(
+    pool: _Pool, states: States, free: Flags, n_users: int
+) -> tuple[float, float, float, float, float | None]:
+    """The mean difference, its bounds where free pairs may be judged in any way, their width, and
+    the width of Student's 95 % interval over `n_users` users.
+    """
+    low, high = (_extreme(pool, states, free, sign) for sign in (-1, 1))
+    deltas, interval = pool.deltas(states), None
+    if n_users > 1:
+        half = t_quantile(0.975, n_users - 1) * float(deltas.std(ddof=1)) / math.sqrt(n_users)
+        interval = 2 * half
+    return float(deltas.mean()), low, high, high - low, interval
 
 
-def _extreme(pool: _Pool, states: States, free: npt.NDArray[np.bool_], sign: int) -> float:
+def _chosen(moves: Values, standing: Values, n: int) -> States:
+    """Places of the pairs that are expected to move most: what they move where they are relevant,
+    times how high both lists put them. What counts alike favours either model in turn.
+    """
+    rows = pl.DataFrame({"score": (np.abs(moves) * standing).round(12), "up": moves > 0})
+    turn = pl.int_range(pl.len()).over("score", "up")
+    rows = rows.with_row_index("place").filter(pl.col("score") > 0).with_columns(turn=turn)
+    rows = rows.sort("score", "turn", "up", descending=[True, False, True])
+    return rows["place"].head(n).to_numpy().astype(np.int64)
+
+
+def _extreme(pool: _Pool, states: States, free: Flags, sign: int) -> float:
     """The largest (sign 1) or smallest mean difference that judging free pairs can give."""
     places = pool.pairs["place"].to_numpy()
     best = pool.deltas(states)
@@ -342,13 +362,14 @@ def _pool_of(
     measure: Measure,
     answers: tuple[int, ...],
     skips: bool,
-) -> _Pool:
+) -> tuple[pl.DataFrame, _Pool]:
+    """`place` of every user, and the pool."""
     keys = [name for name in truth.columns if name not in ("item", "relevance")]
     users = truth.select(keys).unique().sort(keys)
-    numbered = users.with_row_index("place")
+    users = users.select(pl.int_range(pl.len()).alias("place"), *keys)
 
     def place(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
-        return frame.join(numbered, on=keys).select("place", *columns)
+        return frame.join(users, on=keys).select("place", *columns)
 
     judged = place(truth, ("item", "relevance")).with_columns(pl.col("relevance").cast(pl.Float64))
     ranked = {model: place(frame, ("item", "rank")) for model, frame in lists.items()}
@@ -364,9 +385,10 @@ def _pool_of(
             model: frame.filter(pl.col("rank") <= cutoff) for model, frame in ranked.items()
         }
     pairs = (
-        pl.concat([frame.select("place", "item") for frame in first.values()])
-        .unique()
+        pl.concat([frame.select("place", "item", "rank") for frame in first.values()])
+        .group_by("place", "item")
+        .agg(standing=(1 / (pl.col("rank") + 1).log(2)).sum())
         .join(judged, on=["place", "item"], how="anti")
         .sort("place", "item")
     )
-    return _Pool(users, judged, ranked, pairs, relevance, measure, answers)
+    return users, _Pool(users.height, judged, ranked, pairs, relevance, measure, answers)

@@ -84,8 +84,9 @@ def read_ratings(
     rated = frame.filter(pl.col("rating").is_not_null())
     if not rated.height:
         raise DataError("no row has a rating", code="empty-input", at=at)
-    levels, names = _levels_of(rated["rating"], section)
-    _refuse(rated, names, [*unit_columns, "judge"], at)
+    levels, names = _levels_of(rated["rating"], section, at)
+    _refuse_strange(rated["rating"], names, "ratings", at)
+    _refuse_twice(rated, [*unit_columns, "judge"], at)
     units = frame.select(unit_columns).unique().sort(unit_columns)
     judges = frame["judge"].unique().sort()
     placed = rated.join(units.with_row_index("unit"), on=unit_columns, how="left")
@@ -96,15 +97,19 @@ def read_ratings(
     codes[rows, columns] = placed["rating"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
     gold = np.full(units.height, MISSING, np.int64)
     if "gold" in frame.columns:
-        known = placed.select("unit", _text_of(pl.col("gold"), frame.schema["gold"])).drop_nulls()
-        given = known["gold"].replace_strict(place, default=MISSING, return_dtype=pl.Int64)
-        gold[known["unit"].to_numpy()] = given.to_numpy()
+        frame = frame.with_columns(_text_of(pl.col("gold"), frame.schema["gold"]))
+        _refuse_strange(frame["gold"].drop_nulls(), names, "known ratings", at)
+        known = _of_units(frame, units, "gold", "has two known ratings", at)
+        given = known.replace_strict(place, default=MISSING, return_dtype=pl.Int64)
+        gold = given.fill_null(MISSING).to_numpy()
     seconds = None
     if "time" in frame.columns:
         seconds = np.full(codes.shape, np.nan)
-        seconds[rows, columns] = _seconds_of(placed)
+        seconds[rows, columns] = _seconds_of(placed, at)
     segments = {
-        name: _segment_of(frame, units, unit_columns, f"segment_{number}", name, at)
+        name: _of_units(
+            frame, units, f"segment_{number}", f"is in two segments of {name!r}", at
+        ).to_numpy()
         for number, name in enumerate(segmentations)
     }
     return Ratings(
@@ -123,43 +128,49 @@ def _text_of(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     return column.cast(pl.String)
 
 
-def _levels_of(ratings: pl.Series, section: JudgesTable) -> tuple[Values, tuple[str, ...]]:
+def _levels_of(ratings: pl.Series, section: JudgesTable, at: str) -> tuple[Values, tuple[str, ...]]:
     """The levels' values, ascending, and how they are written."""
-    if section.levels:
-        names = [_written(level) for level in section.levels]
+    given = [
+        str(int(level)) if isinstance(level, float) and level.is_integer() else str(level)
+        for level in section.levels
+    ]
+    names = given or ratings.unique().sort().to_list()
+    numbers = pl.Series(names, dtype=pl.String).cast(pl.Float64, strict=False)
+    if numbers.null_count():  # texts: their places, the first where one stands there twice
+        values = np.array([names.index(name) for name in names], dtype=np.float64)
     else:
-        names = ratings.unique().sort().to_list()
-    numbers = [_number(name) for name in names]
-    if None in numbers:
-        return np.arange(len(names), dtype=np.float64), tuple(names)
-    values = np.array(numbers, dtype=np.float64)
+        values = numbers.to_numpy()
     order = np.argsort(values, kind="stable")
-    return values[order], tuple(names[place] for place in order)
+    values, names = values[order], [names[place] for place in order]
+    for is_odd, what in (
+        (~np.isfinite(values), "is no finite number"),
+        (np.append(np.diff(values) == 0, False), "stands there twice"),
+        ((values < 0) & (section.kind == "ratio"), 'is below 0, and kind = "ratio" starts there'),
+    ):
+        if is_odd.any():
+            name = names[int(is_odd.argmax())]
+            raise DataError(
+                f"level {name!r} {what}",
+                code="unknown-level",
+                at=at,
+                hint="levels under [judges] name each once, from low to high",
+            )
+    return values, tuple(names)
 
 
-def _written(level: str | float) -> str:
-    if isinstance(level, float) and level.is_integer():
-        return str(int(level))
-    return str(level)
-
-
-def _number(name: str) -> float | None:
-    try:
-        return float(name)
-    except ValueError:
-        return None
-
-
-def _refuse(rated: pl.DataFrame, names: Sequence[str], keys: list[str], at: str) -> None:
-    strange = rated.filter(~pl.col("rating").is_in(list(names)))
-    if strange.height:
-        some = ", ".join(map(repr, strange["rating"].unique().sort().head(3)))
+def _refuse_strange(written: pl.Series, names: Sequence[str], what: str, at: str) -> None:
+    strange = written.filter(~written.is_in(list(names)))
+    if strange.len():
+        some = ", ".join(map(repr, strange.unique().sort().head(3)))
         raise DataError(
-            f"{strange.height:,} ratings are none of the levels {', '.join(names)}: {some}",
+            f"{strange.len():,} {what} are none of the levels {', '.join(names)}: {some}",
             code="unknown-level",
             at=at,
             hint="add them to levels under [judges], or leave them out by where",
         )
+
+
+def _refuse_twice(rated: pl.DataFrame, keys: list[str], at: str) -> None:
     twice = rated.group_by(keys).len().filter(pl.col("len") > 1).sort(keys)
     if twice.height:
         *unit, judge, _ = twice.row(0)
@@ -172,7 +183,7 @@ def _refuse(rated: pl.DataFrame, names: Sequence[str], keys: list[str], at: str)
         )
 
 
-def _seconds_of(placed: pl.DataFrame) -> Values:
+def _seconds_of(placed: pl.DataFrame, at: str) -> Values:
     """Seconds that each rating took: as given, or since the judge's rating before."""
     if placed.schema["time"].is_temporal():
         moments = placed.with_row_index("row").sort("judge", "time")
@@ -180,18 +191,31 @@ def _seconds_of(placed: pl.DataFrame) -> Values:
             (pl.col("time").diff().over("judge") / datetime.timedelta(seconds=1)).alias("gap")
         )
         return gaps.sort("row")["gap"].cast(pl.Float64).to_numpy()
-    return placed["time"].cast(pl.Float64, strict=False).to_numpy()
-
-
-def _segment_of(
-    frame: pl.DataFrame, units: pl.DataFrame, keys: list[str], column: str, name: str, at: str
-) -> npt.NDArray[np.object_]:
-    found = frame.select(*keys, pl.col(column).cast(pl.String)).unique().sort(keys)
-    if found.height > units.height:
+    seconds = placed["time"].cast(pl.Float64, strict=False)
+    if seconds.null_count() > placed["time"].null_count():
         raise DataError(
-            f"a unit is in two segments of {name!r}",
+            "time holds texts that are no seconds",
+            code="not-a-number",
+            at=at,
+            hint='moments are read of text by time = "cast(... as timestamp)" under columns',
+        )
+    return seconds.to_numpy()
+
+
+def _of_units(
+    frame: pl.DataFrame, units: pl.DataFrame, column: str, what: str, at: str
+) -> pl.Series:
+    """What a column says of each unit, null where it says nothing."""
+    said = pl.col(column).cast(pl.String)
+    is_gold = column == "gold"  # which need not stand on every row
+    found = frame.select(*units.columns, said)
+    found = (found.drop_nulls(column) if is_gold else found).unique()
+    twice = found.group_by(units.columns).len().filter(pl.col("len") > 1)
+    if twice.height:
+        raise DataError(
+            f"{twice.height:,} times a unit {what}",
             code="segment-varies",
             at=at,
-            hint="a segment is the same on all rows of a unit",
+            hint="it is the same on all rows of a unit",
         )
-    return found[column].to_numpy()
+    return units.join(found, on=units.columns, how="left", maintain_order="left")[column]

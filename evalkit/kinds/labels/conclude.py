@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from evalkit.aggregate.segments import ALL
 from evalkit.config import Config
 from evalkit.kinds.labels._bands import Bands, NoBands
 from evalkit.kinds.labels._graphs import Drawing
@@ -13,7 +14,14 @@ from evalkit.kinds.labels.merge import LabelSums
 from evalkit.kinds.pointwise.conclude import Findings
 from evalkit.kinds.pointwise.counts import RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
-from evalkit.kinds.pointwise.measure import check_rows, warn_of_infinite, warn_of_lost
+from evalkit.kinds.pointwise.measure import (
+    ModelSums,
+    SourceTable,
+    check_rows,
+    warn_of_infinite,
+    warn_of_lost,
+)
+from evalkit.kinds.pointwise.numbers import RowNumber
 from evalkit.kinds.pointwise.units import Measured, UnitSums, measured_of
 from evalkit.metrics import Request, Smooth, over
 from evalkit.report import Graph, TruthCounts, Warning_
@@ -108,6 +116,20 @@ def warnings_of(config: Config, name: str, row_counts: RowOutcomes, at: str) -> 
         found.append(Warning_("duplicate-row", message, name))
     found += check_rows(config, name, row_counts, at)
     return found + warn_of_lost(name, row_counts.noted.get("users_without_rows", 0))
+
+
+def conclude_sums(job: RowJob, found: Findings, own: ModelSums, table: SourceTable) -> None:
+    """What means over users say of a model, of the sums that shares of the users left."""
+    level, users, name = job.config.statistics.level, job.over("users"), own.name
+    found.warnings += warnings_of(job.config, name, own.row_counts, table.at)
+    found.warnings += warn_of_infinite(name, users, own.means[ALL])
+    found.users[name], found.most_rows[name] = own.n_users[ALL], own.most_rows
+    found.pairs[name] = own.noted.get("positives", 0)
+    for segment, means in own.means.items():
+        both = zip(users, means, strict=True)
+        numbers = [RowNumber.of_mean(request, mean, level=level) for request, mean in both]
+        known = Measured(numbers, own.n_users[segment])
+        found.measured.setdefault(segment, {})[name] = known
 
 
 def truth_counts(counts_by_model: Mapping[str, RowOutcomes], found: Findings) -> TruthCounts:

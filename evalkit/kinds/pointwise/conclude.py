@@ -12,7 +12,7 @@ from evalkit.kinds.pointwise._kept import Keeping, without_values
 from evalkit.kinds.pointwise.counts import RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.segments import RowSegments, RowUsers, UserSources
-from evalkit.kinds.pointwise.units import Measured, UnitSums
+from evalkit.kinds.pointwise.units import Measured, RowSums, UnitSums
 from evalkit.planning.counters import input_of, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.report import (
@@ -48,6 +48,7 @@ class Findings:
     most_rows: dict[str, int] = field(default_factory=dict)  # of one user, by model
     pairs: dict[str, int] = field(default_factory=dict)  # labels 1, or rated pairs, by model
     sums: dict[tuple[Segment, str], UnitSums] = field(default_factory=dict)  # of shares of users
+    row_sums: dict[tuple[Segment, str], RowSums] = field(default_factory=dict)  # likewise
 
 
 def conclude_rows(

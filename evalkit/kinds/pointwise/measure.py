@@ -4,22 +4,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+import polars as pl
 
 from evalkit.aggregate.accumulators.resampling import resamples
+from evalkit.aggregate.segments import Segment
+from evalkit.aggregate.sums import add_to
 from evalkit.config import Config
 from evalkit.errors import DataError
 from evalkit.kinds.pointwise._clusters import Clusters
 from evalkit.kinds.pointwise._kept import Keeping
 from evalkit.kinds.pointwise.conclude import Findings, Models, conclude_rows
-from evalkit.kinds.pointwise.counts import Grouping, Lost, RowOutcomes
+from evalkit.kinds.pointwise.counts import Grouping, Lost, RowMark, RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.means import WeightedMean
 from evalkit.kinds.pointwise.open import OpenTables, RowTables, group_by, open_rows
 from evalkit.kinds.pointwise.passes import ModelRows
 from evalkit.kinds.pointwise.segments import RowSegments, RowUsers
+from evalkit.kinds.pointwise.units import RowSums
 from evalkit.metrics import Request, over
 from evalkit.planning.work import try_seeds
 from evalkit.report import (
@@ -31,17 +35,79 @@ from evalkit.report import (
 from evalkit.sources import Table
 from evalkit.sources.ids import hashes_of_keys
 
+Counted = TypeVar("Counted")
+
+
+class SourceTable(NamedTuple):
+    """A table, as messages speak of it; `is_joined` to one of what is true."""
+
+    role: str
+    at: str
+    is_joined: bool = False
+
 
 class SumsReading(NamedTuple):
-    """What is told of counts alone, where a share of the users leaves sums.
+    """How the sums are read that shares of the users left.
 
     Args:
-        warnings: of the config, a model, its counts, and where its table stands.
-        truth: counts of what is true, of those of all models.
+        adds_up: whether a number is made of sums.
+        conclude: finds what one run finds of a model.
+        truth: counts of what is true: of its own table, if there is one, and of all models.
+        survey: what a share has to know of all rows, by model where a column names these.
     """
 
-    warnings: Callable[[Config, str, RowOutcomes, str], list[Warning_]]
-    truth: Callable[[Mapping[str, RowOutcomes], Findings], TruthCounts]
+    adds_up: Callable[[Request], bool]
+    conclude: Callable[[RowJob, Findings, "ModelSums", SourceTable], None]
+    truth: Callable[[RowOutcomes | None, Mapping[str, RowOutcomes], Findings], TruthCounts]
+    survey: Callable[[pl.DataFrame], dict[str | None, RowMark]] | None = None
+
+
+@dataclass(slots=True)
+class ModelSums:
+    """What the rows of one model left of some users.
+
+    Args:
+        rows, dropped, noted: counts of rows, as those of `RowOutcomes`.
+        most_rows: of one user.
+        n_users: who have rows, by segment.
+        means: of each segment, one a request over users.
+        row_sums: of each segment, where numbers are over rows.
+    """
+
+    name: str
+    rows: int
+    dropped: dict[str, int]
+    noted: dict[str, int]
+    most_rows: int = 0
+    n_users: dict[Segment, int] = field(default_factory=dict)
+    means: dict[Segment, list[WeightedMean]] = field(default_factory=dict)
+    row_sums: dict[Segment, RowSums] = field(default_factory=dict)
+
+    @property
+    def row_counts(self) -> RowOutcomes:
+        """What became of the rows."""
+        return RowOutcomes(self.rows, dict(self.dropped), dict(self.noted))
+
+    def merge(self, other: "ModelSums") -> None:
+        """Take over what the rows of other users left."""
+        self.rows += other.rows
+        self.dropped = _added(self.dropped, other.dropped)
+        self.noted = _added(self.noted, other.noted)
+        self.n_users = _added(self.n_users, other.n_users)
+        self.most_rows = max(self.most_rows, other.most_rows)
+        for segment, means in other.means.items():
+            if segment not in self.means:
+                self.means[segment] = means
+                continue
+            for mean, more in zip(self.means[segment], means, strict=True):
+                mean.merge(more)
+        for segment, sums in other.row_sums.items():
+            add_to(self.row_sums, segment, sums)
+
+
+def _added(one: Mapping[Counted, int], other: Mapping[Counted, int]) -> dict[Counted, int]:
+    both = dict.fromkeys([*one, *other])
+    return {what: one.get(what, 0) + other.get(what, 0) for what in both}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +204,7 @@ class RowRun(ABC):
     keeping: Keeping | None
     seed: int
     is_share: bool = False
+    surveyed: Sequence[Mapping[str | None, RowMark]] = ()  # by table, of all users
     found: Findings = field(default_factory=Findings)
     counts_by_model: dict[str, RowOutcomes] = field(default_factory=dict)
     step: tuple[int, ...] = (-1,)  # how far it has come, of which table
@@ -166,6 +233,11 @@ class RowRun(ABC):
     @abstractmethod
     def truth_counts(self) -> TruthCounts:
         """What is true, whatever models say; after all of them."""
+
+    @property
+    def truth_outcomes(self) -> RowOutcomes | None:
+        """What became of the rows of a table of what is true, where there is one."""
+        return None
 
     @abstractmethod
     def inputs(self) -> list[Input]:

@@ -1,52 +1,56 @@
 """What a share of the users leaves behind: sums over its users, or its rows, as they were read.
 
-Plain means over users are sums, which merge. But many numbers of ratings and labels follow rows in
-the order of their scores, or draw users whom one share does not know, and are no sums over users:
-then a partial keeps the rows of its users, with the columns that are needed. Put together, they are
-the tables that one run reads, in another order, which moves nothing, and are measured as one run
-measures them; merging takes the memory and the time of such a run.
+Means over users, and over pairs of a rating and a prediction, are sums, which merge. But many
+numbers follow rows in the order of their scores, or draw users whom one share does not know, and
+are no such sums: then a partial keeps the rows of its users, with the columns that are needed. Put
+together, they are the tables that one run reads, in another order, which moves nothing, and are
+measured as one run measures them; merging takes the memory and the time of such a run.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from evalkit.aggregate.accumulators.resampling import resamples
-from evalkit.aggregate.segments import ALL, SeenValues, Segment, SegmentTable
+from evalkit.aggregate.segments import SeenValues, SegmentTable
 from evalkit.aggregate.sums import GrandTotals, add_to
-from evalkit.config import Config, Segmentation, is_laid_out, of_share, with_paths
+from evalkit.config import (
+    Config,
+    LabelsTable,
+    PredictionsTable,
+    RatingsTable,
+    Segmentation,
+    is_laid_out,
+    of_share,
+    with_paths,
+)
 from evalkit.errors import Errors, EvalkitError, Faults
 from evalkit.kinds.pointwise._comparing import add_pairs
 from evalkit.kinds.pointwise.conclude import Findings, conclude_rows
-from evalkit.kinds.pointwise.counts import CODES, RowOutcomes
+from evalkit.kinds.pointwise.counts import CODES, RowMark
 from evalkit.kinds.pointwise.job import RowJob
-from evalkit.kinds.pointwise.means import WeightedMean
 from evalkit.kinds.pointwise.measure import (
+    ModelSums,
     RowRun,
     RowsKind,
+    SourceTable,
     SumsReading,
     run_rows,
-    warn_of_infinite,
 )
-from evalkit.kinds.pointwise.numbers import RowNumber
 from evalkit.kinds.pointwise.open import RowTables, group_by, open_rows
 from evalkit.kinds.pointwise.read import BATCH_ROWS
 from evalkit.kinds.pointwise.segments import UserSources, refuse_many
-from evalkit.kinds.pointwise.units import Measured
-from evalkit.metrics import is_drawn, is_ordered, over
+from evalkit.metrics import is_drawn, is_ordered
 from evalkit.planning.counters import Clock, input_of
 from evalkit.planning.tables import Given
 from evalkit.planning.work import SEEDS, Kind, MeasureOptions, ShareResult, try_seeds, with_warnings
 from evalkit.report import Input, Report, Warning_
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import USER_KEY, DrawnShare
-
-Counted = TypeVar("Counted")
 
 
 @dataclass(slots=True)
@@ -77,54 +81,12 @@ class KeptTable:
 
 
 @dataclass(slots=True)
-class ModelSums:
-    """What the rows of one model left of some users.
-
-    Args:
-        rows, dropped, noted: counts of rows, as those of `RowOutcomes`.
-        most_rows: of one user.
-        n_users: who have rows, by segment.
-        means: of each segment, one a request.
-    """
-
-    rows: int
-    dropped: dict[str, int]
-    noted: dict[str, int]
-    most_rows: int
-    n_users: dict[Segment, int]
-    means: dict[Segment, list[WeightedMean]]
-
-    @property
-    def row_counts(self) -> RowOutcomes:
-        """What became of the rows."""
-        return RowOutcomes(self.rows, dict(self.dropped), dict(self.noted))
-
-    def merge(self, other: "ModelSums") -> None:
-        """Take over what the rows of other users left."""
-        self.rows += other.rows
-        self.dropped = _added(self.dropped, other.dropped)
-        self.noted = _added(self.noted, other.noted)
-        self.n_users = _added(self.n_users, other.n_users)
-        self.most_rows = max(self.most_rows, other.most_rows)
-        for segment, means in other.means.items():
-            if segment not in self.means:
-                self.means[segment] = means
-                continue
-            for mean, more in zip(self.means[segment], means, strict=True):
-                mean.merge(more)
-
-
-def _added(one: Mapping[Counted, int], other: Mapping[Counted, int]) -> dict[Counted, int]:
-    both = dict.fromkeys([*one, *other])
-    return {what: one.get(what, 0) + other.get(what, 0) for what in both}
-
-
-@dataclass(slots=True)
 class UserTotals:
     """Sums of values of users, instead of rows.
 
     Args:
         models: in the order of the config; by name where a column has them.
+        truth: counts of the rows of a table of what is true.
         totals: of pairs of models, and the segments.
         n_lonely: users who have rows of some models alone.
         seen_values: that make a segment each.
@@ -132,6 +94,7 @@ class UserTotals:
     """
 
     models: dict[str, ModelSums] = field(default_factory=dict)
+    truth: ModelSums | None = None
     totals: GrandTotals = field(default_factory=GrandTotals)
     n_lonely: int = 0
     seen_values: SeenValues = field(default_factory=SeenValues)
@@ -156,19 +119,29 @@ class UserTotals:
         for name, row_counts in run.counts_by_model.items():
             own = {segment: each for (segment, model), each in found.sums.items() if model == name}
             models[name] = ModelSums(
+                name,
                 row_counts.rows,
                 row_counts.dropped,
                 row_counts.noted,
                 found.most_rows[name],
                 {segment: each.n_units for segment, each in own.items()},
                 {segment: each.means for segment, each in own.items()},
+                {place: each for (place, model), each in found.row_sums.items() if model == name},
             )
-        return cls(models, found.totals, n_lonely, found.seen_values)
+        truth = run.truth_outcomes
+        rows_of_truth = (
+            None if truth is None else ModelSums("", truth.rows, truth.dropped, truth.noted)
+        )
+        return cls(models, rows_of_truth, found.totals, n_lonely, found.seen_values)
 
     def merge(self, other: "UserTotals") -> None:
         """Take over the sums of other users."""
         for name, sums in other.models.items():
             add_to(self.models, name, sums)
+        if self.truth is None:
+            self.truth = other.truth
+        elif other.truth is not None:
+            self.truth.merge(other.truth)
         self.totals.merge(other.totals)
         self.n_lonely += other.n_lonely
         self.seen_values.merge(other.seen_values)
@@ -176,8 +149,8 @@ class UserTotals:
 
     def in_order(self, config: Config) -> dict[str, ModelSums]:
         """The models as one run has them: a share may know of some alone."""
-        names = [table.model for table in config.labels if table.model is not None]
-        if len(names) < len(config.labels):
+        names = [table.model for table in _tables_of(config) if table.model is not None]
+        if len(names) < len(_tables_of(config)):
             names = sorted(self.models)
         return {name: self.models[name] for name in names if name in self.models}
 
@@ -195,18 +168,11 @@ class UserTotals:
             self.seen_values.check(name)
         for name, n_segments in self.totals.n_segments.items():
             refuse_many(config, name, n_segments)
-        level, users = config.statistics.level, job.over("users")
-        for number, (name, own) in enumerate(self.in_order(config).items()):
-            at = tables[min(number, len(tables) - 1)].at  # all stand in one, or each in its own
-            found.warnings += of_sums.warnings(config, name, own.row_counts, at)
-            found.warnings += warn_of_infinite(name, users, own.means[ALL])
-            found.users[name], found.most_rows[name] = own.n_users[ALL], own.most_rows
-            found.pairs[name] = own.noted.get("positives", 0)
-            for segment, means in own.means.items():
-                both = zip(users, means, strict=True)
-                numbers = [RowNumber.of_mean(request, mean, level=level) for request, mean in both]
-                known = Measured(numbers, own.n_users[segment])
-                found.measured.setdefault(segment, {})[name] = known
+        own_tables = tables if self.truth is None else tables[1:]
+        for number, own in enumerate(self.in_order(config).values()):
+            table = own_tables[min(number, len(own_tables) - 1)]  # all in one, or each in its own
+            place = SourceTable(table.role, table.at, self.truth is not None)
+            of_sums.conclude(job, found, own, place)
         for segment in self.totals.users:
             n_users = max(each.n_users for each in found.measured[segment].values())
             self.totals.users[segment] = n_users
@@ -273,7 +239,8 @@ def kind_of_rows(kind: RowsKind) -> Kind:
         return with_warnings(run_rows(kind, job, tables), told)
 
     def leaves_rows(config: Config, keeps_users: bool) -> bool:
-        return not _leaves_sums(kind, config, keeps_users=keeps_users)
+        surveys = kind.of_sums is not None and kind.of_sums.survey is not None
+        return surveys or not _leaves_sums(kind, config, keeps_users=keeps_users)
 
     return Kind(
         KeptTables, open_all, run, measure, conclude, on_spark=True, leaves_rows=leaves_rows
@@ -299,6 +266,11 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> ShareResult
         else DrawnShare(number - 1, n_shares, plan)
     )
     n_rows: dict[int, int] = {}
+    survey = None if kind.of_sums is None else kind.of_sums.survey
+    sees_all = not job.work.given.is_share and job.work.sample is None
+    leaves_sums = not laid_out and (survey is None or sees_all)
+    leaves_sums &= _leaves_sums(kind, opened.config, keeps_users=bool(job.work.keep_users))
+    surveyed: dict[int, dict[str | None, RowMark]] = {id(each): {} for each in opened.rows}
 
     def keep(table: Table, names: tuple[str, ...] = ()) -> KeptTable:
         rules = [job.config.segments.named.get(name) for name in names]
@@ -309,6 +281,9 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> ShareResult
             for frame in table.stream([pl.all()], most=BATCH_ROWS):
                 n_rows[id(table)] = n_rows.get(id(table), 0) + frame.height
                 job.clock.line.advance(frame.height)
+                if leaves_sums and survey is not None and id(table) in surveyed:
+                    for model, mark in survey(frame).items():
+                        add_to(surveyed[id(table)], model, mark)
                 frames.append(frame if drawn is None else frame.filter(_held(frame, drawn)))
         empty = pl.DataFrame(schema=table.frame.collect_schema())
         rows = {number: pl.concat([empty, *frames])}
@@ -325,12 +300,18 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> ShareResult
     ]
     inputs += [input_of(each, each.count_rows(), "segments") for each in sources.inputs]
     ids = {"user": tuple(str(each) for each in plan.dtypes)}
-    if not laid_out and _leaves_sums(kind, opened.config, keeps_users=bool(job.work.keep_users)):
-        run = partial(_read_share, kind, replace(job, config=opened.config), body)
+    if leaves_sums:
+        marks = [surveyed[id(each)] for each in opened.rows]
+        run = partial(_read_share, kind, replace(job, config=opened.config), body, marks)
         body = replace(body, users=try_seeds(run))
         for each in body.all:
             each.rows = {}
     return ShareResult(with_paths(opened.config, job.config), ids, inputs, body)
+
+
+def _tables_of(config: Config) -> Sequence[LabelsTable | RatingsTable | PredictionsTable]:
+    """The tables with scores of models."""
+    return config.labels or config.predictions or config.ratings
 
 
 def _held(frame: pl.DataFrame, share: DrawnShare) -> pl.Series:
@@ -343,16 +324,16 @@ def _held(frame: pl.DataFrame, share: DrawnShare) -> pl.Series:
 
 
 def _leaves_sums(kind: RowsKind, config: Config, *, keeps_users: bool) -> bool:
-    """Whether sums say everything: of means over users, with what a share knows of them.
+    """Whether sums say everything: of means over users or pairs, with what a share knows of them.
 
-    Rows are left where numbers are over rows or sessions, or stand on the order of users; where
+    Rows are left where numbers stand on the order of rows or of users, or are over sessions; where
     weighted means are compared, or models that a column names; where users are drawn or kept, or
     vary together; where all users together make the segments; and where two shares of a log that
     is laid out may have rows of one user.
     """
     compares = config.statistics.baseline is not None or config.statistics.pairs == "all"
     rules = config.segments.named.values()
-    by_column = any(table.model is None for table in config.labels)
+    by_column = any(table.model is None for table in _tables_of(config))
     return (
         kind.of_sums is not None
         and not (keeps_users or resamples(config.statistics))
@@ -361,14 +342,21 @@ def _leaves_sums(kind: RowsKind, config: Config, *, keeps_users: bool) -> bool:
         and all(rule.quantiles is None for rule in rules)
         and all(is_drawn(each) or not compares for each in config.requests)
         and not any(map(is_ordered, config.requests))
-        and all(over(each) == "users" for each in config.requests)
-        and (not by_column or (len(config.labels) == 1 and not compares))
+        and all(map(kind.of_sums.adds_up, config.requests))
+        and (not by_column or (len(_tables_of(config)) == 1 and not compares))
     )
 
 
-def _read_share(kind: RowsKind, job: RowJob, body: KeptTables, seed: int) -> UserTotals:
+def _read_share(
+    kind: RowsKind,
+    job: RowJob,
+    body: KeptTables,
+    surveyed: Sequence[Mapping[str | None, RowMark]],
+    seed: int,
+) -> UserTotals:
     """The sums of one share, whose rows are all in memory."""
-    run = kind.run(job, body.tables(job.config, ()), None, seed, is_share=True)
+    tables = body.tables(job.config, ())
+    run = kind.run(job, tables, None, seed, is_share=True, surveyed=surveyed)
     return UserTotals.of(job, run)
 
 
@@ -384,13 +372,16 @@ def _conclude(kind: RowsKind, job: RowJob, body: KeptTables, inputs: Sequence[In
     }
     rows = {name: each.rows for name, each in counts_by_model.items()}
     total = sum(rows.values())
-    models = iter(job.config.labels)
+    models = iter(_tables_of(job.config))
+    is_truth = body.users.truth is not None
     read = []
     for source in inputs:
         source = replace(
             source, role=source.role.partition(".")[0]
         )  # Spark names the segmentation too
-        if source.role == "labels" and (table := next(models, None)) is not None:
+        if is_truth and body.users.truth is not None:
+            source, is_truth = replace(source, rows=body.users.truth.rows), False
+        elif source.role != "segments" and (table := next(models, None)) is not None:
             n_rows = rows.get(table.model or "", total)
             source = replace(source, model=table.model, rows=n_rows)
         elif source.role != "segments":
@@ -402,7 +393,11 @@ def _conclude(kind: RowsKind, job: RowJob, body: KeptTables, inputs: Sequence[In
         counts_by_model,
         lambda keys: keys,  # nobody is drawn
         inputs=read,
-        truth=kind.of_sums.truth(counts_by_model, found),
+        truth=kind.of_sums.truth(
+            None if body.users.truth is None else body.users.truth.row_counts,
+            counts_by_model,
+            found,
+        ),
         keeping=None,
         n_lonely=body.users.n_lonely,
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.means import WeightedMean
@@ -16,6 +17,7 @@ from evalkit.kinds.pointwise.numbers import RowNumber
 from evalkit.kinds.pointwise.spread import Floats, TermSums
 from evalkit.metrics import Request, Smooth, is_ordered, is_plain_mean, over
 from evalkit.sources.ids import Keys
+from evalkit.statistics.exact import ExactSums
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,57 @@ class UnitSums:
         self.spread.merge(other.spread)
         self.kept.merge(other.kept)
         self.count(other.n_units, other.most_rows)
+
+
+@dataclass(slots=True)
+class DrawnSums:
+    """What pictures are made of: counts between edges, and sums by bin.
+
+    Args:
+        edges: of counts, and of bins.
+        spreads: of each bin, what its interval is made of.
+    """
+
+    edges: tuple[Floats, Floats]
+    counts: npt.NDArray[np.int64]
+    sums: ExactSums
+    spreads: list[ExactSums]
+
+    def merge(self, other: "DrawnSums") -> None:
+        """Take over those of other users, between the same edges."""
+        self.counts = self.counts + other.counts
+        self.sums.merge(other.sums)
+        for mine, theirs in zip(self.spreads, other.spreads, strict=True):
+            mine.merge(theirs)
+
+
+@dataclass(slots=True)
+class RowSums:
+    """What numbers over all rows are made of.
+
+    Args:
+        sums: over rows.
+        ends: float64[2, n_sums], the lowest and the highest value of each.
+        spread: what their standard errors are made of, over users.
+        drawn: of all users; None of a segment.
+    """
+
+    n_rows: int
+    sums: ExactSums
+    ends: Floats
+    spread: ExactSums
+    drawn: DrawnSums | None = None
+
+    def merge(self, other: "RowSums") -> None:
+        """Take over those of other users."""
+        self.n_rows += other.n_rows
+        self.sums.merge(other.sums)
+        self.ends = np.stack(
+            [np.fmin(self.ends[0], other.ends[0]), np.fmax(self.ends[1], other.ends[1])]
+        )
+        self.spread.merge(other.spread)
+        if self.drawn is not None and other.drawn is not None:
+            self.drawn.merge(other.drawn)
 
 
 def _stacked(columns: Sequence[Floats], n_rows: int) -> Floats:

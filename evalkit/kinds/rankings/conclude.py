@@ -15,6 +15,7 @@ from evalkit.aggregate.segments import ALL, make_cells
 from evalkit.aggregate.sums import pairs_among
 from evalkit.aggregate.user_values.blocks import GivenValues
 from evalkit.aggregate.user_values.checks import convention_warnings, judged_beside
+from evalkit.aggregate.user_values.gather import number_of_means, parts_of
 from evalkit.inference.caveats import of_judged_beside, of_tied_orders
 from evalkit.inference.conclude import Inference
 from evalkit.kinds.rankings._checks import (
@@ -176,16 +177,44 @@ def _tied_orders(
         return []
     from evalkit.aggregate.accumulators.tied import moved_by_ties
 
-    labels = [each.label for each in task.requests]
+    requests = {each.label: (place, each) for place, each in enumerate(task.measured)}
+    moved, weight = (
+        moved_by_ties(task.measured, task.config.policies),
+        task.config.statistics.weight,
+    )
 
-    def weighed(estimate: Estimate) -> float:
-        if task.config.statistics.weight is None:
-            return estimate.n_users
-        total = sums.ratios.total(ALL, estimate.model, labels.index(estimate.metric))
-        return math.nan if total is None else total.terms[1].total
+    def shifts_of(estimate: Estimate) -> list[float] | None:
+        place, request = requests[estimate.metric]
+        shifts = sums.tie_shifts[estimate.model]
+        if request in moved:
+            n: float = estimate.n_users
+            if weight is not None:
+                total = sums.ratios.total(ALL, estimate.model, place)
+                n = math.nan if total is None else total.terms[1].total
+            return [
+                shifts.sum_of(2 * moved.index(request) + side).total / (n or math.nan)
+                for side in (0, 1)
+            ]
+        combination = request.metric.combined
+        parts = parts_of(request) if combination is None else combination.parts
+        if weight is not None or parts is None or not {*parts} <= {*moved}:
+            return None
+        of_model = sums.totals.models[ALL, estimate.model]
+        totals = [of_model.sum_of(task.measured.index(part)) for part in parts]
+        ends = []
+        for side in (0, 1):
+            means = [
+                total.mean + shifts.sum_of(2 * moved.index(part) + side).total / max(1, total.count)
+                for part, total in zip(parts, totals, strict=True)
+            ]
+            if combination is None:
+                end = number_of_means(request, means)
+            else:
+                end, _ = combination.at(means, [None] * len(means))
+            ends.append((0.0 if math.isnan(end) else end) - estimate.value)
+        return ends
 
-    moved = moved_by_ties(task.measured, task.config.policies)
-    return [*of_tied_orders(estimates, sums.tie_shifts, moved, weighed)]
+    return [*of_tied_orders(estimates, sums.tie_shifts, shifts_of)]
 
 
 def _items_of(sums: RankingSums) -> "ItemTotals | None":

@@ -9,6 +9,7 @@ import numpy as np
 from evalkit.kinds.pointwise.bins import bin_of, nice_edges
 from evalkit.kinds.pointwise.numbers import RowNumber
 from evalkit.kinds.pointwise.spread import Floats, TermSums
+from evalkit.kinds.pointwise.units import DrawnSums
 from evalkit.kinds.ratings._sums import user_sums
 from evalkit.kinds.ratings.read import Extremes, PairPart
 from evalkit.metrics import Smooth, registry_of, square_root
@@ -97,6 +98,20 @@ class Drawing:
         self.sums.merge(other.sums)
         for mine, theirs in zip(self.spreads, other.spreads, strict=True):
             mine.merge(theirs)
+
+    def kept(self) -> DrawnSums:
+        """As others merge it."""
+        edges = self.edges.residuals, self.edges.ratings
+        return DrawnSums(edges, self.residuals, self.sums, [each.sums for each in self.spreads])
+
+    @classmethod
+    def of_kept(cls, kept: DrawnSums) -> "Drawing":
+        """Read back."""
+        found = cls(Edges(*kept.edges), bands=bool(kept.spreads))
+        found.residuals, found.sums = kept.counts, kept.sums
+        for spread, sums in zip(found.spreads, kept.spreads, strict=True):
+            spread.sums = sums
+        return found
 
     def histogram(self, model: str) -> Distribution:
         """Errors from the first bin that holds one to the last."""

@@ -13,7 +13,6 @@ from evalkit.errors import CountedError, RequestError
 from evalkit.kernels import kernel
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.metrics import ROWS, OfSums, Request, Term
-from evalkit.sources import Table
 from evalkit.statistics.exact import SCALE_BITS, ExactSums
 
 Floats = npt.NDArray[np.float64]
@@ -199,7 +198,7 @@ def mean_losses(
         out /= np.diff(starts)
 
 
-def check_domains(job: RowJob, pairs: ErrorSums, table: Table) -> None:
+def check_domains(job: RowJob, pairs: ErrorSums, at: str) -> None:
     """Refuse ratings and predictions that a metric has no value of.
 
     Raises:
@@ -213,6 +212,6 @@ def check_domains(job: RowJob, pairs: ErrorSums, table: Table) -> None:
             f"{{n}} pairs have no {request.label}, which needs {domain(dict(request.parameters))}",
             number,
             code="outside-domain",
-            at=table.at,
+            at=at,
             hint="leave the metric out, or shift or cut ratings and predictions under columns",
         )

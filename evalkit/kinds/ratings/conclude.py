@@ -2,12 +2,22 @@
 
 from collections.abc import Mapping
 
+from evalkit.aggregate.segments import ALL, Segment
 from evalkit.kinds.pointwise.conclude import Findings
 from evalkit.kinds.pointwise.counts import RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
-from evalkit.kinds.pointwise.measure import warn_of_lost
+from evalkit.kinds.pointwise.measure import (
+    ModelSums,
+    SourceTable,
+    check_rows,
+    warn_of_infinite,
+    warn_of_lost,
+)
 from evalkit.kinds.pointwise.units import Measured, measured_of
+from evalkit.kinds.ratings._sums import check_domains
 from evalkit.kinds.ratings.merge import RatingSums
+from evalkit.kinds.ratings.read import check_pairs
+from evalkit.metrics import Request, over
 from evalkit.report import TruthCounts, Warning_
 
 
@@ -17,6 +27,56 @@ def measured(job: RowJob, total: RatingSums) -> Measured:
     known = {each: of.smooth for each, of in made.items() if of.smooth is not None}
     limits = {each: of.limits for each, of in made.items() if of.limits is not None}
     return measured_of(job, {"users": total.users}, total.pairs.value, known, limits)
+
+
+def conclude_model(
+    job: RowJob,
+    found: Findings,
+    name: str,
+    totals: Mapping[Segment, RatingSums],
+    row_counts: RowOutcomes,
+    table: SourceTable,
+) -> None:
+    """Everything of one model, of the sums of all users.
+
+    Raises:
+        DataError: pairs or ratings that policies or metrics do not allow.
+    """
+    total = totals[ALL]
+    check_pairs(row_counts, job.config.policies, table)
+    check_domains(job, total.pairs, table.at)
+    if row_counts.noted.pop("repeats", None) is not None:
+        row_counts.noted["duplicates"] = 0  # or they were refused
+    found.users[name] = total.users.n_units
+    found.most_rows[name] = total.users.most_rows
+    for segment, each in totals.items():
+        found.measured.setdefault(segment, {})[name] = measured(job, each)
+    found.warnings += warn_of_infinite(name, job.over("users"), total.users.means)
+    if row_counts.rows_used and total.drawing is not None:
+        found.distributions.append(total.drawing.histogram(name))
+        found.graphs += total.drawing.graphs(name, level=job.config.statistics.level)
+    found.warnings += check_rows(job.config, name, row_counts, table.at)
+    found.warnings += warnings_of(name, row_counts)
+
+
+def adds_up(request: Request) -> bool:
+    """Whether a number is made of sums; others need the order of all pairs."""
+    return over(request) == "users" or (over(request) == "rows" and not request.over_rows.made)
+
+
+def conclude_sums(job: RowJob, found: Findings, own: ModelSums, table: SourceTable) -> None:
+    """Everything of one model, of the sums that shares of the users left."""
+    totals = {
+        segment: RatingSums.of_kept(job, each, own.means[segment], own.n_users[segment])
+        for segment, each in own.row_sums.items()
+    }
+    totals[ALL].users.most_rows = own.most_rows
+    row_counts = own.row_counts
+    conclude_model(job, found, own.name, totals, row_counts, table)
+    own.noted = row_counts.noted
+    for segment in totals:
+        known = found.measured[segment][own.name]
+        found.measured[segment][own.name] = Measured(known.numbers, known.n_users)
 
 
 def truth_counts(

@@ -5,28 +5,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.errors import MachineError
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise.conclude import Models, inputs_of
-from evalkit.kinds.pointwise.counts import RowOutcomes
+from evalkit.kinds.pointwise.counts import RowMark, RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
-from evalkit.kinds.pointwise.measure import RowRun, check_rows, warn_of_infinite
+from evalkit.kinds.pointwise.measure import RowRun, SourceTable
 from evalkit.kinds.pointwise.memory import budget_beside
 from evalkit.kinds.pointwise.passes import ModelRows, RowsInMemory
 from evalkit.kinds.pointwise.read import Reading
 from evalkit.kinds.pointwise.segments import RowSegments
 from evalkit.kinds.pointwise.units import UnitSums
 from evalkit.kinds.ratings._graphs import Drawing, Edges
-from evalkit.kinds.ratings._sums import ErrorSums, Floats, check_domains, mean_losses, user_sums
-from evalkit.kinds.ratings.conclude import measured, truth_counts, warnings_of
-from evalkit.kinds.ratings.merge import RatingSums
+from evalkit.kinds.ratings._sums import ErrorSums, Floats, mean_losses, user_sums
+from evalkit.kinds.ratings.conclude import conclude_model, measured, truth_counts
+from evalkit.kinds.ratings.merge import RatingSums, made_of, smooth_of
 from evalkit.kinds.ratings.read import (
     Extremes,
     PairReader,
     PairShare,
-    check_pairs,
     shares_of,
 )
 from evalkit.metrics import OfSums, Request
@@ -81,12 +81,25 @@ class RatingRun(RowRun):
     def measure(self, name: str, rows: ModelRows, table: Table) -> None:
         """Everything of one model."""
         joined = [rows] if self.truth is None else [self.truth, rows]
-        self._measure(name, joined, rows.row_counts, table)
+        edges = Edges.around(self._extremes(name, joined, table))
+        totals = self._add_up(joined, rows.row_counts, edges)
         rows.forget()
-        found = self.found
-        found.warnings += check_rows(self.job.config, name, rows.row_counts, table.at)
-        found.warnings += warnings_of(name, rows.row_counts)
+        rows.row_counts.add(totals[ALL].row_counts)
+        if self.is_share:
+            self._leave(name, totals)
+        else:
+            place = SourceTable(table.role, table.at, self.truth is not None)
+            conclude_model(self.job, self.found, name, totals, rows.row_counts, place)
         self.job.clock.stop("measure")
+
+    def _leave(self, name: str, totals: Mapping[Segment, RatingSums]) -> None:
+        """Sums of a share, for others to merge."""
+        found, users = self.found, totals[ALL].users
+        found.users[name], found.most_rows[name] = users.n_units, users.most_rows
+        for segment, each in totals.items():
+            found.measured.setdefault(segment, {})[name] = measured(self.job, each)
+            found.sums[segment, name] = each.users
+            found.row_sums[segment, name] = each.kept()
 
     def inputs(self) -> list[Input]:
         """Of ratings, of predictions, and of users."""
@@ -98,18 +111,31 @@ class RatingRun(RowRun):
 
     def truth_counts(self) -> TruthCounts:
         """Of the table of ratings; without one, the rated pairs of the model that has most."""
-        truth = None if self.truth is None else self.truth.row_counts
-        return truth_counts(truth, self.counts_by_model, self.found)
+        return truth_counts(self.truth_outcomes, self.counts_by_model, self.found)
 
-    def _measure(
-        self,
-        name: str,
-        joined: Sequence[ModelRows],
-        row_counts: RowOutcomes,
-        table: Table,
-    ) -> None:
+    @property
+    def truth_outcomes(self) -> RowOutcomes | None:
+        """Of the table of ratings."""
+        return None if self.truth is None else self.truth.row_counts
+
+    def _extremes(self, name: str, joined: Sequence[ModelRows], table: Table) -> Extremes:
+        """Between what all ratings and predictions lie, of a share of the users too."""
+        marks = [each.row_counts.marks.get("extremes") for each in joined]
+        if self.is_share:
+            (place,) = (n for n, each in enumerate(self.tables.rows) if each is table)
+            marks = [self.surveyed[place].get(key) for key in (None, name)]
+            marks += [] if self.truth is None else [self.surveyed[0].get(None)]
+        total = Extremes.nothing()
+        for mark in marks:
+            if isinstance(mark, Extremes):
+                total.merge(mark)
+        return total
+
+    def _add_up(
+        self, joined: Sequence[ModelRows], row_counts: RowOutcomes, edges: Edges
+    ) -> dict[Segment, RatingSums]:
+        """What all pairs add up to, and those of each segment."""
         job, found = self.job, self.found
-        edges = Edges.around(_extremes(joined))
         totals: dict[Segment, RatingSums] = {}
         made = self._made(joined, row_counts.rows)
         for share in shares_of(joined, self.user, self.item):
@@ -120,20 +146,7 @@ class RatingRun(RowRun):
                         totals[segment].merge(part)
                     else:
                         totals[segment] = part
-        total = totals[ALL]
-        row_counts.add(total.row_counts)
-        check_pairs(row_counts, job.config.policies, table, joined=self.truth is not None)
-        check_domains(job, total.pairs, table)
-        if row_counts.noted.pop("repeats", None) is not None:
-            row_counts.noted["duplicates"] = 0  # or they were refused
-        found.users[name] = total.users.n_units
-        found.most_rows[name] = total.users.most_rows
-        for segment, each in totals.items():
-            found.measured.setdefault(segment, {})[name] = measured(job, each)
-        found.warnings += warn_of_infinite(name, job.over("users"), total.users.means)
-        if row_counts.rows_used and total.drawing is not None:
-            found.distributions.append(total.drawing.histogram(name))
-            found.graphs += total.drawing.graphs(name, level=job.config.statistics.level)
+        return totals
 
     def _made(
         self, joined: Sequence[ModelRows], n_rows: int
@@ -204,10 +217,8 @@ def add_up(
     Args:
         known: what requests are made of, where that was not known before.
     """
-    own, pooled = job.over("users"), job.over("rows")
-    in_domains = [request.ungrouped for request in own if request.metric.domain]
-    made = {each: known.get(each, each.over_rows) for each in (*pooled, *in_domains)}
-    smooth = [found for each in pooled if (found := made[each].smooth) is not None]
+    own, made = job.over("users"), made_of(job, known)
+    smooth = smooth_of(job, made)
     low, high = float(edges.ratings[0]), float(edges.ratings[-1])
     middle = (low + high) / 2.0 if math.isfinite(low) else 0.0
 
@@ -236,10 +247,11 @@ def add_up(
     return ordered_map(measure, range(share.n_parts), threads=job.threads)
 
 
-def _extremes(tables: Sequence[ModelRows]) -> Extremes:
-    total = Extremes.nothing()
-    for table in tables:
-        found = table.row_counts.marks.get("extremes")
-        if isinstance(found, Extremes):
-            total.merge(found)
-    return total
+def survey(frame: pl.DataFrame) -> dict[str | None, RowMark]:
+    """Between what all ratings and predictions of a frame lie, by model where a column has it."""
+    ids = [name for name in frame.columns if name == "item" or name.startswith("user_")]
+    rows = frame.drop_nulls(ids)
+    if "model" not in frame.columns:
+        return {None: Extremes.in_frame(rows)}
+    by_model = rows.drop_nulls("model").partition_by("model", as_dict=True)
+    return {str(name): Extremes.in_frame(own) for (name,), own in by_model.items()}

@@ -18,6 +18,7 @@ from evalkit.errors import CountedError, RequestError
 from evalkit.kernels import kernel
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise.counts import CheckedRows, Grouping, RowOutcomes
+from evalkit.kinds.pointwise.measure import SourceTable
 from evalkit.kinds.pointwise.passes import ModelRows, shares_together
 from evalkit.kinds.pointwise.store import (
     Column,
@@ -72,10 +73,15 @@ class Extremes:
     @classmethod
     def of(cls, rows: CheckedRows) -> "Extremes":
         """Of some rows."""
+        return cls.in_frame(rows.frame)
+
+    @classmethod
+    def in_frame(cls, frame: pl.DataFrame) -> "Extremes":
+        """Of its ratings and predictions, where it has them."""
         found = cls.nothing()
         for place, name in enumerate(VALUES):
-            if name in rows.frame.columns:
-                values = rows.frame[name].drop_nulls().to_numpy()
+            if name in frame.columns:
+                values = frame[name].cast(pl.Float64).drop_nulls().to_numpy()
                 values = values[np.isfinite(values)]
                 found.low[place] = values.min(initial=np.inf)
                 found.high[place] = values.max(initial=-np.inf)
@@ -361,14 +367,16 @@ _POLICY = {
 }
 
 
-def check_pairs(row_counts: RowOutcomes, policies: Policies, table: Table, *, joined: bool) -> None:
+def check_pairs(row_counts: RowOutcomes, policies: Policies, table: SourceTable) -> None:
     """Refuse what the policies do not allow.
 
     Raises:
         DataError: the first such kind of row [duplicate-pair, duplicate-truth, unpredicted,
             unrated, bad-score].
     """
-    repeats = "pairs are predicted twice or more" if joined else "rows list a user's item again"
+    repeats = (
+        "pairs are predicted twice or more" if table.is_joined else "rows list a user's item again"
+    )
     noted, dropped = row_counts.noted, row_counts.dropped
     for code, number, what, is_refused in (
         ("duplicate-pair", noted.get("repeats", 0), repeats, True),
@@ -401,7 +409,7 @@ def check_pairs(row_counts: RowOutcomes, policies: Policies, table: Table, *, jo
             raise refused(code, number, what, table)
 
 
-def refused(code: str, number: int, what: str, table: Table) -> CountedError:
+def refused(code: str, number: int, what: str, table: SourceTable | Table) -> CountedError:
     """Rows that a policy does not allow."""
     hint = "keep one of them: a pair that is there twice moves every number"
     if table.role == "ratings":

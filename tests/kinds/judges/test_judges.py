@@ -1,8 +1,9 @@
 """Judges from a table to a report: the rows that count, what stands beside alpha, odd judges."""
 
+import importlib
 import json
 import math
-from itertools import product
+from itertools import count, islice, product
 from pathlib import Path
 
 import numpy as np
@@ -134,15 +135,43 @@ def test_order_of_rows_and_threads_change_nothing() -> None:
         ({"who": ["ann", "ann", "ann", "bob", "ann", "bob", "cat"]}, "duplicate-rating"),
         ({"who": ["ann", None, "ann", "bob", "ann", "bob", "cat"]}, "null-id"),
         ({"grade": [None] * 7}, "empty-input"),
+        ({"known": [7, None, None, None, None, None, None]}, "unknown-level"),
+        ({"known": [1, 2, None, None, None, None, None]}, "segment-varies"),
+        ({"took": ["5", "soon", None, None, None, None, None]}, "not-a-number"),
     ],
 )
 def test_what_is_no_rating_is_refused(rows: dict[str, list[object]], code: str) -> None:
     table = RATED.with_columns(**{name: pl.Series(name, each) for name, each in rows.items()})
 
+    more = {"gold": "known"} if "known" in rows else {"time": "took"} if "took" in rows else {}
     with pytest.raises(DataError) as raised:
-        evalkit.evaluate_judges(table, columns=COLUMNS, levels=LEVELS)
+        evalkit.evaluate_judges(table, columns={**COLUMNS, **more}, levels=LEVELS)
 
     assert raised.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("levels", "kind"),
+    [([0, 0, 1, 2], "ordinal"), ([0, 1, "1.0", 2], "nominal"), ([0, 1, math.inf, 2], "ordinal"),
+     ([-1, 0, 1, 2], "ratio"), (["no", "no", "yes"], "nominal")],
+)  # fmt: skip
+def test_what_are_no_levels_is_refused(levels: list[str | float], kind: str) -> None:
+    table = RATED.with_columns(pl.lit("no").alias("grade")) if "no" in levels else RATED
+
+    with pytest.raises(DataError) as raised:
+        evalkit.evaluate_judges(table, columns=COLUMNS, levels=levels, kind=kind)
+
+    assert raised.value.code == "unknown-level"
+
+
+def test_one_level_only_is_undefined_beside_percent_agreement() -> None:
+    report = evalkit.evaluate_judges(
+        rated(3, [1, 1, 1], [1, 1, 1]), levels=LEVELS, metrics=["fleiss", "brennan-prediger"]
+    )
+
+    assert report.value("agreement") == 1.0
+    for name in ("alpha", "AC", "fleiss", "brennan-prediger"):
+        assert math.isnan(report.value(name))
 
 
 def test_one_judge_and_one_unit_have_no_agreement() -> None:
@@ -202,6 +231,24 @@ def test_a_model_is_held_against_the_people() -> None:
     with pytest.raises(DataError) as raised:
         evalkit.evaluate_judges(RATED, columns=COLUMNS, models=["gpt"])
     assert raised.value.code == "unknown-judge"
+    with pytest.raises(DataError) as raised:
+        evalkit.evaluate_judges(RATED, columns=COLUMNS, models=["ann", "bob", "cat"])
+    assert raised.value.code == "few-judges"
+
+
+def test_models_that_judge_are_corrected_together_and_may_be_fast() -> None:
+    table = odd_judges().with_columns(
+        took=pl.when(pl.col("judge") == "judge 0").then(0.1).otherwise(9.0)
+    )
+
+    report = evalkit.evaluate_judges(
+        table, levels=LEVELS, models=["judge 0", "judge 4"], columns={"time": "took"}
+    )
+
+    one, other = sorted(report.comparisons, key=lambda each: each.p_value)
+    assert one.p_adjusted == pytest.approx(2 * one.p_value)
+    assert other.p_adjusted == max(one.p_adjusted, other.p_value)
+    assert "judge-fast" not in codes_of(report)
 
 
 def test_limits_for_other_judges_are_wider() -> None:
@@ -237,6 +284,8 @@ def test_preferences_by_hand() -> None:
     assert strengths == pytest.approx(math.log(3.5 / 2.5))
     found = report.comparisons[0]
     assert (found.wins, found.ties, found.losses) == (2, 1, 3)
+    assert (found.p_adjusted, found.verdict) == (found.p_value, "cannot tell")
+    assert [row[2] for row in report.standings[0].models] == ["a", "a"]
 
 
 @pytest.mark.parametrize(
@@ -245,6 +294,8 @@ def test_preferences_by_hand() -> None:
         ("second", ["a", "a", "b", "a", "b", "a"], "same-model"),
         ("preferred", ["first", "second", "tie", "c", "second", "left"], "unknown-preference"),
         ("preferred", [None] * 6, "empty-input"),
+        # a model of that name, or the side
+        ("first", ["c", "c", "tie", "c", "c", "c"], "unknown-preference"),
     ],
 )
 def test_what_is_no_preference_is_refused(column: str, values: list[str], code: str) -> None:
@@ -400,43 +451,89 @@ def test_a_plan_finds_the_pairs_that_move_the_difference() -> None:
         "new": {1: ["c", "a"], 2: ["y", "z"]},
     }
 
-    plan = evalkit.judge_plan(truth, lists, metric="precision@2", n=2)
+    plan = evalkit.judge_plan(truth, lists, metric="precision@2", n=3)
 
     # now (1/2 - 1/2) and (0 - 1/2); c, y, z favour new, x old, each by 1/2 of one of two users
-    assert plan.bounds.row(0) == ("now", -0.25, -0.5, 0.5)
+    assert plan.bounds.row(0)[:4] == ("now", -0.25, -0.5, 0.5)
+    # three of the four are judged; users differ by 0 and -1/2: 2 x 12.706 x 1/4
+    assert plan.bounds["width"].to_list() == pytest.approx([1.0, 0.25])
+    assert plan.bounds["interval"][0] == pytest.approx(6.3531, abs=1e-4)
     assert set(plan["gain"].to_list()) == {0.25}
-    assert set(plan["stratum"].to_list()) == {"favours new", "favours old"}
-    assert plan["item"].to_list()[1] == "x"
+    assert set(plan["stratum"].to_list()) <= {"favours new", "favours old"}
+    assert plan["item"].to_list() == ["c", "y", "z"]  # at rank 1, 1, 2
     assert plan.columns[-2:] == ["judge", "rating"]
     with pytest.raises(RequestError) as raised:
         evalkit.judge_plan(truth, {"old": {1: ["a"]}, "new": {1: ["b"]}}, metric="RR@1", n=2)
     assert raised.value.code == "nothing-to-judge"
 
 
+def test_a_plan_looks_where_both_lists_stand_high_and_at_either_model() -> None:
+    truth = pl.DataFrame({"user": [1, 2], "item": ["a", "a"], "relevance": [1.0, 0.0]})
+    lists = {
+        "old": {1: ["a", "b", "c"], 2: ["b", "a", "c"]},
+        "new": {1: ["a", "z", "y"], 2: ["x", "z", "c"]},
+    }
+
+    plan = evalkit.judge_plan(truth, lists, metric="precision@3", n=9)
+
+    found = plan.frame.select("user", "item", "stratum").rows()
+    # at rank 1, 2 and 3; c of user 2 is at one rank in both
+    assert found == [
+        *((2, "x", "favours new"), (2, "b", "favours old")),
+        *((1, "z", "favours new"), (1, "b", "favours old"), (2, "z", "favours new")),
+        *((1, "y", "favours new"), (1, "c", "favours old")),
+    ]
+    assert plan["gain"].to_list() == pytest.approx([1 / 6] * 7)
+
+
+def test_plans_reverse_a_verdict_with_fewer_judgements_than_pooling_by_depth(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of forty pools in which judging all reverses what rank 1 says; bench/judges.py has more."""
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "bench")
+    race = importlib.import_module("judges").race
+    races = islice(filter(None, map(race, count())), 40)
+    planned, pooled = zip(*((each.planned, each.pooled) for each in races), strict=True)
+
+    fewer = sum(one < other for one, other in zip(planned, pooled, strict=True))
+    assert fewer >= 28
+    assert sum(planned) < 0.85 * sum(pooled)
+
+
 METRICS = ("nDCG@2", "nDCG(unjudged='skip')@2", "RR(unjudged='skip')@2", "judged@2",
            "rbp_residual@2")  # fmt: skip
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_bounds_hold_every_judgement_of_a_small_pool(metric: str) -> None:
-    """Each of three pairs is not judged, not relevant or relevant: all 27 by hand."""
-    truth = pl.DataFrame({"user": [1, 1, 2], "item": ["0", "1", "0"], "relevance": [1.0, 0.0, 1.0]})
-    lists = {
-        "old": {1: ["2", "0", "1"], 2: ["0"]},
-        "new": {1: ["4", "5", "0", "1"], 2: ["0"]},
-    }
-    deltas = {}
+POOL = pl.DataFrame({"user": [1, 1, 2], "item": ["0", "1", "0"], "relevance": [1.0, 0.0, 1.0]})
+SHOWN = {
+    "old": {1: ["2", "0", "1"], 2: ["0"]},
+    "new": {1: ["4", "5", "0", "1"], 2: ["0"]},
+}
+
+
+@pytest.fixture(scope="module")
+def judged_pools():
+    """Each of three pairs is not judged, not relevant or relevant: reports of all 27."""
+    reports = {}
     for states in product((None, 0.0, 1.0), repeat=3):
         rows = [
             (1, item, state) for item, state in zip("245", states, strict=True) if state is not None
         ]
-        both = pl.concat([truth, pl.DataFrame(rows, schema=truth.schema, orient="row")])
-        found = evalkit.evaluate(both, lists, metrics=[metric])
-        deltas[states] = found.value(metric, model="new") - found.value(metric, model="old")
+        both = pl.concat([POOL, pl.DataFrame(rows, schema=POOL.schema, orient="row")])
+        reports[states] = evalkit.evaluate(both, SHOWN, metrics=METRICS)
+    return reports
 
-    plan = evalkit.judge_plan(truth, lists, metric=metric, n=1)
 
-    now, after = plan.bounds.rows()
+@pytest.mark.parametrize("metric", METRICS)
+def test_bounds_hold_every_judgement_of_a_small_pool(metric: str, judged_pools) -> None:
+    deltas = {
+        states: found.value(metric, model="new") - found.value(metric, model="old")
+        for states, found in judged_pools.items()
+    }
+
+    plan = evalkit.judge_plan(POOL, SHOWN, metric=metric, n=1)
+
+    now, after = plan.bounds.drop("width", "interval").rows()
     all_ = (deltas[None, None, None], min(deltas.values()), max(deltas.values()))
     assert now[1:] == pytest.approx(all_)
     place = "245".index(plan["item"][0])
@@ -528,6 +625,10 @@ def test_a_confusion_shows_what_a_judge_says_where_the_others_agree() -> None:
     # the second unit has no majority without the first judge
     assert drawn["judge 0", "where others say 0"].y == (1.0, 0.0)
     assert "Confusion" in report.to_html()
+    (items,) = [graph for graph in report.graphs if graph.kind == "agreement-by-item"]
+    # one of three pairs agrees on the second unit, all on the others
+    assert (items.groups, items.y) == (("1", "0", "2"), pytest.approx((1 / 3, 1.0, 1.0)))
+    assert items.x == pytest.approx((7 / 9,) * 3)
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,21 @@ def test_gates_judge_medians_and_tails():
     assert [each.outcome for each in found] == ["pass", "fail", "cannot tell"]
 
 
+def test_limits_of_ratings_hold_as_often_as_they_say():
+    rng, n, draws, names = np.random.default_rng(9), 80, 100, ("median", "quantile", "tail_mean")
+    users, held = np.repeat(np.arange(n), 3), dict.fromkeys(names, 0)
+    true = {"median": 2.0, "quantile": 3.6, "tail_mean": 3.7}  # of numbers even from 0 to 4
+    metrics = [label_of("ratings", name).replace("q=0.8", "q=0.9") for name in names]
+    metrics[2] = metrics[2].replace("share=0.3", "share=0.15")
+    for _ in range(draws):
+        errors = rng.uniform(0.0, 4.0, n)[users]  # a user's rows err alike
+        rows = {"user_id": users, "rating": 0.0 * errors, "prediction": errors}
+        report = evalkit.evaluate_ratings({"one": pl.DataFrame(rows)}, metrics=metrics)
+        for name, found in zip(names, report.estimates, strict=True):
+            held[name] += found.low <= true[name] <= found.high
+    assert min(held.values()) / draws >= 0.9, held
+
+
 def test_a_metric_inside_is_by_user():
     (found,) = parse_metrics(["median(RMSE)"], metrics=registry_of("ratings"))
     assert found.label == "median(RMSE(over='users'))"

@@ -75,6 +75,41 @@ def test_bounds_are_those_of_the_best_and_the_worst_order(ties, form):
         assert (each.metric in found) == (moves > each.std_error)
 
 
+@pytest.mark.parametrize(
+    ("names", "combined"),
+    [(["F1(mean='means')@3"], None), (["precision@3", "recall@3"], "hmean(precision@3, recall@3)"),
+     (["hit@3", "nDCG@3"], "0.5 * hit@3 - 0.25 * nDCG@3")],
+)  # fmt: skip
+def test_numbers_that_are_made_of_means_have_bounds_too(names, combined, tmp_path):
+    truth, ranked = logs()
+    truth.write_parquet(tmp_path / "truth.parquet")
+    wanted = ranked.join(truth, on=["user", "item"], how="left").fill_null(0)
+
+    def run(ranked):
+        ranked.write_parquet(tmp_path / "m.parquet")
+        tree = {
+            "truth": {"path": str(tmp_path / "truth.parquet")},
+            "rankings": [{"model": "m", "path": str(tmp_path / "m.parquet")}],
+            "metrics": {"names": names, "combined": {"both": combined} if combined else {}},
+        }
+        return run_config(build_config(tree, name="night"))
+
+    def values(*, best):
+        order = wanted.sort("user", "score", "relevance", descending=[False, True, best])
+        rank = pl.int_range(1, pl.len() + 1).over("user")
+        return {
+            each.metric: each.value
+            for each in run(order.select("user", "item", rank=rank)).estimates
+        }
+
+    found = bounds(run(ranked))
+    worst, best = values(best=False), values(best=True)
+
+    assert ("both" if combined else names[0]) in found
+    for name, ends in found.items():
+        assert ends == pytest.approx((worst[name], best[name]), abs=1e-6)
+
+
 def test_a_collapsed_model_is_told():
     truth = pl.DataFrame({"user": range(300), "item": 7})
     items = [7, *range(100, 199)]
