@@ -224,7 +224,8 @@ def one_command(name: str, command: Any) -> Iterator[str]:
 def python_lines() -> Iterator[str]:
     yield "# Python"
     yield "`import evalkit` loads none of the heavy libraries; the first call does."
-    for name in evalkit.__all__:
+    first = ("evaluate", "compare", "Report", "load", "figures")
+    for name in (*first, *(each for each in evalkit.__all__ if each not in first)):
         found = getattr(evalkit, name)
         if inspect.isfunction(found):
             yield from function_lines(f"evalkit.{name}", found, "##")

@@ -160,3 +160,23 @@ def test_a_column_in_quotes_is_refused_and_the_hint_reads_it(tmp_path):
     assert caught.value.hint.endswith('pass columns={"user": "user"}')
     followed = evalkit.evaluate(**given, metrics=["RR"], columns={"user": "user"})
     assert followed.value("RR") == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ({"metrics": ["nDCG 10"]}, "did you mean 'nDCG@10'?"),
+        ({"metrics": ["MAP10"]}, "did you mean 'MAP@10'?"),
+        ({"statistics": {"level": 95}}, "did you mean 0.95?"),
+        ({"segments": {"s": "u.parquet"}}, 's = { path = "u.parquet", by = "COLUMN" }'),
+        ({"segments": {"s": {"by": "age", "quantiles": 2}}}, "another table's column has a path"),
+    ],
+)
+def test_what_is_half_right_is_answered_by_what_was_meant(asked, hint):
+    truth = pl.DataFrame({"user": [1, 2], "item": [7, 8]})
+    lists = {"m": truth.with_columns(rank=1)}
+
+    with pytest.raises(EvalkitError) as caught:
+        evalkit.evaluate(truth, lists, **{"metrics": ["RR"], **asked})
+
+    assert hint in str(caught.value)

@@ -20,6 +20,7 @@ def evaluate_logged(
     *,
     metrics: Sequence[str] = ("SNIPS",),
     columns: Columns | None = None,
+    profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
@@ -39,6 +40,7 @@ def evaluate_logged(
         metrics: such as `["SNIPS", "IPS(cap=10)", "DR"]`.
         columns: our names (user, round, item, position, reward, propensity, predicted,
             propensity_slate, propensity_cascade, propensity_group) to the log's columns.
+        profile: "obp" and "vw" take rounds as units, and errors as these libraries have them.
         segments: columns of the log, or SQL: `{"country": {"by": "country"}}`.
         max_weight_share: more of the value than this, carried by ten rounds, is warned of; 0.5.
         policies, statistics, per_user, threads, memory_limit, name: as `evaluate`.
@@ -67,7 +69,7 @@ def evaluate_logged(
     tree: dict[str, object] = {
         "logged": {"path": paths_of(log), "columns": named, **heavy},
         "targets": listed,
-        "metrics": metrics_section(metrics, (), "evalkit"),
+        "metrics": metrics_section(metrics, (), profile),
         "policies": dict(policies or {}),
         "segments": dict(segments or {}),
         "statistics": dict(statistics or {}),

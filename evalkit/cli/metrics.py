@@ -81,6 +81,7 @@ def _with_own(kind: str, own: "dict[str, list[Metric]]") -> "Mapping[str, Metric
     return {**registry_of(kind), **{metric.name: metric for metric in own.get(kind, ())}}
 
 
+HAVE_EXAMPLES = ("rankings", "lists", "ratings", "labels")  # kinds of which rows fit a screen
 _WHERE = {"lists": "Beside them, of what lists are like:"}
 
 
@@ -284,6 +285,8 @@ def _explanation(
     else:
         yield from one_profile(request, followed, kind)
     yield ""
+    if kind not in HAVE_EXAMPLES:
+        return
     if kind != "rankings":
         if followed is not None:
             yield f"The parameters are those of {followed.name}; the policies, evalkit's own."

@@ -159,7 +159,15 @@ _SETTINGS = {  # keys of a config that are looked for among options
     "--margin": "statistics.margin=0.002",
     "--duplicates": "policies.duplicates=best",
     "--ties": "policies.ties=item",
+    "-m": "metrics.names='[\"nDCG@10\"]'",
+    "--metric": "metrics.names='[\"nDCG@10\"]'",
     "--primary": "metrics.primary='[\"nDCG@10\"]'",
+}
+
+
+_EXAMPLES = {
+    "evalkit evaluate": "evalkit evaluate --truth PATH --rankings NAME=PATH -m nDCG@10",
+    "evalkit init": "evalkit init --truth PATH --rankings NAME=PATH",
 }
 
 
@@ -215,6 +223,7 @@ def _usage_error(raised: BaseException) -> EvalkitError:
         is_option = parameter.param_type_name == "option"
         name = parameter.opts[0] if is_option else parameter.metavar or parameter.name.upper()
         if kind == "MissingParameter":
+            hint = _EXAMPLES.get(command, hint)
             return RequestError(
                 f"{name} is not given", code="missing-option", at=command, hint=hint
             )

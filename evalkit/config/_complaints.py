@@ -67,7 +67,10 @@ def translate(each: Mapping[str, object], tree: object, problems: Problems) -> N
     elif kind in _SIDES:
         name, side = _SIDES[kind]
         message = f"{show(value)} is not {side} {context[name]}"
-        problems.add(key, "out-of-range", message)
+        share = value / 100 if isinstance(value, int | float) else 0.0
+        is_percent = 0.01 < share < 1.0 and name in ("le", "lt") and context[name] == 1.0
+        hint = f"did you mean {share:g}?" if is_percent else ""
+        problems.add(key, "out-of-range", message, hint=hint)
     else:
         why = str(each["msg"]).removeprefix("Value error, ")
         problems.add(key, "wrong-type", f"{show(value)}: {why}")
@@ -98,6 +101,8 @@ def _type_hint(key: Key, value: object, wanted: str) -> str:
         return f"write [[{key[-1]}]], in double brackets"
     if wanted == "a list" and isinstance(value, str):
         return f'{key[-1]} = ["{value}"]'
+    if wanted == "a table" and isinstance(value, str) and key[0] == "segments":
+        return f'write {key[-1]} = {{ path = "{value}", by = "COLUMN" }}'
     if wanted == "a table" and isinstance(value, list):
         return f"write [{spell(key)}] once; columns.model takes a table of many models"
     if wanted in ("a number", "a whole number", "true or false") and isinstance(value, str):

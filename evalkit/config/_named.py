@@ -69,7 +69,7 @@ def parts_of(tree: Mapping[str, object]) -> list[Mapping[str, object]]:
     rest = named(False)
     names = rest.get("names")
     has_rankings = isinstance(names, list) and any(names)
-    parts = [{**mine, "metrics": named(True)}]
+    parts: list[Mapping[str, object]] = [{**mine, "metrics": named(True)}]
     return parts + ([{**theirs, "metrics": rest}] if has_rankings else [])
 
 

@@ -535,7 +535,10 @@ class Config(Record):
             return tuple(each for each in names if is_of_kind(each, kind) != of_rankings)
 
         section = self.metrics
-        asked = {"names": named(section.names), "primary": named(section.primary)}
+        asked: dict[str, object] = {
+            "names": named(section.names),
+            "primary": named(section.primary),
+        }
         if of_rankings:
             asked["profile"] = DEFAULT
         found = self.model_copy(update={**empty, "metrics": section.model_copy(update=asked)})

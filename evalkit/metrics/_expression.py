@@ -109,7 +109,8 @@ def _parse(
             f"{text!r} is no metric expression",
             code="bad-metric-syntax",
             at=at,
-            hint="write name(parameter=value)@cutoff, such as precision(over='length')@5",
+            hint=_meant_cutoff(text, known.find)
+            or "write name(parameter=value)@cutoff, such as precision(over='length')@5",
         )
         return
     name, numbers = parts["name"], None
@@ -293,6 +294,14 @@ def _find(name: str, known: Mapping[str, _Spelling]) -> _Spelling | None:
     return None
 
 
+def _meant_cutoff(text: str, find: Callable[[str], object]) -> str:
+    """What `nDCG 10` or `MAP10` may mean, as a hint; nothing where it is another fault."""
+    parts = re.fullmatch(r"\s*([A-Za-z_]*[A-Za-z])[\s_:-]?([1-9]\d*)\s*", text)
+    if parts is None or find(parts[1]) is None:
+        return ""
+    return f"did you mean '{parts[1]}@{parts[2]}'?"
+
+
 def unknown_metric(name: str, metrics: Mapping[str, Metric], at: str) -> RequestError:
     """That none of these metrics has a name, and which one was meant."""
     stem = fold(_in_parts(name)[0])
@@ -302,6 +311,7 @@ def unknown_metric(name: str, metrics: Mapping[str, Metric], at: str) -> Request
             return RequestError(message, code="refused-metric", at=at)
     close = _meant(name, _spellings(metrics))
     hint = f"did you mean {close!r}?" if close else "evalkit metrics lists all"
+    hint = _meant_cutoff(name, lambda text: _find(text, _spellings(metrics))) or hint
     kinds = {each.kind for each in metrics.values()}
     others = [kind for kind in folders() if kind not in kinds and _find_of_kind(name, kind)]
     if others:

@@ -181,7 +181,8 @@ def _joined(known: Mapping[str, Metric], new: list[Metric], *, at: str) -> dict[
             "the file declares no metric",
             code="no-metric-in-file",
             at=at,
-            hint="put @metric(...) above @kernel; docs/adding-a-metric.md has a whole file",
+            hint="put @metric(...) above @kernel, or @user_metric above a function of one user's "
+            "relevances; docs/adding-a-metric.md has both",
         )
     joined = dict(known)
     taken = {spelling: each.name for each in known.values() for spelling in spellings(each)}

@@ -217,6 +217,8 @@ def _bad_sql(
     why = str(why)
     if "date/datetime/time" in why or "string value" in why:
         hint = hint or "write dates as date '2024-01-31'"
+    elif "comparison between series" in why and "Datetime" in why:
+        hint = hint or "in UTC: cast(COLUMN as timestamp) >= timestamp '2026-01-31 00:00:00'"
     elif "string with numeric" in why:
         hint = hint or "compare like with like: quote text, not numbers, or cast(... as double)"
     columns = f"it has {some_names(names)}; names with other characters stand in double quotes"
@@ -239,12 +241,15 @@ def _missing_error(
     advice = []
     for wanted, name in missing:
         found = nearest(name, taken) or (
-            None if wanted.key == "where" else best_guess(wanted.key, taken)
+            None if wanted.key in ("where", "by") else best_guess(wanted.key, taken)
         )
+        if wanted.key == "by" and role != "segments":
+            tip = "a segment by another table's column has a path, as path = 'users.parquet'"
+            advice += [tip] if tip not in advice else []
         if found is None:
             continue
-        if wanted.key == "where":
-            tip = f"did you mean {found!r} in where?"
+        if wanted.key in ("where", "by"):
+            tip = f"did you mean {found!r} in {wanted.key}?"
         elif wanted.text == name:
             tip = f'write {wanted.key} = "{found}" under {_section_of(role)}'
         else:

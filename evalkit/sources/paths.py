@@ -142,11 +142,15 @@ def find_files(
     if not paths:
         raise DataError(f"{role} has no path", code="no-files", at=role, hint="write path = ...")
     if is_in_catalog(paths):
+        hint = 'kind = "spark" under [engine], and one table a path; evalkit run --engine spark'
+        name = paths[0].partition("://")[2]
+        if re.search(r"\.(parquet|csv|tsv|jsonl?|arrow|feather|gz)$", name):
+            hint = f'write path = "{name}" for a file; table = ... names a table of a catalog'
         raise RequestError(
             f"{role} is a table of Spark, which is read there alone",
             code="table-of-spark",
             at=", ".join(paths),
-            hint='kind = "spark" under [engine], and one table a path; evalkit run --engine spark',
+            hint=hint,
         )
     found = _Found(kind, guessing, as_they_are)
     for path in paths:

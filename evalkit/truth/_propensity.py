@@ -1,5 +1,6 @@
 """How likely the truth's interactions were to be seen at all, read beside its items."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from evalkit.truth._read import BATCH_ROWS, Truth, Weights, choose_rows
 from evalkit.truth._table import find_entry
 
 Values = npt.NDArray[np.float64]
+PLACES = 1 << 16  # whose weights are added up together
 
 
 @kernel(allocates=False)
@@ -101,13 +103,17 @@ def relevances(truth: Truth) -> Values:
     return grades.own if grades.own.size else np.ones(truth.pairs.n_places)
 
 
-def relevant_weights(truth: Truth) -> Values:
-    """float64[n_relevant], of relevant items alone."""
+def relevant_weights(truth: Truth) -> Iterator[Values]:
+    """Those of relevant items alone, float64, so many at a time as a core's cache holds."""
     assert truth.weights is not None
     found = truth.weights.of_places
-    if truth.pairs.grades.is_graded:
-        found = found[relevances(truth) >= truth.relevant_from]
-    return found[found > 0.0]
+    relevance = relevances(truth) if truth.pairs.grades.is_graded else None
+    for begin in range(0, found.size, PLACES):
+        part = found[begin : begin + PLACES]
+        is_relevant = part > 0.0
+        if relevance is not None:
+            is_relevant &= relevance[begin : begin + PLACES] >= truth.relevant_from
+        yield part[is_relevant]
 
 
 def _gains(relevance: Values, gain: str, threshold: float) -> Values:

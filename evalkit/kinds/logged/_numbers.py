@@ -76,11 +76,17 @@ class SegmentSums:
         return self.users[column].to_numpy()
 
 
-def number_of(cell: SegmentSums, wanted: TermColumns, place: int, recipe: Recipe) -> LoggedNumber:
-    """An estimator of one target: ratios of sums, and their influence by user."""
+def number_of(
+    cell: SegmentSums, wanted: TermColumns, place: int, recipe: Recipe, *, fixed: bool = False
+) -> LoggedNumber:
+    """An estimator of one target: ratios of sums, and their influence by user.
+
+    Args:
+        fixed: denominators are taken as known, as obp's bootstrap has them.
+    """
     if recipe.by_position:
         plain = recipe._replace(by_position=False)
-        found = [number_of(each, wanted, place, plain) for each in cell.at_positions]
+        found = [number_of(e, wanted, place, plain, fixed=fixed) for e in cell.at_positions]
         whole = math.fsum(each.value for each in found)
         return LoggedNumber.of(whole, np.sum([each.influence for each in found], axis=0))
     value, influence = 0.0, np.zeros(cell.users.height)
@@ -92,7 +98,8 @@ def number_of(cell: SegmentSums, wanted: TermColumns, place: int, recipe: Recipe
             return LoggedNumber(math.nan, np.full(len(influence), np.nan), math.nan)
         ratio = cell.total(wanted.column(place, above)) / total
         value += ratio
-        influence = influence + (top - ratio * bottom) / total
+        centre = top.mean() if fixed else ratio * bottom
+        influence = influence + (top - centre) / total
     return LoggedNumber.of(value, influence)
 
 

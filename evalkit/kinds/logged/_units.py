@@ -62,10 +62,10 @@ def add_value(value, sums, at):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def add_rounds(
+def add_rounds(  # type: ignore[no-untyped-def]
     rewards, predicted, firsts, weights, means, rules, slots, sums, cells, spreads, bins, tops,
     largest,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+):  # fmt: skip
     """Add what rounds weigh and earn to the sums of their users, and to those of all rounds.
 
     `rewards`, `predicted`, `firsts` (1 at position 1; may be empty) float64[n_rows]; `weights`

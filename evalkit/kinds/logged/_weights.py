@@ -18,6 +18,7 @@ from evalkit.report.entries import Check
 from evalkit.statistics.distributions import t_two_sided
 
 FEW_EFFECTIVE = 100
+FEW_REWARDS = 15
 FAR = 3.0  # standard errors of the mean weight from 1
 
 
@@ -30,8 +31,8 @@ def graphs_of(sums: LoggedSums, names: Sequence[str]) -> Iterator[Graph]:
         points = EDGES[first : last + 1]
         shares = rows[first : last + 1] / rows.sum()
         yield Graph(
-            name, "weights", "weight up to", "share of rounds", *map(tuple, (
-                np.log2(points).tolist(), shares.tolist())),
+            name, "weights", "weight up to", "share of rounds",
+            tuple(np.log2(points).tolist()), tuple(shares.tolist()),
             rows=tuple(map(float, rows[first : last + 1].tolist())),
             thresholds=tuple(points.tolist()),
         )  # fmt: skip
@@ -115,6 +116,31 @@ def refuse_slates(requests: Sequence[Request], recipes: Sequence[Recipe], sums: 
         at=sums.at,
         hint="IIPS takes slates of any length; positions count from 1, without gaps",
     )
+
+
+def few_rewards(
+    cell: SegmentSums, wanted: TermColumns, names: Sequence[str], sums: LoggedSums
+) -> Iterator[Warning_]:
+    """Targets whose effective rounds hold few that earn another reward than most: limits are rough.
+
+    As the normal law of shares: effective rounds times the share of the rewards' span.
+    """
+    low, high = sums.counts.rewards
+    for place, name in enumerate(names):
+        weights = cell.total(wanted.column(place, Term("weight")))
+        squares = cell.sum_of_weights(f"{place}:{SQUARES}") / OF_SQUARES
+        if not (weights > 0.0 and high > low):
+            continue
+        value = cell.total(wanted.column(place, Term("weighted"))) / weights
+        share = (value - low) / (high - low)
+        n = weights**2 / squares * min(share, 1.0 - share)
+        if n < FEW_REWARDS:
+            yield Warning_(
+                "few-rewards",
+                f"effective rounds of {name} hold {max(n, 0.0):.1f} with another reward than most: "
+                f"below {FEW_REWARDS} limits are rough",
+                name,
+            )
 
 
 def warnings_of(checks: Sequence[Check]) -> Iterator[Warning_]:

@@ -25,6 +25,7 @@ from evalkit.kinds.logged._numbers import (
 )
 from evalkit.kinds.logged._weights import (
     checks_of,
+    few_rewards,
     graphs_of,
     refuse_no_overlap,
     refuse_slates,
@@ -55,7 +56,7 @@ from evalkit.report import (
 )
 from evalkit.report.entries import Check
 from evalkit.statistics.corrections import adjust
-from evalkit.statistics.distributions import t_quantile, t_two_sided
+from evalkit.statistics.distributions import normal_quantile, t_quantile, t_two_sided
 from evalkit.statistics.intervals import NO_INTERVAL
 
 Values = npt.NDArray[np.float64]
@@ -76,7 +77,7 @@ def conclude_logged(
     config, sums = left.config, left.sums
     chosen = config.statistics
     recipes, targets = recipes_of(config), targets_of(config)
-    wanted = TermColumns.of(recipes, len(targets))
+    wanted, errors = TermColumns.of(recipes, len(targets)), config.policies.ratio_errors
     if not sums.counts.rows:
         raise DataError("the log has no rounds", code="empty-input", at=sums.at)
     refuse_slates(config.requests, recipes, sums)
@@ -84,6 +85,7 @@ def conclude_logged(
     estimates: list[Estimate] = []
     drafts: list[_Draft] = []
     checks: list[Check] = []
+    rough: list[Warning_] = []
     per_user: dict[str, pl.DataFrame] = {}
     for cell in cells_of(sums, list(config.segments.named)):
         is_whole = cell.segmentation is None
@@ -91,13 +93,15 @@ def conclude_logged(
         checks += own if is_whole else [each for each in own if each.check.startswith("effective")]
         if is_whole:
             refuse_no_overlap(own, sums)
+            rough = list(few_rewards(cell, wanted, names, sums))
         for request, recipe in zip(config.requests, recipes, strict=True):
             numbers = {LOGGING: logging_of(cell, wanted, recipe)}
             numbers |= {
-                name: number_of(cell, wanted, place, recipe) for place, name in enumerate(names)
+                name: number_of(cell, wanted, place, recipe, fixed=errors == "fixed")
+                for place, name in enumerate(names)
             }
             estimates += [
-                _estimate(request, name, number, cell, chosen.level)
+                _estimate(request, name, number, cell, chosen.level, is_normal=errors == "normal")
                 for name, number in numbers.items()
             ]
             widest = widest_of(recipe, cell.users.height, sums.counts)
@@ -105,7 +109,7 @@ def conclude_logged(
             if is_whole and work.keep_users and sums.user_names:
                 _keep(per_user, sums, request.label, numbers)
     comparisons = _judged(drafts, chosen, checks)
-    warnings = [*told, *warnings_of(checks)]
+    warnings = [*told, *warnings_of(checks), *rough]
     keys = [name for name in sums.frame.columns if ":" not in name and not is_split(name)]
     of_users = sums.frame.group_by(keys).agg(pl.col("all:0").sum())
     n_users, depth = of_users.height, int(cast("float", of_users["all:0"].max()))
@@ -162,11 +166,19 @@ def _keep(
 
 
 def _estimate(
-    request: Request, model: str, number: LoggedNumber, cell: SegmentSums, level: float
+    request: Request,
+    model: str,
+    number: LoggedNumber,
+    cell: SegmentSums,
+    level: float,
+    *,
+    is_normal: bool = False,
 ) -> Estimate:
     error, n = number.std_error, len(number.influence)
-    has_limits = n > 1 and error > 0
-    half = t_quantile((1 + level) / 2, n - 1) * error if has_limits else math.nan
+    has_limits = n > 1 and error > 1e-12 * abs(number.value)  # below it is rounding
+    half, upper = math.nan, (1.0 + level) / 2.0
+    if has_limits:
+        half = (normal_quantile(upper) if is_normal else t_quantile(upper, n - 1)) * error
     return Estimate(
         model=model, metric=request.label, name=request.metric.name, cutoff=None,
         parameters=dict(request.parameters), value=number.value, n_users=n, n_undefined=0,

@@ -126,8 +126,8 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
     )  # fmt: skip
     _check_rounds(opened)
     nobody = pl.DataFrame(schema={**schema, ROUND: pl.Int64})
-    for sums in (adding.users, adding.spreads):
-        sums.slots_of(nobody)
+    for units in (adding.users, adding.spreads):
+        units.slots_of(nobody)
     distributions = {
         place: _distribution(config, place, own) for place, own in opened.targets.items()
     }

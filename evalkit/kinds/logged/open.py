@@ -140,8 +140,8 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
         ranked = _TargetTable(
             **{name: getattr(ranking, name) for name in _OWN}, columns=_RankedColumns(**named)
         )
-        own = replace(guessing, section=f"rankings[{number}]")
-        table = open_section("rankings", ranked, None, own, numbers=("rank",))
+        of_rankings = replace(guessing, section=f"rankings[{number}]")
+        table = open_section("rankings", ranked, None, of_rankings, numbers=("rank",))
         users = [name for name in table.frame.collect_schema().names() if name[:5] == "user_"]
         keys = [*users, *(["rank"] if section.columns.position else []), "item"]
         as_context = [pl.col(name).alias(f"context_{at}") for at, name in enumerate(keys)]

@@ -79,12 +79,12 @@ class WeightSums:
         """Those of one share of the users."""
         if truth.weights is None:
             return None
-        weights = relevant_weights(truth)
-        sums = ExactSums(1)
-        sums.add(weights[:, None])
+        sums, n, largest = ExactSums(1), 0, 0.0
+        for weights in relevant_weights(truth):
+            sums.add(weights[:, None])
+            n, largest = n + weights.size, max(largest, float(weights.max(initial=0.0)))
         found = sums.sum_of(0)
-        largest = float(weights.max(initial=0.0))
-        return cls(weights.size, found.scaled, found.squares, largest, truth.weights.n_raised)
+        return cls(n, found.scaled, found.squares, largest, truth.weights.n_raised)
 
     def merge(self, other: "WeightSums") -> "WeightSums":
         """Those of both."""

@@ -81,7 +81,8 @@ def find_run(
             if (found / "manifest.json").is_file():
                 return found
     known = ["last", LAST_PASSED, *tags, *(path.name for path, _ in finished(folder))]
-    close = nearest(reference, known)
+    back = re.fullmatch(r"(?:last|latest)\W?(\d+)", reference)
+    close = f"last~{back[1]}" if back else nearest(reference, known)
     raise RequestError(
         f"no run is called {reference!r}",
         code="unknown-run",

@@ -505,3 +505,102 @@ def test_what_ten_rounds_may_carry_is_said(share: float | None, is_told: bool) -
         many(), TARGETS, columns={"user": "user", "propensity": "p0"}, max_weight_share=share
     )
     assert ("heavy-weights" in {each.code for each in report.warnings}) == is_told
+
+
+REFUSED = {  # records of what is no metric here, and how it is asked for
+    "replay": "replay", "ips sub-gaussian": "SG-IPS", "dr sub-gaussian": "SG-DR",
+    "tuned Inverse": "IPS-tuned", "tuned Switch": "SWITCH-DR-tuned", "cascade-dr": "cascade-DR",
+    "mle": "MLE", "cressie-read": "Cressie-Read", "pseudo-inverse": "pseudo-inverse",
+}  # fmt: skip
+NO_BOUNDS = ("bernstein", "hoeffding", "clopper-pearson", "confidence sequence", "likelihood")
+
+
+@pytest.mark.skipif(not FOLDER.is_dir(), reason="EVALKIT_TEST_DATA is not set")
+@pytest.mark.parametrize(("library", "profile"), [("obp", "obp"), ("vw-estimators", "vw")])
+def test_each_record_is_given_back_or_refused_by_name(library: str, profile: str) -> None:
+    """Under the library's profile; what is drawn agrees in two digits, of many rounds."""
+    columns = {"propensity": "p0", "predicted": "q", "propensity_group": "g0", "user": "same"}
+    targets = {"t": {"probability": "p", "predicted": "v", "probability_group": "g"}}
+    told = {"equal": 0, "refused": 0, "drawn": 0, "bounds": 0}
+    for line in (FOLDER / f"{library}.jsonl").read_text().splitlines()[1:]:
+        record = json.loads(line)
+        metric, how, fixture = record["metric"], record["variant"], record["fixture"]
+        refused = next((name for start, name in REFUSED.items() if metric.startswith(start)), None)
+        if refused is not None:
+            with pytest.raises(RequestError) as asked_for:
+                measured(refused)
+            assert asked_for.value.code == "refused-metric", metric
+            told["refused"] += 1
+            continue
+        if fixture.startswith("slates") or "not_a_target" in record or metric == "diagnostics":
+            continue
+        if any(each in how for each in NO_BOUNDS):
+            told["bounds"] += 1
+            continue
+        own = str(asked(metric))
+        level = 1 - 2 * float(how.rpartition("=")[2]) if "student" in how else 0.95
+        log = of_fixture(fixture).with_columns(same=1)  # one user: rounds are units all the same
+
+        def run(log=log, own=own, level=level) -> evalkit.Report:  # type: ignore[no-untyped-def]
+            return evalkit.evaluate_logged(
+                log, targets, metrics=[own], columns=columns, profile=profile,
+                statistics={"level": level},
+            )  # fmt: skip
+
+        if "error" in record or fixture in ("no_overlap", "zero_propensity"):
+            if fixture == "not_a_distribution":
+                continue  # a column says nothing of other items
+            with pytest.raises(DataError):
+                run()
+            told["refused"] += 1
+            continue
+        found = next(each for each in run().estimates if each.model == "t")
+        values = record["values"]
+        if "value" in values:
+            assert found.value == pytest.approx(values["value"], rel=1e-9, abs=1e-9)
+            told["equal"] += 1
+        elif "drawn" not in record:
+            for side, limit in values.items():
+                assert getattr(found, side) == pytest.approx(limit, rel=1e-8, abs=1e-9), how
+                told["equal"] += 1
+        elif fixture == "medium":
+            assert found.low == pytest.approx(values["low"], abs=0.01)
+            assert found.high == pytest.approx(values["high"], abs=0.01)
+            told["drawn"] += 1
+    assert told["equal"] >= (50 if profile == "obp" else 18), told
+    assert told["refused"] >= (20 if profile == "obp" else 12), told
+
+
+def test_obp_holds_the_denominator_fixed() -> None:
+    """Terms r w over the mean weight, of rounds: 0.4, 0, 1.6, 0.4, whose mean is 0.6."""
+    report = measured("SNIPS", profile="obp")
+    found = next(each for each in report.estimates if each.model == "b")
+
+    assert found.value == pytest.approx(0.6)
+    assert found.n_users == 4
+    assert found.std_error == pytest.approx(np.std([0.4, 0, 1.6, 0.4], ddof=1) / 2)
+    assert report.profile == "obp"
+
+
+def test_few_rewards_are_warned_of_where_effective_rounds_are_many() -> None:
+    """2,000 rounds, 30 % of the target on an item of 1 %: 215 effective rounds, 5 clicks."""
+    rng = np.random.default_rng(1)
+    rare = rng.random(2000) < 0.01
+    log = pl.DataFrame(
+        {
+            "user": range(2000), "reward": (rng.random(2000) < 0.02).astype(float),
+            "p0": np.where(rare, 0.01, 0.99), "p": np.where(rare, 0.3, 0.7),
+        }
+    )  # fmt: skip
+    columns = {"user": "user", "propensity": "p0"}
+    targets = {"b": {"probability": "p"}}
+
+    def codes(log: pl.DataFrame) -> set[str]:
+        return {
+            each.code for each in evalkit.evaluate_logged(log, targets, columns=columns).warnings
+        }
+
+    assert "few-rewards" in codes(log)
+    assert "few-effective" not in codes(log)
+    often = log.with_columns(reward=pl.Series((rng.random(2000) < 0.5).astype(float)))
+    assert "few-rewards" not in codes(often)

@@ -29,6 +29,7 @@ ALL = (
     "elliot torchmetrics sklearn spark cornac recmetrics rs_metrics evidently "
     "fair_trec informfully jurity overlap recpack rexmex"
 ).split()
+OF_LOGGED = ["obp", "vw"]
 OF_LABELS = ["tfma"]
 OF_JUDGES = "choix crowd-kit irrCAC krippendorff pingouin statsmodels".split()
 
@@ -46,7 +47,7 @@ def evaluate(*metrics, **options):
 
 def test_all_libraries_have_a_profile():
     assert sorted(speaking_of("rankings")) == sorted(ALL)
-    assert sorted(set(profile_names()) - set(ALL)) == sorted([*OF_JUDGES, *OF_LABELS])
+    assert sorted(set(profile_names()) - set(ALL)) == sorted([*OF_JUDGES, *OF_LABELS, *OF_LOGGED])
 
 
 @pytest.mark.parametrize("name", ALL)
