@@ -370,8 +370,7 @@ class _Needs:
         cells *= asked.sample
         ranked = [count_rows(table) for _, table in tables.rankings]
         n_listed = asked.sample * max([ranked[number] for number in asked.listed], default=0)
-        n_rows = max(ranked)
-        n_seen, moved = 0, 0.0
+        n_rows, n_seen, moved = max(ranked), 0, 0.0
         if tables.train is not None:
             n_seen, moved = count_rows(tables.train), SEEN_MOVED * _grown(tables.train)
             n_rows = max(n_rows, n_seen)
