@@ -70,7 +70,7 @@ def parts_of(tree: Mapping[str, object]) -> list[Mapping[str, object]]:
     names = rest.get("names")
     has_rankings = isinstance(names, list) and any(names)
     parts: list[Mapping[str, object]] = [{**mine, "metrics": named(True)}]
-    return parts + ([{**theirs, "metrics": rest}] if has_rankings else [])
+    return [*parts, {**theirs, "metrics": rest}] if has_rankings else parts
 
 
 def _of_kind(names: object, kind: str, of: bool) -> list[str | None]:

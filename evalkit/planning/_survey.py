@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit.kernels import kernel
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import IdPlan, as_keys, mix
 from evalkit.truth import BATCH_ROWS
@@ -13,6 +14,20 @@ from evalkit.truth import BATCH_ROWS
 PLACES = 3  # of a table that are looked at
 CELLS = 4096  # of the hash that shares are cut by
 SAMPLED_KEYS = 1 << 14
+
+
+@kernel(allocates=False)
+def count_cells(keys, rows, runs, hashes):  # type: ignore[no-untyped-def]
+    """Count rows and runs of each cell; `hashes` begins with those of the runs' keys; how many."""
+    n_runs, cell = 0, np.int64(0)
+    for row in range(keys.size):
+        if row == 0 or keys[row] != keys[row - 1]:
+            hashes[n_runs] = mix(mix(keys[row]))
+            cell = np.int64((hashes[n_runs] & np.uint64(0xFFFFFFFF)) >> np.uint64(20))
+            runs[cell] += 1.0
+            n_runs += 1
+        rows[cell] += 1.0
+    return n_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +58,10 @@ class Survey:
                 keys = as_keys(frame["key"].drop_nulls())
                 if not keys.size:
                     continue
-                begins = np.ones(keys.size, dtype=np.bool_)
-                begins[1:] = keys[1:] != keys[:-1]
-                in_order &= bool(keys[0] >= last and (keys[1:] >= keys[:-1]).all())
+                in_order = in_order and bool(keys[0] >= last and (keys[1:] >= keys[:-1]).all())
                 last = keys[-1]
-                lengths = np.diff([*np.flatnonzero(begins), keys.size])
-                hashes = mix.interpret(mix.interpret(keys[begins]))
-                cells = ((hashes & np.uint64(0xFFFFFFFF)) >> np.uint64(20)).astype(np.int64)
-                rows += np.bincount(cells, weights=lengths, minlength=CELLS)
-                runs += np.bincount(cells, minlength=CELLS)
+                hashes = np.empty(keys.size, dtype=np.uint64)
+                hashes = hashes[: count_cells(keys, rows, runs, hashes)]
                 sampled = np.unique(np.concatenate([sampled, hashes[hashes <= limit]]))
                 if sampled.size > SAMPLED_KEYS:  # the smallest ones say how many there are
                     sampled = sampled[:SAMPLED_KEYS]

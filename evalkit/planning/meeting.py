@@ -326,16 +326,20 @@ def look(
 
 def _known(table: Table, plan: IdPlan, what: str) -> tuple[Keys, list[str], tuple[str, ...]]:
     """Every key of a table, ascending, some of its ids as text, and the first of them."""
-    known: Keys = np.empty(0, dtype=np.uint64)
+    parts, n_held, n_known = list[Keys](), 0, 0  # put together whenever they have doubled
     ids: dict[str, None] = {}
     smallest: tuple[str, ...] = ()
     for frame in _ids_of(table, plan, what, None):
-        known = np.union1d(known, as_keys(frame[_KEY]))
+        parts.append(as_keys(frame[_KEY]))
+        n_held += frame.height
+        if n_held > 2 * max(n_known, BATCH_ROWS):
+            parts = [np.unique(np.concatenate(parts))]
+            n_held = n_known = parts[0].size
         texts = _texts(frame, plan)
         smallest = _first([*smallest, *texts])
         if len(ids) < LOOKED_AT:
             ids |= dict.fromkeys(texts)
-    return known, [*ids], smallest
+    return np.unique(np.concatenate([np.empty(0, np.uint64), *parts])), [*ids], smallest
 
 
 def _first(texts: Iterable[str], n: int = MANY) -> tuple[str, ...]:

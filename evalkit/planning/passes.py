@@ -57,6 +57,8 @@ from evalkit.planning.memory import (
     weighed,
 )
 from evalkit.planning.tables import Tables, plan_ids_of
+from evalkit.sources import Table
+from evalkit.truth import LONE_RUNS
 
 MIB = 1 << 20
 
@@ -76,7 +78,7 @@ HELD_SHARE = 0.25  # of the memory, for ranked rows that wait, where nobody sets
 
 # -- of a truth row: half a key, code, rank; the key's other half where ids are no small integers
 ROW, WIDE_KEY = 13, 4
-RUN = 34  # a run of rows of one user, while runs are put together
+RUN, LONE_RUN = 16, 8  # a run of rows of one user; of one row, where nearly all have one
 MOVED_ROW = 24  # where the rows of a user lie apart and are brought together
 HASHED_ROW = 120  # keys, texts' views and their copies, where real ids are kept
 TEXT_COPIES = 1.2  # of the bytes of an id, kept and being compared
@@ -99,8 +101,8 @@ LAST_SHARES = 256  # where the machine has no more memory to give
 USUAL_MODELS = 256  # of a table that names them
 _MANY = 1 << 40  # rows of a table that nobody has counted
 SORTED_ROW = 150  # of a table whose column says the order, which is sorted whole
-SEEN_MOVED = RUN + MOVED_ROW  # of a training log, when all rows have been read
-_SEEN_ROW = ROW + WIDE_KEY + SEEN_MOVED  # of the truth's users
+SEEN_ROW, SEEN_MOVED = 16, 16  # of a training log, of the truth's users; while it is grouped
+GROWN = 2.0  # runs that are put together, where nobody knows how many rows come
 
 SKEW = 1.05  # of the largest share to what cells say
 SCATTERED = 1.1  # runs a user, from which on users are taken to lie apart
@@ -204,10 +206,10 @@ def _bound(
     seen = 0 if tables.train is None else most_rows(tables.train)
     ranked = [most_rows(tables.rankings[number][1]) for number in asked.listed]
     text = max(float(USUAL_TEXT), texts.mean) if texts.is_hashed else 0.0
-    truth: float = ROW + weighed(tables) + WIDE_KEY + RUN + MOVED_ROW + USER
+    truth: float = ROW + weighed(tables) + WIDE_KEY + GROWN * RUN + MOVED_ROW + USER
     truth += text and HASHED_ROW + 2 * text
     lists = (LISTED_ROW + text) * sum(ranked)
-    train = (_SEEN_ROW + (text and HASHED_ROW + text)) * seen
+    train = (SEEN_ROW + GROWN * SEEN_MOVED + (text and HASHED_ROW + text)) * seen
     if n_models is None:
         names = [table.frame.collect_schema() for _, table in tables.rankings]
         n_models = USUAL_MODELS if any("model" in each for each in names) else len(names)
@@ -277,6 +279,11 @@ def _streamed(n_truth: int, n_rows: int, text: float, group: int, *, in_shares: 
     decoded = (DECODED_IN_SHARES if in_shares else DECODED) * group
     of_texts = int(max(decoded, min(max(n_truth, n_rows), n_texts) * text))
     return max(of_truth, min(most, STREAMED_ROW * n_rows)) + of_texts
+
+
+def _grown(table: Table) -> float:
+    """Times as much as runs take where nobody knows how many rows come."""
+    return GROWN if table.n_rows_hint() is None else 1.0
 
 
 def _waiting(tables: Tables, text: float) -> int:
@@ -353,21 +360,21 @@ class _Needs:
         if asked.holds_all:
             row += (n_models - 1) * RANK
             user += (n_models - 1) * RANKED_USER
-        runs, n_users = survey.runs, survey.n_users
+        runs, n_users, n_truth = survey.runs, survey.n_users, int(survey.rows.sum())
         is_scattered = runs.sum() > SCATTERED * n_users
         cells = survey.rows * row
         if is_scattered:
-            cells += runs * RUN + survey.rows * MOVED_ROW
+            run = LONE_RUN if runs.sum() >= LONE_RUNS * n_truth else RUN
+            cells += runs * run * _grown(tables.truth) + survey.rows * MOVED_ROW
         cells += user * n_users / CELLS
         cells *= asked.sample
         ranked = [count_rows(table) for _, table in tables.rankings]
         n_listed = asked.sample * max([ranked[number] for number in asked.listed], default=0)
-        n_truth, n_rows = int(survey.rows.sum()), max(ranked)
-        n_seen = 0 if tables.train is None else count_rows(tables.train)
-        if n_seen:
+        n_rows, n_seen, moved = max(ranked), 0, 0.0
+        if tables.train is not None:
+            n_seen, moved = count_rows(tables.train), SEEN_MOVED * _grown(tables.train)
             n_rows = max(n_rows, n_seen)
-            seen_row = _SEEN_ROW + (HASHED_ROW + text if text else 0)
-            cells += asked.sample * (seen_row - SEEN_MOVED) * n_seen / CELLS
+            cells += asked.sample * (SEEN_ROW + (text and HASHED_ROW + text)) * n_seen / CELLS
         segments = by_name(count_segments, tables)
         n_segments = sum(segments.values())
         sums = _sums(tables, n_models, n_segments, asked)
@@ -391,6 +398,7 @@ class _Needs:
         if asked.lists is not None:
             if tables.train is not None:
                 seen = Survey.of(tables.train, users)
+                moved *= not seen.in_order
                 sizes = replace(
                     sizes, n_train=n_seen, n_train_users=seen.n_users, in_order=seen.in_order
                 )
@@ -412,7 +420,7 @@ class _Needs:
             (COLLECTED_ROW + text) * n_listed,
             extra,
             made,
-            asked.sample * SEEN_MOVED * n_seen,
+            asked.sample * moved * n_seen,
             asked.sample * room_of_values(n_models, n_users, survey.text, asked.n_kept),
             PACKED_SUM * (n_segments + 1) * asked.n_columns * (n_models + n_pairs),
         )

@@ -45,7 +45,7 @@ from evalkit.truth._read import (
     null_id_error,
     rows_together,
 )
-from evalkit.truth._rows import PairRows, count_runs
+from evalkit.truth._rows import LONE_RUNS, PairRows, count_runs
 from evalkit.truth._shared import count_shared
 from evalkit.truth._sorting import first_gap, item_at, merge_sort, sort_keys
 from evalkit.truth._table import (

@@ -509,6 +509,8 @@ def build_train(
             if share is None or share.is_first:
                 n_rows += rows.height
                 n_null += dropped
+            if watch is None:
+                kept, _ = choose_users(kept, share, None)
             known, others = _known(kept, truth)
             if watch is not None:
                 watch.add(kept, others)

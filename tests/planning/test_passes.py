@@ -50,7 +50,7 @@ def test_passes_are_counted_by_rows_users_and_what_is_held_of_them():
     few_users = rows.with_columns(user=pl.col("user") // 1000)
     apart = rows.with_columns(user=pl.col("user") % 1000)
     texts = few_users.with_columns(pl.format("a long name of an item: {}", "item").alias("item"))
-    n_passes = [shares_of(each, 64) for each in (few_users, apart, rows, texts)]
+    n_passes = [shares_of(each, 44) for each in (few_users, apart, rows, texts)]
 
     assert n_passes == sorted(n_passes)
     assert n_passes[0] == 1

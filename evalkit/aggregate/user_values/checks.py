@@ -123,15 +123,14 @@ def unknown_users(
             for rows in table.stream(
                 [plan.key().alias(USER_KEY), *plan.canonical()], most=BATCH_ROWS
             ):
-                users = rows.drop_nulls(USER_KEY)
+                users, _ = choose_users(rows.drop_nulls(USER_KEY), share, sample)
                 keys = as_keys(users[USER_KEY])
                 if not count_unknown(truth.pairs.index, keys):
                     continue
                 begins = np.append(True, keys[1:] != keys[:-1])[: keys.size].nonzero()[0]
                 strange = begins[truth.codes_of(keys[begins]) < 0]
                 if strange.size:
-                    kept, _ = choose_users(users[strange].unique(USER_KEY), share, sample)
-                    found.append(kept)
+                    found.append(users[strange].unique(USER_KEY))
     if not sum(each.height for each in found):
         return None
     nothing = {pl.String: "", pl.Binary: b""}.get(type(item_type), 0)

@@ -193,7 +193,7 @@ def _plot(drawn: Drawn, models: Sequence[str]) -> Plot:
     plot.fixed = plot.replace(PLOT_STYLE, FIXED_STYLE).replace("</style>", white, 1)
     named = ((row, row.get("model")) for row in drawn.rows)
     plot.rows = tuple(
-        row | {"model": models[at]} if isinstance(at, int) and at < len(models) else row
+        {**row, "model": models[at]} if isinstance(at, int) and at < len(models) else row
         for row, at in named
     )
     return plot

@@ -1,9 +1,10 @@
 """What plots draw, as rows, for figures by name."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 from evalkit.report.html._markup import Html
 
@@ -15,7 +16,7 @@ class Drawn:
     kind: str
     title: str
     svg: Html
-    rows: tuple[dict[str, str | float | None], ...]
+    rows: tuple[Mapping[str, Any], ...]
 
 
 _DRAWN: ContextVar[list[Drawn] | None] = ContextVar("drawn", default=None)
@@ -32,7 +33,7 @@ def collecting() -> Iterator[list[Drawn]]:
         _DRAWN.reset(token)
 
 
-def noted(kind: str, title: str, svg: Html, rows: Iterable[dict[str, str | float | None]]) -> Html:
+def noted(kind: str, title: str, svg: Html, rows: Iterable[Mapping[str, Any]]) -> Html:
     """The plot, noted where somebody collects."""
     found = _DRAWN.get()
     if found is not None:

@@ -126,9 +126,13 @@ def _heat_cell(
     if is_signed:
         pair = by_model.get(model)
         held = pair is not None and pair.verdict in ("better", "worse")
-        return pair and Cell(pair.delta, show(pair.delta, decimals, signed=True), held)
+        if pair is None:
+            return None
+        return Cell(pair.delta, show(pair.delta, decimals, signed=True), held)
     found = group.cells.get((model, label))
-    return found and Cell(found.value, show(found.value, decimals), model in group.best(label))
+    if found is None:
+        return None
+    return Cell(found.value, show(found.value, decimals), model in group.best(label))
 
 
 def _difference_figure(
