@@ -126,9 +126,17 @@ def _heat_cell(
     if is_signed:
         pair = by_model.get(model)
         held = pair is not None and pair.verdict in ("better", "worse")
-        return pair and Cell(pair.delta, show(pair.delta, decimals, signed=True), held)
+        return (
+            None
+            if pair is None
+            else Cell(pair.delta, show(pair.delta, decimals, signed=True), held)
+        )
     found = group.cells.get((model, label))
-    return found and Cell(found.value, show(found.value, decimals), model in group.best(label))
+    return (
+        None
+        if found is None
+        else Cell(found.value, show(found.value, decimals), model in group.best(label))
+    )
 
 
 def _difference_figure(
