@@ -1,7 +1,7 @@
 """Plots of many small values as inline SVG: heat maps, and the differences of single users."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evalkit.report.html._drawn import noted
@@ -93,7 +93,7 @@ def heat_map(
     ]
     width = left + step * len(columns) + (24 if tilted else 0)
     about = f"{len(rows)} rows by {len(columns)} columns; the table below has the numbers."
-    drawn = (
+    drawn: Iterator[dict[str, str | float | None]] = (
         {"name": name, "model": column, "value": cell.value}
         for name, row in zip(rows, cells, strict=True)
         for column, cell in zip(columns, row, strict=True)
@@ -143,5 +143,5 @@ def sorted_differences(
     inside.append(_text(x.end, at_end + 14, same, anchor="e"))
     inside.append(_text(left + 6, top + 14 if turned else bottom - 6, lost, "f1"))
     about = f"{gained}, {same}, {lost}; the table below has the numbers."
-    rows = ({"x": at, "value": value} for at, value in points)
+    rows: list[dict[str, str | float | None]] = [{"x": at, "value": each} for at, each in points]
     return noted("users", title, _svg(WIDTH, height, title, about, *inside), rows)

@@ -373,7 +373,8 @@ def scatter_plot(xs: Sequence[float], values: Sequence[float], title: str, x_lab
     dots = "".join(f"M{number(x(a))} {number(y(b))}h0" for a, b in zip(xs, values, strict=True))
     inside.append(_path(dots, "dot c0"))
     about = f"{len(xs)} dots; the table below has the numbers."
-    rows = ({"x": a, "value": b} for a, b in zip(xs, values, strict=True))
+    rows: list[dict[str, str | float | None]]
+    rows = [{"x": a, "value": b} for a, b in zip(xs, values, strict=True)]
     return noted("scatter", title, _svg(WIDTH, height, title, about, *inside), rows)
 
 
