@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypedDict
 
 from pydantic import ValidationError
 
@@ -43,6 +43,13 @@ class Followed:
     profile: Profile
     policies: Policies
     overridden: tuple[tuple[str, Value, Value], ...]
+
+
+class LibraryNames(TypedDict, total=False):
+    """What a profile means by names, and refuses; as `parse_metrics` takes it."""
+
+    named: Mapping[str, str]
+    refused: Mapping[str, str]
 
 
 class Asking(Protocol):
@@ -122,7 +129,7 @@ def _policies_of(profile: Profile) -> Policies:
 
 def names_by(
     tree: Mapping[str, object], kind: str, metrics: Mapping[str, Metric] | None
-) -> dict[str, Mapping[str, str]]:
+) -> LibraryNames:
     """What the profile means by names, and refuses; what is wrong with it is told elsewhere."""
     match tree.get("metrics"):
         case {"profile": str() as profile} if profile != DEFAULT:

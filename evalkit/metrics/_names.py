@@ -69,9 +69,9 @@ def _all_names() -> tuple[LibraryName, ...]:
 def _names_of(library: str, file: str) -> Iterator[LibraryName]:
     tree: Mapping[str, Any] = tomllib.loads((PROFILES / f"{file}.toml").read_text(encoding="utf-8"))
     if "like" in tree:
-        own = {fold(name) for names in tree.get("refused", {}).values() for name in names}
+        not_read = {fold(name) for names in tree.get("refused", {}).values() for name in names}
         base = _names_of(library, tree["like"])
-        yield from (each for each in base if fold(each.name) not in own)
+        yield from (each for each in base if fold(each.name) not in not_read)
     for kind in KINDS:
         section = tree if kind == "rankings" else tree.get(kind, {})
         said = {name: dict(values) for name, values in section.get("metrics", {}).items()}

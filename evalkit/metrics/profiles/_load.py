@@ -186,8 +186,10 @@ def _conventions(
             continue
         written = {key: value for key, value in own.items() if value != NEEDED}
         spelled = checking.check(named.get(metric, metric), written, place, errors)
+        if spelled is None:
+            continue
         spelled = metric if metric in named else spelled
-        for name in names if spelled is not None else ():
+        for name in names:
             named[name] = named.get(spelled, spelled)
             found[name] = {**found.get(spelled, {}), **own}
             if f"{spelled}@k" in found:
