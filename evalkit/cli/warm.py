@@ -122,8 +122,10 @@ class _Way:
 
 
 def _split_users() -> None:
+    import numpy as np
     import polars as pl
 
+    from evalkit.planning.survey import CELLS, count_cells
     from evalkit.sources.ids import USER_KEY, DrawnShare, PassShare, drawn_shares, plan_ids
 
     users = pl.DataFrame({USER_KEY: [0, 1]})
@@ -131,6 +133,8 @@ def _split_users() -> None:
     PassShare(0, 2).holds(users)
     DrawnShare(0, 2, plan).holds(users)
     drawn_shares(users.rename({USER_KEY: "user_0"}), plan, 2)
+    rows, runs = np.zeros((2, CELLS))
+    count_cells(np.arange(2, dtype=np.uint64), rows, runs, np.empty(2, dtype=np.uint64))
 
 
 def _break_ties() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from evalkit.planning._survey import text_bytes
+from evalkit.planning.survey import text_bytes
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table
 from evalkit.sources.ids import IdPlan

@@ -28,7 +28,6 @@ from evalkit.planning._counts import (
     most_segments,
     users_of_lists,
 )
-from evalkit.planning._survey import CELLS, Survey, text_bytes
 from evalkit.planning._texts import DECODED, DECODED_IN_SHARES, USUAL_TEXT, Texts
 from evalkit.planning.item_memory import AskedOfItems, memory_of_items
 from evalkit.planning.list_memory import (
@@ -56,6 +55,7 @@ from evalkit.planning.memory import (
     room_of_values,
     weighed,
 )
+from evalkit.planning.survey import CELLS, Survey, text_bytes
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table
 from evalkit.truth import LONE_RUNS
