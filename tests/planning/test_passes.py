@@ -16,6 +16,7 @@ from evalkit.planning import passes as memory
 from evalkit.planning import tables as plan
 from evalkit.planning.item_memory import AskedOfItems
 from evalkit.planning.list_memory import AskedOfLists
+from evalkit.planning.survey import Survey
 from evalkit.sources import open_train
 
 ASKED = memory.Asked(1, False, False, False, frozenset(), 1.0)
@@ -25,6 +26,13 @@ TREE = {
     "rankings": [{"model": "a", "path": ["memory"], "columns": COLUMNS}],
     "metrics": {"names": ["hit@1"]},
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def kernels_are_kept():
+    pair = pl.DataFrame({"user": [1], "item": [1]})
+    tables = tables_of(pair, pair)
+    Survey.of(tables.truth, plan.plan_ids_of(tables, 1)[0])
 
 
 def tables_of(truth: object, rankings: pl.DataFrame) -> plan.Tables:
