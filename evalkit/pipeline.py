@@ -71,6 +71,7 @@ def run_config(
     with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
         refuse_layout(config)
         if config.engine.kind == "spark":
+            _refuse_judgements(config, 'kind = "local" under [engine]')
             from evalkit.engines import run_on_spark
 
             return run_on_spark(config, measure_options)
@@ -122,13 +123,7 @@ def measure_partial(
             at=config.at("engine", "kind"),
             hint='kind = "local" under [engine]; evalkit run --engine spark takes all shares',
         )
-    if config.truth is not None and config.truth.judgements is not None:
-        raise RequestError(
-            "judgements are measured whole: leaving out a judge moves every share",
-            code="conflicting-keys",
-            at=config.at("truth", "judgements"),
-            hint="evalkit run CONFIG; or path = ... of a truth that [judges] wrote",
-        )
+    _refuse_judgements(config, "evalkit run CONFIG; or path = ... of a truth that [judges] wrote")
     measure_options = MeasureOptions(
         given or Given(),
         threads,
@@ -144,6 +139,21 @@ def measure_partial(
     with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
         share_result = _run_within(kind_of(config).measure, config, measure_options)
         return Partial(Header.of(share_result, measure_options), share_result.sums)
+
+
+def _refuse_judgements(config: Config, hint: str) -> None:
+    """Judges are left out in turn, which takes all users at once.
+
+    Raises:
+        RequestError: the truth is made of judgements [conflicting-keys].
+    """
+    if config.truth is not None and config.truth.judgements is not None:
+        raise RequestError(
+            "judgements are measured whole: leaving out a judge moves every share",
+            code="conflicting-keys",
+            at=config.at("truth", "judgements"),
+            hint=hint,
+        )
 
 
 def conclude_partials(
