@@ -277,8 +277,9 @@ class _Spellings:
         """Why a name is not read, though evalkit may know it."""
         if found is not None and found.is_own:
             return None
+        form = str if found is not None and name == found.metric.name else fold  # AUC is not auc
         for pattern, why in self._refused.items():
-            if fnmatchcase(fold(name), fold(pattern)):
+            if fnmatchcase(form(name), form(pattern)):
                 return refused_metric(name, why, at)
         if found is None or self._guesses or name == found.metric.name:
             return None

@@ -11,7 +11,7 @@ from evalkit.sources.ids import ITEM
 from evalkit.statistics.exact import N_LIMBS, N_POWERS, N_WAITING
 
 SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
-VALUES_ROW, VALUE = 80, 16  # of the values of users: id, model and place; a value
+VALUES_ROW, VALUE = 88, 16  # of the values of users: id, model and place; a value
 ORDERED_ROW = 96  # key, cluster, weight and segments of a user whose values are put in order
 COMPARED = 24  # a value of a user in a comparison of finished runs: as read, as array, joined
 WEIGHED_ROW = 48  # weights, relevances times them by three kinds of gain, what is relevant

@@ -99,7 +99,7 @@ def test_polars_errors_are_about_the_data(capsys):
         (["run", "x", "--per-user", "a/b/c.parquet"], "bad-option", "a folder that exists"),
         (["run", "x", "--var", "day"], "bad-var", "--var day=2026-01-31"),
         (["run", "x.toml"], "missing-config", "evalkit init"),
-        (["evaluate", "--truth", "a"], "missing-option", "evalkit evaluate --help"),
+        (["evaluate", "--truth", "a"], "missing-option", "--rankings NAME=PATH"),
         (["explain", "ndgc"], "unknown-metric", "did you mean 'nDCG'?"),
         (["explain", "nDCG@0"], "bad-cutoff", ""),
         (["synth", "--users", "many", "--out", "x"], "bad-option", ""),

@@ -73,7 +73,7 @@ def check_logged(tree: Mapping[str, object], problems: Complaints) -> None:
         problems.add((), "missing-key", "[[targets]] is not given", hint=hint)
         return
     listed = rankings if isinstance(rankings, list) else [rankings]
-    seen: set[object] = {LOGGING, *(r.get("model") for r in listed if isinstance(r, dict))}
+    seen: set[object] = {LOGGING, *(str(r.get("model")) for r in listed if isinstance(r, dict))}
     for number, ranking in enumerate(listed):
         if isinstance(ranking, dict) and not ("model" in ranking and "path" in ranking):
             message = "beside a log each of [[rankings]] has model and path"

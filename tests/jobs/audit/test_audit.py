@@ -11,7 +11,7 @@ import pytest
 
 import evalkit
 from evalkit.config import build_config, parse_config
-from evalkit.errors import RequestError
+from evalkit.errors import DataError, RequestError
 from evalkit.jobs.audit import audit_config, render_audit
 from evalkit.jobs.audit._points import OF_TRUTH
 from evalkit.pipeline import run_config
@@ -67,14 +67,12 @@ def test_values_are_those_of_a_run_under_each_profile(logs, found):
 
     for standing in found.standings:
         for profile in standing.profiles:
-            report = evalkit.evaluate(
-                frames["truth"],
-                {"als": frames["run"]},
-                metrics=["nDCG@5"],
-                profile=profile,
-                threshold=2.0,
-                policies={} if profile != "evalkit" else {"duplicates": "count"},
-            )
+            given = {"metrics": ["nDCG@5"], "profile": profile, "threshold": 2.0}
+            try:
+                report = evalkit.evaluate(frames["truth"], {"als": frames["run"]}, **given)
+            except DataError:  # copies, which an audit does not refuse
+                given["policies"] = {"duplicates": "best"}
+                report = evalkit.evaluate(frames["truth"], {"als": frames["run"]}, **given)
             if profile != "evalkit":
                 assert report.value("nDCG@5") == pytest.approx(standing.value, rel=1e-12), profile
 
