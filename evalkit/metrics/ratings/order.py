@@ -103,7 +103,7 @@ def tau_of(net, apart, n, levels, variant):
         return 2.0 * net * levels / (levels - 1.0) / n / n if levels > 1 else math.nan
     if apart[0] == 0.0 or apart[1] == 0.0:
         return math.nan
-    return net / math.sqrt(apart[0]) / math.sqrt(apart[1])
+    return max(-1.0, min(1.0, net / math.sqrt(apart[0]) / math.sqrt(apart[1])))
 
 
 def of_signs(asked: Request) -> OfSums:
