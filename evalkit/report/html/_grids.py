@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from evalkit.report.html._drawn import noted
 from evalkit.report.html._markup import Html, el, number
-from evalkit.report.html._plots import LETTER, WIDTH, _dashed, _path, _svg, _text
-from evalkit.report.html._scale import Scale, spanning, tick_texts
+from evalkit.report.html._plots import LETTER, WIDTH, _dashed, _path, _svg, _text, _y_axis
+from evalkit.report.html._scale import Scale, spanning
 from evalkit.report.text import display_width, shorten
 
 MOST_NUMBERS = 120  # cells of a heat map that hold their numbers
@@ -120,13 +120,7 @@ def sorted_differences(
     height, bottom, top, left = 190.0, 160.0, 8.0, 50.0
     y = spanning([*(value for _, value in points), 0.0], bottom, top)
     x = Scale(0.0, 1.0, left, WIDTH - 18)
-    ticks = y.ticks(4)
-    grid = "".join(f"M{number(left)} {number(y(tick))}H{number(x.end)}" for tick in ticks)
-    inside: list[Html] = [_path(grid, "grid")]
-    inside += [
-        _text(left - 5, y(tick) + 4, shown, anchor="e")
-        for tick, shown in zip(ticks, tick_texts(ticks), strict=True)
-    ]
+    inside = _y_axis(y, left, x.end)
     inside += [_text(x(share), bottom + 14, f"{share:.0%}", anchor="m") for share in (0, 0.5, 1)]
     inside.append(_text(left, height - 2, "share of users"))
     up = -1.0 if turned else 1.0

@@ -98,6 +98,17 @@ def _text(x: float, y: float, label: str, class_: str = "", anchor: str = "") ->
     )
 
 
+def _y_axis(y: Scale, left: float, end: float) -> list[Html]:
+    """Lines at four ticks or so, and their numbers to the left."""
+    ticks = y.ticks(4)
+    grid = "".join(f"M{number(left)} {number(y(tick))}H{number(end)}" for tick in ticks)
+    shown = zip(ticks, tick_texts(ticks), strict=True)
+    return [
+        _path(grid, "grid"),
+        *(_text(left - 5, y(tick) + 4, text, anchor="e") for tick, text in shown),
+    ]
+
+
 def _x_axis(scale: Scale, top: float, bottom: float) -> list[Html]:
     ticks = scale.ticks(3 if scale.end - scale.start < 180 else 4)
     lines = "".join(f"M{number(scale(tick))} {number(top)}V{number(bottom)}" for tick in ticks)
@@ -262,13 +273,7 @@ def curve_plot(
     y = spanning([*values, *(bound for _, bound in bounds)], bottom, top)
     xs = sorted({x for line in lines for x in line.xs})
     x = Scale(xs[0], max(xs[-1], xs[0] + 1e-9), left, width - label_width)
-    ticks = y.ticks(4)
-    grid = "".join(f"M{number(left)} {number(y(tick))}H{number(x.end)}" for tick in ticks)
-    inside: list[Html] = [_path(grid, "grid")]
-    inside += [
-        _text(left - 5, y(tick) + 4, shown, anchor="e")
-        for tick, shown in zip(ticks, tick_texts(ticks), strict=True)
-    ]
+    inside = _y_axis(y, left, x.end)
     taken = -1e9
     places = xs if len(xs) <= 12 else x.ticks(5)
     shown_xs = [f"{each:g}" for each in places] if x_texts is None else x_texts(places)
@@ -357,13 +362,7 @@ def scatter_plot(xs: Sequence[float], values: Sequence[float], title: str, x_lab
     """One dot for each pair of numbers."""
     height, bottom, top, left = 210.0, 180.0, 8.0, 50.0
     x, y = spanning(xs, left, WIDTH - 12), spanning(values, bottom, top)
-    ticks = y.ticks(4)
-    grid = "".join(f"M{number(left)} {number(y(tick))}H{number(x.end)}" for tick in ticks)
-    inside: list[Html] = [_path(grid, "grid")]
-    inside += [
-        _text(left - 5, y(tick) + 4, shown, anchor="e")
-        for tick, shown in zip(ticks, tick_texts(ticks), strict=True)
-    ]
+    inside = _y_axis(y, left, x.end)
     places = x.ticks(4)
     inside += [
         _text(x(tick), bottom + 14, shown, anchor="m")
@@ -396,13 +395,7 @@ def trade_plot(spots: Sequence[Spot], title: str, x_label: str) -> Html:
     xs, ys = ([limit for spot in spots for limit in getattr(spot, axis)] for axis in "xy")
     x = spanning([each for each in xs if _is_known(each)], left, WIDTH - 14 - names)
     y = spanning([each for each in ys if _is_known(each)], bottom, top)
-    ticks, places = y.ticks(4), x.ticks(3)
-    grid = "".join(f"M{number(left)} {number(y(tick))}H{number(x.end)}" for tick in ticks)
-    inside: list[Html] = [_path(grid, "grid")]
-    inside += [
-        _text(left - 5, y(tick) + 4, shown, anchor="e")
-        for tick, shown in zip(ticks, tick_texts(ticks), strict=True)
-    ]
+    inside, places = _y_axis(y, left, x.end), x.ticks(3)
     inside += [
         _text(x(tick), bottom + 14, shown, anchor="m")
         for tick, shown in zip(places, tick_texts(places), strict=True)
@@ -436,11 +429,11 @@ def histogram(
     *,
     series: int,
     most: int,
-    width: float = WIDTH,
+    units: str = "users",
 ) -> Html:
     """Counts between edges as one outline; the height is the count, `most` the axis' end."""
     bottom, top = 84.0, 6.0
-    x = Scale(edges[0], edges[-1] if edges[-1] > edges[0] else edges[0] + 1, 34, width - 8)
+    x = Scale(edges[0], edges[-1] if edges[-1] > edges[0] else edges[0] + 1, 34, WIDTH - 8)
     y = Scale(0.0, max(most, 1), bottom, top)
     inside = _x_axis(x, bottom, bottom + 3)
     largest = max(counts)
@@ -455,12 +448,12 @@ def histogram(
     )
     color = series % COLORS
     inside.append(_path(f"{outline}V{number(bottom)}Z", f"area c{color} f{color}"))
-    about = f"{sum(counts)} users in {len(counts)} steps; the table below has the counts."
+    about = f"{sum(counts)} {units} in {len(counts)} steps; the table below has the counts."
     steps: Iterator[dict[str, str | float | None]] = (
         {"low": low, "high": high, "n": count}
         for (low, high), count in zip(pairwise(edges), counts, strict=True)
     )
-    return noted("histogram", title, _svg(width, bottom + 18, title, about, *inside), steps)
+    return noted("histogram", title, _svg(WIDTH, bottom + 18, title, about, *inside), steps)
 
 
 def _short(count: int) -> str:
