@@ -61,6 +61,7 @@ class CountWords:
         pair: one of `pairs`, in a line of counts; `pairs_are` in a sentence.
         depth: what the line of a model says of `depth`.
         odd: fields of `ModelCounts` that a table shows, and their heads.
+        unit: whose values they are.
     """
 
     truth: str
@@ -70,6 +71,7 @@ class CountWords:
     without_truth: str
     depth: str
     odd: Mapping[str, str]
+    unit: str = "user"
 
 
 RANKED_COUNTS = CountWords(

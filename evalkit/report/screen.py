@@ -38,6 +38,7 @@ from evalkit.report.text import (
     show_level,
     show_values,
     truth_notes,
+    units_of,
     wrap,
 )
 from evalkit.report.verdict import PASS, verdict_of
@@ -136,7 +137,7 @@ def _primary_lines(
         columns.append(_ScreenColumn("delta", ["", *shown]))
     users = {each.n_users for each in cells}
     level = report.statistics.level if report.statistics is not None else 0.95
-    said = [count_noun(users.pop(), "user")] if len(users) == 1 else []
+    said = [count_noun(users.pop(), count_words(report).unit)] if len(users) == 1 else []
     said.append(f"{show_level(level)} intervals")
     if answer.reference is not None:
         how = how_corrected(report.statistics, [each for each in pairs if each is not None])
@@ -219,7 +220,7 @@ def _other_lines(
 
 def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
     """What a search found, or else the segments that look worst by the primary metric."""
-    how = ""
+    how, units = "", units_of(report)
     if searches(report):
         found = standing_out(report)
         if not found:
@@ -227,7 +228,7 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
         shown = found[:MOST_SEGMENTS]
         baselines = {each.baseline for each in found}
         whom = clean(found[0].baseline) if len(baselines) == 1 else "their baselines"
-        title = f"segments that lose or gain most against {whom}, beside all users"
+        title = f"segments that lose or gain most against {whom}, beside all {units}"
         columns = [
             _ScreenColumn("", [each.kind for each in shown], is_text=True),
             _ScreenColumn("model", _cut([each.candidate for each in shown], 16), is_text=True),
@@ -235,7 +236,7 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
                 "metric", [shorten(clean(each.metric), 16) for each in shown], 2, is_text=True
             ),
             _ScreenColumn("delta", [f"{each.delta:+.4f}" for each in shown]),
-            _ScreenColumn("users", [f"{each.n_users:,}" for each in shown], 1),
+            _ScreenColumn(units, [f"{each.n_users:,}" for each in shown], 1),
         ]
         names, total = [f"{each.segmentation} = {each.segment}" for each in shown], len(found)
     else:
@@ -246,7 +247,7 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
         shown_ = worst[:MOST_SEGMENTS]
         columns = [
             _ScreenColumn("model", _cut([each.model for each in shown_], 16), is_text=True),
-            _ScreenColumn("users", [f"{each.n_users:,}" for each in shown_], 1),
+            _ScreenColumn(units, [f"{each.n_users:,}" for each in shown_], 1),
         ]
         pairs = [each.pair for each in shown_]
         if any(pairs):

@@ -258,11 +258,16 @@ def count_words(report: Report) -> CountWords:
     return RANKED_COUNTS if report.kind == "rankings" else declared(report.kind).words
 
 
+def units_of(report: Report) -> str:
+    """Whose values they are: users, or units of judges."""
+    return f"{count_words(report).unit}s"
+
+
 def truth_notes(truth: TruthCounts, words: CountWords = RANKED_COUNTS) -> list[str]:
     """What the truth holds, and what was dropped or odd where it was."""
     notes = [
         *_row_notes(truth.rows, truth.rows_used, truth.rows_dropped.items()),
-        count_noun(truth.users, "user"),
+        count_noun(truth.users, words.unit),
         count_noun(truth.pairs, words.pair),
     ]
     if truth.users_without_relevant:
@@ -278,13 +283,15 @@ def model_notes(model: ModelCounts, words: CountWords = RANKED_COUNTS) -> list[s
     """What a model's rankings hold, and what was dropped or odd where it was."""
     notes = [
         *_row_notes(model.rows, model.rows_used, model.rows_dropped.items()),
-        count_noun(model.users, "user"),
+        count_noun(model.users, words.unit),
         words.depth.format(model.depth),
     ]
     if model.users_without_ranking:
-        notes.append(f"{count_noun(model.users_without_ranking, 'user')} {words.without_ranking}")
+        notes.append(
+            f"{count_noun(model.users_without_ranking, words.unit)} {words.without_ranking}"
+        )
     if model.users_without_truth:
-        notes.append(f"{count_noun(model.users_without_truth, 'user')} {words.without_truth}")
+        notes.append(f"{count_noun(model.users_without_truth, words.unit)} {words.without_truth}")
     if model.duplicates:
         among = " among relevant items" if model.duplicates_searched == "relevant" else ""
         notes.append(f"{count_noun(model.duplicates, 'duplicate')}{among}")

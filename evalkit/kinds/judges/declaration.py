@@ -89,6 +89,7 @@ DECLARATION = Declaration(
         *("ratings", "rating", "ratings of units by judges"),
         *("without rating", "without unit", "at most {:,} ratings a unit"),
         {"depth": "most ratings of a unit"},
+        "unit",
     ),
     check=check_judges,
     refuses=(

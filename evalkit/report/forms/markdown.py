@@ -54,7 +54,7 @@ def render_markdown(report: Report) -> str:
     lines += _finding_lines(report) if searches(report) else []
     lines += _warning_lines(report)
     for group in groups(report):
-        lines += _group_lines(group) if group.segment is not None else []
+        lines += _group_lines(group, count_words(report).unit) if group.segment is not None else []
     lines += ["## Counts", "", "| log | counts |", "| :-- | :-- |"]
     words = count_words(report)
     truth = "; ".join(truth_notes(report.counts.truth, words))
@@ -146,7 +146,8 @@ def _overall_lines(report: Report, group: SegmentNumbers) -> list[str]:
     """All users: the metric that decides first, the best model first, limits beside values."""
     labels = tuple(each for each in report.leading if each in group.labels)
     models = tuple(each for each in answer_of(report).models if each in group.models)
-    lines = _group_lines(replace(group, models=models, labels=labels), with_limits=True)
+    shown = replace(group, models=models, labels=labels)
+    lines = _group_lines(shown, count_words(report).unit, with_limits=True)
     used = report.statistics
     if used is not None and any(each.low is not None for each in group.cells.values()):
         lines[-1:] = ["", f"In brackets: {show_level(used.level)} intervals.", ""]
@@ -169,11 +170,11 @@ def _cells(group: SegmentNumbers, label: str, *, with_limits: bool) -> list[str]
     return cells
 
 
-def _group_lines(group: SegmentNumbers, *, with_limits: bool = False) -> list[str]:
+def _group_lines(group: SegmentNumbers, unit: str, *, with_limits: bool = False) -> list[str]:
     common = group.common_n_users
     lines = [f"## {escape(group.title)}", ""] if group.title else []
     if common is not None:
-        lines += [f"{count_noun(common, 'user')}.", ""]
+        lines += [f"{count_noun(common, unit)}.", ""]
     header = ["model", *(escape(label) for label in group.labels)]
     rows = [[escape(model)] for model in group.models]
     for label in group.labels:
@@ -184,7 +185,7 @@ def _group_lines(group: SegmentNumbers, *, with_limits: bool = False) -> list[st
         for row, shown in zip(rows, rounds, strict=True):
             row.append(shown)
     if common is None:
-        header.append("users")
+        header.append(f"{unit}s")
         for row, model in zip(rows, group.models, strict=True):
             row.append(f"{group.n_users(model):,}")
     lines.append(_row(header))

@@ -32,6 +32,7 @@ from evalkit.report.html._trends import index_body, trend_body
 from evalkit.report.html._users import users_section
 from evalkit.report.record import Report
 from evalkit.report.shown import as_shown
+from evalkit.report.text import units_of
 from evalkit.report.trend import PastRun, Trend
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ def render_html(report: Report) -> str:
     """The report as one HTML file: verdict first, then numbers, then where they come from."""
     sections = _sections(report)
     body = join(each for each in sections if each is not None)
-    links = [el("a", name, href=f"#{at}") for at, name in _LINKS if f'id="{at}"' in body]
+    names = {**dict(_LINKS), "users": f"Single {units_of(report)}"}
+    links = [el("a", name, href=f"#{at}") for at, name in names.items() if f'id="{at}"' in body]
     past = el("a", "all runs", href="../index.html")
     history = join(past, " (written by evalkit history html)")
     about = f"run {report.run_id} · {report.meta.started} · profile {report.profile}"

@@ -28,7 +28,7 @@ def data_section(report: Report) -> Html:
     head = [
         *("log", "rows", "used"),
         *(f"dropped: {reason.replace('_', ' ')}" for reason in reasons),
-        *("users", *odd.values()),
+        *(f"{words.unit}s", *odd.values()),
     ]
     rows = [
         [

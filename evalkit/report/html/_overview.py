@@ -38,6 +38,7 @@ from evalkit.report.shown import definitions
 from evalkit.report.text import (
     SegmentNumbers,
     count_noun,
+    count_words,
     decimals_for,
     groups,
     half_widths,
@@ -349,7 +350,7 @@ def models_section(report: Report) -> Html:
     group = replace(overall[0], models=answer.models, labels=report.leading)
     users = group.common_n_users
     level = report.statistics.level if report.statistics is not None else None
-    note = f"{count_noun(users, 'user')}. " if users is not None else ""
+    note = f"{count_noun(users, count_words(report).unit)}. " if users is not None else ""
     note += "Best first; bold is the best of a column"
     note += f"; small figures are {show_level(level)} intervals." if level else "."
     said = [*group.user_notes(), *definitions(report)]

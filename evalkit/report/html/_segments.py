@@ -23,7 +23,14 @@ from evalkit.report.html._tables import (
     table,
 )
 from evalkit.report.record import Report
-from evalkit.report.text import SegmentNumbers, count_noun, decimals_for, groups, half_widths
+from evalkit.report.text import (
+    SegmentNumbers,
+    count_noun,
+    decimals_for,
+    groups,
+    half_widths,
+    units_of,
+)
 from evalkit.report.turning import against
 
 MOST_CELLS = 1_000  # of segment tables: about 100 kB
@@ -153,7 +160,7 @@ def _difference_figure(
     rows, lines = [], []
     for place in places:
         here = pairs.get(place, {})
-        name = "all users" if place[1] is None else place[1]
+        name = f"all {units_of(report)}" if place[1] is None else place[1]
         marks = (
             Mark(here[model].delta, here[model].low, here[model].high, series[model])
             for model in candidates
@@ -172,7 +179,7 @@ def _difference_figure(
             cells.append(el("td", el("b", shown, class_=kind) if kind else shown, limits))
         lines.append([name_cell(name), number_cell(f"{users:,}"), *cells])
     title = f"{label} by {rule}: difference to {reference}"
-    numbers = table([rule, "users", *candidates], lines, pin=True)
+    numbers = table([rule, units_of(report), *candidates], lines, pin=True)
     how = how_corrected(report.statistics, all_pairs)
     note = f"Limits stand by themselves; verdicts, in bold, are corrected: {how}." if how else None
     shown_behind = behind([*heat, *dot_plots(rows, title, zero=True)], numbers, title)
@@ -211,7 +218,12 @@ def _segment_figure(
             for model in group.models
             if (each := group.cells.get((model, label))) is not None
         )
-        rows.append(Row("all users" if group.segment is None else group.segment, marks))
+        rows.append(
+            Row(
+                f"all {units_of(report)}" if group.segment is None else group.segment,
+                marks,
+            )
+        )
     digits = decimals_of(
         [
             each
@@ -227,7 +239,7 @@ def _segment_figure(
             estimate_cell(group.cells.get((model, label)), digits, best=model in group.best(label))
             for model in report.models
         ]
-        name = "all users" if group.segment is None else group.segment
+        name = f"all {units_of(report)}" if group.segment is None else group.segment
         lines.append([name_cell(name), number_cell(f"{users:,}"), *cells])
-    numbers = table([rule, "users", *report.models], lines, pin=True)
+    numbers = table([rule, units_of(report), *report.models], lines, pin=True)
     return behind([*heat, *dot_plots(rows, f"{label} by {rule}")], numbers, f"{label} by {rule}")

@@ -10,7 +10,7 @@ from evalkit.report.html._plots import histogram
 from evalkit.report.html._scale import show
 from evalkit.report.html._tables import behind, number_cell, table
 from evalkit.report.record import Report
-from evalkit.report.text import count_noun, decimals_for
+from evalkit.report.text import count_noun, count_words, decimals_for, units_of
 
 MOST_DISTRIBUTIONS = 6
 MOST_DIFFERENCES = 4  # models whose users are drawn one by one
@@ -22,7 +22,7 @@ def users_section(report: Report, *, whole: bool = False) -> Html | None:
     parts = [_differences(report, whole=whole), _distributions(report)]
     if not any(parts):
         return None
-    return join(el("h2", "Single users", id="users"), *parts)
+    return join(el("h2", f"Single {units_of(report)}", id="users"), *parts)
 
 
 def _differences(report: Report, *, whole: bool) -> Html | None:
@@ -67,14 +67,21 @@ def _distributions(report: Report) -> Html | None:
         (each for each in report.distributions if all(map(math.isfinite, each.edges))),
         key=lambda each: labels.index(each.metric) if each.metric in labels else len(labels),
     )
-    figures = []
+    unit, figures = count_words(report).unit, []
     tallest: dict[str, int] = {}
     for each in found:
         tallest[each.metric] = max(tallest.get(each.metric, 0), *each.counts)
     for distribution in found[:MOST_DISTRIBUTIONS]:
-        title = f"{distribution.metric} of {distribution.model}: users by value"
+        title = f"{distribution.metric} of {distribution.model}: {unit}s by value"
         color, most = series.get(distribution.model, 0), tallest[distribution.metric]
-        plot = histogram(distribution.edges, distribution.counts, title, series=color, most=most)
+        plot = histogram(
+            distribution.edges,
+            distribution.counts,
+            title,
+            series=color,
+            most=most,
+            units=f"{unit}s",
+        )
         total = max(sum(distribution.counts), 1)
         digits = decimals_for([], distribution.edges)
         rows = [
@@ -91,11 +98,11 @@ def _distributions(report: Report) -> Html | None:
         figures.append(
             behind(
                 plot,
-                table(["value", "users", "share"], rows),
+                table(["value", f"{unit}s", "share"], rows),
                 f"{distribution.metric}, {distribution.model}",
             )
         )
     return join(
-        el("p", "How many users have which value; one scale for a metric.", class_="soft"),
+        el("p", f"How many {unit}s have which value; one scale for a metric.", class_="soft"),
         el("div", figures, class_="plots"),
     )

@@ -3,6 +3,7 @@
 import importlib
 import json
 import math
+import re
 from itertools import count, islice, product
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from records import FOLDER, fixture
 import evalkit
 from evalkit.errors import DataError, RequestError
 from evalkit.kinds.judges.judged_truth import error_of
+from evalkit.report.html import render_html
 
 RATED = pl.DataFrame(
     {
@@ -398,6 +400,15 @@ def judged_logs() -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
         for name, noise in (("noisy", 3.0), ("fine", 0.5))
     }
     return pl.DataFrame(judged, schema=schema, orient="row"), lists
+
+
+def test_what_people_rated_is_called_units_and_not_users() -> None:
+    report = evalkit.evaluate_judges(RATED, columns=COLUMNS, levels=LEVELS)
+    page = render_html(report).split("name = &#x27;judges")[0]  # its config has policies
+
+    for shown in (str(report), report.to_markdown(), page):
+        assert "units" in shown
+        assert "users" not in re.sub(r'(id="|href="#)users"', "", shown)
 
 
 def test_limits_of_rankings_hold_users_and_judges(
