@@ -132,7 +132,10 @@ def test_rankings_alone_are_targets(night: Path) -> None:
         ('names = ["SNIPS", ', 'names = ["SNIPS", "nDCGG@2", ', "unknown-metric"),
         ('names = ["SNIPS"', 'names = ["DR"', "missing-key"),
         ('model = "c"', 'model = "b"', "duplicate-model"),
-        ('[truth]\npath = "log.parquet"\ncolumns', "[train]\npath = 'log.parquet'\ncolumns", "missing-key"),
+        (
+            '[truth]\npath = "log.parquet"\ncolumns',
+            "[train]\npath = 'log.parquet'\ncolumns", "missing-key",
+        ),
         ('columns = { user = "user", item = "item", reward', 'columns = { reward', "missing-key"),
     ],
 )  # fmt: skip
