@@ -99,15 +99,21 @@ class KeptAlone:
     """A context around work that may count on all its kernels being kept (`begin`).
 
     The first one that is not ends the work with UnkeptKernelError, whatever that becomes on its
-    way, and `is_broken` says so: compiling takes memory that the work has not left free.
+    way, and `is_broken` says so: compiling takes memory that the work has not left free. What is
+    said stands until the last of several threads has left.
     """
 
     def __init__(self) -> None:
         self._counting = self.is_broken = False
+        self._inside, self._lock = 0, threading.Lock()
 
     def begin(self) -> None:
         """Count on kernels that are kept, from here to the end of the context."""
         self._counting = True
+
+    def stop(self) -> None:
+        """Count on nothing any more: there is room for compiling."""
+        self._counting = False
 
     def refuse(self) -> None:
         """Raise where somebody counts on it that nothing is compiled."""
@@ -116,11 +122,16 @@ class KeptAlone:
             raise UnkeptKernelError
 
     def __enter__(self) -> "KeptAlone":
-        self._counting = self.is_broken = False
+        with self._lock:
+            if self._inside == 0:
+                self._counting = self.is_broken = False
+            self._inside += 1
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._counting = False
+        with self._lock:
+            self._inside -= 1
+            self._counting = self._counting and self._inside > 0
 
 
 kept_alone = KeptAlone()

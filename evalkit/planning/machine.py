@@ -67,6 +67,7 @@ def run_within(run: Callable[[], Done], again: Callable[[], Done]) -> Done:
         except BaseException:
             if not kept_alone.is_broken:
                 raise
+    kept_alone.stop()
     _leaves_room = True
     try:
         return again()

@@ -11,6 +11,7 @@ from evalkit.config import RankingsTable, TrainTable, build_config
 from evalkit.errors import MachineError
 from evalkit.item_lists.baselines import make_rankings
 from evalkit.kernels import kept_alone
+from evalkit.kernels.decorator import UnkeptKernelError
 from evalkit.planning import machine
 from evalkit.planning import passes as memory
 from evalkit.planning import tables as plan
@@ -126,6 +127,19 @@ def test_who_counts_on_kept_kernels_and_meets_another_starts_again_with_room(mon
     kept_alone.refuse()  # nobody counts on anything any more
     with pytest.raises(ZeroDivisionError):
         machine.run_within(lambda: 1 // 0, run)
+
+
+def test_what_one_thread_is_refused_stands_until_the_last_has_left():
+    with kept_alone:
+        kept_alone.begin()
+        with pytest.raises(UnkeptKernelError):
+            kept_alone.refuse()
+        with kept_alone:  # another run begins, and ends
+            assert kept_alone.is_broken
+        assert kept_alone.is_broken
+        with pytest.raises(UnkeptKernelError):
+            kept_alone.refuse()
+    kept_alone.refuse()
 
 
 @pytest.mark.parametrize("form", ["lazy", "csv", "csv.gz", "ndjson", "ipc"])
