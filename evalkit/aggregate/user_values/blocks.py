@@ -1,4 +1,5 @@
 """From ranks to sums: blocks of users are measured and folded into exact sums at once."""
+# Long: blocks are measured, folded and kept in one walk, whose steps share their types.
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
