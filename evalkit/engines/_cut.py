@@ -6,6 +6,7 @@ process; rows of DataFrames are those that Spark reads.
 
 import io
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ from evalkit.config.credentials import storing
 from evalkit.engines._around import SHARED
 from evalkit.engines._layout import LaidTable
 from evalkit.engines._proofs import check_proof, open_errors, pack_errors
+from evalkit.engines._task import Task
 from evalkit.errors import DataError, EvalkitError, Faults, MachineError
 from evalkit.sources import Piece
 from evalkit.sources.ids import IdPlan, drawn_shares
@@ -129,6 +131,25 @@ class Cutter:
             own = sorted_.slice(int(ends[share]), int(ends[share + 1] - ends[share]))
             for cell in own.iter_slices(ROWS_OF_CELL):
                 yield share, cell
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyor(Cutter):
+    """Reads as a `Cutter` does, and gives what shares have to know of the rows, as Arrow.
+
+    Args:
+        types: of what is given.
+    """
+
+    task: Task
+    types: pa.Schema
+
+    def _cut(
+        self, part: int, frames: Iterable[pl.DataFrame], first: int
+    ) -> Iterator[pa.RecordBatch]:
+        with suppress(EvalkitError):  # whoever cuts these rows tells it
+            for rows in _gathered(frames):
+                yield from self.task.survey({part: rows}).to_arrow().cast(self.types).to_batches()
 
 
 def _gathered(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
