@@ -225,6 +225,9 @@ def read_asked(
     if has_events and sums is None:
         wanted = dict.fromkeys(column for each in measures for column in each.columns)
         found = {column: Sum(column) for column in wanted}
+    for column in (each.columns[0] for each in measures if each.of_events and has_events):
+        if all(each.of_events for each in measures if column in each.columns):
+            found.setdefault(column, Sum(column))  # a kind, whose values are read one by one
     return ExperimentRequest(
         name=name,
         variants=shares,

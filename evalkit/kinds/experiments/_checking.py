@@ -26,17 +26,17 @@ def checks_of(
     units: Units, asked: ExperimentRequest, numbers: Sequence[MetricNumbers]
 ) -> Iterator[Check]:
     names, (shares, by_phase) = asked.names, shares_by_phase(units, asked)
-    counts = [int((units.variants == arm).sum()) for arm in range(len(names))]
+    everybody = np.ones(units.n, dtype=np.bool_)
+    counts, of_clusters = units.assigned(everybody)
     yield _ratio(asked, counts, shares, None)
     for phase, own, its in by_phase:
         yield _ratio(asked, own, its, phase)
-    if any(units.crossed.values()) and asked.policy("crossed_units") != "first":
+    if any(units.crossed.values()) and not of_clusters and asked.policy("crossed_units") != "first":
         both = [n + units.crossed.get(name, 0) for n, name in zip(counts, names, strict=True)]
         yield _ratio(asked, both, shares, "with units in two variants")
     if units.triggered is not None:
-        some = [int((units.triggered & (units.variants == arm)).sum()) for arm in range(len(names))]
-        yield _ratio(asked, some, shares, TRIGGERED[1])
-    if units.excluded:
+        yield _ratio(asked, units.assigned(units.triggered)[0], shares, TRIGGERED[1])
+    if units.excluded and not of_clusters:
         left_out = [units.excluded.get(name, 0) for name in names]
         yield _ratio(asked, left_out, shares, "excluded units")
     n_crossed = units.counts.get("units_in_two_variants", 0)
@@ -229,6 +229,10 @@ def warnings_of(
                 f"units did not come in the shares that were declared{where}, p = "
                 f"{check.p_value:.2g}: no effect can be read until that is explained",
             )
+    for name, own in asked.sums.items():
+        if not any(values.any() for (of, _), values in units.columns.items() if of == name):
+            message = f"{name} is 0 of every unit: no event of the kind {own.kind!r} counts"
+            yield Warning_("kind-without-events", message)
     n_crossed = units.counts.get("units_in_two_variants", 0)
     if n_crossed:
         did = "count in their first" if asked.policy("crossed_units") == "first" else "are left out"

@@ -61,6 +61,7 @@ def correct(drafts: Sequence[EffectDraft], asked: ExperimentRequest) -> int:
                 number_of(same[place]),
                 number_of(not_worse[place]),
                 margins[place][2],
+                found.size,
             )
     return n_tests
 
@@ -73,6 +74,7 @@ def _finish(
     same: float | None,
     not_worse: float | None,
     margin_limits: Interval,
+    size: int,
 ) -> None:
     own, error = each.comparison, 1.0 - asked.statistics.level
     low, high = own.low, own.high
@@ -91,6 +93,7 @@ def _finish(
         low_margin=number_of(margin_limits.low),
         high_margin=number_of(margin_limits.high),
         family=family,
+        family_size=None if family is None else size,
         verdict=_verdict(own, each.higher_is_better, error, p_adjusted, same, not_worse),
     )
 

@@ -98,6 +98,19 @@ def test_shares_merge_to_the_same_bytes(job, capsys):
     assert merged.run_key == whole.run_key
 
 
+@pytest.mark.parametrize("more", ["", 'distribution = "t"\ncorrection = "holm"\nsequential = "no"'])
+def test_shares_know_a_profile_and_what_was_written_beside_it(job, more):
+    text = JOB.replace('window = "3d"', 'window = "3d"\nprofile = "spotify-confidence"')
+    (job / "job.toml").write_text(text.replace("[statistics]", f"[statistics]\n{more}"))
+    whole = run_config(load_config("job.toml"))
+    assert not run_command(["partial", "job.toml", "--share", "1/1", "--out", "1.partial"])
+
+    merged = evalkit.merge(["1.partial"])
+    assert numbers(merged) == numbers(whole)
+    assert whole.comparisons[0].test == ("welch" if more else "z")
+    assert whole.statistics.correction == ("holm" if more else "bonferroni")
+
+
 def test_passes_hold_a_memory_limit_and_move_no_digit(job):
     whole = numbers(run_config(load_config("job.toml")))
 
@@ -214,3 +227,29 @@ def test_one_look_has_no_path(job):
 
     assert {each.kind for each in report.graphs} == {"effect-by-day", "effect-by-date"}
     assert "path over looks" not in report.to_html()
+
+
+def test_strata_may_stand_with_the_experiment_and_kinds_in_place_of_sums(job):
+    whole = numbers(run_config(load_config("job.toml")))
+    moved = JOB.replace('[statistics]\nstrata = ["country"]', "").replace(
+        'window = "3d"', 'window = "3d"\nstrata = ["country"]'
+    )
+    (job / "job.toml").write_text(moved)
+    assert numbers(run_config(load_config("job.toml"))) == whole
+
+    (job / "job.toml").write_text(moved.replace("quantile(spent,", "quantile(buy,"))
+    found = run_config(load_config("job.toml")).estimates
+    old = [e["value"] for e in json.loads(whole)["metrics"] if "quantile" in e["metric"]]
+    assert [e.value for e in found if e.name == "quantile"] == old
+    (job / "job.toml").write_text(moved + '[statistics]\nstrata = ["country"]\n')
+    with pytest.raises(RequestError, match="named twice"):
+        load_config("job.toml")
+
+
+def test_a_kind_without_events_is_told(job):
+    (job / "job.toml").write_text(JOB.replace('"click"', '"clcik"'))
+
+    told = run_config(load_config("job.toml")).warnings
+    assert ["clcik" in each.message for each in told if each.code == "kind-without-events"] == [
+        True
+    ]
