@@ -1,14 +1,16 @@
 """What is asked of an experiment, whichever entry point it came through."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
+from evalkit.runs.history.experiment_looks import ExperimentLook
 from evalkit.statistics.corrections import CORRECTIONS
 from evalkit.statistics.independent import Rules, Sequential
 from evalkit.statistics.paired import check_margin
-from evalkit.statistics.spending import rho_of
+from evalkit.statistics.spending import bounds_of, rho_of
 
 from ._expressions import UnitMeasure, parse_measure, parse_measures, span_of
 from ._refused import not_built
@@ -96,12 +98,13 @@ class Statistics:
         """Whether the experiment is looked at more than once."""
         return self.tightest_at is not None or self.spending is not None
 
-    def rules(self, n_units: int = 0) -> Rules:
-        """How two variants of so many units are compared."""
+    def rules(self, n_units: int = 0, earlier: Sequence[int] = ()) -> Rules:
+        """How two variants are compared, with so many units of all, of earlier looks as well."""
         spending = None
         if self.spending is not None and self.final is not None:
             here = min(1.0, max(1e-6, n_units / self.final))
-            spending = self.spending, (*(each for each in self.looks if each < here), here)
+            looks = {*self.looks, *(each / self.final for each in earlier)}
+            spending = self.spending, (*sorted(each for each in looks if 0.0 < each < here), here)
         sequential = None
         if self.tightest_at is not None:
             sequential = Sequential(self.tightest_at, self.level)
@@ -115,6 +118,20 @@ class Statistics:
             spending=spending,
         )
 
+    def bounds(self, looks: Sequence[tuple[int, int]]) -> list[float]:
+        """Standard errors at which each look finds an effect, after the looks before it.
+
+        Args:
+            looks: units of all variants, and of both that are compared; ascending.
+        """
+        sizes = [n_all for n_all, _ in looks]
+        rules = self.rules(max(sizes), sizes)
+        if rules.spending is None or self.final is None:
+            return [rules.reach(math.inf, n) for _, n in looks]
+        kind, shares = rules.spending
+        by_share = dict(zip(shares, bounds_of(shares, kind, error=rules.error), strict=True))
+        return [by_share[min(1.0, n_all / self.final)] for n_all in sizes]
+
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRequest:
@@ -127,6 +144,7 @@ class ExperimentRequest:
         window, until: microseconds; of a window from exposure on.
         raw: the metrics that stand beside adjusted ones.
         phases: shares after the first ones.
+        earlier: runs that looked before.
     """
 
     name: str
@@ -146,6 +164,7 @@ class ExperimentRequest:
     profile: str = "evalkit"
     has_events: bool = False
     phases: tuple[Phase, ...] = ()
+    earlier: tuple[ExperimentLook, ...] = ()
 
     @property
     def baseline(self) -> str:
@@ -162,6 +181,11 @@ class ExperimentRequest:
     def names_before(self, measure: UnitMeasure) -> bool:
         """Whether covariates are named for it, in place of events before exposure."""
         return any(name in self.before for name in measure.columns)
+
+    def rules(self, label: str, n_units: int) -> Rules:
+        """How two variants are compared by a metric that so many units of all have."""
+        earlier = [look.units[label] for look in self.earlier if label in look.units]
+        return self.statistics.rules(n_units, earlier)
 
     def window_of(self, measure: UnitMeasure) -> int | None:
         return self.window if measure.window is None else measure.window
@@ -229,7 +253,7 @@ def read_asked(written: WrittenExperiment) -> ExperimentRequest:
     if written.has_events and sums is None:
         wanted = dict.fromkeys(column for each in measures for column in each.columns)
         found = {column: Sum(column) for column in wanted}
-    for column in (each.columns[0] for each in measures if each.of_events and has_events):
+    for column in (each.columns[0] for each in measures if each.of_events and written.has_events):
         if all(each.of_events for each in measures if column in each.columns):
             found.setdefault(column, Sum(column))  # a kind, whose values are read one by one
     return ExperimentRequest(

@@ -170,7 +170,7 @@ def conclude_experiment(
     if clock is None:
         clock = measure_options.clock()
         clock.start()
-    asked = asked_of(share_result.config)
+    asked = replace(asked_of(share_result.config), earlier=tuple(measure_options.looks))
     keeps = measure_options.keep_users is True
     said = said_of(asked, share_result.sums.units(asked), told, per_user=keeps)
     clock.stop("conclude")

@@ -40,14 +40,26 @@ def forest_plot(
                 _percent(each.relative_low),
                 _percent(each.relative_high),
                 report.models.index(each.candidate),
+                (_percent(each.relative_low_adjusted), _percent(each.relative_high_adjusted)),
             )
             for each in of
         )
-        rows.append(Row(metric, marks, of[0].shown_verdict if len(of) == 1 else ""))
-    title = f"Effects in percent of {baseline}, limits of each metric by itself"
+        verdict = of[0].shown_verdict if len(of) == 1 else ""
+        rows.append(Row(metric, marks, verdict, _margin(report, of[0])))
+    title = f"Effects in percent of {baseline}"
+    about = ["Thick lines are limits of each metric by itself, thin ones of its whole family"]
+    if any(row.against is not None for row in rows):
+        about.append("a tick is the margin")
     plot = dot_plot(rows, title, zero=True, width=WIDE)
-    figure = el("figure", el("figcaption", title), plot)
+    figure = el("figure", el("figcaption", title, el("small", f"{'; '.join(about)}.")), plot)
     return el("div", figure, class_="plots wide"), {each.metric for each in known}
+
+
+def _margin(report: Report, of: Comparison) -> float | None:
+    """The effect that would be too bad, in percent."""
+    estimate, margin = report.estimate(of.candidate, of.metric, None, None), of.margin_relative
+    is_down = estimate is not None and estimate.higher_is_better is False
+    return None if margin is None else (100.0 if is_down else -100.0) * margin
 
 
 def _percent(number: float | None) -> float | None:

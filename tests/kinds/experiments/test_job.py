@@ -12,6 +12,7 @@ from evalkit.cli.app import run_command
 from evalkit.config import load_config
 from evalkit.errors import Errors, MachineError, RequestError
 from evalkit.pipeline import run_config
+from evalkit.statistics.spending import bounds_of
 
 JOB = """
 name = "job"
@@ -34,6 +35,7 @@ strata = ["country"]
 country = { by = "country" }
 """
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+ALWAYS = "method = 'always-valid', tightest_at = 600"
 
 
 @pytest.fixture(scope="module")
@@ -253,3 +255,33 @@ def test_a_kind_without_events_is_told(job):
     assert ["clcik" in each.message for each in told if each.code == "kind-without-events"] == [
         True
     ]
+
+
+@pytest.mark.parametrize("plan", ["spending = 'obrien-fleming', final = 600", ALWAYS])
+def test_earlier_looks_are_read_from_the_runs(job, plan):
+    """Three looks; the last is at the bound that a plan of these three has."""
+    text = JOB.replace("[statistics]", f"[statistics]\nsequential = {{ {plan} }}")
+    seen = []
+    for until in ("2026-01-05", "2026-01-05T12:00:00", "2026-01-12"):
+        line = f'[experiment]\nuntil = "{until}"'
+        (job / "job.toml").write_text(text.replace("[experiment]", line))
+        assert run_command(["run", "job.toml", "--quiet"]) == 0
+        seen.append(evalkit.load("runs/latest"))
+
+    report, n_looks = seen[-1], range(3)
+    own = [next(e for e in each.comparisons if e.metric == "ratio(clicks, shown)") for each in seen]
+    paths = {e.y_name: e for e in report.graphs if e.kind == "path-over-looks"}
+    path = paths["effect on ratio(clicks, shown) in standard errors"]
+    assert len(paths) == 2  # of the guardrail, too
+    assert path.x == tuple(each.n_users for each in own)
+    assert path.y == pytest.approx([each.delta / each.std_error for each in own])
+    halves = [(own[i].high - own[i].low) / 2 / own[i].std_error for i in n_looks]
+    assert path.high == pytest.approx(halves)
+    assert ["spending-look" in {w.code for w in each.warnings} for each in seen] == [
+        plan != ALWAYS, False, False
+    ]  # fmt: skip
+    if plan != ALWAYS:
+        sizes = [sum(e.n_users for e in r.estimates if e.metric == own[0].metric
+                     and e.segment is None) for r in seen]  # fmt: skip
+        assert path.high == pytest.approx(bounds_of([n / 600 for n in sizes], "obrien-fleming"))
+    assert "Path over looks: effect on ratio" in report.to_html()
