@@ -117,6 +117,7 @@ from ._lists import (
 from ._measuring import (
     as_plain_sum,
     bounds_of,
+    closes_up,
     digest_of,
     family_of,
     is_gmean,
@@ -245,6 +246,7 @@ __all__ = [
     "cache_directory",
     "called_from",
     "choice",
+    "closes_up",
     "combine",
     "declared",
     "describe",

@@ -1,4 +1,5 @@
 """From ranks to sums: blocks of users are measured and folded into exact sums at once."""
+# Long: blocks are measured, folded and kept in one walk, whose steps share their types.
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -187,6 +188,9 @@ class Measuring:
                 cases = with_relevant(cases, n_relevant)
             higher_is_better = bool(request.metric.higher_is_better)
             apply_user_policies(values, cases, policies, higher_is_better=higher_is_better)
+            if self.lists is not None and "list_users" in dict(request.policies):  # of `mad`
+                counted = self.lists.who_counts(request, policies, self.present[probe])
+                values[~counted[users]] = np.nan
             yield request.averaged(values)
 
     def counts_hits(self, place: int) -> bool:
