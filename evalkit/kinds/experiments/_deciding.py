@@ -96,7 +96,7 @@ def _finish(
         low_margin=number_of(margin_limits.low),
         high_margin=number_of(margin_limits.high),
         family=family,
-        family_size=None if family is None else size,
+        family_size=None if family in (None, "guardrail") else size,
         verdict=_verdict(own, each.higher_is_better, error, p_adjusted, same, not_worse),
     )
 

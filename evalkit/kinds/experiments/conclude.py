@@ -61,7 +61,7 @@ def conclude(
         comparisons,
         checks,
         tuple(findings_of(asked, drafts)) if asked.statistics.search else (),
-        (*(each.graph(reach) for each in days), *paths(units, asked, comparisons, sizes)),
+        (*paths(units, asked, comparisons, sizes), *(each.graph(reach) for each in days)),
         tuple(warnings_of(units, asked, numbers, comparisons, checks)),
         n_tests,
     )

@@ -29,7 +29,8 @@ from evalkit.report.version import VERSION
 from evalkit.runs import new_run_id, run_key
 from evalkit.sources.ids import DrawnShare, PassShare
 
-from ._asked import ExperimentRequest, Statistics
+from ._asked import ExperimentRequest
+from ._statistics import Statistics
 from ._exposures import Logs
 from ._expressions import UnitMeasure
 from ._logs import read_logs

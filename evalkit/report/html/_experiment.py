@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from evalkit.report.entries import Comparison
+from evalkit.report.html._detail import color_key
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Mark, Row, dot_plot
 from evalkit.report.html._tables import number_cell, table, text_cell
 from evalkit.report.record import Report
 
-WIDE = 640.0
+WIDE = 520.0
 
 
 def judged_of(report: Report) -> Sequence[str]:
@@ -51,8 +52,10 @@ def forest_plot(
     if any(row.against is not None for row in rows):
         about.append("a tick is the margin")
     plot = dot_plot(rows, title, zero=True, width=WIDE)
-    figure = el("figure", el("figcaption", title, el("small", f"{'; '.join(about)}.")), plot)
-    return el("div", figure, class_="plots wide"), {each.metric for each in known}
+    figure = el("figure", el("figcaption", title), plot)
+    key = color_key(report.models) if len(report.models) > 2 else None
+    said = el("p", f"{'; '.join(about)}.", class_="soft")
+    return join(el("div", figure, class_="plots wide"), key, said), {each.metric for each in known}
 
 
 def _margin(report: Report, of: Comparison) -> float | None:
@@ -85,7 +88,7 @@ def checks_section(report: Report) -> Html | None:
     ]
     names = ("check", "variant", "units or metric")
     head = [el("th", each, class_="text", scope="col") for each in names]
-    shown = table([*head, "value", "expected", "p", "verdict"], rows, class_="stack")
+    shown = table([*head, "value", "expected", "p", "verdict"], rows)
     return join(el("h2", "Checks", id="checks"), shown)
 
 
