@@ -30,11 +30,11 @@ from evalkit.runs import new_run_id, run_key
 from evalkit.sources.ids import DrawnShare, PassShare
 
 from ._asked import ExperimentRequest
-from ._statistics import Statistics
 from ._exposures import Logs
 from ._expressions import UnitMeasure
 from ._logs import read_logs
 from ._measuring import capped, eligible, key_of, measure_all
+from ._statistics import Statistics
 from ._units import (
     Floats,
     Units,
