@@ -116,7 +116,10 @@ class _Way:
         from evalkit.config import load_config
         from evalkit.metrics import registry
 
-        names = ", ".join(f'"{name}"' for name in registry())
+        names = ", ".join(
+            f'"{name}(max_relevance=5)"' if "max_relevance" in each.defaults else f'"{name}"'
+            for name, each in registry().items()
+        )
         overrides = [each.format(truth=truth) for each in (*self.overrides, NO_JUDGED)]
         config = load_config(path, overrides=[f"metrics.names=[{names}]", *overrides])
         pipeline.run_config(config, sample=self.sample, keep_parts=True)

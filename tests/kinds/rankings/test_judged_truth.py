@@ -256,3 +256,12 @@ def test_no_judgement_is_below_the_lowest_or_above_the_highest(name, values):
 )  # fmt: skip
 def test_what_has_no_exact_extremes_is_refused(metric):
     assert refused([metric]).code == "no-extremes"
+
+
+@pytest.mark.parametrize("metric", ["ERR@3", "nERR@3", "BPM@3", "INST", "SDCG@3"])
+def test_a_relevance_above_the_scale_is_refused(metric):
+    truth = TRUTH.with_columns(pl.col("relevance") * 3)
+
+    assert refused([metric], truth).code == "relevance-above-scale"
+    name, at, cutoff = metric.partition("@")
+    assert run([f"{name}(max_relevance=6){at}{cutoff}"], truth).labels
