@@ -515,7 +515,7 @@ class Config(Record):
     @property
     def kind(self) -> str:
         """What is evaluated, which says what metric names mean."""
-        named = (kind for kind in reversed(other_kinds()) if getattr(self, kind, None))
+        named = (kind for kind in reversed(other_kinds()) if self.__dict__.get(kind))
         return next(named, "rankings")
 
     @property

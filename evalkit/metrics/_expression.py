@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache
 
 from ..errors import EvalkitError, RequestError, edits, raise_all
 from ._declare import Metric, Request, spell_argument
@@ -310,6 +311,16 @@ class _Spellings:
 
 
 def _spellings(metrics: Mapping[str, Metric]) -> dict[str, _Spelling]:
+    kind = next(iter(metrics.values())).kind
+    return _spellings_of(kind) if metrics is registry_of(kind) else _spell_all(metrics)
+
+
+@cache
+def _spellings_of(kind: str) -> dict[str, _Spelling]:
+    return _spell_all(registry_of(kind))
+
+
+def _spell_all(metrics: Mapping[str, Metric]) -> dict[str, _Spelling]:
     known: dict[str, _Spelling] = {}
     for metric in metrics.values():
         known[fold(metric.name)] = _Spelling(metric, {})

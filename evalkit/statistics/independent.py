@@ -239,7 +239,7 @@ def satterthwaite(variances: Sequence[tuple[float, float]]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BoundedValues:
     """What was seen of values that are bounded: units above and below the joint mean.
 
     Args:
@@ -283,7 +283,7 @@ class Contrast:
         rules: Rules,
         by: Adjustment = NONE,
         others: Sequence[Group] = (),
-        seen: Seen | None = None,
+        seen: BoundedValues | None = None,
     ) -> None:
         self.baseline, self.candidate, self.rules, self.by = baseline, candidate, rules, by
         self.others, self.seen = others, seen

@@ -167,25 +167,29 @@ class ExperimentRequest:
         return self.window if measure.window is None else measure.window
 
 
-def read_asked(
-    *,
-    name: str,
-    variants: object,
-    metrics: Sequence[str],
-    sums: Mapping[str, object] | None = None,
-    before: Mapping[str, object] | None = None,
-    window: str | None = None,
-    until: int | None = None,
-    covariate_days: float = 14.0,
-    primary: Sequence[str] | str = (),
-    guardrails: Sequence[str] | str = (),
-    lower_is_better: Sequence[str] | str = (),
-    policies: Mapping[str, str] | None = None,
-    segments: Sequence[str] | Mapping[str, str] = (),
-    statistics: Mapping[str, object] | None = None,
-    profile: str = "evalkit",
-    has_events: bool = False,
-) -> ExperimentRequest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenExperiment:
+    """An experiment's question as it is written: `evaluate_experiment` says what each means."""
+
+    name: str
+    variants: object
+    metrics: Sequence[str]
+    sums: Mapping[str, object] | None = None
+    before: Mapping[str, object] | None = None
+    window: str | None = None
+    until: int | None = None
+    covariate_days: float = 14.0
+    primary: Sequence[str] | str = ()
+    guardrails: Sequence[str] | str = ()
+    lower_is_better: Sequence[str] | str = ()
+    policies: Mapping[str, str] | None = None
+    segments: Sequence[str] | Mapping[str, str] = ()
+    statistics: Mapping[str, object] | None = None
+    profile: str = "evalkit"
+    has_events: bool = False
+
+
+def read_asked(written: WrittenExperiment) -> ExperimentRequest:
     """What is asked, with all that is wrong with it told at once.
 
     Raises:
@@ -193,26 +197,26 @@ def read_asked(
             unknown-profile, and what `parse_measures` and `read_statistics` raise.
     """
     errors: list[EvalkitError] = []
-    shares = _shares(variants, errors)
-    measures = _measures(metrics, errors)
+    shares = _shares(written.variants, errors)
+    measures = _measures(written.metrics, errors)
     labels = [each.label for each in measures]
-    roles = {"primary": primary, "guardrails": guardrails, "lower_is_better": lower_is_better}
-    groups = [
-        _among(role, [named] if isinstance(named, str) else named, labels, errors)
-        for role, named in roles.items()
-    ]
+    roles: dict[str, tuple[str, ...]] = {}
+    for role in ("primary", "guardrails", "lower_is_better"):
+        named = getattr(written, role)
+        roles[role] = _among(role, [named] if isinstance(named, str) else named, labels, errors)
     chosen = Statistics()
     try:
-        chosen = read_statistics({**_profile(profile), **(statistics or {})})
+        chosen = read_statistics({**_profile(written.profile), **(written.statistics or {})})
     except EvalkitError as error:
         errors.append(error)
     _check_baseline(chosen.baseline, shares, errors)
-    _check_policies(policies or {}, errors)
+    _check_policies(written.policies or {}, errors)
     try:
-        span = None if window is None else span_of(window)
+        span = None if written.window is None else span_of(written.window)
     except EvalkitError as error:
         errors.append(error)
-    for column in before or {}:
+    before, sums, segments = written.before or {}, written.sums, written.segments
+    for column in before:
         if measures and not any(column in measure.columns for measure in measures):
             close = nearest(column, [name for measure in measures for name in measure.columns])
             hint = f"did you mean {close!r}?" if close else "name a column of a metric"
@@ -222,31 +226,31 @@ def read_asked(
             )
     raise_all(errors)
     found = {} if sums is None else {key: _sum_of(key, each) for key, each in sums.items()}
-    if has_events and sums is None:
+    if written.has_events and sums is None:
         wanted = dict.fromkeys(column for each in measures for column in each.columns)
         found = {column: Sum(column) for column in wanted}
     return ExperimentRequest(
-        name=name,
+        name=written.name,
         variants=shares,
         measures=tuple(measures),
         statistics=chosen,
         sums=found,
         before={
             key: (each,) if isinstance(each, str) else tuple(each)  # type: ignore[arg-type]
-            for key, each in (before or {}).items()
+            for key, each in before.items()
         },
         window=span,
-        until=until,
-        covariate_days=covariate_days,
-        primary=groups[0],
-        guardrails=groups[1],
-        lower_is_better=groups[2],
-        policies=dict(policies or {}),
+        until=written.until,
+        covariate_days=written.covariate_days,
+        primary=roles["primary"],
+        guardrails=roles["guardrails"],
+        lower_is_better=roles["lower_is_better"],
+        policies=dict(written.policies or {}),
         segments=dict(segments)
         if isinstance(segments, Mapping)
         else {name: name for name in segments},
-        profile=profile,
-        has_events=has_events,
+        profile=written.profile,
+        has_events=written.has_events,
     )
 
 

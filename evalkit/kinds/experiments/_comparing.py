@@ -9,7 +9,7 @@ import numpy as np
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.report import Comparison, Estimate
 from evalkit.statistics.conversions import FEWEST_CONVERSIONS, FEWEST_UNITS, newcombe
-from evalkit.statistics.independent import Contrast, Difference, Rules, Seen
+from evalkit.statistics.independent import BoundedValues, Contrast, Difference, Rules
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
 from evalkit.statistics.power import smallest_difference
 from evalkit.statistics.quantiles import quantile_difference
@@ -186,13 +186,13 @@ def drafts_of(
         yield EffectDraft(comparison, family, better, contrast, margin, counts)
 
 
-def _seen(measured: MeasuredUnits, arm: int) -> Seen | None:
+def _seen(measured: MeasuredUnits, arm: int) -> BoundedValues | None:
     """Units above and below the joint mean, where something is known of those not seen."""
     if not measured.above:
         return None
     above = measured.above[0], measured.above[arm]
     below = measured.n_units[0] - above[0], measured.n_units[arm] - above[1]
-    return Seen(measured.widest, above, below)
+    return BoundedValues(measured.widest, above, below)
 
 
 def margin_numbers(each: EffectDraft, level: float) -> tuple[float, float, Interval]:

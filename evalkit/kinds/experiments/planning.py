@@ -14,7 +14,7 @@ from evalkit.statistics.power import smallest_difference, units_of_two
 from evalkit.statistics.spending import bounds_of, spent
 
 from ._aa import splits_of
-from ._asked import ExperimentRequest, read_asked, read_statistics
+from ._asked import ExperimentRequest, WrittenExperiment, read_asked, read_statistics
 from ._measuring import MetricNumbers, measure_all
 from ._units import Units, ready_units
 from .open import LocatedFiles, collected, open_tables
@@ -80,11 +80,13 @@ def plan_experiment(
     if units is None:
         return Plan(pl.DataFrame(schema=SIZES), bounds)
     asked = read_asked(
-        name="plan",
-        variants=variants or HALVES,
-        metrics=metrics,
-        before=before,
-        statistics=statistics,
+        WrittenExperiment(
+            name="plan",
+            variants=variants or HALVES,
+            metrics=metrics,
+            before=before,
+            statistics=statistics,
+        )
     )
     ready, n, a_day = units_before(units, asked, columns)
     rows = [

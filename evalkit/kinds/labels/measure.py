@@ -16,7 +16,7 @@ from evalkit.kinds.labels._parts import Leading, ScoreParts
 from evalkit.kinds.labels._placements import Placements, is_area, place_rows
 from evalkit.kinds.labels._pooled import Pooled
 from evalkit.kinds.labels._walk import terms_of
-from evalkit.kinds.labels.conclude import Seen, truth_counts, warnings_of
+from evalkit.kinds.labels.conclude import LabelResults, truth_counts, warnings_of
 from evalkit.kinds.labels.merge import LabelSums
 from evalkit.kinds.labels.read import LabelReader, mark_scores
 from evalkit.kinds.pointwise.conclude import Models, inputs_of
@@ -150,7 +150,7 @@ class Measurer:
         groupings: Sequence[Grouping],
         leading: Leading,
         drawn: str | None = None,
-    ) -> Seen:
+    ) -> LabelResults:
         """Look through rows for all that numbers are made of, and curves of a model that is named.
 
         Args:
@@ -193,7 +193,7 @@ class Measurer:
                 else:
                     by_kind[kind] = results
         self.job.clock.stop("users")
-        return Seen(by_kind, smooth, pool, walked, drawing)
+        return LabelResults(by_kind, smooth, pool, walked, drawing)
 
     def _place(self, rows: ModelRows, leading: Leading) -> Placements | None:
         """What rows do to areas; None where nobody asks."""

@@ -11,7 +11,7 @@ from evalkit.report.html._detail import (
     matrix_section,
     shown_section,
 )
-from evalkit.report.html._drawn import Drawn, collecting
+from evalkit.report.html._drawn import DrawnPlot, collecting
 from evalkit.report.html._experiment import checks_section
 from evalkit.report.html._gaps import gaps_section
 from evalkit.report.html._leakage import leakage_body
@@ -185,7 +185,7 @@ def _figures(draw: Callable[[], object], models: Sequence[str] = ()) -> Figures:
     return figures
 
 
-def _plot(drawn: Drawn, models: Sequence[str]) -> Plot:
+def _plot(drawn: DrawnPlot, models: Sequence[str]) -> Plot:
     """SVG that stands alone, with what it draws; series of dots are told by their models."""
     head, _, rest = drawn.svg.partition(">")
     style = el("style", raw(PLOT_STYLE))
