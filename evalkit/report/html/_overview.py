@@ -210,7 +210,12 @@ def changes_section(report: Report) -> Html | None:
         if corrected:
             how += f"Verdicts, their p and limits are corrected: {corrected}. "
         if {"primary", "exploratory"} <= {each.family for each in chosen}:
-            how += "Comparisons by other than primary metrics are exploratory."
+            is_guarded = any(each.family == "guardrail" for each in chosen)
+            how += (
+                "Guardrails must all hold, uncorrected; what is neither is exploratory."
+                * is_guarded
+            )
+            how += "Comparisons by other than primary metrics are exploratory." * (not is_guarded)
     return join(
         el("h2", f"Compared with {reference}" if asked else "Compared", id="changes"),
         el("p", how, class_="soft") if how else None,

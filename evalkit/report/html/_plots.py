@@ -410,7 +410,7 @@ def trade_plot(spots: Sequence[Spot], title: str, x_label: str) -> Html:
     taken: list[float] = []
     for spot in sorted(spots, key=lambda each: -each.y[0]):
         color, (at, low, high), (above, floor, ceiling) = spot.series % COLORS, spot.x, spot.y
-        lines = _interval(x, Mark(at, low, high), y(above))
+        lines = _interval(x, low, high, y(above))
         if _is_known(floor) and _is_known(ceiling):
             lines += f"M{number(x(at))} {number(y(floor))}V{number(y(ceiling))}"
         inside.append(_path(lines, f"bar thin c{color}"))
