@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from evalkit.aggregate.segments import CellSet
 from evalkit.aggregate.sums import Pair, Totals
+from evalkit.aggregate.user_values._extremes import EXTREMES, measure_extremes
 from evalkit.aggregate.user_values._hits import (
     GRADED,
     RELEVANT,
@@ -22,7 +23,7 @@ from evalkit.aggregate.user_values._hits import (
 )
 from evalkit.aggregate.user_values._weighted import is_weighted, measure_weighted, prepare
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
-from evalkit.aggregate.user_values.gather import BlockView, RankSets, View, look
+from evalkit.aggregate.user_values.gather import BlockView, RankSets, View, look, pool_of
 from evalkit.aggregate.user_values.outcomes import (
     Cases,
     apply_user_policies,
@@ -179,6 +180,11 @@ class Measuring:
                 gather = partial(self.gather, users, probe, plain, pool)
                 given = gather, lengths, group.cutoffs, values
                 measure_weighted(request, policies, view.which, *given)
+            elif policies.unjudged in EXTREMES:
+                judged, _ = self.gather(users, probe, plain, pool, which=pool_of(policies))
+                shown = self.gather(users, probe, plain, pool, which=view.which)
+                given = shown, judged, lengths, group.cutoffs, values
+                measure_extremes(request, policies.unjudged, *given)
             elif view.is_plain:
                 hits, relevant = self.gather(users, probe, plain, pool, which=view.which)
                 threshold = self.truth.threshold
@@ -197,6 +203,7 @@ class Measuring:
         """Whether users of as many hits, relevant items and rows have the same value of a group."""
         group, view = self.groups[place], self._view(self.groups[place])
         is_plain = view.is_plain and view.which == RELEVANT
+        is_plain &= group.policies.unjudged not in EXTREMES
         is_plain &= self.ranks[self.probes[place]].copy_places.size == 0
         return group.request.metric.counts_hits and is_plain
 

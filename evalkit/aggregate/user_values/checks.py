@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
+from evalkit.aggregate.user_values._extremes import EXTREMES, why_not
 from evalkit.aggregate.user_values.gather import View, distinct, parts_of
 from evalkit.config import Config, Policies, policies_of
 from evalkit.errors import RequestError
@@ -64,7 +65,7 @@ def of_judged(requests: Sequence[Request], policies: Policies) -> list[Request]:
     return [
         each
         for each in requests
-        if each.view == "pool" or policies_of(each, policies).unjudged == "skip"
+        if each.view == "pool" or policies_of(each, policies).unjudged != "count"
     ]
 
 
@@ -316,7 +317,8 @@ def check_judged(truth: Table, requests: Sequence[Request], config: Config) -> N
     Raises:
         RequestError: the truth has no relevance [nothing-judged]; a metric needs rows that leave
             lists [skipped-rows]; relevance below 0 cannot both
-            lower gains and say that nobody judged [pooled-gains].
+            lower gains and say that nobody judged [pooled-gains]; a metric has no exact lowest
+            and highest value over judgements [no-extremes].
     """
     asked = of_judged(requests, config.policies)
     is_graded = "relevance" in truth.frame.collect_schema()
@@ -329,6 +331,10 @@ def check_judged(truth: Table, requests: Sequence[Request], config: Config) -> N
             hint='name its column, such as relevance = "label" under [truth.columns], and keep the '
             "rows of 0",
         )
+    for request in requests:
+        followed = policies_of(request, config.policies)
+        if followed.unjudged in EXTREMES and request.metric.lists is None:
+            _check_extremes(request, followed, config.at("policies", "unjudged"))
     by_rows = [each.label for each in asked if each.needs_rows and each.view != "pool"]
     if by_rows:
         raise RequestError(
@@ -344,6 +350,20 @@ def check_judged(truth: Table, requests: Sequence[Request], config: Config) -> N
             code="pooled-gains",
             at=config.at("policies", "negative_relevance"),
             hint='leave negative_relevance = "subtract" out, or measure it in a run of its own',
+        )
+
+
+def _check_extremes(request: Request, policies: Policies, at: str) -> None:
+    why = why_not(request)
+    if not View.of(request, policies, two_views=False).is_plain or policies.duplicates == "count":
+        why = "copies, ties or scores count in it in a way of their own"
+    if why:
+        raise RequestError(
+            f"{request.label} has no exact {policies.unjudged} value over judgements: {why}",
+            code="no-extremes",
+            at=at,
+            hint="measure precision, recall, AP, RR or nDCG(gain='binary') with it, and this one "
+            "with unjudged='count'",
         )
 
 

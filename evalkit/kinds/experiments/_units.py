@@ -96,6 +96,15 @@ class Units:
     def n(self) -> int:
         return int(self.variants.size)
 
+    def assigned(self, among: Flags) -> tuple[list[int], bool]:
+        """Units by variant; clusters, and True, where each is in one variant: those came so."""
+        arms = [among & (self.variants == arm) for arm in range(len(self.names))]
+        if self.clusters is not None:
+            found = [np.unique(self.clusters[own]) for own in arms]
+            if np.unique(np.concatenate(found)).size == sum(each.size for each in found):
+                return [each.size for each in found], True
+        return [int(own.sum()) for own in arms], False
+
 
 def open_windows(
     asked: ExperimentRequest, firsts: Moments, until: int
@@ -172,6 +181,8 @@ def check_units(units: Units, asked: ExperimentRequest) -> None:
             hint='crossed_units = "drop" under [policies] leaves up to 1 % of all units out, '
             '"first" takes the first variant of each; more say that the assignment is broken',
         )
+    if units.firsts is not None and units.n and not any(e.any() for e in units.columns.values()):
+        _refuse_nothing(units.counts, asked)
     if units.n and units.open and all(is_open.all() for is_open in units.open.values()):
         windows = [asked.window_of(measure) for measure in asked.measures]
         if None not in windows:
@@ -182,8 +193,6 @@ def check_units(units: Units, asked: ExperimentRequest) -> None:
                 hint='wait, shorten the window, or write open_windows = "keep" under [policies]; '
                 "until says when the logs end, by default at the last event",
             )
-    if units.firsts is not None and units.n and not any(e.any() for e in units.columns.values()):
-        _refuse_nothing(units.counts, asked)
     counts = {name: int((units.variants == i).sum()) for i, name in enumerate(asked.names)}
     empty = [name for name, n in counts.items() if not n]
     if empty:

@@ -15,7 +15,8 @@ from evalkit.sources import Guessing, open_columns, reading
 from evalkit.statistics.distributions import t_quantile
 from evalkit.statistics.sample_ratio import binomial_p
 
-from ._asked import ExperimentRequest, Statistics
+from ._asked import ExperimentRequest
+from ._statistics import Statistics
 from .measure import Said, report_of
 from .open import LocatedFiles
 

@@ -29,11 +29,12 @@ from evalkit.report.version import VERSION
 from evalkit.runs import new_run_id, run_key
 from evalkit.sources.ids import DrawnShare, PassShare
 
-from ._asked import ExperimentRequest, Statistics
+from ._asked import ExperimentRequest
 from ._exposures import Logs
 from ._expressions import UnitMeasure
 from ._logs import read_logs
 from ._measuring import capped, eligible, key_of, measure_all
+from ._statistics import Statistics
 from ._units import (
     Floats,
     Units,

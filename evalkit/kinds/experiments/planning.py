@@ -15,8 +15,9 @@ from evalkit.statistics.power import smallest_difference, units_of_two
 from evalkit.statistics.spending import bounds_of, spent
 
 from ._aa import splits_of
-from ._asked import ExperimentRequest, WrittenExperiment, read_asked, read_statistics
+from ._asked import ExperimentRequest, WrittenExperiment, read_asked
 from ._measuring import MetricNumbers, measure_all
+from ._statistics import read_statistics
 from ._units import Units, ready_units
 from .open import LocatedFiles, collected, open_tables
 

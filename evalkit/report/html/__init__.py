@@ -75,17 +75,24 @@ def render_html(report: Report) -> str:
 
 
 def _sections(report: Report, *, whole: bool = False) -> list[Html | None]:
-    return [
-        changes_section(report),
-        checks_section(report),
+    models = [
         models_section(report),
         weights_section(report),
         trade_section(report),
         shown_section(report),
         curves_section(report),
+    ]
+    parts = [
         graphs_section(report),
         findings_section(report),
         segments_section(report, whole=whole),
+    ]
+    first, second = (parts, models) if report.kind == "experiment" else (models, parts)
+    return [
+        changes_section(report),
+        checks_section(report),
+        *first,
+        *second,
         gaps_section(report),
         users_section(report, whole=whole),
         matrix_section(report),
