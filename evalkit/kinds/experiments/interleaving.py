@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
+from evalkit.config import hinted
 from evalkit.errors import DataError, RequestError
 from evalkit.planning.counters import input_of
 from evalkit.planning.work import MeasureOptions
@@ -22,6 +23,7 @@ from .open import LocatedFiles
 METHODS = ("team-draft", "balanced", "probabilistic", "optimised", "pairwise")
 
 
+@hinted
 def evaluate_interleaving(
     impressions: object,
     *,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from evalkit.config import hinted
 from evalkit.errors import RequestError
 from evalkit.sources import Guessing
 from evalkit.statistics.intervals import wilson_interval
@@ -40,6 +41,7 @@ class Plan:
     bounds: pl.DataFrame
 
 
+@hinted
 def plan_experiment(
     units: object | None = None,
     *,
