@@ -44,10 +44,11 @@ def surrogates(
     )
     found = read(list(past), columns=named, online=online, pairs=pairs)
     if html is not None:
+        from evalkit.report.html import render_surrogates
         from evalkit.runs import replacing
 
         with replacing(html) as page:
-            page.write(found.to_html().encode("utf-8", "replace"))
+            page.write(render_surrogates(found).encode("utf-8", "replace"))
         console.say(str(html))
         return
     if json:

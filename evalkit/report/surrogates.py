@@ -42,9 +42,3 @@ class Surrogates:
         with pl.Config(tbl_rows=60, tbl_cols=-1, tbl_width_chars=120, fmt_str_lengths=60, **flags):  # type: ignore[arg-type]
             told = (each for name, each in self.tables.items() if name != "experiments")
             return "\n".join([self.sentence, *self.warnings, *map(str, told)])
-
-    def to_html(self) -> str:
-        """A page of its own."""
-        from evalkit.report.html import render_surrogates
-
-        return render_surrogates(self)
