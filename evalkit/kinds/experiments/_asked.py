@@ -129,6 +129,7 @@ class WrittenExperiment:
     statistics: Mapping[str, object] | None = None
     profile: str = "evalkit"
     has_events: bool = False
+    fills_sums: bool = False  # columns that sums lack are kinds
 
 
 def read_asked(written: WrittenExperiment) -> ExperimentRequest:
@@ -168,9 +169,8 @@ def read_asked(written: WrittenExperiment) -> ExperimentRequest:
             )
     raise_all(errors)
     found = {} if sums is None else {key: _sum_of(key, each) for key, each in sums.items()}
-    if written.has_events and sums is None:
-        wanted = dict.fromkeys(column for each in measures for column in each.columns)
-        found = {column: Sum(column) for column in wanted}
+    if written.has_events and (sums is None or written.fills_sums):
+        found = {column: Sum(column) for each in measures for column in each.columns} | found
     for column in (each.columns[0] for each in measures if each.of_events and written.has_events):
         if all(each.of_events for each in measures if column in each.columns):
             found.setdefault(column, Sum(column))  # a kind, whose values are read one by one

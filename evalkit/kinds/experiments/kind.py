@@ -76,6 +76,7 @@ def asked_of(config: Config) -> ExperimentRequest:
             statistics=statistics,
             profile=section.profile,
             has_events=getattr(config, "events", None) is not None,
+            fills_sums=config.entry_point == "options",
         )
     )
     phases = read_phases([each.model_dump() for each in section.phases], moment_of)

@@ -38,6 +38,7 @@ from ._statistics import Statistics
 from ._units import (
     Floats,
     Units,
+    check_events,
     check_sums,
     check_units,
     columns_of,
@@ -96,7 +97,10 @@ def read_units(
     logs = Logs(asked, *tables, clock, at_once, share, keeps, opened.covariates)
     n_passes = _passes(logs, work) if share is None else 1
     if n_passes == 1:
-        return try_seeds(lambda seed: read_logs(logs, seed))
+        units = try_seeds(lambda seed: read_logs(logs, seed))
+        if share is None and work.share == (1, 1):
+            check_events(units, asked, opened.events)
+        return units
     found: UnitsByShare | None = None
     for number in range(n_passes):
         own = replace(logs, share=PassShare(number, n_passes))
