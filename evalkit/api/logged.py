@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from evalkit.api.in_memory import Columns, metrics_section, named_of, paths_of, taken_over
-from evalkit.config import build_config
+from evalkit.config import build_config, hinted
 from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
 from evalkit.report import Report
@@ -14,6 +14,7 @@ COLUMNS = (
 )
 
 
+@hinted
 def evaluate_logged(
     log: object,
     targets: Mapping[str, Mapping[str, object]],

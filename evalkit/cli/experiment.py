@@ -121,7 +121,15 @@ def experiment(
 def _shares(text: str, *, is_plan: bool) -> dict[str, float]:
     if not text and is_plan:
         return {"control": 1.0, "candidate": 1.0}
+    if not text:
+        raise RequestError(
+            "nobody says which variants there are",
+            code="missing-option",
+            at="--variants",
+            hint="--variants control=50,b=50: as the column spells them, the baseline first",
+        )
     found: dict[str, float] = {}
+    names = [part.partition("=")[0].strip() for part in text.split(",")]
     for part in text.split(","):
         name, equals, share = part.partition("=")
         try:
@@ -133,7 +141,7 @@ def _shares(text: str, *, is_plan: bool) -> dict[str, float]:
                 f"{text!r} are no variants with shares",
                 code="bad-share",
                 at="--variants",
-                hint="--variants control=50,b=50",
+                hint=f"--variants {','.join(f'{each}=50' for each in names)}",
             )
     return found
 

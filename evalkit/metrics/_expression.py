@@ -400,6 +400,8 @@ def unknown_metric(name: str, metrics: Mapping[str, Metric], at: str) -> Request
     hint = f"did you mean {close!r}?" if close else "evalkit metrics lists all"
     hint = _meant_cutoff(name, lambda text: _find(text, _spellings(metrics))) or hint
     kinds = {each.kind for each in metrics.values()}
+    if kinds == {"experiment"} and not close:
+        hint = f"write what of it: mean({name}), fraction({name}), ratio({name}, shown)"
     others = [kind for kind in folders() if kind not in kinds and _find_of_kind(name, kind)]
     if others:
         hint = f"it is a metric of {' and '.join(others)}; evalkit explain {name} has more"

@@ -56,6 +56,8 @@ def decision_kind(report: Report) -> str:
 
 
 def decision_sentence(report: Report) -> str:
-    """`b: ship, ratio(clicks, shown) got better`, for each candidate."""
-    found = decisions_of(report)
-    return "; ".join(f"{name}: {what}, {why}" for name, (what, why) in found.items())
+    """`b: ship, ratio(clicks, shown) got better`, for each candidate, or several that are alike."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, decision in decisions_of(report).items():
+        alike.setdefault(decision, []).append(name)
+    return "; ".join(f"{', '.join(of)}: {what}, {why}" for (what, why), of in alike.items())

@@ -333,7 +333,10 @@ _LISTS: dict[str, type] = {  # fields of the report, in their order in the docum
     "gates": Gate,
     "warnings": Warning_,
 }
-OF_EXPERIMENTS = ("value_baseline", "value_candidate", "statistic", "theta", "cap")
+OF_EXPERIMENTS = (
+    *("value_baseline", "value_candidate", "statistic", "theta", "cap"),
+    *("relative_low_adjusted", "relative_high_adjusted", "margin_relative"),
+)
 _WHERE_ANY = (
     "groups",
     "caveats",

@@ -144,3 +144,16 @@ def test_clusters_as_units_are_today_s_rule():
         assert found.std_error == pytest.approx(wanted.std_error)
         assert found.df == pytest.approx(wanted.df)
         assert found.n_clusters == 20
+
+
+def test_clusters_that_were_assigned_are_what_the_sample_ratio_counts():
+    """5 and 5 clusters, of 10 units in a and 40 in b; by units it were an alarm."""
+    units = [(10 * c + i, "ab"[c % 2], c) for c in range(10) for i in range(40 if c % 2 else 10)]
+    table = pl.DataFrame(units, schema=["unit", "variant", "c"], orient="row").with_row_index("y")
+    ways = {"metrics": ["mean(y)"], "variants": {"a": 1, "b": 1}}
+    table = table.with_columns(unit="y")
+
+    whole = evalkit.evaluate_experiment(table, **ways)
+    by_cluster = evalkit.evaluate_experiment(table, **ways, statistics={"cluster": "c"})
+    assert [whole.checks[0].verdict, by_cluster.checks[0].verdict] == ["fail", "ok"]
+    assert by_cluster.checks[0].value == 0.5
