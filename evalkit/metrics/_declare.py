@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from numpy import float64, int32, int64
     from numpy.typing import NDArray
 
-    from ._f_of import FOf
-    from ._over_users import OverUsers
+    from ._over_users import FOf, OverUsers
 
 GROUPED = ("over", "weighting")
 TARGETS = ("at_precision", "at_recall", "at_specificity")

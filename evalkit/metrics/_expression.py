@@ -1,5 +1,7 @@
 """Reads metric expressions: `nDCG@{5,10}`, `precision(over='length')@5`, `MRR`, `F2@10`."""
 
+# Long: one grammar, whose readers call each other.
+
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -2,45 +2,17 @@
 
 import math
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from ..errors import RequestError
 from ._declare import Metric, Request, metric
 from ._measuring import is_made_of_users
-from ._over_users import split_arguments
+from ._over_users import FOf, split_arguments
 from ._parameters import write_value
-
-if TYPE_CHECKING:
-    from numpy import float64
-    from numpy.typing import NDArray
 
 _CALL = re.compile(r"\s*f_of\s*\((?P<inner>.*)\)\s*(?:@\s*(?P<cutoffs>[^@]*?))?\s*", re.DOTALL)
 _BETA = re.compile(r"\s*beta\s*=\s*(\S+)\s*")
 HINT = "write f_of(precision, recall)@10, or f_of(precision, recall, beta=2)@10"
-
-
-@dataclass(frozen=True, slots=True)
-class FOf:
-    """The parts, which have no cutoff of their own, and how much more the second one weighs."""
-
-    parts: tuple[Request, Request]
-    beta: float
-
-    def at(self, cutoff: int | None) -> tuple[Request, Request]:
-        """The parts at a cutoff."""
-        first, second = self.parts
-        return replace(first, cutoff=cutoff), replace(second, cutoff=cutoff)
-
-    def of(self, first: "NDArray[float64]", second: "NDArray[float64]") -> "NDArray[float64]":
-        """The F of the values of users, 0 where both are 0; what spoils a mean spoils this too."""
-        import numpy as np
-
-        weight = self.beta * self.beta
-        with np.errstate(invalid="ignore"):
-            below = weight * first + second
-            made = (1.0 + weight) * first * second / np.where(below == 0.0, 1.0, below)
-        return np.where(np.isfinite(below), made, below)
 
 
 def split_f_of(written: str, at: str) -> tuple[tuple[str, str], float, str | None] | None:

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RequestError
@@ -103,6 +103,29 @@ class OverUsers:
             low, high = (max(each, self.parameter) for each in self.of.bounds)
             return math.log(low), math.log(high)
         return (0.0, 1.0) if self.how == "fraction" else self.of.bounds
+
+
+@dataclass(frozen=True, slots=True)
+class FOf:
+    """The parts, which have no cutoff of their own, and how much more the second one weighs."""
+
+    parts: tuple[Any, Any]
+    beta: float
+
+    def at(self, cutoff: int | None) -> tuple[Any, Any]:
+        """The parts at a cutoff."""
+        first, second = self.parts
+        return replace(first, cutoff=cutoff), replace(second, cutoff=cutoff)
+
+    def of(self, first: "Floats", second: "Floats") -> "Floats":
+        """The F of the values of users, 0 where both are 0; what spoils a mean spoils this too."""
+        import numpy as np
+
+        weight = self.beta * self.beta
+        with np.errstate(invalid="ignore"):
+            below = weight * first + second
+            made = (1.0 + weight) * first * second / np.where(below == 0.0, 1.0, below)
+        return np.where(np.isfinite(below), made, below)
 
 
 def opens_over_users(written: str) -> bool:
