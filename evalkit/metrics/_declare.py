@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy import float64, int32, int64
     from numpy.typing import NDArray
 
-    from ._over_users import OverUsers
+    from ._over_users import FOf, OverUsers
 
 GROUPED = ("over", "weighting")
 TARGETS = ("at_precision", "at_recall", "at_specificity")
@@ -170,7 +170,7 @@ class Metric:
     `of_probabilities`, whether scores lie between 0 and 1. Of a number made of several metrics:
     `combined`. `columns`: parameters that are written first and without their names, as columns of
     units are: ratio(clicks, shown). `over_users`: what is made of the values of users, if not their
-    mean.
+    mean. `pair`: two metrics that a value of a user is made of.
     """
 
     name: str
@@ -205,6 +205,7 @@ class Metric:
     columns: tuple[str, ...] = ()
     unbiased: Unbiased | None = None
     over_users: "OverUsers | None" = None
+    pair: "FOf | None" = None
 
     @property
     def base(self) -> "Metric":

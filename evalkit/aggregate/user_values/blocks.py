@@ -33,7 +33,7 @@ from evalkit.aggregate.user_values.outcomes import (
 )
 from evalkit.config import Policies, policies_of
 from evalkit.kernels.threads import ordered_map
-from evalkit.metrics import Hits, Relevant, Request
+from evalkit.metrics import NO_CUTOFF, Hits, Relevant, Request
 from evalkit.ranks import Ranks
 from evalkit.statistics.exact import CellRows
 from evalkit.truth import Truth, weigh
@@ -96,6 +96,17 @@ def group_requests(requests: Sequence[Request], policies: Policies) -> list[Kern
     return groups
 
 
+def _groups_of_pair(group: KernelCall, policies: Policies) -> list[KernelCall]:
+    """The two groups that one of pairs is made of, at the same cutoffs."""
+    pair = group.request.metric.pair
+    assert pair is not None
+    cutoffs = [None if each == NO_CUTOFF else int(each) for each in group.cutoffs]
+    return [
+        group_requests([pair.at(cutoff)[place] for cutoff in cutoffs], policies)[0]
+        for place in (0, 1)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Measuring:
     """What it takes to measure one model's ranks, block by block."""
@@ -108,6 +119,7 @@ class Measuring:
     lengths: Sequence[npt.NDArray[np.int32]]
     cases: Sequence[Cases]  # of every user, whose policies settle what counts
     lists: "Measure | None"  # what measures metrics of lists
+    pairs: "Mapping[int, Measuring]"  # by group, what measures the two that it is made of
 
     @classmethod
     def of(
@@ -136,6 +148,11 @@ class Measuring:
                 for each in zip(present, lengths, strict=True)
             ],
             lists,
+            {
+                id(group): cls.of(truth, ranks, _groups_of_pair(group, policies), policies)
+                for group in groups
+                if group.request.metric.pair is not None
+            },
         )
         for group in groups:  # once, before threads ask for them
             prepare(truth, group.request, group.policies, which=measuring._view(group).which)
@@ -166,6 +183,10 @@ class Measuring:
             request, policies = group.request, group.policies
             if request.metric.combined is not None:
                 yield np.full((users.size, group.cutoffs.size), np.nan)
+                continue
+            if (pair := request.metric.pair) is not None:
+                values = round_users(pair.of(*self.pairs[id(group)].measure(users)), policies)
+                yield request.averaged(values)
                 continue
             if request.metric.lists is not None:
                 yield request.averaged(self._measure_lists(users, group, probe))

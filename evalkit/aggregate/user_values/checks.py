@@ -24,6 +24,8 @@ def helping_requests(requests: Sequence[Request], policies: Policies) -> list[Re
     helping: list[Request] = []
     for request in requests:
         helping += parts_of(request) or ()
+        if request.metric.pair is not None:
+            helping += request.metric.pair.at(request.cutoff)
         if request.metric.combined is None and policies_of(request, policies).ties in TIED:
             helping += [with_ties(request, ties) for ties in BOUNDS]
     known = {(each.metric.name, each.parameters, each.cutoff, each.policies) for each in requests}
@@ -154,6 +156,7 @@ def convention_warnings(config: Config, requests: Sequence[Request]) -> list[War
         for request in requests
         if not config.profile.has_metric(request.metric.base.name, request.cutoff)
         and request.metric.combined is None
+        and request.metric.base.pair is None
     ]
     if lacking and config.profile.name != "evalkit":
         message = (
