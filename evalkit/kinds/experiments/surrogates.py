@@ -91,13 +91,9 @@ def surrogates(
             drops = _drops(runs, groups[metric], metric, kind, bound)
             did = _replayed(past_of, replay(past_of, drops, is_lenient=is_lenient))
             replayed.append({"metric": metric, "gate": kind, "bound": bound, **did})
-    return Surrogates(
-        *map(pl.DataFrame, tables.values()),
-        pl.DataFrame(replayed),
-        rows,
-        tuple(warnings),
-        _sentence(found),
-    )
+    numbers, decisions, gates = map(pl.DataFrame, tables.values())
+    past_gates, told = pl.DataFrame(replayed), tuple(warnings)
+    return Surrogates(numbers, decisions, gates, past_gates, rows, told, _sentence(found))
 
 
 def _drops(
