@@ -20,7 +20,7 @@ from evalkit.cli.options import (
     file_settings,
     set_threads,
 )
-from evalkit.errors import RequestError
+from evalkit.errors import FINE, RequestError
 
 if TYPE_CHECKING:
     from evalkit.config import Config
@@ -74,7 +74,7 @@ def experiment(
     memory_limit: MemoryLimit = None,
     quiet: Quiet = False,
     log_format: LogFormat = "text",
-) -> None:
+) -> int:
     """Read an experiment without a config, or plan one by its past.
 
     Every key of a config can be set: --set statistics.cluster=household.
@@ -114,8 +114,8 @@ def experiment(
     set_threads(threads)
     if is_plan:
         _plan(config, relative, delta, aa, threads)
-        return
-    result.run_and_show(config, options, folder=out, memory_limit=options.limit)
+        return FINE
+    return result.run_and_show(config, options, folder=out, memory_limit=options.limit)
 
 
 def _shares(text: str, *, is_plan: bool) -> dict[str, float]:

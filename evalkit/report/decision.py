@@ -12,8 +12,7 @@ def decisions_of(report: Report) -> dict[str, tuple[str, str]]:
     A sample-ratio alarm stands above everything. Then what got worse, primary or guardrail; a
     guardrail that cannot tell holds back what is better; what is surely no worse may ship.
     """
-    alarms = [each for each in report.checks if each.check == "sample-ratio"]
-    if any(each.verdict == "fail" for each in alarms):
+    if any(each.is_alarm for each in report.checks):
         why = "units did not come in the shares that were declared"
         return {name: (CANNOT, why) for name in report.models[1:] or report.models}
     by_candidate: dict[str, list[Comparison]] = {}

@@ -214,6 +214,11 @@ class Check:
     p_value: float | None
     verdict: str
 
+    @property
+    def is_alarm(self) -> bool:
+        """Whether no effect can be read."""
+        return self.check == "sample-ratio" and self.verdict == "fail"
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -261,7 +261,7 @@ def warnings_of(
     checks: Sequence[Check],
 ) -> Iterator[Warning_]:
     for check in checks:
-        if check.check == "sample-ratio" and check.verdict == "fail":
+        if check.is_alarm:
             where = f" ({check.segment})" if check.segment else ""
             yield Warning_(
                 "sample-ratio",

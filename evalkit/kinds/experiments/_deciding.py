@@ -8,6 +8,8 @@ from evalkit.aggregate.segments import ALL, Segment
 from evalkit.report import Comparison
 from evalkit.report.entries import Finding
 from evalkit.statistics.corrections import adjust
+from evalkit.statistics.distributions import normal_quantile
+from evalkit.statistics.independent import Rules
 from evalkit.statistics.intervals import Interval
 from evalkit.statistics.search import SegmentDelta, search_segments
 
@@ -122,6 +124,14 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
+def _widened(own: Comparison, rules: Rules) -> float | None:
+    """The standard error, larger by as much as repeated looks widen limits."""
+    if own.std_error is None or (rules.sequential is None and rules.spending is None):
+        return own.std_error
+    once = -normal_quantile(0.5 * rules.error)
+    return own.std_error * rules.reach(math.inf, own.n_users) / once
+
+
 def findings_of(asked: ExperimentRequest, drafts: Sequence[EffectDraft]) -> Iterator[Finding]:
     """Segments that lose or gain, of the metrics that decide, with false ones under control."""
     deciding = asked.primary or tuple(each.label for each in asked.measures)
@@ -132,7 +142,7 @@ def findings_of(asked: ExperimentRequest, drafts: Sequence[EffectDraft]) -> Iter
                 own.segment or "",
                 round(own.df + 1) if own.df is not None else own.n_users,
                 own.delta,
-                own.std_error,
+                _widened(own, draft.rules),
                 metric=own.metric,
                 higher_is_better=draft.higher_is_better,
             )

@@ -64,8 +64,8 @@ def read_past(
             experiments[report.name] = report
     found, metrics = PastRuns(), set()
     for name, report in experiments.items():
-        if any(each.verdict == "fail" for each in report.checks):
-            found.left_out.append(f"{name} cannot be read: its sample ratio or its checks failed")
+        if any(each.is_alarm for each in report.checks):
+            found.left_out.append(f"{name}: its sample ratio says that no effect can be read")
             continue
         metric = _online_metric(report, online)
         tested = [e for e in report.comparisons if e.metric == metric and e.segment is None]

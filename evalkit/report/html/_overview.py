@@ -59,8 +59,7 @@ _SIGNS = {"pass": "✓", "fail": "✗", "cannot tell": "?"}
 def verdict_section(report: Report) -> Html:
     """What is better, worse or undecided; how the gates went, and every one of them."""
     verdict, answer = verdict_of(report), answer_of(report)
-    decides = report.kind == "experiment" and bool(report.comparisons)
-    said = answer.sentence if decides else answer.sentence[:1].upper() + answer.sentence[1:]
+    said, decides = answer.said, answer.decides
     kind, notes = _KINDS.get(answer.kind, ""), []
     if decides:
         kind = decision_kind(report)

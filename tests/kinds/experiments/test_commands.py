@@ -169,3 +169,15 @@ def test_sums_of_values_stand_beside_kinds(before, capsys):
     assert not run_command([*before, *args, "--json", "--quiet"])
     values = {each["value"] for each in json.loads(capsys.readouterr().out)["metrics"]}
     assert values == {2.0}
+
+
+def test_an_alarm_ends_every_command_with_1_also_without_gates(before, capsys):
+    units = pl.DataFrame({"unit": range(400), "variant": ["a"] * 300 + ["b"] * 100, "y": 1.0})
+    units.with_columns(y=pl.col("unit") % 3).write_csv("units.csv")
+    args = ["experiment", "--exposures", "units.csv", "--variants", "a=50,b=50", "-m", "mean(y)"]
+
+    assert run_command([*args, "--quiet", "--out", "runs"]) == 1
+    assert capsys.readouterr().out.startswith("experiment: b: cannot be read")
+    assert run_command(["gate", "last"]) == 1
+    assert "no effect can be read" in capsys.readouterr().out
+    assert "\nb: cannot be read" in evalkit.load("runs/latest").to_markdown()
