@@ -3,6 +3,7 @@
 # Long: a metric's declaration, and what is asked of it.
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -409,8 +410,18 @@ class Request:
 def spell_argument(metric: Metric, name: str, value: Value) -> str:
     """`over='length'`; of a column its name alone."""
     if name in metric.columns:
-        return write_value(value)
+        return spell_column(str(value))
     return f"{name}={repr(value) if isinstance(value, str) else write_value(value)}"
+
+
+def spell_column(name: str) -> str:
+    """A column's name as metrics are written: quoted where it would be read otherwise.
+
+    Example:
+        >>> spell_column("clicks"), spell_column("a, b")
+        ('clicks', "'a, b'")
+    """
+    return repr(name) if re.search(r"[,'\"=(){}@]|^\s|\s$", name) else name
 
 
 def write_call(metric: str, values: Mapping[str, Value] | None) -> str:

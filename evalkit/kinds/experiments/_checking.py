@@ -268,9 +268,9 @@ def warnings_of(
                 f"units did not come in the shares that were declared{where}, p = "
                 f"{check.p_value:.2g}: no effect can be read until that is explained",
             )
-    for name, own in asked.sums.items():
+    for name, made in asked.sums.items():
         if not any(values.any() for (of, _), values in units.columns.items() if of == name):
-            message = f"{name} is 0 of every unit: no event of the kind {own.kind!r} counts"
+            message = f"{name} is 0 of every unit: no event of the kind {made.kind!r} counts"
             yield Warning_("kind-without-events", message)
     n_crossed = units.counts.get("units_in_two_variants", 0)
     if n_crossed:

@@ -91,13 +91,9 @@ def surrogates(
             drops = _drops(runs, groups[metric], metric, kind, bound)
             did = _replayed(past_of, replay(past_of, drops, is_lenient=is_lenient))
             replayed.append({"metric": metric, "gate": kind, "bound": bound, **did})
-    return Surrogates(
-        *map(pl.DataFrame, tables.values()),
-        pl.DataFrame(replayed),
-        rows,
-        tuple(warnings),
-        _sentence(found),
-    )
+    numbers, decisions, gates = map(pl.DataFrame, tables.values())
+    past_gates, told = pl.DataFrame(replayed), tuple(warnings)
+    return Surrogates(numbers, decisions, gates, past_gates, rows, told, _sentence(found))
 
 
 def _drops(
@@ -226,10 +222,16 @@ def _sentence(found: Mapping[str | None, Past]) -> str:
     if not scored:
         return "nothing can be said: too few experiments, or effects that do not vary"
     value, _, name, past = max(scored, key=lambda each: each[:2])
-    agreed, _ = agreement(past)
+    agreed, limits = agreement(past)[0], correlation_limits(past)
+    shown = f" ({limits.low:.2f} … {limits.high:.2f})" if limits.exists else ""
     what = name or "the offline metric"
     best = " predicted best" if len(found) > 1 else ""
+    slope, told = true_effects(past).slope, ""
+    if not math.isnan(slope):
+        worth = jackknifed(past, lambda some: GAIN * _one_of(some, name="slope"))
+        ends = f" ({worth.low:+.3g} … {worth.high:+.3g})" if worth.exists else ""
+        told = f"; an offline gain of {GAIN} was worth {GAIN * slope:+.3g}{ends} online"
     return (
-        f"{what}{best}: correlation {value:.2f} with the online effect over {past.n} experiments, "
-        f"one sign in {agreed:.0%} of them"
+        f"{what}{best}: correlation {value:.2f}{shown} with the online effect over {past.n} "
+        f"experiments, one sign in {agreed:.0%} of them{told}"
     )

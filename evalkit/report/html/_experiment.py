@@ -76,19 +76,19 @@ def checks_section(report: Report) -> Html | None:
     rows = [
         [
             text_cell(each.check),
+            el("td", el("b", each.verdict, class_=_WORDS.get(each.verdict)), class_="text"),
             text_cell(each.model or "all"),
             text_cell(each.segment or "all units", wrap=True),
             *(
                 number_cell("–" if number is None else f"{number:.4g}")
                 for number in (each.value, each.expected, each.p_value)
             ),
-            el("td", el("b", each.verdict, class_=_WORDS.get(each.verdict)), class_="text"),
         ]
         for each in report.checks
     ]
-    names = ("check", "variant", "units or metric")
+    names = ("check", "verdict", "variant", "units or metric")
     head = [el("th", each, class_="text", scope="col") for each in names]
-    shown = table([*head, "value", "expected", "p", "verdict"], rows)
+    shown = table([*head, "value", "expected", "p"], rows)
     return join(el("h2", "Checks", id="checks"), shown)
 
 

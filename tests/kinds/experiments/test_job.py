@@ -285,3 +285,26 @@ def test_earlier_looks_are_read_from_the_runs(job, plan):
                      and e.segment is None) for r in seen]  # fmt: skip
         assert path.high == pytest.approx(bounds_of([n / 600 for n in sizes], "obrien-fleming"))
     assert "Path over looks: effect on ratio" in report.to_html()
+
+
+def test_hostile_names_are_read_back_and_stay_text(tmp_path, monkeypatch):
+    """A column with a comma, a variant that is code; an effect of exactly 0 is a number."""
+    monkeypatch.chdir(tmp_path)
+    names = ["<img src=x onerror=alert(1)>", "b\n\x1b[31m\u202e|`$(x)`"]
+    units = {"unit": range(400), "variant": names * 200, "cl,icks": [0, 0, 1, 1] * 100,
+             "seg": ["=cmd|' /C calc'!A0", "</script><b>"] * 200}  # fmt: skip
+    pl.DataFrame(units).write_parquet("units.parquet")
+    variants = ", ".join(f"{json.dumps(name)} = 1" for name in names)
+    (tmp_path / "job.toml").write_text(
+        f"[experiment]\nvariants = {{ {variants} }}\n[exposures]\npath = 'units.parquet'\n"
+        "columns = { unit = 'unit', variant = 'variant' }\n[metrics]\n"
+        "names = [\"mean('cl,icks')\"]\nprimary = [\"mean('cl,icks')\"]\n"
+        "[segments.seg]\nby = 'seg'\n"
+    )
+    assert run_command(["run", "job.toml", "--quiet"]) == 0
+
+    report = evalkit.load("runs/latest")
+    assert report.comparisons[0].metric == "mean('cl,icks')"
+    assert (report.comparisons[0].delta, report.comparisons[0].statistic) == (0.0, 0.0)
+    page = report.to_html()
+    assert not any(each in page for each in ("<img", "</script><b>", "\x1b", "\u202e"))
