@@ -147,6 +147,8 @@ def _gains(relevance: Values, gain: str, threshold: float) -> Values:
 def weigh(truth: Truth, gain: str, *, graded: bool) -> Truth:
     """The same truth, whose relevances are gains times weights; what counts by none has 0.
 
+    Where relevances have codes, gains stand in their place, and weights beside them.
+
     Args:
         gain: linear, exp2, binary or exp2_shifted: what a relevance is worth.
         graded: items below the threshold have a gain too.
@@ -155,14 +157,14 @@ def weigh(truth: Truth, gain: str, *, graded: bool) -> Truth:
     assert weights is not None
     key = (gain, graded) if grades.is_graded else ("binary", False)
     if key not in weights.made:
-        own = weights.of_places
+        own, values = weights.of_places, grades.values
         if grades.is_graded:
             relevance = grades.values if grades.codes.size else grades.own
             has_gain = relevance >= truth.relevant_from
             if graded:
                 has_gain |= relevance > 0.0
             gains = np.where(has_gain, _gains(relevance, gain, truth.threshold), 0.0)
-            own = (gains[grades.codes] if grades.codes.size else gains) * own
-        pairs = replace(truth.pairs, grades=Grades(np.empty(0, np.uint8), grades.values, own))
+            own, values = (own, gains) if grades.codes.size else (gains * own, values)
+        pairs = replace(truth.pairs, grades=Grades(grades.codes, values, own))
         weights.made[key] = replace(truth, pairs=pairs, relevant_from=5e-324)
     return weights.made[key]
