@@ -11,7 +11,7 @@ from evalkit.api.in_memory import (
     paths_of,
     taken_over,
 )
-from evalkit.config import build_config
+from evalkit.config import build_config, hinted
 from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
 from evalkit.report import Report
@@ -22,6 +22,7 @@ COLUMNS = (
 )
 
 
+@hinted
 def evaluate_logged(
     log: object,
     targets: Mapping[str, Mapping[str, object]],

@@ -15,6 +15,7 @@ from evalkit.metrics import Request
 from evalkit.planning.counters import Clock, Progress, ProgressLine
 from evalkit.planning.tables import Given
 from evalkit.report import Input, Report, Warning_
+from evalkit.runs.history.experiment_looks import ExperimentLook
 from evalkit.sources import Table
 from evalkit.sources.ids import KeyCollisionError
 
@@ -56,6 +57,7 @@ class MeasureOptions:
         keep_parts: keep the sums that explain a change.
         share: which one of several shares is measured here, from 1, and how many there are.
         known: what this share cannot know by itself, where its tables hold no other users.
+        looks: earlier runs of an experiment.
     """
 
     given: Given = field(default_factory=Given)
@@ -69,6 +71,7 @@ class MeasureOptions:
     opened: Callable[[Sequence[Table]], None] | None = None
     share: tuple[int, int] = (1, 1)
     known: GlobalStats | None = None
+    looks: Sequence[ExperimentLook] = ()
 
     def __post_init__(self) -> None:
         """Raises RequestError where the limit of memory is no number of bytes [wrong-type]."""
