@@ -11,7 +11,7 @@ from functools import cache
 from ..errors import EvalkitError, RequestError, edits, raise_all
 from ._declare import Metric, Request, spell_argument
 from ._declared import folders
-from ._f_of import f_of, split_f_of
+from ._f_of import f_of, not_two, split_f_of
 from ._kinds import by_user
 from ._measuring import is_made_of_users, over_users
 from ._names import (
@@ -184,7 +184,7 @@ def _parse_f_of(
         errors = [each for each in found if isinstance(each, RequestError)]
         parts = [each for each in found if isinstance(each, Request)]
         if errors or len(parts) != 2:
-            return [*errors] or [RequestError(f"{text!r} has not two metrics", at=at)]
+            return [*errors] or [not_two(text, at)]
         made = f_of((parts[0], parts[1]), beta, at)
     except RequestError as error:
         return [error]

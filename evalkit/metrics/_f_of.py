@@ -27,8 +27,7 @@ def split_f_of(written: str, at: str) -> tuple[tuple[str, str], float, str | Non
     parts = split_arguments("" if call is None else call["inner"])
     beta = _BETA.fullmatch(parts.pop()) if parts is not None and len(parts) == 3 else None
     if call is None or parts is None or len(parts) != 2:
-        message = f"{written!r} is no F of two metrics"
-        raise RequestError(message, code="bad-metric-syntax", at=at, hint=HINT)
+        raise not_two(written, at)
     try:
         weight = 1.0 if beta is None else float(beta[1])
     except ValueError:
@@ -37,6 +36,12 @@ def split_f_of(written: str, at: str) -> tuple[tuple[str, str], float, str | Non
         message = f"beta of f_of is a number above 0, not {beta[1] if beta else ''!r}"
         raise RequestError(message, code="bad-parameter-value", at=at, hint=HINT)
     return (parts[0].strip(), parts[1].strip()), weight, call["cutoffs"]
+
+
+def not_two(written: str, at: str) -> RequestError:
+    """That an expression is not made of two metrics."""
+    message = f"{written!r} is no F of two metrics"
+    return RequestError(message, code="bad-metric-syntax", at=at, hint=HINT)
 
 
 def f_of(parts: tuple[Request, Request], beta: float, at: str) -> Metric:

@@ -204,8 +204,8 @@ class Measuring:
             elif policies.unjudged in EXTREMES:
                 judged, _ = self.gather(users, probe, plain, pool, which=pool_of(policies))
                 shown = self.gather(users, probe, plain, pool, which=view.which)
-                given = shown, judged, lengths, group.cutoffs, values
-                measure_extremes(request, policies.unjudged, *given)
+                rest = lengths, group.cutoffs, values
+                measure_extremes(request, policies.unjudged, shown, judged, *rest)
             elif view.is_plain:
                 hits, relevant = self.gather(users, probe, plain, pool, which=view.which)
                 threshold = self.truth.threshold

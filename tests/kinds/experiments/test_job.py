@@ -12,6 +12,7 @@ from evalkit.cli.app import run_command
 from evalkit.config import load_config
 from evalkit.errors import Errors, MachineError, RequestError
 from evalkit.pipeline import run_config
+from evalkit.statistics.independent import Sequential
 from evalkit.statistics.spending import bounds_of
 
 JOB = """
@@ -222,6 +223,7 @@ def test_the_page_says_first_what_to_do_and_draws_every_effect_on_one_axis(job, 
     assert path.rows[-1] == 600
     assert [-each for each in path.low] == list(path.high)
     assert "outside it, an effect is found" in page
+    assert path.high[-1] == pytest.approx(Sequential(600.0, 0.95).reach(0.05, 600.0))
 
 
 def test_one_look_has_no_path(job):

@@ -27,6 +27,10 @@ TWINS = {
     "FN": lambda tp, fp, tn, fn: fn,
     "positive-rate": lambda tp, fp, tn, fn: share(tp + fp, tp + fp + tn + fn),
     "error-rate": lambda tp, fp, tn, fn: share(fp + fn, tp + fp + tn + fn),
+    "neg-to-pos": lambda tp, fp, tn, fn: share(fp, tp + fp + tn + fn),
+    "pos-to-neg": lambda tp, fp, tn, fn: share(fn, tp + fp + tn + fn),
+    "neg-to-neg": lambda tp, fp, tn, fn: share(tn, tp + fp + tn + fn),
+    "pos-to-pos": lambda tp, fp, tn, fn: share(tp, tp + fp + tn + fn),
     "accuracy": lambda tp, fp, tn, fn: share(tp + tn, tp + fp + tn + fn),
     "precision": lambda tp, fp, tn, fn: share(tp, tp + fp),
     "recall": lambda tp, fp, tn, fn: share(tp, tp + fn),
@@ -291,3 +295,28 @@ def test_the_table_by_threshold_is_that_of_scikit_learn():
         for threshold, value in zip(graph.x, graph.y, strict=True):
             expected = score_of(log["label"].to_numpy(), (log["score"] >= threshold).to_numpy())
             assert value == pytest.approx(expected, abs=1e-12)
+
+
+def test_flips_between_two_models_whose_rows_stand_in_another_order():
+    """TFMA, flip_metrics.py: rows above the threshold are positive; shares of all rows."""
+    rng, n = np.random.default_rng(4), 300
+    old = pl.DataFrame(
+        {"user": rng.integers(0, 30, n), "item": np.arange(n), "score": rng.random(n)}
+    )
+    new = old.with_columns(score=pl.Series(np.clip(old["score"] + 0.3 * rng.normal(size=n), 0, 1)))
+    both = new.sample(fraction=1.0, shuffle=True, seed=1).join(
+        old, on=["user", "item"], suffix="_old"
+    )
+    names = ["flip_rate", "neg-to-pos", "pos-to-neg", "neg-to-neg", "pos-to-pos"]
+
+    report = evalkit.evaluate_labels(
+        both.drop("item"), metrics=names, columns={"label": "score_old"}, threshold=0.5
+    )
+
+    calls = zip((old["score"] >= 0.5).to_list(), (new["score"] >= 0.5).to_list(), strict=True)
+    pairs = [*calls]
+    wanted = [sum(a != b for a, b in pairs), *(
+        pairs.count(each) for each in [(False, True), (True, False), (False, False), (True, True)]
+    )]  # fmt: skip
+    assert [each.value for each in report.estimates] == pytest.approx([w / n for w in wanted])
+    assert all(each.low < each.value < each.high for each in report.estimates)
