@@ -98,8 +98,8 @@ def evaluate_logged(
         ]
     if truth is not None:
         tree["truth"] = {"path": paths_of(truth), "columns": beside["truth"]}
-    held = None if truth is None else taken_over(truth, "truth")
-    of_lists = Given(rankings=list(lists.values()), truth=held)
+    judged = None if truth is None else taken_over(truth, "truth")
+    of_lists = Given(rankings=list(lists.values()), truth=judged)
     config = build_config(tree, name=name, entry_point="python")
     return run_config(
         config,
