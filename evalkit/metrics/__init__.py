@@ -79,6 +79,7 @@ from ._declare import (
     of_loss,
     rating_metric,
     shifted,
+    spell_column,
     write_call,
 )
 from ._declared import (
@@ -309,6 +310,7 @@ __all__ = [
     "room",
     "share_cache",
     "shifted",
+    "spell_column",
     "square_root",
     "target_of",
     "text",

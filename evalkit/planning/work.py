@@ -15,6 +15,7 @@ from evalkit.metrics import Request
 from evalkit.planning.counters import Clock, Progress, ProgressLine
 from evalkit.planning.tables import Given
 from evalkit.report import Input, Report, Warning_
+from evalkit.runs.history.experiment_looks import ExperimentLook
 from evalkit.sources import Table
 from evalkit.sources.ids import KeyCollisionError
 
@@ -57,6 +58,7 @@ class MeasureOptions:
         share: which one of several shares is measured here, from 1, and how many there are.
         known: what this share cannot know by itself, where its tables hold no other users.
         surveyed: the same, of a kind with a `survey`.
+        looks: earlier runs of an experiment.
     """
 
     given: Given = field(default_factory=Given)
@@ -71,6 +73,7 @@ class MeasureOptions:
     share: tuple[int, int] = (1, 1)
     known: GlobalStats | None = None
     surveyed: pl.DataFrame | None = None
+    looks: Sequence[ExperimentLook] = ()
 
     def __post_init__(self) -> None:
         """Raises RequestError where the limit of memory is no number of bytes [wrong-type]."""

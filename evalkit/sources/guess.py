@@ -74,6 +74,7 @@ _GUESSES: dict[str, tuple[str, ...]] = {
         "timestamp time ts datetime date",
         "eventtime eventtimestamp createdat created ratedat clickedat unixtime day",
         "exposedat exposuretime occurredat happenedat",
+        "firstseen firstseenat firstexposure assignedat assignmenttime enrolledat startedat",
     ),
 }
 ROLE_KEYS = {

@@ -316,6 +316,12 @@ class Contrast:
         found = [each for group, slopes in groups for each in group.variances(slopes)]
         return math.fsum(own for own, _ in found), satterthwaite(found)
 
+    def by_rules(self, rules: Rules) -> "Contrast":
+        """The same groups, otherwise compared."""
+        return Contrast(
+            self.baseline, self.candidate, rules, self.by, others=self.others, seen=self.seen
+        )
+
     def difference(self) -> Difference:
         """Its estimate, limits and test."""
         variance, df = self.variance(0.0)

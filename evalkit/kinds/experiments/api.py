@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
+from evalkit.config import hinted
 from evalkit.errors import RequestError
 from evalkit.planning.counters import input_of
 from evalkit.planning.work import MeasureOptions
@@ -17,6 +18,7 @@ from .measure import read_units, report_of, said_of
 from .open import LocatedFiles, open_tables
 
 
+@hinted
 def evaluate_experiment(
     exposures: object,
     events: object | None = None,

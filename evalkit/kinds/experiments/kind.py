@@ -52,8 +52,9 @@ def asked_of(config: Config) -> ExperimentRequest:
     """What a config asks."""
     section: Any = getattr(config, "experiment")  # noqa: B009  # the kind's own key
     written = config.statistics.model_fields_set
-    given = config.statistics.model_dump()
-    statistics = {name: given[name] for name in OF_STATISTICS if name in written}
+    statistics = {n: getattr(config.statistics, n) for n in OF_STATISTICS if n in written}
+    if section.strata:
+        statistics["strata"] = section.strata
     policies = config.policies.model_dump(include=set(OF_POLICIES))
     segments = {name: each.by for name, each in config.segments.named.items() if each.path is None}
     asked = read_asked(
@@ -75,6 +76,7 @@ def asked_of(config: Config) -> ExperimentRequest:
             statistics=statistics,
             profile=section.profile,
             has_events=getattr(config, "events", None) is not None,
+            fills_sums=config.entry_point == "options",
         )
     )
     phases = read_phases([each.model_dump() for each in section.phases], moment_of)
@@ -169,7 +171,7 @@ def conclude_experiment(
     if clock is None:
         clock = measure_options.clock()
         clock.start()
-    asked = asked_of(share_result.config)
+    asked = replace(asked_of(share_result.config), earlier=tuple(measure_options.looks))
     keeps = measure_options.keep_users is True
     said = said_of(asked, share_result.sums.units(asked), told, per_user=keeps)
     clock.stop("conclude")
