@@ -5,7 +5,7 @@ process; rows of DataFrames are those that Spark reads.
 """
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
@@ -19,7 +19,6 @@ from evalkit.config.credentials import storing
 from evalkit.engines._around import SHARED
 from evalkit.engines._layout import LaidTable
 from evalkit.engines._proofs import check_proof, open_errors, pack_errors
-from evalkit.engines._task import Task
 from evalkit.errors import DataError, EvalkitError, Faults, MachineError
 from evalkit.sources import Piece
 from evalkit.sources.ids import IdPlan, drawn_shares
@@ -138,10 +137,11 @@ class Surveyor(Cutter):
     """Reads as a `Cutter` does, and gives what shares have to know of the rows, as Arrow.
 
     Args:
+        survey: gives it of rows of tables, by the numbers of the tables.
         types: of what is given.
     """
 
-    task: Task
+    survey: Callable[[Mapping[int, pl.DataFrame]], pl.DataFrame]
     types: pa.Schema
 
     def _cut(
@@ -149,7 +149,7 @@ class Surveyor(Cutter):
     ) -> Iterator[pa.RecordBatch]:
         with suppress(EvalkitError):  # whoever cuts these rows tells it
             for rows in _gathered(frames):
-                yield from self.task.survey({part: rows}).to_arrow().cast(self.types).to_batches()
+                yield from self.survey({part: rows}).to_arrow().cast(self.types).to_batches()
 
 
 def _gathered(frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:

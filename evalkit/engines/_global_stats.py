@@ -107,7 +107,7 @@ def survey_rows(
     empty = task.survey({})
     schema = ", ".join(f"{name} {TYPES[type(dtype)]}" for name, dtype in empty.schema.items())
     types = session.createDataFrame([], schema).toArrow().schema
-    found = read_with(partial(Surveyor, task=task, types=types), schema).toArrow()
+    found = read_with(partial(Surveyor, survey=task.survey, types=types), schema).toArrow()
     return [*empty.to_dicts(), *found.to_pylist()]
 
 
