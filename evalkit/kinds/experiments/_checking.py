@@ -166,19 +166,28 @@ def paths(
         points = _seen(asked, own, sizes.get(own.metric, 0))
         if own.family in ("primary", "guardrail") and own.segment is None and len(points) > 1:
             told.add((own.metric, own.candidate))
-            yield _path(asked, own.candidate, own.metric, "units of the look", points)
+            n_tests = own.family_size or 1
+            yield _path(asked, own.candidate, own.metric, points, n_tests=n_tests)
     if (days := units.days.get("date")) is None:
         return
     for names, label, arm in _daily(asked, days):
         points = list(_by_date(units, days, names, arm))
         if len(points) > 2 and (label, asked.names[arm]) not in told:
-            yield _path(asked, asked.names[arm], label, "day of the look", points)
+            n_tests = next(e.family_size or 1 for e in comparisons if e.metric == label)
+            of_looks = "day of the look"
+            yield _path(asked, asked.names[arm], label, points, n_tests=n_tests, of_looks=of_looks)
 
 
 def _path(
-    asked: ExperimentRequest, candidate: str, metric: str, of_looks: str, points: Sequence[Point]
+    asked: ExperimentRequest,
+    candidate: str,
+    metric: str,
+    points: Sequence[Point],
+    *,
+    n_tests: int,
+    of_looks: str = "units of the look",
 ) -> Graph:
-    bounds = asked.statistics.bounds([(n_all, n) for *_, n_all, n in points])
+    bounds = asked.statistics.bounds([(n_all, n) for *_, n_all, n in points], n_tests)
     looks, zs, _, ns = zip(*points, strict=True)
     return Graph(
         model=candidate,
@@ -305,9 +314,16 @@ def warnings_of(
             f"{metric} has no limits and no test ({', '.join(candidates)}): too few units, or "
             "values that do not vary, or a denominator of 0",
         )
-    if asked.statistics.spending is not None and not (asked.statistics.looks or asked.earlier):
+    plan = asked.statistics
+    if plan.spending is not None and not (plan.looks or asked.earlier):
         yield Warning_(
             "spending-look",
-            "limits are those of a first look: name earlier ones, looks = [0.25, 0.5] of the final "
-            "size, in sequential",
+            "limits are those of a first look: no run of this job came before; name other looks, "
+            "looks = [0.25, 0.5] of the final size, in sequential",
+        )
+    if plan.final is not None and units.n > plan.final:
+        yield Warning_(
+            "spending-look",
+            f"{units.n:,} units are more than the final size, {plan.final:,.0f}: all of the error "
+            "is spent when it is reached, and what that look decided stands",
         )

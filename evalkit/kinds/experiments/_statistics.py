@@ -78,18 +78,21 @@ class Statistics:
             spending=spending,
         )
 
-    def bounds(self, looks: Sequence[tuple[int, int]]) -> list[float]:
+    def bounds(self, looks: Sequence[tuple[int, int]], n_tests: int = 1) -> list[float]:
         """Standard errors at which each look finds an effect, after the looks before it.
 
         Args:
             looks: units of all variants, and of both that are compared; ascending.
+            n_tests: of the family, which share the error: the first step of Holm's.
         """
         sizes = [n_all for n_all, _ in looks]
         rules = self.rules(max(sizes), sizes)
+        is_shared = self.correction in ("holm", "bonferroni")
+        error = rules.error / n_tests if is_shared else rules.error
         if rules.spending is None or self.final is None:
-            return [rules.reach(math.inf, n) for _, n in looks]
+            return [rules.reach(math.inf, n, error) for _, n in looks]
         kind, shares = rules.spending
-        by_share = dict(zip(shares, bounds_of(shares, kind, error=rules.error), strict=True))
+        by_share = dict(zip(shares, bounds_of(shares, kind, error=error), strict=True))
         return [by_share[min(1.0, n_all / self.final)] for n_all in sizes]
 
 

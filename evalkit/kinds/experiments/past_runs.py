@@ -7,6 +7,7 @@ from typing import Any
 
 from evalkit.errors import DataError, RequestError
 from evalkit.report import Comparison, Report
+from evalkit.report.text import count_noun
 from evalkit.runs import finished, load_numbers, load_run
 
 HINT = (
@@ -78,8 +79,8 @@ def read_past(
                 label = name if len(tested) == 1 else f"{name} {own.candidate}"
                 _add(found, label, (report, own), partner)
     if not found.rows:
-        said = f"{len(experiments)} experiments and {len(offline)} offline runs, and no two of them"
-        message = f"there are {said} go together"
+        sides = count_noun(len(experiments), "experiment"), count_noun(len(offline), "offline run")
+        message = f"of {' and '.join(sides)} no two go together"
         raise RequestError(message, code="nothing-in-common", hint=HINT)
     if len(metrics) > 1:
         raise RequestError(
@@ -96,11 +97,12 @@ def _reports(listed: Sequence[object]) -> Iterator[Report]:
     for each in listed:
         if isinstance(each, Report):
             found[each.run_id] = each
-        elif of := list(finished(Path(str(each)))):
-            found |= {manifest.run_id: load_numbers(run, manifest) for run, manifest in of}
-        else:
-            report = load_run(Path(str(each)))
+        elif (path := Path(str(each))).joinpath("report.json").is_file():
+            report = load_run(path)
             found[report.run_id] = report
+        else:
+            for run, manifest in finished(path):
+                found[manifest.run_id] = load_numbers(run, manifest)
     yield from (found[run_id] for run_id in sorted(found))
 
 

@@ -12,6 +12,7 @@ from evalkit.cli.app import run_command
 from evalkit.config import load_config
 from evalkit.errors import Errors, MachineError, RequestError
 from evalkit.pipeline import run_config
+from evalkit.statistics.independent import Sequential
 from evalkit.statistics.spending import bounds_of
 
 JOB = """
@@ -222,6 +223,7 @@ def test_the_page_says_first_what_to_do_and_draws_every_effect_on_one_axis(job, 
     assert path.rows[-1] == 600
     assert [-each for each in path.low] == list(path.high)
     assert "outside it, an effect is found" in page
+    assert path.high[-1] == pytest.approx(Sequential(600.0, 0.95).reach(0.05, 600.0))
 
 
 def test_one_look_has_no_path(job):
@@ -308,3 +310,12 @@ def test_hostile_names_are_read_back_and_stay_text(tmp_path, monkeypatch):
     assert (report.comparisons[0].delta, report.comparisons[0].statistic) == (0.0, 0.0)
     page = report.to_html()
     assert not any(each in page for each in ("<img", "</script><b>", "\x1b", "\u202e"))
+
+
+def test_a_final_size_that_is_passed_is_told(job):
+    plan = "[statistics]\nsequential = { spending = 'pocock', final = 500 }"
+    (job / "job.toml").write_text(JOB.replace("[statistics]", plan))
+
+    told = [e.message for e in run_config(load_config("job.toml")).warnings]
+    assert any("600 units are more than the final size, 500" in each for each in told)
+    assert any("no run of this job came before" in each for each in told)
