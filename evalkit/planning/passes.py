@@ -36,7 +36,7 @@ from evalkit.planning._counts import (
     most_segments,
     users_of_lists,
 )
-from evalkit.planning._texts import DECODED, DECODED_IN_SHARES, USUAL_TEXT, Texts
+from evalkit.planning._texts import DECODED, DECODED_IN_SHARES, USUAL_TEXT, TextSizes
 from evalkit.planning.item_memory import AskedOfItems, memory_of_items
 from evalkit.planning.list_memory import (
     RELEVANT,
@@ -136,13 +136,13 @@ class Asked:
     n_ordered: int = 0
 
 
-def look_at_texts(tables: Tables, memory_limit: int | None) -> Texts | None:
+def look_at_texts(tables: Tables, memory_limit: int | None) -> TextSizes | None:
     """What ids take beside their keys; None where no limit asks."""
-    return None if memory_limit is None else Texts.of(tables)
+    return None if memory_limit is None else TextSizes.of(tables)
 
 
 def count_shares(
-    tables: Tables, memory_limit: int | None, asked: Asked, texts: Texts | None = None
+    tables: Tables, memory_limit: int | None, asked: Asked, texts: TextSizes | None = None
 ) -> int:
     """Into how many passes users are split, so that the process stays below the limit.
 
@@ -156,7 +156,7 @@ def count_shares(
     looks_at_items = asked.lists is not None or any(each.made for _, each in tables.rankings)
     n_items = float(most_items(tables)) if looks_at_items else 0.0
     segments = by_name(most_segments, tables)
-    texts = texts or Texts.of(tables)
+    texts = texts or TextSizes.of(tables)
     bound = _bound(tables, asked, n_items, segments, texts)
     if fits(bound, memory_limit):  # seen without holding a row
         return 1
@@ -180,7 +180,7 @@ def count_shares(
 
 
 def memory_of_rows(
-    tables: Tables, memory_limit: int | None, asked: Asked, texts: Texts | None
+    tables: Tables, memory_limit: int | None, asked: Asked, texts: TextSizes | None
 ) -> int:
     """Bytes that a run in one pass leaves for rows, which are read twice where they do not fit."""
     most = int(HELD_SHARE * default_limit())
@@ -198,7 +198,7 @@ def _bound(
     asked: Asked,
     n_items: float,
     segments: Mapping[str, int],
-    texts: Texts,
+    texts: TextSizes,
     n_models: int | None = None,
 ) -> int:
     """More than a run of so many items needs, and of so many segments of each segmentation."""
@@ -314,6 +314,16 @@ def _count_pairs(n_models: int, asked: Asked) -> int:
     return n_models - 1 if asked.has_baseline else 0
 
 
+def _cells(survey: Survey, row: float, user: float, grown: float) -> npt.NDArray[np.float64]:
+    """Bytes of the truth's users in each cell, of so many a row and a user."""
+    n_runs = survey.runs.sum()
+    cells = survey.rows * row
+    if n_runs > SCATTERED * survey.n_users:
+        run = LONE_RUN if n_runs >= LONE_RUNS * survey.rows.sum() else RUN
+        cells += survey.runs * run * grown + survey.rows * MOVED_ROW
+    return cells + user * survey.n_users / CELLS
+
+
 @dataclass(frozen=True, slots=True)
 class _Needs:
     """Bytes of a run.
@@ -343,7 +353,7 @@ class _Needs:
     packed: int
 
     @classmethod
-    def of(cls, tables: Tables, asked: Asked, n_items: float, texts: Texts) -> "_Needs":
+    def of(cls, tables: Tables, asked: Asked, n_items: float, texts: TextSizes) -> "_Needs":
         """Read the truth's users, and count models and segments."""
         users, items = plan_ids_of(tables, 1)
         survey = Survey.of(tables.truth, users)
@@ -360,14 +370,8 @@ class _Needs:
         if asked.holds_all:
             row += (n_models - 1) * RANK
             user += (n_models - 1) * RANKED_USER
-        runs, n_users, n_truth = survey.runs, survey.n_users, int(survey.rows.sum())
-        is_scattered = runs.sum() > SCATTERED * n_users
-        cells = survey.rows * row
-        if is_scattered:
-            run = LONE_RUN if runs.sum() >= LONE_RUNS * n_truth else RUN
-            cells += runs * run * _grown(tables.truth) + survey.rows * MOVED_ROW
-        cells += user * n_users / CELLS
-        cells *= asked.sample
+        n_users, n_truth = survey.n_users, int(survey.rows.sum())
+        cells = asked.sample * _cells(survey, row, user, _grown(tables.truth))
         ranked = [count_rows(table) for _, table in tables.rankings]
         n_listed = asked.sample * max([ranked[number] for number in asked.listed], default=0)
         n_rows, n_seen, moved = max(ranked), 0, 0.0
