@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from evalkit.planning.survey import text_bytes
+from evalkit.planning.survey import text_sizes
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table
 from evalkit.sources.ids import IdPlan
@@ -45,7 +45,7 @@ def _look(table: Table, plans: tuple[IdPlan, IdPlan]) -> Texts:
     else:
         mean = n_bytes / max(1, table.n_rows_hint() or 1)
         if group <= LARGE_GROUP:  # a dictionary says a text once
-            mean = max(mean, text_bytes(table, *plans, most=LOOKED_AT))
+            mean = max(mean, text_sizes(table, *plans, most=LOOKED_AT).mean)
     if table.n_text_bytes is not None:  # of which as much is on its way
         group = min(table.n_text_bytes, LARGE_GROUP)
     return Texts(mean, group if mean > USUAL_TEXT else 0)
