@@ -82,6 +82,7 @@ RUN, LONE_RUN = 16, 8  # a run of rows of one user; of one row, where nearly all
 MOVED_ROW = 24  # where the rows of a user lie apart and are brought together
 # slots and views of ids that are kept, for up to twice as many; their views in the order of keys
 HASHED_ID = 96 + 16
+TEXT_COPIES = 1.2  # of the bytes of an id, kept and being compared
 USER = 130  # table entry, run, state
 
 # -- of a further model whose ranks are held, by truth row and by user
@@ -207,7 +208,7 @@ def _bound(
     ranked = [most_rows(tables.rankings[number][1]) for number in asked.listed]
     text = max(float(USUAL_TEXT), texts.mean) if texts.is_hashed else 0.0
     truth: float = ROW + weighed(tables) + WIDE_KEY + GROWN * RUN + MOVED_ROW + USER
-    truth += text and 2 * HASHED_ID + text
+    truth += text and 2 * (HASHED_ID + text)
     lists = (LISTED_ROW + text) * sum(ranked)
     train = (SEEN_ROW + GROWN * SEEN_MOVED + (text and HASHED_ID + text)) * seen
     if n_models is None:
@@ -324,7 +325,8 @@ class _Ids:
         """Bytes of those that a share of the rows has at most."""
         n_rows = share * self.n_rows
         n = min(self.n, n_rows)
-        return n * HASHED_ID + min(n * self.sizes.longest, n_rows * self.sizes.mean)
+        n_bytes = min(n * self.sizes.longest, n_rows * self.sizes.mean)
+        return n * HASHED_ID + TEXT_COPIES * n_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +337,7 @@ class _Needs:
         fixed: whatever the number of shares.
         streamed: of rows on their way; `alone`: in a single pass, where more texts come together.
         cells: float64[CELLS], of the users of each cell of the hash that shares are cut by.
+        apart: the same, while rows of a user are brought together, before other rows come.
         ids: of items, which any share may have all of.
         lists: of all whole lists, when all have been read; `collected`: while they are read.
         extra: of metrics of lists, or errors over users and items; its `share` is of all users.
@@ -348,6 +351,7 @@ class _Needs:
     streamed: int
     alone: int
     cells: npt.NDArray[np.float64]
+    apart: npt.NDArray[np.float64]
     ids: list[_Ids]
     lists: float
     collected: float
@@ -374,7 +378,8 @@ class _Needs:
             text = max(text, texts.mean) if texts.mean > USUAL_TEXT else text
         if users.hashed:
             user += HASHED_ID
-            user += min(survey.text.longest, n_truth * survey.text.mean / max(1.0, n_users))
+            text_of_user = min(survey.text.longest, n_truth * survey.text.mean / max(1.0, n_users))
+            user += TEXT_COPIES * text_of_user
         if items.hashed:
             n_distinct = count_items(tables, [tables.truth])
             ids.append(_Ids(n_distinct, asked.sample * n_truth, of_items))
@@ -386,7 +391,7 @@ class _Needs:
         cells = survey.rows * row
         if is_scattered:
             run = LONE_RUN if runs.sum() >= LONE_RUNS * n_truth else RUN
-            cells += runs * run * _grown(tables.truth) + survey.rows * MOVED_ROW
+            cells += runs * run * _grown(tables.truth)
         cells += user * n_users / CELLS
         cells *= asked.sample
         ranked = [count_rows(table) for _, table in tables.rankings]
@@ -440,6 +445,7 @@ class _Needs:
             streamed(in_shares=True) + _waiting(tables, text) + ordered,
             streamed(in_shares=False) + ordered,
             cells,
+            asked.sample * is_scattered * MOVED_ROW * survey.rows,
             ids,
             (LISTED_ROW + 2.0 * text) * n_listed,
             (COLLECTED_ROW + text) * n_listed,
@@ -471,12 +477,13 @@ class _Needs:
     def _taken(self, n_shares: int) -> float:
         """By the largest of so many shares."""
         if n_shares == 1:
-            held, share, streamed = float(self.cells.sum()), 1.0, self.alone
+            share, streamed = 1.0, self.alone
         else:
-            cells = np.bincount(np.arange(CELLS) * n_shares // CELLS, weights=self.cells)
-            held, share, streamed = SKEW * float(cells.max()), SKEW / n_shares, self.streamed
+            share, streamed = SKEW / n_shares, self.streamed
+        held, apart = (_of_largest(cells, n_shares) for cells in (self.cells, self.apart))
         held += sum(each.taken(share) for each in self.ids)
         held += max(
+            apart,
             share * self.moved,
             self.extra.first + share * self.extra.paired,
             self.made.first,
@@ -488,3 +495,10 @@ class _Needs:
         last = max(held, self.extra.last, self.sorted_values)
         before = self.packed * (n_shares > 1)
         return self.fixed + before + extra + self.made.kept + last
+
+
+def _of_largest(cells: npt.NDArray[np.float64], n_shares: int) -> float:
+    """Bytes of the largest of so many shares."""
+    if n_shares == 1:
+        return float(cells.sum())
+    return SKEW * float(np.bincount(np.arange(CELLS) * n_shares // CELLS, weights=cells).max())
