@@ -3,7 +3,8 @@
     python bench/logged_coverage.py --draws 1000
 
 Prints one line of JSON a population: how often limits hold the true value, bias in standard errors,
-and the effective rounds; populations with rare support, heavy weights and clustered users.
+how often a verdict against the logging policy is false, and the effective rounds; populations with
+rare support, heavy weights, clustered users, few rewards, and without any difference.
 """
 
 import argparse
@@ -29,6 +30,8 @@ class Population:
         spread: of the logging policy's scores; large: heavy weights.
         apart: how far the target's scores are from them; large: rare support.
         rounds: of a user, who has a taste of his own.
+        rate: of rewards, times those of the others.
+        is_alike: every item earns the same, so that no policy is better.
     """
 
     users: int
@@ -37,6 +40,8 @@ class Population:
     spread: float
     apart: float
     taste: float
+    rate: float = 1.0
+    is_alike: bool = False
 
 
 POPULATIONS = {
@@ -44,11 +49,16 @@ POPULATIONS = {
     "clustered": Population(200, 10, 5, 0.5, 0.5, 0.6),
     "heavy": Population(1000, 2, 10, 1.5, 0.5, 0.3),
     "rare": Population(2000, 1, 20, 0.8, 1.2, 0.0),
+    "few": Population(600, 1, 10, 1.2, 1.2, 0.0, 0.04),
+    "few-heavy": Population(3000, 1, 20, 1.5, 1.5, 0.0, 0.04),
+    "few-clustered": Population(400, 5, 10, 1.0, 1.0, 0.6, 0.02),
+    "few-alike": Population(3000, 1, 20, 1.2, 1.0, 0.0, 0.04, is_alike=True),
+    "alike": Population(20000, 1, 5, 0.5, 0.5, 0.0, is_alike=True),
 }
 
 
-def draw(population: Population, seed: int) -> tuple[pl.DataFrame, float]:
-    """A log, and what the target earns on average over all users that there could be."""
+def draw(population: Population, seed: int) -> tuple[pl.DataFrame, float, float]:
+    """A log, and what the target and the logging policy earn over all users that there could be."""
     rng = np.random.default_rng(seed)
     world = np.random.default_rng(7)
     n_items = population.items
@@ -57,12 +67,13 @@ def draw(population: Population, seed: int) -> tuple[pl.DataFrame, float]:
     logging, target = (np.exp(each) / np.exp(each).sum() for each in (scores, moved))
     groups = np.arange(n_items) % 3
     base = world.random(3)[groups]  # so that MIPS has no bias
+    base = np.full(n_items, 0.5) if population.is_alike else base
     users = np.repeat(np.arange(population.users), population.rounds)
     tastes = population.taste * rng.uniform(-0.5, 0.5, population.users)
-    chance = np.clip(0.2 + 0.6 * base[None, :] * (1.0 + tastes[:, None]), 0.0, 1.0)
+    chance = population.rate * (0.2 + 0.6 * base[None, :] * (1.0 + tastes[:, None]))
     items = rng.choice(n_items, users.size, p=logging)
     rewards = (rng.random(users.size) < chance[users, items]).astype(float)
-    model = np.full(n_items, 0.5) + 0.3 * (base - 0.5)
+    model = population.rate * (0.5 + 0.3 * (base - 0.5))
     of_groups = [np.bincount(groups, weights=each)[groups[items]] for each in (logging, target)]
     log = pl.DataFrame(
         {
@@ -71,7 +82,8 @@ def draw(population: Population, seed: int) -> tuple[pl.DataFrame, float]:
             "g0": of_groups[0], "g": of_groups[1], "position": 1,
         }
     )  # fmt: skip
-    return log, float(target @ (0.2 + 0.6 * base))
+    own = population.rate * (0.2 + 0.6 * base)
+    return log, float(target @ own), float(logging @ own)
 
 
 def measure(population: Population, draws: int, first: int = 0) -> dict[str, dict[str, float]]:
@@ -80,9 +92,10 @@ def measure(population: Population, draws: int, first: int = 0) -> dict[str, dic
     columns |= {"propensity_group": "g0"}
     target = {"probability": "p", "predicted": "v", "probability_group": "g"}
     held: dict[str, list[tuple[bool, float, float]]] = {}
+    verdicts: dict[str, list[bool]] = {}
     effective = []
     for seed in range(first, first + draws):
-        log, value = draw(population, seed)
+        log, value, logged = draw(population, seed)
         report = evalkit.evaluate_logged(log, {"b": target}, metrics=METRICS, columns=columns)
         effective += [c.value or 0.0 for c in report.checks if c.check == "effective-sample-size"]
         for found in report.estimates:
@@ -90,6 +103,10 @@ def measure(population: Population, draws: int, first: int = 0) -> dict[str, dic
                 within = found.low <= value <= found.high
                 error = (found.value - value) / (found.std_error or 1.0)
                 held.setdefault(found.metric, []).append((within, error, found.value - value))
+        true = "" if population.is_alike else "better" if value > logged else "worse"
+        for pair in report.comparisons:
+            is_false = pair.verdict in ("better", "worse") and pair.verdict != true
+            verdicts.setdefault(pair.metric, []).append(is_false)
     return {
         "effective": {"least": min(effective), "mean": float(np.mean(effective))},
         **{
@@ -97,6 +114,7 @@ def measure(population: Population, draws: int, first: int = 0) -> dict[str, dic
                 "covered": round(float(np.mean([each[0] for each in of])), 4),
                 "bias_in_errors": round(float(np.mean([each[1] for each in of])), 3),
                 "bias": round(float(np.mean([each[2] for each in of])), 5),
+                "false_verdicts": round(float(np.mean(verdicts[metric])), 4),
             }
             for metric, of in held.items()
         },

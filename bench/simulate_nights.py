@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.statistics.change import Cell, explain_change
+from evalkit.statistics.change import UserCell, explain_change
 from evalkit.statistics.change_errors import Spread, change_errors
 from evalkit.statistics.control import OUTSIDE, SHIFT, TREND, TWO_OF_THREE, expect_nights
 from evalkit.statistics.distributions import t_quantile
@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 LEVEL = 0.95
 PARTS = ("mix", "truth", "coverage", "within")
 SEGMENTS, RELEVANT = ("new", "old", "rare"), ("1", "2", "3-4")
-CELLS = [Cell(s, k, r) for s in SEGMENTS for k in RELEVANT for r in (False, True)]
+CELLS = [UserCell(s, k, r) for s in SEGMENTS for k in RELEVANT for r in (False, True)]
 SHARES = np.array([[0.3, 0.65, 0.05], [0.4, 0.55, 0.05]])  # of the segments, night by night
 KINDS = np.array([[0.5, 0.3, 0.2], [0.4, 0.35, 0.25]])  # of numbers of relevant items
 RANKED = np.array([0.9, 0.95])
@@ -130,7 +130,7 @@ def draw_nights(
     return found
 
 
-def sums_of(cells: npt.NDArray[np.int64], values: Floats) -> dict[Cell, ExactSum]:
+def sums_of(cells: npt.NDArray[np.int64], values: Floats) -> dict[UserCell, ExactSum]:
     """What `parts.parquet` keeps; values are multiples of 1/1024."""
     counts = np.bincount(cells, minlength=len(CELLS)).tolist()
     sums = np.bincount(cells, values * 1024.0, minlength=len(CELLS)).tolist()

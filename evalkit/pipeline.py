@@ -16,6 +16,7 @@ from evalkit.planning.record import key_of_inputs
 from evalkit.planning.tables import Given
 from evalkit.planning.work import MeasureOptions, ShareResult
 from evalkit.report import Report
+from evalkit.runs.history.experiment_looks import ExperimentLook
 from evalkit.sources import Table, verifying
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def run_config(
     keep_parts: bool = False,
     progress: Callable[[Progress], None] | None = None,
     opened: Callable[[Sequence[Table]], None] | None = None,
+    looks: Sequence[ExperimentLook] = (),
 ) -> Report:
     """The report of a config.
 
@@ -51,6 +53,7 @@ def run_config(
         keep_parts: keep the sums that `evalkit why` explains a change by.
         progress: called now and then with the rows that were read.
         opened: called with every table, before a row is read.
+        looks: earlier runs of an experiment that is looked at more than once.
     Raises:
         RequestError: the request is wrong.
         DataError: the data is wrong.
@@ -67,6 +70,7 @@ def run_config(
         keep_parts,
         progress,
         opened,
+        looks=looks,
     )
     with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
         refuse_layout(config)
@@ -163,11 +167,13 @@ def conclude_partials(
     per_user: bool = False,
     per_user_folder: Path | None = None,
     keep_parts: bool = True,
+    looks: Sequence[ExperimentLook] = (),
 ) -> Report:
     """The report of all shares, as `run_config` gives it of all users at once.
 
     Args:
         per_user, per_user_folder, keep_parts: as `run_config` takes them, of what was kept.
+        looks: as `run_config` takes them.
     Raises:
         RequestError: values of users were not kept [values-not-kept].
         DataError: the data of any share, or of the whole, is wrong.
@@ -189,6 +195,7 @@ def conclude_partials(
         keep_users=keeps,
         per_user_folder=per_user_folder,
         keep_parts=keep_parts,
+        looks=looks,
     )
     with speaking(config.entry_point), fitting(partials):
         kind = kind_of(config)

@@ -320,6 +320,7 @@ def concentration_by(log, users, k, items, what):
 CATALOGUES = {
     "items_open": lambda log, shown: (len(shown), len(log.known)),
     "items_and_one": lambda log, shown: (len(shown), len(log.known) + 1),
+    "items_known": None,  # lists close up
     "train": lambda log, shown: (len(shown & log.popularity.keys()), len(log.popularity)),
     "train_open": lambda log, shown: (len(shown), len(log.popularity)),
 }
@@ -338,7 +339,10 @@ CATALOGUES = {
 def coverage_by(log, users, k, catalogue, unit):
     shown = shown_by(log, users, k).keys()
     own, n = len(shown & log.known), len(log.known)
-    if catalogue is not None:
+    if catalogue == "items_known":
+        kept = [[item for item in log.run[user] if item in log.known][:k] for user in users]
+        own, n = len(set().union(*kept)), len(log.known) + 1
+    elif catalogue is not None:
         own, n = CATALOGUES[catalogue](log, shown)
     return own / n * unit if unit else own
 
@@ -506,7 +510,7 @@ def gains_by(log, user, k, how):
     items, asked = log.items(user, k), log.genres_of(wanted)
     if how == "removed":
         items = [item for item in items if item in log.known]
-    if not asked or not items:
+    if not items or not (wanted if how == "ones" else asked):
         return NAN
     gains, shown = gains_of(log, items, wanted), Counter()
     if how in ("shown", "history"):  # every earlier item of a genre counts; or all shown ones gain
@@ -522,7 +526,8 @@ def gains_by(log, user, k, how):
     if how == "own":
         best = sorted(gains, reverse=True)
     elif how == "ones":
-        return total / sum(w(r) * 0.5 ** ((r - 1) // len(log.all_genres)) for r in range(1, k + 1))
+        turns, rest = divmod(len(items), len(log.all_genres))
+        best = [1.0] * (turns * len(log.all_genres)) + [0.5**turns] * rest
     elif how in ("every", "err"):
         best = [len(asked) * 0.5 ** (rank - 1) for rank in range(1, k + 1)]
     elif how == "none":

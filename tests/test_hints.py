@@ -180,3 +180,48 @@ def test_what_is_half_right_is_answered_by_what_was_meant(asked, hint):
         evalkit.evaluate(truth, lists, **{"metrics": ["RR"], **asked})
 
     assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ({"k": 10}, "a cutoff is part of a metric's name, metrics=['nDCG@10']"),
+        ({"metric": ["RR"]}, "did you mean metrics=?"),
+        ({"seed": 1}, "write statistics={'seed': ...}"),
+        ({"negative_relevance": "ignore"}, "write policies={'negative_relevance': ...}"),
+        ({"exclude_seen": True}, "write drop_seen="),
+        ({"gates": []}, "[gates] is a section of a config"),
+        ({"zzz": "red"}, "it takes truth, rankings, metrics"),
+    ],
+)
+def test_an_argument_that_a_function_lacks_is_told_by_what_was_meant(asked, hint):
+    with pytest.raises(TypeError) as caught:
+        evalkit.evaluate({1: [1]}, {1: [1]}, **{"metrics": ["RR"], **asked})
+
+    assert hint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "meant"),
+    [
+        ("nDCG@10, RR", ["nDCG@10", "RR"]),
+        ("RBP(p=0.5)@10", ["RBP(p=0.5)@10"]),
+        ({"nDCG": 10}, ["nDCG@10"]),
+        ({"nDCG": [5, 10], "recall": (5,)}, ["nDCG@{5,10}", "recall@{5}"]),
+    ],
+)
+def test_metrics_that_are_no_list_are_written_as_one(metrics, meant):
+    with pytest.raises(EvalkitError) as caught:
+        evalkit.evaluate({1: [1]}, {1: [1]}, metrics=metrics)
+
+    assert caught.value.hint == f"pass metrics={meant!r}"
+    with pytest.raises(TypeError, match=r"write metrics=\['RR'\]"):
+        evalkit.evaluate({1: [1]}, {1: [1]}, "RR")
+
+
+@pytest.mark.parametrize(("word", "ours"), [("fdr", "bh"), ("Benjamini-Hochberg", "bh")])
+def test_a_choice_in_the_words_of_other_libraries_is_known(word, ours):
+    with pytest.raises(EvalkitError, match=f"did you mean '{ours}'"):
+        evalkit.evaluate(
+            {1: [1]}, {1: [1]}, metrics=["RR"], statistics={"correction": word, "level": 0.9}
+        )

@@ -31,7 +31,7 @@ from evalkit.api.in_memory import (
     taken_over,
     unnamed_of,
 )
-from evalkit.config import SELECTED, Config, build_config
+from evalkit.config import SELECTED, Config, build_config, hinted
 from evalkit.errors import RequestError
 from evalkit.metrics import OwnMetric
 from evalkit.pipeline import run_config
@@ -40,6 +40,7 @@ from evalkit.report import Report
 from evalkit.sources import Ids
 
 
+@hinted
 def evaluate(
     truth: object,
     rankings: object,
@@ -238,6 +239,7 @@ def _named(config: Config) -> Config:
     return name_selected(config, Path(config.output.path))
 
 
+@hinted
 def compare(
     truth: object,
     rankings: Mapping[str, object],
@@ -338,6 +340,7 @@ def compare(
     )
 
 
+@hinted
 def load(
     run: str | os.PathLike[str] = "last", *, folder: str | os.PathLike[str] = "runs"
 ) -> Report:
@@ -363,6 +366,7 @@ def load(
     return load_named(Path(folder), os.fspath(run))
 
 
+@hinted
 def evaluate_ratings(
     ratings: object,
     predictions: object | None = None,
@@ -428,6 +432,7 @@ def evaluate_ratings(
     return _evaluate_rows(sections, tree, segments, name, again, how)
 
 
+@hinted
 def evaluate_labels(
     labels: object,
     *,

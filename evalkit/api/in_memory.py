@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
+from evalkit.config import metrics_meant
 from evalkit.errors import EvalkitError, RequestError
 from evalkit.metrics import OwnMetric, name_metrics, parse_metrics
 from evalkit.sources import (
@@ -334,14 +335,14 @@ def metrics_section(
         raise RequestError(
             f"metrics is {metrics!r:.80}, not a list",
             code="wrong-type",
-            hint=f"pass metrics=[{metrics!r:.80}]",
+            hint=f"pass metrics={metrics_meant(metrics)!r:.80}",
         )
     names, own = name_metrics(metrics)
     leads = primary if isinstance(primary, str) else list(primary)
     tree: dict[str, object] = {"names": names, "primary": leads, "profile": profile}
-    listed = [files] if isinstance(files, (str, os.PathLike)) else files
-    if own or listed:
-        tree["files"] = [*(os.fspath(file) for file in listed), *own]
+    given = [files] if isinstance(files, (str, os.PathLike)) else files
+    if own or given:
+        tree["files"] = [*(os.fspath(file) for file in given), *own]
     if combined:
         tree["combined"] = dict(combined) if isinstance(combined, Mapping) else combined
     return tree

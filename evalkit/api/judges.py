@@ -17,13 +17,14 @@ from evalkit.api.in_memory import (
     taken_over,
     unnamed_of,
 )
-from evalkit.config import build_config
+from evalkit.config import build_config, hinted
 from evalkit.kinds.judges.plan import JudgePlan, plan_of_config
 from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
 from evalkit.report import Report
 
 
+@hinted
 def evaluate_judges(
     ratings: object,
     *,
@@ -81,6 +82,7 @@ def evaluate_judges(
     return _evaluate_judged(ratings, section, tree, name, per_user)
 
 
+@hinted
 def evaluate_preferences(
     table: object,
     *,
@@ -115,6 +117,7 @@ def evaluate_preferences(
     return _evaluate_judged(table, {"columns": named}, tree, name, False)
 
 
+@hinted
 def judge_plan(
     truth: object,
     rankings: object,

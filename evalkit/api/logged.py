@@ -1,9 +1,17 @@
 """Logged feedback from Python: `evalkit.evaluate_logged`."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from evalkit.api.in_memory import Columns, metrics_section, named_of, paths_of, taken_over
-from evalkit.config import build_config
+from evalkit.api.in_memory import (
+    TABLES,
+    Columns,
+    metrics_section,
+    named_of,
+    paths_of,
+    taken_over,
+)
+from evalkit.config import build_config, hinted
 from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
 from evalkit.report import Report
@@ -14,16 +22,19 @@ COLUMNS = (
 )
 
 
+@hinted
 def evaluate_logged(
     log: object,
     targets: Mapping[str, Mapping[str, object]],
     *,
     metrics: Sequence[str] = ("SNIPS",),
-    columns: Columns | None = None,
+    columns: Columns | Mapping[str, Columns] | None = None,
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
+    rankings: Mapping[str, object] | None = None,
+    truth: object | None = None,
     max_weight_share: float | None = None,
     per_user: bool = False,
     threads: int | None = None,
@@ -39,9 +50,12 @@ def evaluate_logged(
             or lists: `{"rankings": frame, "on": ["user"]}` with these columns, item, rank.
         metrics: such as `["SNIPS", "IPS(cap=10)", "DR"]`.
         columns: our names (user, round, item, position, reward, propensity, predicted,
-            propensity_slate, propensity_cascade, propensity_group) to the log's columns.
+            propensity_slate, propensity_cascade, propensity_group) to the log's columns; under
+            "truth" and "rankings" those of these tables.
         profile: "obp" and "vw" take rounds as units, and errors as these libraries have them.
         segments: columns of the log, or SQL: `{"country": {"by": "country"}}`.
+        rankings: model name -> its lists, which are targets too: the logged item has its rank.
+        truth: what metrics of these lists, such as nDCG@10, are held against.
         max_weight_share: more of the value than this, carried by ten rounds, is warned of; 0.5.
         policies, statistics, per_user, threads, memory_limit, name: as `evaluate`.
     Raises:
@@ -54,7 +68,9 @@ def evaluate_logged(
         >>> round(report.value("SNIPS", model="b"), 9)
         0.9
     """
-    named = {"reward": "reward", "propensity": "propensity", **named_of(columns, COLUMNS)}
+    own: dict[str, Any] = dict(columns or {})
+    beside = {key: named_of(own.pop(key, None), TABLES[key]) for key in ("truth", "rankings")}
+    named = {"reward": "reward", "propensity": "propensity", **named_of(own, COLUMNS)}
     held, listed = [taken_over(log, "logged")], []
     for model, target in targets.items():
         rule: dict[str, object] = {"model": model, **target}
@@ -74,10 +90,20 @@ def evaluate_logged(
         "segments": dict(segments or {}),
         "statistics": dict(statistics or {}),
     }
+    lists = {model: taken_over(table, "rankings") for model, table in (rankings or {}).items()}
+    if rankings:
+        tree["rankings"] = [
+            {"model": model, "path": paths_of(table), "columns": beside["rankings"]}
+            for model, table in rankings.items()
+        ]
+    if truth is not None:
+        tree["truth"] = {"path": paths_of(truth), "columns": beside["truth"]}
+    judged = None if truth is None else taken_over(truth, "truth")
+    of_lists = Given(rankings=list(lists.values()), truth=judged)
     config = build_config(tree, name=name, entry_point="python")
     return run_config(
         config,
-        given=Given(rankings=held),
+        given=Given(rankings=held, beside=of_lists if lists else None),
         per_user=per_user,
         threads=threads,
         memory_limit=memory_limit,

@@ -20,7 +20,7 @@ from evalkit.cli.options import (
     file_settings,
     set_threads,
 )
-from evalkit.errors import RequestError
+from evalkit.errors import FINE, RequestError
 
 if TYPE_CHECKING:
     from evalkit.config import Config
@@ -74,7 +74,7 @@ def experiment(
     memory_limit: MemoryLimit = None,
     quiet: Quiet = False,
     log_format: LogFormat = "text",
-) -> None:
+) -> int:
     """Read an experiment without a config, or plan one by its past.
 
     Every key of a config can be set: --set statistics.cluster=household.
@@ -114,14 +114,22 @@ def experiment(
     set_threads(threads)
     if is_plan:
         _plan(config, relative, delta, aa, threads)
-        return
-    result.run_and_show(config, options, folder=out, memory_limit=options.limit)
+        return FINE
+    return result.run_and_show(config, options, folder=out, memory_limit=options.limit)
 
 
 def _shares(text: str, *, is_plan: bool) -> dict[str, float]:
     if not text and is_plan:
         return {"control": 1.0, "candidate": 1.0}
+    if not text:
+        raise RequestError(
+            "nobody says which variants there are",
+            code="missing-option",
+            at="--variants",
+            hint="--variants control=50,b=50: as the column spells them, the baseline first",
+        )
     found: dict[str, float] = {}
+    names = [part.partition("=")[0].strip() for part in text.split(",")]
     for part in text.split(","):
         name, equals, share = part.partition("=")
         try:
@@ -133,7 +141,7 @@ def _shares(text: str, *, is_plan: bool) -> dict[str, float]:
                 f"{text!r} are no variants with shares",
                 code="bad-share",
                 at="--variants",
-                hint="--variants control=50,b=50",
+                hint=f"--variants {','.join(f'{each}=50' for each in names)}",
             )
     return found
 

@@ -58,13 +58,7 @@ def run_and_show(
         console.name_run(run_id)
         console.log("info", f"{config.name}: the run begins")
 
-    output = config.output
-    trackers = {"mlflow": output.mlflow, "wandb": output.wandb} if folder is not None else {}
-    for name, where in trackers.items():
-        if where is not None:
-            from evalkit.jobs.trackers import check_tracker
-
-            check_tracker(name)
+    trackers = _trackers_of(config) if folder is not None else {}
     store = None
     if isinstance(folder, str) and runs.is_store(folder):
         store = runs.open_store(folder, config.storage)
@@ -95,13 +89,33 @@ def run_and_show(
     console.name_run(done.report.run_id)
     if options.prometheus is not None:
         _write_prometheus(done.report, options.prometheus)
-    for name, where in trackers.items():
-        if where is not None and done.is_new:
-            _track(done, name, where)
     if done.is_new:
+        for name, where in trackers.items():
+            _track(done, name, where)
         _alert(told, done.report, folder, store, str(done.path or ""))
+    return _show(done, options)
+
+
+def _trackers_of(config: "Config") -> dict[str, str]:
+    """Where each tracker listens that a config names.
+
+    Raises:
+        RequestError: its library is not installed [missing-extra].
+    """
+    output = config.output
+    named = {"mlflow": output.mlflow, "wandb": output.wandb}
+    trackers = {name: where for name, where in named.items() if where is not None}
+    for name in trackers:
+        from evalkit.jobs.trackers import check_tracker
+
+        check_tracker(name)
+    return trackers
+
+
+def _show(done: "Done", options: RunOptions) -> int:
+    """Print the report, whose run stands already; the exit status."""
     try:
-        status = _show(done, options.shown, summary=options.summary)
+        status = _print(done, options.shown, summary=options.summary)
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -161,7 +175,7 @@ def _write_prometheus(report: "Report", path: Path) -> None:
         ) from error
 
 
-def _show(done: "Done", format: str, *, summary: bool) -> int:
+def _print(done: "Done", format: str, *, summary: bool) -> int:
     """Print the report; a screen or table is followed by the run's path and the verdict.
 
     In any other format stdout holds that one document, and the rest goes to stderr.

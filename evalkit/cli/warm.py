@@ -92,6 +92,7 @@ def _run_all(folder: Path) -> None:
     _split_users()
     _break_ties()
     _weigh_hits()
+    _judge_all()
     _rank_deep_lists()
     _find_tails()
     _check_pages(folder)
@@ -115,7 +116,10 @@ class _Way:
         from evalkit.config import load_config
         from evalkit.metrics import registry
 
-        names = ", ".join(f'"{name}"' for name in registry())
+        names = ", ".join(
+            f'"{name}(max_relevance=5)"' if "max_relevance" in each.defaults else f'"{name}"'
+            for name, each in registry().items()
+        )
         overrides = [each.format(truth=truth) for each in (*self.overrides, NO_JUDGED)]
         config = load_config(path, overrides=[f"metrics.names=[{names}]", *overrides])
         pipeline.run_config(config, sample=self.sample, keep_parts=True)
@@ -158,6 +162,18 @@ def _weigh_hits() -> None:
     rows = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 2], "p": [0.5, 1.0, 0.2]})
     names = [name for name, each in registry().items() if each.unbiased is not None]
     evaluate(rows, rows[:, :2], metrics=names, columns={"truth": {"propensity": "p"}})
+
+
+def _judge_all() -> None:
+    """The lowest and highest values over judgements of what nobody judged."""
+    import polars as pl
+
+    from evalkit.api import evaluate
+
+    rows = pl.DataFrame({"user": [1, 1], "item": [1, 2], "relevance": [1.0, 0.0]})
+    shown = pl.DataFrame({"user": [1, 1], "item": [1, 3], "rank": [1, 2]})
+    names = ["RR(unjudged='lowest')", "ERR(unjudged='highest')"]
+    evaluate(rows, shown, metrics=names)
 
 
 def _rank_deep_lists() -> None:

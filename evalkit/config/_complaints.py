@@ -39,6 +39,7 @@ def translate(each: Mapping[str, object], tree: object, problems: Problems) -> N
         problems.add(key, "unknown-key", f"no key is called {name!r}", hint=_key_hint(key))
     elif kind == "missing":
         hint = 'names = ["nDCG@10", "recall@10"] under [metrics]' if key[0] == "metrics" else ""
+        hint = hint or _description(key)
         where = key if key[:-1] else ()
         if spell(key) == "metrics":
             key = where = ("metrics", "names")
@@ -46,6 +47,8 @@ def translate(each: Mapping[str, object], tree: object, problems: Problems) -> N
     elif kind == "literal_error":
         choices = _choices(annotation_at(key))
         close = nearest(value, choices) if isinstance(value, str) else None
+        if str(value).lower() in _OTHER_WORDS:
+            close = next(iter({_OTHER_WORDS[str(value).lower()]} & set(choices)), close)
         problems.add(
             key,
             "unknown-choice",
@@ -76,6 +79,14 @@ def translate(each: Mapping[str, object], tree: object, problems: Problems) -> N
         problems.add(key, "wrong-type", f"{show(value)}: {why}")
 
 
+_OTHER_WORDS = {  # of other libraries, for our choices
+    "fdr": "bh",
+    "fdr_bh": "bh",
+    "benjamini-hochberg": "bh",
+    "ttest": "t",
+    "t-test": "t",
+    "student": "t",
+}
 _SIDES = {
     "greater_than_equal": ("ge", "at least"),
     "less_than_equal": ("le", "at most"),
@@ -136,6 +147,13 @@ def _is_near_a_key(key: Key) -> bool:
     if record is None or entry_of(record) is None:
         return False
     return nearest(str(key[-1]), record.model_fields) is not None
+
+
+def _description(key: Key) -> str:
+    """What a key says, as the schema has it."""
+    record = record_in(annotation_at(key[:-1]))
+    field = record.model_fields.get(str(key[-1])) if record else None
+    return f"{key[-1]}: {field.description}" if field and field.description else ""
 
 
 def _key_hint(key: Key) -> str:

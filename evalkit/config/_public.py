@@ -1,6 +1,7 @@
 """The names of the room, which its `__init__` gives when one is asked for."""
 
 from evalkit.config._alerts import AlertsSection
+from evalkit.config._arguments import hinted, metrics_meant
 from evalkit.config._building import (
     build_config,
     build_gates,
@@ -121,6 +122,7 @@ __all__ = [
     "config_schema",
     "evaluate_config",
     "find_entry",
+    "hinted",
     "is_in_catalog",
     "is_laid_out",
     "is_none",
@@ -129,6 +131,7 @@ __all__ = [
     "key_lines",
     "load_config",
     "load_split",
+    "metrics_meant",
     "of_share",
     "parse_config",
     "parse_variables",

@@ -17,8 +17,10 @@ from pydantic import (
     Field,
     PlainValidator,
     PrivateAttr,
+    SerializerFunctionWrapHandler,
     TypeAdapter,
     WithJsonSchema,
+    field_serializer,
 )
 from pydantic_core import PydanticCustomError
 
@@ -512,10 +514,20 @@ class Config(Record):
         """Policies set by hand against the profile: name, value, the profile's value."""
         return self._overridden
 
+    @field_serializer("statistics", mode="wrap")
+    def _as_written(
+        self, statistics: StatisticsSection, dump: SerializerFunctionWrapHandler
+    ) -> dict[str, object]:
+        """All keys; of experiments what was written, since a profile says the rest."""
+        if self.kind != "experiment":
+            return dict(dump(statistics))
+        return {n: getattr(statistics, n) for n in type(statistics).model_fields
+                if n in statistics.model_fields_set}  # fmt: skip
+
     @property
     def kind(self) -> str:
         """What is evaluated, which says what metric names mean."""
-        named = (kind for kind in reversed(other_kinds()) if getattr(self, kind, None))
+        named = (kind for kind in reversed(other_kinds()) if self.__dict__.get(kind))
         return next(named, "rankings")
 
     @property

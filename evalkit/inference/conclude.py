@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from evalkit.aggregate.accumulators.resampling import Resampling
 from evalkit.aggregate.sums import GrandTotals
-from evalkit.config import Config
+from evalkit.config import Config, StatisticsSection
 from evalkit.inference.caveats import (
     of_caveats,
     of_few_clusters,
@@ -108,19 +108,8 @@ class Inference:
         judged = with_verdicts(drafts, chosen, requests, primary)
         judged = tuple(shown_ratios(judged, requests))
         standings = standings_of(estimates, judged, chosen, requests)
-        used = StatisticsUsed(
-            level=chosen.level,
-            method=chosen.method,
-            test=chosen.test,
-            correction=chosen.correction,
-            family=family_in(chosen, primary),
-            n_tests=n_tests,
-            baseline=chosen.baseline,
-            margin=chosen.margin,
-            replicates=chosen.replicates if resampling is not None else None,
-            seed=chosen.seed if resampling is not None else None,
-            power=chosen.power,
-        )
+        family = family_in(chosen, primary)
+        used = _used(chosen, family, n_tests, draws=resampling is not None)
         warnings = (
             *of_small_segments(totals),
             *of_few_clusters(
@@ -142,3 +131,19 @@ class Inference:
         macros = tuple(macros_of(config, estimates))
         gaps = tuple(gaps_of(config, estimates))
         return cls(estimates, judged, standings, findings, macros, used, warnings, gaps)
+
+
+def _used(chosen: StatisticsSection, family: str, n_tests: int, *, draws: bool) -> StatisticsUsed:
+    return StatisticsUsed(
+        level=chosen.level,
+        method=chosen.method,
+        test=chosen.test,
+        correction=chosen.correction,
+        family=family,
+        n_tests=n_tests,
+        baseline=chosen.baseline,
+        margin=chosen.margin,
+        replicates=chosen.replicates if draws else None,
+        seed=chosen.seed if draws else None,
+        power=chosen.power,
+    )

@@ -37,7 +37,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenUsers:
     """Some users: their values of each model asked for, weights and units."""
 
     values: list[Floats]
@@ -78,13 +78,13 @@ class OrderedUsers:
                 return np.array(are_in, dtype=np.bool_)[each.groups.codes]
         return np.zeros(self.rows.keys.size, dtype=np.bool_)
 
-    def choose(self, segment: Segment, models: Sequence[str], request: Request) -> Chosen:
+    def choose(self, segment: Segment, models: Sequence[str], request: Request) -> ChosenUsers:
         """The users of a segment who have values of all these models."""
         column = self.requests.index(request)
         values = [self.values[model][:, column] for model in models]
         held = self.members(segment) & ~np.isnan(values).any(axis=0)
         _, units = np.unique(self.rows.clusters[held], return_inverse=True)
-        return Chosen([each[held] for each in values], self.rows.weights[held], units)
+        return ChosenUsers([each[held] for each in values], self.rows.weights[held], units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class OrderedValues:
     config: Config
     requests: Sequence[Request]
     pairs: Sequence[Pair]
-    choose: Callable[[Segment, Sequence[str], Request], Chosen]
+    choose: Callable[[Segment, Sequence[str], Request], ChosenUsers]
     known: dict[object, Number] = field(default_factory=dict)
 
     @staticmethod
@@ -128,7 +128,7 @@ class OrderedValues:
         both = Number(other.mean - one.mean, one.count, NO_FLOATS, error, units=one.units)
         return Delta(one, other, both)
 
-    def _made(self, chosen: Chosen, request: Request, *, with_limits: bool) -> Number:
+    def _made(self, chosen: ChosenUsers, request: Request, *, with_limits: bool) -> Number:
         over, values = request.metric.over_users, chosen.values[0]
         assert over is not None
         if not values.size or not np.isfinite(values).all():
@@ -163,7 +163,7 @@ class OrderedValues:
         ends = (limits.low, limits.high) if sign > 0.0 else (-limits.high, -limits.low)
         return Number(sign * mean, values.size, NO_FLOATS, error, units=n, limits=ends)
 
-    def _error(self, chosen: Chosen, request: Request) -> float | None:
+    def _error(self, chosen: ChosenUsers, request: Request) -> float | None:
         """The standard error of a difference; None where there is none, or ties spoil it."""
         over, sign, chosen_by = request.metric.over_users, _sign(request), self.config.statistics
         assert over is not None

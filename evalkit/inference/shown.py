@@ -7,7 +7,7 @@ Their errors are those of the delta method: the deviation of what each user adds
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from evalkit.aggregate.accumulators.resampling import resamples
 from evalkit.aggregate.accumulators.shown import SAMPLED, Sampled, ShownSums, places_of
 from evalkit.aggregate.segments import ALL, UNKNOWN, Segment
 from evalkit.aggregate.sums import GrandTotals, Pair
-from evalkit.config import Config
+from evalkit.config import Config, policies_of
 from evalkit.errors import RequestError
 from evalkit.inference.caveats import FEWEST_MOVING, of_few_lists
 from evalkit.item_lists import n_sums_of
@@ -361,7 +361,11 @@ def of_groups(config: Config, request: Request) -> Request:
     if len(found) != 1 or ShownNumbers.has(found[0]) or found[0].metric.over_users is not None:
         message = f"{request.label} needs one metric with a value of each user, which {of!r} is not"
         raise RequestError(message, code="no-metric-of-users", at=at, hint="of='nDCG', or another")
-    return found[0]
+    who = policies_of(request, config.policies).list_users
+    if who == "list" or found[0].metric.lists is not None:
+        return found[0]
+    own = {**dict(found[0].policies), "list_users": who}  # whose lists count is said of mad
+    return replace(found[0], policies=tuple(sorted(own.items())))
 
 
 def _of_groups(request: Request, means: Sequence[float]) -> tuple[float, list[float]]:

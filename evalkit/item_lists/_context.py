@@ -23,6 +23,7 @@ from evalkit.metrics import (
     Lists,
     Request,
     Values,
+    closes_up,
     measure_lists,
     needs_of,
     who_of,
@@ -234,8 +235,8 @@ def count_odd(lists, marks, met, counts):  # type: ignore[no-untyped-def]
 def depth_of(requests: Sequence[Request]) -> int | None:
     """The deepest cutoff of requests of lists; None for whole lists."""
     cutoffs = [each.cutoff for each in requests]
-    if any(dict(each.parameters).get("unknown") == "no_rank" for each in requests):
-        return None  # items behind a cutoff move up
+    if any(map(closes_up, requests)):
+        return None
     return None if None in cutoffs else max(each for each in cutoffs if each is not None)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from evalkit.config import Builtin, EntryPoint, TrainColumns, TrainTable, build_builtin
+from evalkit.config import Builtin, EntryPoint, TrainColumns, TrainTable, build_builtin, hinted
 from evalkit.errors import DataError, MachineError
 from evalkit.item_lists.baselines import make_rankings, named_columns, needs_time
 from evalkit.runs import replacing
@@ -20,6 +20,7 @@ Columns = Mapping[str, str | Sequence[str]]
 ROWS_A_GROUP = 1 << 17
 
 
+@hinted
 def baseline(
     builtin: Builtin,
     *,

@@ -17,6 +17,7 @@ from evalkit.planning.counters import Progress
 from evalkit.planning.tables import Given
 from evalkit.report import PerUser, Report, Warning_
 from evalkit.runs import gates, history
+from evalkit.runs.history.experiment_looks import ExperimentLook, experiment_looks
 from evalkit.runs.history.holdout_uses import (
     NO_LOOK,
     Ahead,
@@ -147,12 +148,14 @@ class Job:
 
     def _measure(self, config: Config, values: Path | None) -> Report:
         """The report; values of users go into the folder, if there is one."""
+        looks = self._earlier(config)
         if self.partials is not None:
             return pipeline.conclude_partials(
                 self.partials.at_level(config),
                 threads=self.threads,
                 per_user_folder=values,
                 keep_parts=self.folder is not None,
+                looks=looks,
             )
         return pipeline.run_config(
             config,
@@ -165,7 +168,14 @@ class Job:
             keep_parts=self.folder is not None,
             progress=self.progress,
             opened=self.opened,
+            looks=looks,
         )
+
+    def _earlier(self, config: Config) -> tuple[ExperimentLook, ...]:
+        """Earlier runs of an experiment that is looked at more than once."""
+        if config.kind != "experiment" or config.statistics.sequential == "no":
+            return ()
+        return experiment_looks(config.name, self._runs, fetch=self.fetch)
 
     @property
     def _kept_metrics(self) -> bool | tuple[str, ...]:
@@ -333,7 +343,9 @@ def run_in_store(job: Job, store: runs.StoreFolder) -> Done:
                         _copy_values(report, job.per_user, None)
                     return Done(report, f"{store.url}/{manifest.run_id}", is_new=False)
         looks_back = any(gate.baseline is not None for gate in config.gates)
-        if looks_back or config.statistics.over_nights is not None:
+        statistics = config.statistics
+        looks_back |= statistics.over_nights is not None or statistics.sequential != "no"
+        if looks_back:
             store.mirror(folder, name=config.name)
         store.sweep()
         known = fetch_notes(store, folder)

@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 
 from evalkit import runs
-from evalkit.config import Config, OutputSection, speaking
+from evalkit.config import Config, OutputSection, hinted, speaking
 from evalkit.errors import DataError, RequestError
 from evalkit.jobs.job import Job, run_in_store
 from evalkit.pipeline import conclude_partials
@@ -59,6 +59,7 @@ def open_for_merge(
     return config.model_copy(update={"output": own}), partials
 
 
+@hinted
 def merge(
     files: Sequence[str | os.PathLike[str]],
     *,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from evalkit import pipeline
-from evalkit.config import Config, load_config
+from evalkit.config import Config, hinted, load_config
 from evalkit.errors import RequestError, check_writable
 from evalkit.planning.counters import Progress
 from evalkit.planning.partials import MOST_SHARES, is_partial
@@ -107,6 +107,7 @@ def _gates_need_values(config: Config) -> bool:
     return bool(needs_values(config))
 
 
+@hinted
 def partial(
     config: str | os.PathLike[str],
     *,

@@ -49,14 +49,14 @@ class BothTables:
 def open_both(config: Config, given: Given) -> BothTables:
     """Every table; no row is read."""
     logged = LOGGED.open(config.part(of_rankings=False), given)
-    rankings = open_tables(config.part(of_rankings=True), Given())
+    rankings = open_tables(config.part(of_rankings=True), given.beside or Given())
     return BothTables(config, logged, rankings)  # type: ignore[arg-type]
 
 
 def measure_both(config: Config, work: MeasureOptions) -> ShareResult:
     """One share of the users of both."""
     logged = LOGGED.measure(config.part(of_rankings=False), work)
-    in_memory = replace(work, given=Given(), per_user_folder=None)
+    in_memory = replace(work, given=work.given.beside or Given(), per_user_folder=None)
     rankings = RANKINGS.measure(config.part(of_rankings=True), in_memory)
     beside = {f"{OF_RANKINGS}{name}": types for name, types in rankings.ids.items()}
     inputs = [*logged.inputs, *rankings.inputs]

@@ -79,6 +79,7 @@ from ._declare import (
     of_loss,
     rating_metric,
     shifted,
+    spell_column,
     write_call,
 )
 from ._declared import (
@@ -117,6 +118,7 @@ from ._lists import (
 from ._measuring import (
     as_plain_sum,
     bounds_of,
+    closes_up,
     digest_of,
     family_of,
     is_gmean,
@@ -245,6 +247,7 @@ __all__ = [
     "cache_directory",
     "called_from",
     "choice",
+    "closes_up",
     "combine",
     "declared",
     "describe",
@@ -307,6 +310,7 @@ __all__ = [
     "room",
     "share_cache",
     "shifted",
+    "spell_column",
     "square_root",
     "target_of",
     "text",

@@ -3,6 +3,7 @@
 # Long: a metric's declaration, and what is asked of it.
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from numpy import float64, int32, int64
     from numpy.typing import NDArray
 
-    from ._over_users import OverUsers
+    from ._over_users import FOf, OverUsers
 
 GROUPED = ("over", "weighting")
 TARGETS = ("at_precision", "at_recall", "at_specificity")
@@ -170,7 +171,7 @@ class Metric:
     `of_probabilities`, whether scores lie between 0 and 1. Of a number made of several metrics:
     `combined`. `columns`: parameters that are written first and without their names, as columns of
     units are: ratio(clicks, shown). `over_users`: what is made of the values of users, if not their
-    mean.
+    mean. `pair`: two metrics that a value of a user is made of.
     """
 
     name: str
@@ -205,6 +206,7 @@ class Metric:
     columns: tuple[str, ...] = ()
     unbiased: Unbiased | None = None
     over_users: "OverUsers | None" = None
+    pair: "FOf | None" = None
 
     @property
     def base(self) -> "Metric":
@@ -408,8 +410,18 @@ class Request:
 def spell_argument(metric: Metric, name: str, value: Value) -> str:
     """`over='length'`; of a column its name alone."""
     if name in metric.columns:
-        return write_value(value)
+        return spell_column(str(value))
     return f"{name}={repr(value) if isinstance(value, str) else write_value(value)}"
+
+
+def spell_column(name: str) -> str:
+    """A column's name as metrics are written: quoted where it would be read otherwise.
+
+    Example:
+        >>> spell_column("clicks"), spell_column("a, b")
+        ('clicks', "'a, b'")
+    """
+    return repr(name) if re.search(r"[,'\"=(){}@]|^\s|\s$", name) else name
 
 
 def write_call(metric: str, values: Mapping[str, Value] | None) -> str:

@@ -1,13 +1,17 @@
 """Reads metric expressions: `nDCG@{5,10}`, `precision(over='length')@5`, `MRR`, `F2@10`."""
 
+# Long: one grammar, whose readers call each other.
+
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import cache
 
 from ..errors import EvalkitError, RequestError, edits, raise_all
 from ._declare import Metric, Request, spell_argument
 from ._declared import folders
+from ._f_of import f_of, not_two, split_f_of
 from ._kinds import by_user
 from ._measuring import is_made_of_users, over_users
 from ._names import (
@@ -114,6 +118,9 @@ def _parse(
     text = known.whole(text)
     if (geometric := _GEOMETRIC.fullmatch(text)) and known.find(geometric["name"]) is None:
         text = f"gmean({geometric['of']}{geometric['rest']})"  # as trec_eval names it
+    if (of_two := _parse_f_of(text, known, at, conventions, policies)) is not None:
+        yield from of_two
+        return
     if opens_over_users(text) and known.find(text.partition("(")[0].strip()) is None:
         yield from _parse_over_users(text, known, at, conventions, policies)
         return
@@ -157,6 +164,32 @@ def _parse(
     if not errors:
         for cutoff in cutoffs:
             yield _request(spelling, name, cutoff, written, conventions)
+
+
+def _parse_f_of(
+    text: str,
+    known: "_Spellings",
+    at: str,
+    conventions: Conventions,
+    policies: Mapping[str, Parameter],
+) -> list[Request | RequestError] | None:
+    """F of two metrics that are written inside; None for another expression."""
+    try:
+        call = split_f_of(text, at)
+        if call is None:
+            return None
+        (first, second), beta, listed = call
+        found = [*_parse(first, known, at, conventions, policies)]
+        found += _parse(second, known, at, conventions, policies)
+        errors = [each for each in found if isinstance(each, RequestError)]
+        parts = [each for each in found if isinstance(each, Request)]
+        if errors or len(parts) != 2:
+            return [*errors] or [not_two(text, at)]
+        made = f_of((parts[0], parts[1]), beta, at)
+    except RequestError as error:
+        return [error]
+    cutoffs = _cutoffs(made, text, listed, at, errors)
+    return [*errors] or [made.request(cutoff) for cutoff in cutoffs]
 
 
 def _parse_over_users(
@@ -270,8 +303,11 @@ class _Spellings:
 
     def whole(self, text: str) -> str:
         """What is made of users' values where a library has one name for it."""
-        _, meant = self._named.get(fold(text.strip()), ("", ""))
-        return meant if opens_over_users(meant) else text
+        name, at, cutoffs = text.partition("@")
+        _, meant = self._named.get(fold(name.strip()), ("", ""))
+        if at and not meant.startswith("f_of"):
+            return text
+        return f"{meant}{at}{cutoffs}" if opens_over_users(meant) else text
 
     def refusal(self, name: str, found: _Spelling | None, at: str) -> RequestError | None:
         """Why a name is not read, though evalkit may know it."""
@@ -310,6 +346,16 @@ class _Spellings:
 
 
 def _spellings(metrics: Mapping[str, Metric]) -> dict[str, _Spelling]:
+    kind = next(iter(metrics.values())).kind
+    return _spellings_of(kind) if metrics is registry_of(kind) else _spell_all(metrics)
+
+
+@cache
+def _spellings_of(kind: str) -> dict[str, _Spelling]:
+    return _spell_all(registry_of(kind))
+
+
+def _spell_all(metrics: Mapping[str, Metric]) -> dict[str, _Spelling]:
     known: dict[str, _Spelling] = {}
     for metric in metrics.values():
         known[fold(metric.name)] = _Spelling(metric, {})
@@ -356,6 +402,8 @@ def unknown_metric(name: str, metrics: Mapping[str, Metric], at: str) -> Request
     hint = f"did you mean {close!r}?" if close else "evalkit metrics lists all"
     hint = _meant_cutoff(name, lambda text: _find(text, _spellings(metrics))) or hint
     kinds = {each.kind for each in metrics.values()}
+    if kinds == {"experiment"} and not close:
+        hint = f"write what of it: mean({name}), fraction({name}), ratio({name}, shown)"
     others = [kind for kind in folders() if kind not in kinds and _find_of_kind(name, kind)]
     if others:
         hint = f"it is a metric of {' and '.join(others)}; evalkit explain {name} has more"

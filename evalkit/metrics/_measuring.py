@@ -43,12 +43,20 @@ def needs_of(request: Request) -> "tuple[Need, ...]":
     return () if rules is None else tuple(rules.needs(dict(request.parameters)))
 
 
-def who_of(request: Request) -> tuple[object, bool]:
-    """What requests of all lists must have in common to count the same users.
+def who_of(request: Request) -> tuple[object, ...]:
+    """What requests of all lists must have in common to count the same rows.
 
-    Its policies, and whether items are counted in lists of users with a relevant item alone.
+    Its policies, whether items are counted in lists of users with a relevant item alone, and, if
+    so, that lists close up over unknown items.
     """
-    return request.policies, family_of(request) == "counts" and "relevant" in needs_of(request)
+    of_relevant = family_of(request) == "counts" and "relevant" in needs_of(request)
+    return request.policies, of_relevant, *(["known"] if closes_up(request) else [])
+
+
+def closes_up(request: Request) -> bool:
+    """Whether items behind a cutoff move up over those that the table of items lacks."""
+    values = dict(request.parameters)
+    return values.get("unknown") == "no_rank" or values.get("catalogue") == "items_known"
 
 
 def bounds_of(request: Request) -> tuple[float, float]:

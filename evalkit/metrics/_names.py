@@ -97,10 +97,26 @@ def in_parts(name: str) -> tuple[str, str | None]:
     return (found["name"], found["numbers"]) if found else (name, None)
 
 
+@cache
+def _places() -> tuple[dict[str, list[int]], list[tuple[str, int]]]:
+    """Where each folded name stands among all, and where patterns do."""
+    exact: dict[str, list[int]] = {}
+    patterns = []
+    for place, each in enumerate(_all_names()):
+        folded = fold(each.name)
+        if any(letter in folded for letter in "*?["):
+            patterns.append((folded, place))
+        else:
+            exact.setdefault(folded, []).append(place)
+    return exact, patterns
+
+
 def names_like(name: str) -> list[LibraryName]:
     """Every meaning of a name, in any case, that a library gives to it; P_10 is its P."""
     folded = fold(name)
-    found = [each for each in _all_names() if fnmatchcase(folded, fold(each.name))]
+    exact, patterns = _places()
+    places = [place for pattern, place in patterns if fnmatchcase(folded, pattern)]
+    found = [_all_names()[place] for place in sorted(exact.get(folded, []) + places)]
     stem = in_parts(name)[0]
     return found if found or stem == name else names_like(stem)
 

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import RequestError
@@ -62,7 +62,7 @@ SOURCES = {
 _CALL = re.compile(r"\s*(?P<how>[A-Za-z_]\w*)\s*\((?P<inner>.*)\)\s*", re.DOTALL)
 _PIECES = re.compile(r"'[^']*'|\"[^\"]*\"|.", re.DOTALL)
 _ARGUMENT = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*([^\s=]+)\s*")
-_OPENS = re.compile(rf"\s*(?:{'|'.join(PARAMETERS)})\s*\(")
+_OPENS = re.compile(rf"\s*(?:{'|'.join([*PARAMETERS, 'f_of'])})\s*\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,31 @@ class OverUsers:
         return (0.0, 1.0) if self.how == "fraction" else self.of.bounds
 
 
+@dataclass(frozen=True, slots=True)
+class FOf:
+    """The parts, which have no cutoff of their own, and how much more the second one weighs."""
+
+    parts: tuple[Any, Any]
+    beta: float
+
+    def at(self, cutoff: int | None) -> tuple[Any, Any]:
+        """The parts at a cutoff."""
+        first, second = self.parts
+        return replace(first, cutoff=cutoff), replace(second, cutoff=cutoff)
+
+    def of(self, first: "Floats", second: "Floats") -> "Floats":
+        """The F of the values of users, 0 where both are 0; what spoils a mean spoils this too."""
+        import numpy as np
+
+        weight = self.beta * self.beta
+        with np.errstate(invalid="ignore"):
+            below = weight * first + second
+            made = (1.0 + weight) * first * second / np.where(below == 0.0, 1.0, below)
+        return np.where(np.isfinite(below), made, below)
+
+
 def opens_over_users(written: str) -> bool:
-    """Whether an expression begins as one over users."""
+    """Whether an expression begins as one over users, or of two values of each."""
     return _OPENS.match(written) is not None
 
 
@@ -117,24 +140,29 @@ def split_call(written: str, at: str) -> tuple[str, str, str]:
         RequestError: brackets do not fit [bad-metric-syntax].
     """
     call = _CALL.fullmatch(written)
-    depth, place, comma = 0, 0, None
-    inner = "" if call is None else call["inner"]
-    for piece in _PIECES.findall(inner):
-        depth += (piece in "({") - (piece in ")}")
-        if depth < 0:
-            break
-        if piece == "," and not depth and comma is None:
-            comma = place
-        place += len(piece)
-    if call is None or depth:
+    parts = split_arguments("" if call is None else call["inner"])
+    if call is None or parts is None:
         raise RequestError(
             f"{written!r} is no metric expression",
             code="bad-metric-syntax",
             at=at,
             hint="write name(metric, parameter=value), such as fraction(nDCG@10, at_least=0.5)",
         )
-    metric = inner if comma is None else inner[:comma]
-    return call["how"], metric, "" if comma is None else inner[comma + 1 :]
+    return call["how"], parts[0], ",".join(parts[1:])
+
+
+def split_arguments(inner: str) -> list[str] | None:
+    """What stands between commas outside of brackets; None where brackets do not fit."""
+    parts, depth = [""], 0
+    for piece in _PIECES.findall(inner):
+        depth += (piece in "({") - (piece in ")}")
+        if depth < 0:
+            return None
+        if piece == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return None if depth else parts
 
 
 def read_parameter(how: str, arguments: str, at: str) -> float:

@@ -54,6 +54,9 @@ UNJUDGED = choice(
     {
         "count": "is not relevant, and keeps its rank",
         "skip": "leaves the list once ties are broken, and ranks close up",
+        "lowest": "may be relevant or not: the lowest value, over all judgements of those shown up "
+        "to the cutoff",
+        "highest": "the same, the highest value: no sampling makes the interval between narrower",
     },
     doc="An item of a list that nobody judged.",
 )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from evalkit.planning.survey import text_sizes
+from evalkit.planning.survey import id_bytes
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table
 from evalkit.sources.ids import IdPlan
@@ -15,7 +15,7 @@ DECODED, DECODED_IN_SHARES = 1.5, 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
+class TextSizes:
     """What ids take beside their keys, where they are hashed; the most that any table has.
 
     Args:
@@ -29,7 +29,7 @@ class Texts:
     is_hashed: bool = False
 
     @classmethod
-    def of(cls, tables: Tables) -> "Texts":
+    def of(cls, tables: Tables) -> "TextSizes":
         """Look at the ids of all logs."""
         plans = plan_ids_of(tables, 1)
         if not any(plan.hashed for plan in plans):
@@ -38,14 +38,14 @@ class Texts:
         return cls(max(each.mean for each in found), max(each.group for each in found), True)
 
 
-def _look(table: Table, plans: tuple[IdPlan, IdPlan]) -> Texts:
+def _look(table: Table, plans: tuple[IdPlan, IdPlan]) -> TextSizes:
     n_bytes, group = table.stored_bytes(["user", "item"])
     if table.made is not None or table.is_list:
         mean = n_bytes / max(1, table.count_rows()) if n_bytes else 0.0
     else:
         mean = n_bytes / max(1, table.n_rows_hint() or 1)
         if group <= LARGE_GROUP:  # a dictionary says a text once
-            mean = max(mean, text_sizes(table, *plans, most=LOOKED_AT).mean)
+            mean = max(mean, id_bytes(table, *plans, most=LOOKED_AT).mean)
     if table.n_text_bytes is not None:  # of which as much is on its way
         group = min(table.n_text_bytes, LARGE_GROUP)
-    return Texts(mean, group if mean > USUAL_TEXT else 0)
+    return TextSizes(mean, group if mean > USUAL_TEXT else 0)

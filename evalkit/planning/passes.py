@@ -28,7 +28,7 @@ from evalkit.planning._counts import (
     most_segments,
     users_of_lists,
 )
-from evalkit.planning._texts import DECODED, DECODED_IN_SHARES, USUAL_TEXT, Texts
+from evalkit.planning._texts import DECODED, DECODED_IN_SHARES, USUAL_TEXT, TextSizes
 from evalkit.planning.item_memory import AskedOfItems, memory_of_items
 from evalkit.planning.list_memory import (
     RELEVANT,
@@ -55,9 +55,10 @@ from evalkit.planning.memory import (
     room_of_values,
     weighed,
 )
-from evalkit.planning.survey import CELLS, Survey, TextSizes, text_sizes
+from evalkit.planning.survey import CELLS, IdBytes, Survey, id_bytes
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table
+from evalkit.sources.ids import IdPlan
 from evalkit.truth import LONE_RUNS
 
 MIB = 1 << 20
@@ -137,13 +138,13 @@ class Asked:
     n_ordered: int = 0
 
 
-def look_at_texts(tables: Tables, memory_limit: int | None) -> Texts | None:
+def look_at_texts(tables: Tables, memory_limit: int | None) -> TextSizes | None:
     """What ids take beside their keys; None where no limit asks."""
-    return None if memory_limit is None else Texts.of(tables)
+    return None if memory_limit is None else TextSizes.of(tables)
 
 
 def count_shares(
-    tables: Tables, memory_limit: int | None, asked: Asked, texts: Texts | None = None
+    tables: Tables, memory_limit: int | None, asked: Asked, texts: TextSizes | None = None
 ) -> int:
     """Into how many passes users are split, so that the process stays below the limit.
 
@@ -157,7 +158,7 @@ def count_shares(
     looks_at_items = asked.lists is not None or any(each.made for _, each in tables.rankings)
     n_items = float(most_items(tables)) if looks_at_items else 0.0
     segments = by_name(most_segments, tables)
-    texts = texts or Texts.of(tables)
+    texts = texts or TextSizes.of(tables)
     bound = _bound(tables, asked, n_items, segments, texts)
     if fits(bound, memory_limit):  # seen without holding a row
         return 1
@@ -181,7 +182,7 @@ def count_shares(
 
 
 def memory_of_rows(
-    tables: Tables, memory_limit: int | None, asked: Asked, texts: Texts | None
+    tables: Tables, memory_limit: int | None, asked: Asked, texts: TextSizes | None
 ) -> int:
     """Bytes that a run in one pass leaves for rows, which are read twice where they do not fit."""
     most = int(HELD_SHARE * default_limit())
@@ -199,7 +200,7 @@ def _bound(
     asked: Asked,
     n_items: float,
     segments: Mapping[str, int],
-    texts: Texts,
+    texts: TextSizes,
     n_models: int | None = None,
 ) -> int:
     """More than a run of so many items needs, and of so many segments of each segmentation."""
@@ -313,13 +314,24 @@ def _count_pairs(n_models: int, asked: Asked) -> int:
     return n_models - 1 if asked.has_baseline else 0
 
 
+def _cells(
+    survey: Survey, row: float, user: float, grown: float
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Bytes of the truth's users in each cell, of so many a row and user; more to move."""
+    n_runs = survey.runs.sum()
+    is_scattered = n_runs > SCATTERED * survey.n_users
+    run = LONE_RUN if n_runs >= LONE_RUNS * survey.rows.sum() else RUN
+    cells = survey.rows * row + is_scattered * survey.runs * run * grown
+    return cells + user * survey.n_users / CELLS, is_scattered * survey.rows * MOVED_ROW
+
+
 @dataclass(frozen=True, slots=True)
 class _Ids:
     """So many different ids in so many rows."""
 
     n: float
     n_rows: float
-    sizes: TextSizes
+    sizes: IdBytes
 
     def taken(self, share: float) -> float:
         """Bytes of those that a share of the rows has at most."""
@@ -327,6 +339,15 @@ class _Ids:
         n = min(self.n, n_rows)
         n_bytes = min(n * self.sizes.longest, n_rows * self.sizes.mean)
         return n * HASHED_ID + TEXT_COPIES * n_bytes
+
+
+def _ids_of_items(tables: Tables, plan: IdPlan, sample: float) -> list[_Ids]:
+    """The items of the truth and of train."""
+    logs = [each for each in (tables.truth, tables.train) if each is not None]
+    return [
+        _Ids(count_items(tables, [each]), sample * count_rows(each), id_bytes(each, plan))
+        for each in logs
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +383,7 @@ class _Needs:
     packed: int
 
     @classmethod
-    def of(cls, tables: Tables, asked: Asked, n_items: float, texts: Texts) -> "_Needs":
+    def of(cls, tables: Tables, asked: Asked, n_items: float, texts: TextSizes) -> "_Needs":
         """Read the truth's users, and count models and segments."""
         users, items = plan_ids_of(tables, 1)
         survey = Survey.of(tables.truth, users)
@@ -370,30 +391,19 @@ class _Needs:
         row, text = float(ROW + weighed(tables)), 0.0
         if items.hashed or items.unsigned:
             row += WIDE_KEY
-        user, ids = float(USER), list[_Ids]()
-        runs, n_users, n_truth = survey.runs, survey.n_users, int(survey.rows.sum())
+        user = float(USER)
+        n_users, n_truth = survey.n_users, int(survey.rows.sum())
         if users.hashed or items.hashed:
-            of_items = text_sizes(tables.truth, items)
-            text = survey.text.mean + of_items.mean
+            text = survey.text.mean + id_bytes(tables.truth, items).mean
             text = max(text, texts.mean) if texts.mean > USUAL_TEXT else text
         if users.hashed:
-            user += HASHED_ID
-            text_of_user = min(survey.text.longest, n_truth * survey.text.mean / max(1.0, n_users))
-            user += TEXT_COPIES * text_of_user
-        if items.hashed:
-            n_distinct = count_items(tables, [tables.truth])
-            ids.append(_Ids(n_distinct, asked.sample * n_truth, of_items))
+            user += _Ids(n_users, n_truth, survey.text).taken(1.0) / max(1.0, n_users)
         row += TIED * max(models_by_score(table, n_models) for _, table in tables.rankings)
         if asked.holds_all:
             row += (n_models - 1) * RANK
             user += (n_models - 1) * RANKED_USER
-        is_scattered = runs.sum() > SCATTERED * n_users
-        cells = survey.rows * row
-        if is_scattered:
-            run = LONE_RUN if runs.sum() >= LONE_RUNS * n_truth else RUN
-            cells += runs * run * _grown(tables.truth)
-        cells += user * n_users / CELLS
-        cells *= asked.sample
+        held, apart = _cells(survey, row, user, _grown(tables.truth))
+        cells = asked.sample * held
         ranked = [count_rows(table) for _, table in tables.rankings]
         n_listed = asked.sample * max([ranked[number] for number in asked.listed], default=0)
         n_rows, n_seen, moved = max(ranked), 0, 0.0
@@ -401,9 +411,6 @@ class _Needs:
             n_seen, moved = count_rows(tables.train), SEEN_MOVED * _grown(tables.train)
             n_rows = max(n_rows, n_seen)
             cells += asked.sample * SEEN_ROW * n_seen / CELLS
-            if items.hashed:
-                n_distinct, of_seen = count_items(tables, [tables.train]), n_seen * asked.sample
-                ids.append(_Ids(n_distinct, of_seen, text_sizes(tables.train, items)))
         segments = by_name(count_segments, tables)
         n_segments = sum(segments.values())
         sums = _sums(tables, n_models, n_segments, asked)
@@ -421,7 +428,7 @@ class _Needs:
                 sizes,
                 n_items=n_items,
                 n_users=max(each.n_users for each in own),
-                text=text_sizes(tables.items or tables.train or tables.rankings[0][1], items).mean,
+                text=id_bytes(tables.items or tables.train or tables.rankings[0][1], items).mean,
             )
             made = MadeMemory.of(tables, sizes.n_users, n_items, n_seen, text)
         if asked.lists is not None:
@@ -445,8 +452,8 @@ class _Needs:
             streamed(in_shares=True) + _waiting(tables, text) + ordered,
             streamed(in_shares=False) + ordered,
             cells,
-            asked.sample * is_scattered * MOVED_ROW * survey.rows,
-            ids,
+            asked.sample * apart,
+            _ids_of_items(tables, items, asked.sample) if items.hashed else [],
             (LISTED_ROW + 2.0 * text) * n_listed,
             (COLLECTED_ROW + text) * n_listed,
             extra,

@@ -31,7 +31,7 @@ def count_cells(keys, rows, runs, hashes):  # type: ignore[no-untyped-def]
     return n_runs
 
 
-class TextSizes(NamedTuple):
+class IdBytes(NamedTuple):
     """Bytes of ids that are kept beside their keys: mean of a row, and those of the longest."""
 
     mean: float = 0.0
@@ -52,7 +52,7 @@ class Survey:
     rows: npt.NDArray[np.float64]
     runs: npt.NDArray[np.float64]
     n_users: float
-    text: TextSizes
+    text: IdBytes
     in_order: bool
 
     @classmethod
@@ -77,10 +77,10 @@ class Survey:
         n_users = float(sampled.size)
         if sampled.size >= SAMPLED_KEYS:
             n_users = (SAMPLED_KEYS - 1) / (float(limit) / 2.0**64)
-        return cls(rows, runs, n_users, text_sizes(table, plan), in_order)
+        return cls(rows, runs, n_users, id_bytes(table, plan), in_order)
 
 
-def text_sizes(table: Table, *plans: IdPlan, most: int | None = None) -> TextSizes:
+def id_bytes(table: Table, *plans: IdPlan, most: int | None = None) -> IdBytes:
     """How long ids are that are kept beside their keys.
 
     Args:
@@ -93,7 +93,7 @@ def text_sizes(table: Table, *plans: IdPlan, most: int | None = None) -> TextSiz
         if dtype in (pl.String, pl.Binary)
     ]
     if not sizes:
-        return TextSizes()
+        return IdBytes()
     frames = [table.frame]
     if most is not None:
         n_rows = table.n_rows_hint() if table.has_all_rows else None
@@ -104,4 +104,4 @@ def text_sizes(table: Table, *plans: IdPlan, most: int | None = None) -> TextSiz
     with reading(table):
         found = [frame.select(whole).collect(engine="streaming").row(0) for frame in frames]
     n_bytes, n_rows = sum(each[0] for each in found), sum(each[1] for each in found)
-    return TextSizes(n_bytes / max(1, n_rows), max(each[2] or 0 for each in found))
+    return IdBytes(n_bytes / max(1, n_rows), max(each[2] or 0 for each in found))

@@ -49,6 +49,7 @@ class Given:
         is_share: the tables hold all rows of one share of the users, and no others.
         counts: `item`, and what its `rows` count in all of train, where there is a share of it; by
             the place of the baseline that is made of them.
+        beside: those of rankings, where a log of another kind is what the others are.
     """
 
     truth: object | None = None
@@ -63,6 +64,7 @@ class Given:
     earlier: Mapping[tuple[int, int], object] = field(default_factory=dict)
     is_share: bool = False
     counts: Mapping[int, pl.DataFrame] = field(default_factory=dict)
+    beside: "Given | None" = None
 
     def guessing(self, config: Config) -> Guessing:
         """How columns are found that nobody named."""

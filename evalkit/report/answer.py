@@ -35,7 +35,7 @@ class Answer:
         is_picked: the reference is the best by these very numbers, named by nobody.
         pairs: candidate -> its comparison with the reference, or else with its own baseline.
         kind: better, worse or undecided, of all that was compared; nothing without comparisons.
-        sentence: all of that, in words.
+        sentence: all of that, in words; what to do with each variant, where it `decides`.
     """
 
     metric: str
@@ -45,6 +45,12 @@ class Answer:
     pairs: Mapping[str, Comparison]
     kind: str
     sentence: str
+    decides: bool = False
+
+    @property
+    def said(self) -> str:
+        """The sentence, which begins with a capital letter unless a variant's name comes first."""
+        return self.sentence if self.decides else self.sentence[:1].upper() + self.sentence[1:]
 
 
 def answer_of(report: Report, metric: str | None = None) -> Answer:
@@ -78,6 +84,7 @@ def answer_of(report: Report, metric: str | None = None) -> Answer:
         sentence=decision_sentence(report)
         if decides
         else _sentence(metric, ranked, pairs, picked=reference if is_picked else None),
+        decides=decides,
     )
 
 

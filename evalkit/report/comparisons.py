@@ -151,6 +151,16 @@ def further_columns(rows: Sequence[Comparison], show: Show) -> list[Further]:
             ("by margin", [limits(each.low_margin, each.high_margin, each) for each in rows]),
         ):
             found.append(Further(head, about[head], cells))
+    if any(each.statistic is not None for each in rows):
+        for head, what, numbers in (
+            ("statistic", "of the test", [each.statistic for each in rows]),
+            ("df", "its degrees of freedom", [each.df for each in rows]),
+            ("theta", "what CUPED takes away of the covariate", [each.theta for each in rows]),
+            ("cap", "above which values count as it", [each.cap for each in rows]),
+        ):
+            if any(number is not None for number in numbers):
+                cells = ["-" if number is None else f"{number:.4g}" for number in numbers]
+                found.append(Further(head, what, cells))
     families = {each.family for each in rows} - {None, "all users"}
     if families and (len(families) > 1 or families & {"primary", "exploratory", "guardrail"}):
         about_family = "what is corrected together, and how many tests that are"

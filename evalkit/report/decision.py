@@ -12,8 +12,7 @@ def decisions_of(report: Report) -> dict[str, tuple[str, str]]:
     A sample-ratio alarm stands above everything. Then what got worse, primary or guardrail; a
     guardrail that cannot tell holds back what is better; what is surely no worse may ship.
     """
-    alarms = [each for each in report.checks if each.check == "sample-ratio"]
-    if any(each.verdict == "fail" for each in alarms):
+    if any(each.is_alarm for each in report.checks):
         why = "units did not come in the shares that were declared"
         return {name: (CANNOT, why) for name in report.models[1:] or report.models}
     by_candidate: dict[str, list[Comparison]] = {}
@@ -56,6 +55,8 @@ def decision_kind(report: Report) -> str:
 
 
 def decision_sentence(report: Report) -> str:
-    """`b: ship, ratio(clicks, shown) got better`, for each candidate."""
-    found = decisions_of(report)
-    return "; ".join(f"{name}: {what}, {why}" for name, (what, why) in found.items())
+    """`b: ship, ratio(clicks, shown) got better`, for each candidate, or several that are alike."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, decision in decisions_of(report).items():
+        alike.setdefault(decision, []).append(name)
+    return "; ".join(f"{', '.join(of)}: {what}, {why}" for (what, why), of in alike.items())

@@ -130,6 +130,8 @@ class Comparison:
             covariates adjust them, adjusted.
         statistic: of the test.
         theta: what CUPED takes away of the first covariate; cap: above which values count as it.
+        relative_low_adjusted, relative_high_adjusted: of `relative`, as low_adjusted of `delta`.
+        margin_relative: the margin as a share of the baseline's value.
     """
 
     baseline: str
@@ -173,6 +175,9 @@ class Comparison:
     statistic: float | None = None
     theta: float | None = None
     cap: float | None = None
+    relative_low_adjusted: float | None = None
+    relative_high_adjusted: float | None = None
+    margin_relative: float | None = None
     caveats: str | None = None
 
     @property
@@ -208,6 +213,11 @@ class Check:
     expected: float | None
     p_value: float | None
     verdict: str
+
+    @property
+    def is_alarm(self) -> bool:
+        """Whether no effect can be read."""
+        return self.check == "sample-ratio" and self.verdict == "fail"
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,7 @@ def _records(
     names = names or [
         each.name
         for each in fields(records[0])
-        if each.name not in _WHERE_ANY or any(map(attrgetter(each.name), records))
+        if each.name not in _WHERE_ANY or has_any(each.name, records)
     ]
     form = ", ".join(f"{_line(name)}: %s" for name in names)
     columns = [
@@ -333,7 +333,18 @@ _LISTS: dict[str, type] = {  # fields of the report, in their order in the docum
     "gates": Gate,
     "warnings": Warning_,
 }
-OF_EXPERIMENTS = ("value_baseline", "value_candidate", "statistic", "theta", "cap")
+
+
+def has_any(name: str, records: Sequence[object]) -> bool:
+    """Whether any record has the field; a number may be 0."""
+    values = map(attrgetter(name), records)
+    return any(value is not None if name in OF_EXPERIMENTS else value for value in values)
+
+
+OF_EXPERIMENTS = (
+    *("value_baseline", "value_candidate", "statistic", "theta", "cap"),
+    *("relative_low_adjusted", "relative_high_adjusted", "margin_relative"),
+)
 _WHERE_ANY = (
     "groups",
     "caveats",

@@ -19,8 +19,7 @@ def render_notebook(report: Report) -> str:
     """One table for each segment; the best value is bold, intervals stand below their values."""
     parts = []
     if report.estimates:
-        said = answer_of(report).sentence
-        parts.append(f"<p><b>{_text(said[:1].upper() + said[1:])}.</b></p>")
+        parts.append(f"<p><b>{_text(answer_of(report).said)}.</b></p>")
     if report.gates:
         parts.append(f"<p>{_text(str(verdict_of(report)))}</p>")
     parts += _comparison_table(report)

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from evalkit.report.by_hints import MOST_VALUES, load_json
 from evalkit.report.entries import Comparison
 from evalkit.report.frames import frame_of, numbers_first
-from evalkit.report.json_ import OF_EXPERIMENTS, dump_column, shown_labels
+from evalkit.report.json_ import OF_EXPERIMENTS, dump_column, has_any, shown_labels
 from evalkit.report.record import Report, once, readable
 from evalkit.report.turning import against
 
@@ -92,11 +92,7 @@ def comparisons_frame(report: Report) -> pl.DataFrame:
     import polars.selectors as cs
 
     frame = frame_of(Comparison, report.comparisons, readable)
-    lacking = [
-        name
-        for name in OF_EXPERIMENTS
-        if not any(map(attrgetter(name), report.comparisons))  # as in report.json
-    ]
+    lacking = [name for name in OF_EXPERIMENTS if not has_any(name, report.comparisons)]
     frame = frame.drop(lacking)
     return frame.with_columns(pl.when(cs.float().is_finite()).then(cs.float()))
 

@@ -322,17 +322,13 @@ def load_numbers(path: Path, manifest: Manifest, metrics: Collection[str] | None
         report = _read_report(path, manifest, metrics)
     except (OSError, ValueError, EvalkitError) as error:
         raise _damaged(path, f"{REPORT}: {words(error)}") from None
-    directions = manifest.higher_is_better
-    return replace(
-        report,
-        config=manifest.config,
-        estimates=tuple(
-            each
-            if (better := directions.get(each.name, each.higher_is_better)) is each.higher_is_better
-            else replace(each, higher_is_better=better)
-            for each in report.estimates
-        ),
-    )
+    found, directions = [], manifest.higher_is_better
+    for each in report.estimates:
+        better = directions.get(each.name, each.higher_is_better)
+        better = directions.get(each.metric, better)
+        is_known = better is each.higher_is_better
+        found.append(each if is_known else replace(each, higher_is_better=better))
+    return replace(report, config=manifest.config, estimates=tuple(found))
 
 
 def _damaged(path: Path, problem: str) -> DataError:

@@ -198,7 +198,7 @@ def _fill(
             {each.name: getattr(log, each.name) for each in fields(log)} for log in report.inputs
         ],
         "config": config,
-        "higher_is_better": {each.name: each.higher_is_better for each in report.estimates},
+        "higher_is_better": _directions(report),
         "meta": {each.name: getattr(report.meta, each.name) for each in fields(report.meta)},
     }
     manifest = json.loads(dump_line(manifest))
@@ -253,3 +253,13 @@ def _write_users(path: Path, per_user: PerUser) -> None:
     rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect(engine="streaming").item()
     if rows != sum(frame.height for frame in (per_user.frames or {}).values()):
         raise OSError(errno.EIO, "per_user.parquet reads back otherwise", str(path))
+
+
+def _directions(report: Report) -> dict[str, bool | None]:
+    """Which way each metric is better, by name; by label where one of a name points elsewhere."""
+    by_name = {each.name: each.higher_is_better for each in report.estimates}
+    return by_name | {
+        each.metric: each.higher_is_better
+        for each in report.estimates
+        if by_name[each.name] is not each.higher_is_better
+    }

@@ -16,7 +16,7 @@ from evalkit.sources.given import (
     frame_of,
     is_one_ranking,
 )
-from evalkit.sources.guess import ROLE_KEYS, Chosen, Guessing, Order, guess_columns
+from evalkit.sources.guess import ROLE_KEYS, ChosenColumns, Guessing, Order, guess_columns
 from evalkit.sources.memory import Named, Shape, describe_given, is_spark, open_given
 from evalkit.sources.noted import MOST_BYTES
 from evalkit.sources.paths import FORMATS, refuse_absent
@@ -61,7 +61,7 @@ __all__ = [
     "NEVER_TRAIN",
     "ROLE_KEYS",
     "TRAIN",
-    "Chosen",
+    "ChosenColumns",
     "Extent",
     "Guessing",
     "Ids",

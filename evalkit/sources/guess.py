@@ -74,6 +74,7 @@ _GUESSES: dict[str, tuple[str, ...]] = {
         "timestamp time ts datetime date",
         "eventtime eventtimestamp createdat created ratedat clickedat unixtime day",
         "exposedat exposuretime occurredat happenedat",
+        "firstseen firstseenat firstexposure assignedat assignmenttime enrolledat startedat",
     ),
 }
 ROLE_KEYS = {
@@ -125,7 +126,7 @@ BY_CONFIG = Guessing()
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenColumns:
     """The columns that are read of a table.
 
     Args:
@@ -142,7 +143,7 @@ class Chosen:
     because: str = ""
     looks_otherwise: bool = False
 
-    def with_defaults(self, **columns: str) -> "Chosen":
+    def with_defaults(self, **columns: str) -> "ChosenColumns":
         """Also these columns, where nothing is read in their place."""
         return replace(self, columns={**columns, **self.columns})
 
@@ -160,7 +161,7 @@ def choose_columns(
     keys: Sequence[str] | None = None,
     has_model: bool = False,
     at: str = "",
-) -> Chosen:
+) -> ChosenColumns:
     """The columns to read of a table that has the columns `names`.
 
     Args:
@@ -180,7 +181,7 @@ def choose_columns(
             if value not in (None, ()) and (is_law or key in written.model_fields_set):
                 named[key] = value[0] if isinstance(value, tuple) and len(value) == 1 else value
         if is_law:
-            return Chosen(named, unread=_unread(role, keys, named, names))
+            return ChosenColumns(named, unread=_unread(role, keys, named, names))
     used = _columns_of(named)
     asked = [key for key in keys if key not in named and not (key == "model" and has_model)]
     itself = [key for key in asked if key in _NEVER_MISSING]
@@ -204,12 +205,12 @@ def choose_columns(
     has_own = bool(columns.keys() & {"relevance", "rank", "score"})
     looks_otherwise = other is not None and not has_own and bool(_guess(other, names))
     unread = _unread(role, keys, columns, names)
-    return Chosen(columns, tuple(guessed), unread, because, looks_otherwise)
+    return ChosenColumns(columns, tuple(guessed), unread, because, looks_otherwise)
 
 
 def choose_users(
     written: Sequence[str] | None, of_truth: Sequence[str], names: Sequence[str]
-) -> Chosen:
+) -> ChosenColumns:
     """The user columns of a table of users: as written, as in the truth, or as the names suggest.
 
     Args:
@@ -219,8 +220,8 @@ def choose_users(
     if written is None and len(users) == 1 and users[0] not in names:
         guessed = best_guess("user", names)
         if guessed is not None and users[0].isidentifier():
-            return Chosen({"user": guessed}, ("user",))
-    return Chosen({"user": users[0] if len(users) == 1 else users})
+            return ChosenColumns({"user": guessed}, ("user",))
+    return ChosenColumns({"user": users[0] if len(users) == 1 else users})
 
 
 def _unread(

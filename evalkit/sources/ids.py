@@ -294,7 +294,7 @@ def _follows(column: pl.Series, keys: Keys) -> bool:
     return not bool(((column[1:] != column[:-1]).to_numpy() & (keys[1:] == keys[:-1])).any())
 
 
-class Texts(NamedTuple):
+class IdTexts(NamedTuple):
     """Texts as Arrow keeps them.
 
     Args:
@@ -307,7 +307,7 @@ class Texts(NamedTuple):
     buffers: Rows
 
 
-def texts_of(column: pl.Series) -> Texts | None:
+def texts_of(column: pl.Series) -> IdTexts | None:
     """Texts or bytes without a copy; None of other types, and where some are null."""
     if column.dtype not in (pl.String, pl.Binary) or column.null_count():
         return None
@@ -315,7 +315,7 @@ def texts_of(column: pl.Series) -> Texts | None:
     _, views, *buffers = array.buffers()
     words: Keys = np.frombuffer(views or b"", dtype=np.uint64)
     words = borrow(words[2 * array.offset : 2 * (array.offset + len(array))])
-    return Texts(words, np.array([each.address for each in buffers], dtype=np.int64))
+    return IdTexts(words, np.array([each.address for each in buffers], dtype=np.int64))
 
 
 class _Borrowed:

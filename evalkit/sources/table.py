@@ -16,7 +16,7 @@ from evalkit.sources.batches import stream_batches
 from evalkit.sources.delimited import lacks_line_end
 from evalkit.sources.extents import Extent, read_extents, wrong_statistics
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
-from evalkit.sources.guess import Chosen, Columns
+from evalkit.sources.guess import ChosenColumns, Columns
 from evalkit.sources.memory import Shape
 from evalkit.sources.noted import NotedIds
 from evalkit.sources.parquet import group_bytes, largest_group
@@ -92,7 +92,7 @@ class Table:
     is_list: bool = False
     paths: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    chosen: Chosen = field(default_factory=lambda: Chosen({}))
+    chosen: ChosenColumns = field(default_factory=lambda: ChosenColumns({}))
     model: str | None = None
     seems: str = ""
     is_spaced: bool = False

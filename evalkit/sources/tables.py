@@ -40,7 +40,7 @@ from evalkit.sources.failures import mapped
 from evalkit.sources.guess import (
     BY_CONFIG,
     ROLE_KEYS,
-    Chosen,
+    ChosenColumns,
     Columns,
     Guessing,
     best_guess,
@@ -181,7 +181,7 @@ def open_values(
     bare = Bare(table.path, table.format, table.header, table.files)
     source = open_source("segments", bare, given, guessing, kind="qrels")
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
-    chosen = Chosen({"item": table.item} if table.item is not None else {})
+    chosen = ChosenColumns({"item": table.item} if table.item is not None else {})
     if table.item is None:
         lacking = [each for each in user if each.isidentifier() and each not in source.names]
         if table.user is None and len(user) > 1 and lacking:
@@ -238,9 +238,9 @@ def open_columns(
     if "time" in named and (sql := time_of_text(source, named["time"])):
         named["time"] = sql
     wanted = [Wanted(key, key, text, "any") for key, text in named.items()]
-    opened = _open(role, source, Chosen({}), table.where, wanted)
+    opened = _open(role, source, ChosenColumns({}), table.where, wanted)
     of_names = tuple(key for key, name in found.items() if name is not None)
-    return replace(opened, chosen=Chosen(named, of_names))
+    return replace(opened, chosen=ChosenColumns(named, of_names))
 
 
 OwnTable: TypeAlias = TruthTable | LogTable | RatingsTable | LabelsTable
@@ -258,7 +258,7 @@ def open_own_values(
     role = _OWN_ROLES.get(type(table), "truth")
     source = open_source(role, table, given, guessing, kind=kind)
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
-    return _open(role, source, Chosen({"user": table.columns.user}), table.where, values)
+    return _open(role, source, ChosenColumns({"user": table.columns.user}), table.where, values)
 
 
 _OWN_ROLES = {RatingsTable: "ratings", LabelsTable: "labels"}
@@ -435,7 +435,7 @@ def _choose(
     source: Source,
     guessing: Guessing,
     keys: Sequence[str] | None = None,
-) -> Chosen:
+) -> ChosenColumns:
     is_written = guessing.entry_point != "file" or "columns" in table.model_fields_set
     model = getattr(table, "model", None)
     if getattr(table, "ranked_by", None) == "rows":
@@ -482,7 +482,7 @@ _LABEL = ("log", "label")
 def _open(
     role: str,
     source: Source,
-    chosen: Chosen,
+    chosen: ChosenColumns,
     where: str | None,
     values: Sequence[Wanted] = (),
     *,
@@ -526,7 +526,7 @@ def _open(
 
 
 def _score_looker(
-    role: str, source: Source, plan: ColumnPlan, chosen: Chosen, *, is_list: bool
+    role: str, source: Source, plan: ColumnPlan, chosen: ChosenColumns, *, is_list: bool
 ) -> Callable[[], tuple[RowScore, ...]] | None:
     """What looks at columns that may be scores, where none orders the rows."""
     if role not in ("rankings", "log") or {"rank", "score", ORDER} & set(chosen.columns):

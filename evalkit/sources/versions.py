@@ -129,6 +129,8 @@ def metadata_file(path: str) -> str:
 
 
 def _metadata_files(folder: str) -> list[str]:
+    if not os.path.isdir(os.path.join(folder, "metadata")):
+        return []  # soon known of each of the folders around a log
     return glob.glob(os.path.join(glob.escape(folder), "metadata", "*.metadata.json"))
 
 

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from evalkit.config import build_split, speaking
+from evalkit.config import build_split, hinted, speaking
 from evalkit.sources import Guessing
 from evalkit.splits.make import Split, make_split
 
 
+@hinted
 def split(
     log: object,
     *,

@@ -9,7 +9,7 @@ from evalkit.statistics.exact import SCALE_BITS, ExactSum
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Cell:
+class UserCell:
     """Users who are alike in what a change is explained by.
 
     Args:
@@ -63,7 +63,9 @@ class Change:
     segments: Mapping[str, Parts]
 
 
-def explain_change(before: Mapping[Cell, ExactSum], after: Mapping[Cell, ExactSum]) -> Change:
+def explain_change(
+    before: Mapping[UserCell, ExactSum], after: Mapping[UserCell, ExactSum]
+) -> Change:
     """The change of a mean, split into mix, truth, coverage and change within.
 
     The mean is sum P(segment) P(relevant | segment) P(ranked | segment, relevant) value(cell), so
@@ -86,7 +88,7 @@ def explain_change(before: Mapping[Cell, ExactSum], after: Mapping[Cell, ExactSu
         11(1), 99-126 (decompositions by it); Kitagawa 1955, JASA 50(272), 1168-1194 (of two
         factors, where it is the midpoint).
     Example:
-        >>> few, many = Cell("new", "1", True), Cell("old", "1", True)
+        >>> few, many = UserCell("new", "1", True), UserCell("old", "1", True)
         >>> half, one = ExactSum(1, 1 << SCALE_BITS - 1), ExactSum(1, 1 << SCALE_BITS)
         >>> found = explain_change({few: half, many: one}, {few: half, many: half})
         >>> found.before, found.after, found.parts.within
@@ -113,7 +115,7 @@ def explain_change(before: Mapping[Cell, ExactSum], after: Mapping[Cell, ExactSu
 class _Run:
     """Users and sums of a run by cell, and by what cells have in common."""
 
-    def __init__(self, sums: Mapping[Cell, ExactSum]) -> None:
+    def __init__(self, sums: Mapping[UserCell, ExactSum]) -> None:
         self.by_cell = {cell: each for cell, each in sums.items() if each.count}
         self.by_pair: dict[tuple[str, str], int] = {}
         self.by_segment: dict[str, int] = {}
@@ -128,7 +130,7 @@ class _Run:
         self.mean = Fraction(scaled, self.n << SCALE_BITS) if self.n else Fraction(0)
 
     def factors(
-        self, cell: Cell
+        self, cell: UserCell
     ) -> tuple[Fraction, Fraction | None, Fraction | None, Fraction | None]:
         """Shares and value of a cell; None where the run lacks what it is a share of."""
         in_segment = self.by_segment.get(cell.segment, 0)
@@ -146,7 +148,7 @@ def _mean(run: _Run) -> float:
     return float(run.mean) if run.n else math.nan
 
 
-def _cells_of(segment: str, *runs: Mapping[Cell, ExactSum]) -> list[Cell]:
+def _cells_of(segment: str, *runs: Mapping[UserCell, ExactSum]) -> list[UserCell]:
     return sorted(
         {
             cell
@@ -162,7 +164,7 @@ WEIGHTS = (Fraction(1, 4), Fraction(1, 12), Fraction(1, 12), Fraction(1, 4))
 
 
 def _parts_of(
-    segment: str, cells: Iterable[Cell], runs: list[_Run], middle: Fraction
+    segment: str, cells: Iterable[UserCell], runs: list[_Run], middle: Fraction
 ) -> list[Fraction]:
     """What each of the four factors adds through one segment."""
     parts = [Fraction(0)] * 4

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from evalkit.statistics.exact import ExactSum
 
-from .change import WEIGHTS, Cell, Parts
+from .change import WEIGHTS, Parts, UserCell
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class Spread:
 
 
 def change_errors(
-    runs: tuple[Mapping[Cell, ExactSum], Mapping[Cell, ExactSum]],
+    runs: tuple[Mapping[UserCell, ExactSum], Mapping[UserCell, ExactSum]],
     spreads: tuple[Spread, Spread],
 ) -> ChangeErrors | None:
     """Errors of what `explain_change` gives, as if the users of each run were drawn for it.
@@ -66,7 +66,7 @@ def change_errors(
         variance within bounds).
     Example:
         >>> from evalkit.statistics.exact import SCALE_BITS
-        >>> users, half = Cell("all", "1", True), Spread({None: 1.0})
+        >>> users, half = UserCell("all", "1", True), Spread({None: 1.0})
         >>> two_of_four = {users: ExactSum(4, 2 << SCALE_BITS)}  # values 0, 0, 1 and 1
         >>> errors = change_errors((two_of_four, two_of_four), (half, half))
         >>> round(errors.total**2, 4), errors.parts.mix
@@ -98,7 +98,9 @@ class _Side:
         factors: float64[4, n_cells]; `has`: whether the run has what a factor is a share of.
     """
 
-    def __init__(self, cells: list[Cell], sums: Mapping[Cell, ExactSum], spread: Spread) -> None:
+    def __init__(
+        self, cells: list[UserCell], sums: Mapping[UserCell, ExactSum], spread: Spread
+    ) -> None:
         found = [sums.get(cell, ExactSum()) for cell in cells]
         self.counts = np.array([each.count for each in found], dtype=np.float64)
         means = np.array([each.mean if each.count else 0.0 for each in found])
@@ -128,7 +130,7 @@ def _starts(names: list[tuple[str, ...]]) -> tuple[npt.NDArray[np.int64], npt.ND
 
 
 def _pools(
-    cells: list[Cell], side: _Side, spread: Spread
+    cells: list[UserCell], side: _Side, spread: Spread
 ) -> list[tuple[npt.NDArray[np.int64], Floats, float]]:
     """Cells whose squared distances from their own means are known together.
 

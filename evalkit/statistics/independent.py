@@ -239,7 +239,7 @@ def satterthwaite(variances: Sequence[tuple[float, float]]) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BoundedValues:
     """What was seen of values that are bounded: units above and below the joint mean.
 
     Args:
@@ -283,7 +283,7 @@ class Contrast:
         rules: Rules,
         by: Adjustment = NONE,
         others: Sequence[Group] = (),
-        seen: Seen | None = None,
+        seen: BoundedValues | None = None,
     ) -> None:
         self.baseline, self.candidate, self.rules, self.by = baseline, candidate, rules, by
         self.others, self.seen = others, seen
@@ -315,6 +315,12 @@ class Contrast:
             return _pooled([group.variances(slopes) for group, slopes in groups], groups)
         found = [each for group, slopes in groups for each in group.variances(slopes)]
         return math.fsum(own for own, _ in found), satterthwaite(found)
+
+    def by_rules(self, rules: Rules) -> "Contrast":
+        """The same groups, otherwise compared."""
+        return Contrast(
+            self.baseline, self.candidate, rules, self.by, others=self.others, seen=self.seen
+        )
 
     def difference(self) -> Difference:
         """Its estimate, limits and test."""

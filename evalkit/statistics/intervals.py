@@ -142,6 +142,41 @@ def normal_interval(mean: float, std_error: float | None, *, level: float) -> In
     return Interval(mean - half, mean + half)
 
 
+def rare_interval(
+    rate: float, variance: float, unseen: float, *, level: float, df: float
+) -> Interval:
+    """Limits of a sum of rare events that count differently, each as a Poisson count has them.
+
+    Half of an event more stands for the half of the chance of what was seen; of no event, a whole.
+
+    Args:
+        rate: the sum of what the events count, at least 0.
+        variance: the sum of the squares.
+        unseen: what one more event would count.
+        df: degrees of freedom of the quantile.
+    Source:
+        Fay and Feuer 1997, Statistics in Medicine 16(7), 791-801; Tiwari, Clegg and Zou 2006,
+        Statistical Methods in Medical Research 15(6), 547-569 (events not seen are of average
+        size); Breslow and Day 1987, section 2.3 (Byar's approximation of Poisson tails).
+    Example:
+        >>> limits = rare_interval(10.0, 10.0, 1.0, level=0.95, df=1e6)
+        >>> round(limits.low, 3), round(limits.high, 3)
+        (5.134, 17.74)
+    """
+    check_level(level)
+    if not rate > 0.0 and not unseen > 0.0:
+        return Interval(0.0, 0.0)
+    t = -t_quantile(0.5 * (1.0 - level), df)
+    more = 0.5 if rate > 0.0 else 1.0
+    total = rate + more * unseen
+    events = total * total / (variance + more * unseen * unseen)
+    low, high = (
+        total * max(1.0 - 1.0 / (9.0 * events) + each / (3.0 * math.sqrt(events)), 0.0) ** 3
+        for each in (-t, t)
+    )
+    return Interval(low if rate > 0.0 else 0.0, high)
+
+
 def wilson_interval(successes: float, n: float, *, level: float) -> Interval:
     """Wilson's score interval of a share: within 0 and 1, and never of no width.
 

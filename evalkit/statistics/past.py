@@ -54,9 +54,13 @@ class TrueEffects:
     residual: float
 
 
-def true_effects(past: Past) -> TrueEffects:
+def true_effects(past: Past, *, fewest: int = FEWEST) -> TrueEffects:
     """Covariances less the mean squared standard errors: the method of moments.
 
+    The correlation is not cut at 1, beyond which errors of either side may bring it.
+
+    Args:
+        fewest: experiments, below which correlation and slope are undefined.
     Source:
         Fuller 1987, Measurement Error Models, section 1.2; Spearman 1904, American Journal of
         Psychology 15(1), 72-101 (correlation without errors).
@@ -74,12 +78,12 @@ def true_effects(past: Past) -> TrueEffects:
     other = both[1, 1] - float(np.mean(past.online_error**2))
     mixed, x = float(both[0, 1]), float(both[0, 0])
     naive = mixed / x if x > 0.0 else nan
-    is_known = past.n >= FEWEST and own > 0.0 and other > 0.0
+    is_known = past.n >= fewest and own > 0.0 and other > 0.0
     correlation = mixed / math.sqrt(own * other) if is_known else nan
     left = other - naive * mixed
     return TrueEffects(
-        nan if math.isnan(correlation) else min(1.0, max(-1.0, correlation)),
-        mixed / own if past.n >= FEWEST and own > 0.0 else nan,
+        correlation,
+        mixed / own if past.n >= fewest and own > 0.0 else nan,
         naive,
         own / x if x > 0.0 else nan,
         other / float(both[1, 1]) if both[1, 1] > 0.0 else nan,
@@ -104,6 +108,23 @@ def pearson(past: Past) -> tuple[float, Interval]:
         return r, NO_INTERVAL
     half = normal_quantile(0.975) / math.sqrt(past.n - 3)
     return r, Interval(math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half))
+
+
+def correlation_limits(past: Past) -> Interval:
+    """Of the correlation of true effects: those of measured ones over the root of reliabilities.
+
+    Source:
+        Hunter and Schmidt 2004, Methods of Meta-Analysis, 2nd edition, chapter 3.
+    Example:
+        >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
+        >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
+        >>> correlation_limits(past).exists  # of four nobody can tell
+        False
+    """
+    (r, limits), found = pearson(past), true_effects(past).correlation
+    if not limits.exists or math.isnan(found) or not r:
+        return NO_INTERVAL
+    return Interval(max(-1.0, limits.low * found / r), min(1.0, limits.high * found / r))
 
 
 def kendall(past: Past) -> float:
@@ -191,14 +212,13 @@ def sign_trusted_from(found: TrueEffects, level: float = 0.95) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """A gate `max_drop` over past experiments.
+    """What a gate `max_drop` did over past experiments.
 
     Args:
         stopped_winners: clear online gains that it stopped; `passed_losers` clear losses that not.
         cost: the online effect that its decisions lost.
     """
 
-    max_drop: float
     winners: int
     stopped_winners: int
     losers: int
@@ -207,30 +227,38 @@ class Replayed:
 
 
 def lowest(past: Past, level: float) -> Floats:
-    """The lower limit of every offline difference, which a gate holds against `max_drop`.
+    """The lower limit of every offline difference, which a gate holds against `max_drop`: of
+    two-sided limits, as in `runs.gates`.
 
     Example:
         >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
         >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
         >>> lowest(past, 0.95).round(3).tolist()
-        [0.836, 1.836, 2.836, -1.164]
+        [0.804, 1.804, 2.804, -1.196]
     """
-    return past.offline + normal_quantile(1.0 - level) * past.offline_error
+    return past.offline + normal_quantile(0.5 * (1.0 - level)) * past.offline_error
 
 
-def replay(past: Past, max_drop: float, *, level: float = 0.95) -> Replayed:
-    """What the gate would have done, had it stopped all that may have dropped by more.
+def replay(
+    past: Past, max_drop: float | Floats, *, level: float = 0.95, is_lenient: bool = False
+) -> Replayed:
+    """What the gate would have done: it stops what may have dropped by more.
 
+    Args:
+        max_drop: of all, or of each.
+        is_lenient: it stops what surely dropped by more alone (`unclear = "pass"`).
     Example:
         >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
         >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
         >>> type(replay(past, 0.5)).__name__
         'Replayed'
     """
-    passes, clear = lowest(past, level) >= -max_drop, decided(past.online, past.online_error)
+    limit = lowest(past, level)
+    if is_lenient:
+        limit = 2.0 * past.offline - limit
+    passes, clear = limit >= -max_drop, decided(past.online, past.online_error)
     lost = np.where(passes, np.maximum(-past.online, 0.0), np.maximum(past.online, 0.0))
     return Replayed(
-        max_drop,
         int((clear > 0).sum()),
         int(((clear > 0) & ~passes).sum()),
         int((clear < 0).sum()),
@@ -246,7 +274,7 @@ def drops_of(past: Past, *, level: float = 0.95) -> list[float]:
         >>> effects = np.array([1.0, 2.0, 3.0, -1.0])
         >>> past = Past(effects, np.full(4, 0.1), effects / 2, np.full(4, 0.2))
         >>> [round(float(each), 3) for each in drops_of(past)]
-        [0.0, 1.164]
+        [0.0, 1.196]
     """
     return sorted({0.0, *(max(0.0, -float(each)) for each in lowest(past, level))})
 
@@ -263,22 +291,14 @@ def best_drop(past: Past, *, level: float = 0.95) -> tuple[float, float]:
         (0.0, 0.0)
     """
 
-    def cheapest(some: Past) -> float:
-        costs = [(replay(some, drop, level=level).cost, drop) for drop in drops_of(some)]
-        return min(costs)[1]
-
-    def alone(place: int) -> Past:
-        others = [each for each in range(past.n) if each != place]
-        found = past
-        for each in reversed(others):
-            found = found.without(each)
-        return found
-
-    costs = [
-        replay(alone(place), cheapest(past.without(place)), level=level).cost
+    drops = drops_of(past, level=level)
+    passes = lowest(past, level) >= -np.array(drops)[:, None]
+    costs = np.where(passes, np.maximum(-past.online, 0.0), np.maximum(past.online, 0.0))
+    found = [
+        costs[int(np.delete(costs, place, axis=1).sum(axis=1).argmin()), place]
         for place in range(past.n)
     ]
-    return cheapest(past), math.fsum(costs)
+    return drops[int(costs.sum(axis=1).argmin())], math.fsum(found)
 
 
 def table_of_decisions(past: Past) -> Sequence[Sequence[int]]:

@@ -122,6 +122,7 @@ class BuildCounts:
     duplicates: int
     negative: int
     copied: npt.NDArray[np.int64] = field(compare=False)  # codes of users with some, for errors
+    others: int = 0  # copies whose propensity is another one
 
 
 @kernel(allocates=False)
@@ -156,8 +157,9 @@ def settle_users(unsettled, groups, own_bits, rules, room, n_relevant, counters,
     """Join copies of some users' items, and leave out what has no gain.
 
     Their items stand in ascending order of their keys then. `own_bits` is the memory of the
-    relevances without codes. `room` holds two words for every item of the largest user.
-    `counters`: duplicates, negative relevances. `copied` bool[n_users] becomes True for users with
+    relevances without codes, or of propensities beside them. `room` holds two words for every item
+    of the largest user. `counters`: duplicates, negative relevances, copies of other propensity.
+    `copied` bool[n_users] becomes True for users with
     duplicates, unless it is empty.
     """
     codes, own, counts = groups.grades.codes, groups.grades.own, groups.counts
@@ -175,7 +177,7 @@ def settle_users(unsettled, groups, own_bits, rules, room, n_relevant, counters,
 
 
 @kernel(allocates=False)
-def enter_users(groups, index, order, room, first, last, word):  # type: ignore[no-untyped-def]
+def enter_users(groups, index, own_bits, order, room, first, last, word):  # type: ignore[no-untyped-def]
     """Complete the table entries of users first..last, whose items are settled.
 
     Up to 64 items are brought into descending order of their codes' relevance; `order` says which
@@ -189,7 +191,7 @@ def enter_users(groups, index, order, room, first, last, word):  # type: ignore[
             prefetch(table, home_entry(users[user + AHEAD], layout))
         begin, n = starts[user], int(counts[user])
         if codes.size > 0 and n <= SCANNED_ITEMS:
-            order_by_code(lows, highs, codes, order, begin, n, room)
+            order_by_code(lows, highs, codes, own_bits, order, begin, n, room)
         bits = np.uint64(0)
         if n <= FEW_ITEMS:
             for place in range(begin, begin + n):
@@ -343,18 +345,21 @@ def _settle(
     values = groups.grades.values
     reaches, below = values >= keep[0], values < 0.0
     kept = reaches | (values > 0.0) | (below & (keep[1] == BELOW_ZERO)) | (keep[1] == ALL)
-    are_all = not (kept & ~reaches).any() and not groups.grades.own.size  # relevant
+    are_coded = groups.grades.codes.size > 0 or not groups.grades.own.size
+    are_all = not (kept & ~reaches).any() and are_coded  # relevant
     n_relevant = groups.counts if are_all else np.empty_like(groups.counts)
     order = np.argsort(np.argsort(-values, kind="stable")).astype(np.uint8)
-    n_words_of_room = max(2 * int(groups.counts.max(initial=0)), MAX_GRADES + 2 * SCANNED_ITEMS)
+    n_words_of_room = max(2 * int(groups.counts.max(initial=0)), MAX_GRADES + 3 * SCANNED_ITEMS)
     marks = (RELEVANT * reaches + KEPT * kept + NEGATIVE * below).astype(np.uint8)
     rules = ItemRules(marks, policy, keep)
 
     is_error = policy == DUPLICATES.index("error")
     copied = np.zeros(groups.users.size if is_error else 0, dtype=np.bool_)
 
+    bits = groups.grades.own.view(np.uint64)
+
     def settle(number: int) -> npt.NDArray[np.int64]:
-        counters = np.zeros(2, dtype=np.int64)
+        counters = np.zeros(3, dtype=np.int64)
         first, last = pieces[number]
         unsettled = np.empty(last - first, dtype=np.int64)
         room = np.empty(n_words_of_room, dtype=np.uint64)
@@ -363,10 +368,10 @@ def _settle(
         if n_unsettled > 0:
             n_items = int(groups.counts[unsettled[:n_unsettled]].sum())
             settle_some = settle_users.interpret if n_items <= INTERPRETED else settle_users
-            some, bits = unsettled[:n_unsettled], groups.grades.own.view(np.uint64)
+            some = unsettled[:n_unsettled]
             settle_some(some, groups, bits, rules, room, n_relevant, counters, copied)
         word = sum(n_words[:number])
-        enter_users(groups, index, order, room, first, last, word)
+        enter_users(groups, index, bits, order, room, first, last, word)
         return counters
 
     settled = list(ordered_map(settle, range(len(pieces)), threads=threads))
@@ -374,5 +379,6 @@ def _settle(
         duplicates=sum(int(counters[0]) for counters in settled),
         negative=sum(int(counters[1]) for counters in settled),
         copied=np.flatnonzero(copied),
+        others=sum(int(counters[2]) for counters in settled),
     )
     return UserItems(index, groups.grades, groups.users, groups.starts, n_relevant), found

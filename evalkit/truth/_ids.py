@@ -20,10 +20,10 @@ from evalkit.sources.ids import (
     WHOLE,
     WORD,
     IdPlan,
+    IdTexts,
     KeyCollisionError,
     Keys,
     Rows,
-    Texts,
     address_of,
     compare_neighbours,
     compare_texts,
@@ -163,7 +163,7 @@ class _Known(NamedTuple):
 
     n: int
     slots: Keys
-    columns: list[Texts]
+    columns: list[IdTexts]
 
 
 class KnownIds:
@@ -174,7 +174,7 @@ class KnownIds:
         self._lock = threading.Lock()
         self._blocks = [np.empty(0, dtype=np.uint8)]  # bytes of long texts, which never move
         self._filled = 0  # bytes of the last one
-        columns = [Texts(_NO_KEYS, np.zeros(1, dtype=np.int64)) for _ in self._dtypes]
+        columns = [IdTexts(_NO_KEYS, np.zeros(1, dtype=np.int64)) for _ in self._dtypes]
         self._known = _Known(0, np.zeros(SLOT * LEAST_SLOTS, dtype=np.uint64), columns)
 
     def take(self, keys: Keys, rows: pl.DataFrame) -> None:
@@ -195,7 +195,7 @@ class KnownIds:
         ):
             raise KeyCollisionError
 
-    def _learn(self, keys: Keys, rows: Rows, columns: Sequence[Texts]) -> bool:
+    def _learn(self, keys: Keys, rows: Rows, columns: Sequence[IdTexts]) -> bool:
         """Learn what others have not learnt meanwhile; whether no two ids share a key."""
         numbers, firsts = np.empty((2, rows.size), dtype=np.int64)
         with self._lock:
@@ -212,7 +212,9 @@ class KnownIds:
             self._known = _Known(n, slots, kept)
         return _compare(columns, rows, kept, numbers)
 
-    def _keep(self, texts: Texts, rows: Rows, known: Texts, before: int, n_words: int) -> Texts:
+    def _keep(
+        self, texts: IdTexts, rows: Rows, known: IdTexts, before: int, n_words: int
+    ) -> IdTexts:
         """Put texts of some rows behind those that were known before."""
         views = known.views
         if views.size < n_words:
@@ -223,7 +225,7 @@ class KnownIds:
             block = self._blocks[-1], len(self._blocks) - 1, self._filled
             done, self._filled = keep_texts(texts, rows, done, views, before, *block)
             if done == rows.size:
-                return Texts(views, np.array([each.ctypes.data for each in self._blocks]))
+                return IdTexts(views, np.array([each.ctypes.data for each in self._blocks]))
             n_bytes = int(texts.views[2 * rows[done]] & np.uint64(0xFFFFFFFF))
             self._blocks.append(np.empty(max(BLOCK, n_bytes), dtype=np.uint8))
             self._filled = 0
@@ -255,7 +257,7 @@ class KnownIds:
         )
 
 
-def _compare(left: Sequence[Texts], rows: Rows, right: Sequence[Texts], places: Rows) -> bool:
+def _compare(left: Sequence[IdTexts], rows: Rows, right: Sequence[IdTexts], places: Rows) -> bool:
     pairs = zip(left, right, strict=True)
     return all(compare_texts(texts, rows, known, places) for texts, known in pairs)
 

@@ -12,8 +12,8 @@ from evalkit.kernels import kernel
 from evalkit.metrics import shifted
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import ITEM_KEY, USER_KEY, Sample, Share, as_array, as_keys
-from evalkit.truth._index import Grades, count_of, find_item, start_of
-from evalkit.truth._read import BATCH_ROWS, Truth, Weights, choose_rows
+from evalkit.truth._index import Grades, count_of, find_item, relevance_at, start_of
+from evalkit.truth._read import BATCH_ROWS, Propensities, Truth, Weights, choose_rows
 from evalkit.truth._table import find_entry
 
 Values = npt.NDArray[np.float64]
@@ -41,6 +41,27 @@ def note_propensities(users, items, propensities, index, found):  # type: ignore
     return n_others
 
 
+@kernel(allocates=False)
+def weigh_places(starts, counts, grades, propensities, rules, out):  # type: ignore[no-untyped-def]
+    """Fill `out` with 1 / propensity of each item; how many relevant ones were raised to the floor.
+
+    Args:
+        rules: the floor, and the relevance that is relevant.
+        out: float64[n_places], of zeros.
+    """
+    floor, relevant_from = rules
+    n_raised = 0
+    for user in range(starts.size):
+        for place in range(starts[user], starts[user] + counts[user]):
+            propensity = propensities[place]
+            if propensity < floor:
+                propensity = floor
+                relevance = relevance_at(grades.codes, grades.values, grades.own, place)
+                n_raised += relevance >= relevant_from
+            out[place] = 1.0 / propensity
+    return n_raised
+
+
 def with_weights(
     table: Table, truth: Truth, floor: float | None, sample: Sample | None, share: Share | None
 ) -> Truth:
@@ -49,6 +70,18 @@ def with_weights(
     Raises:
         DataError: propensities that are none, or two of one item [bad-propensity].
     """
+    found, pairs = truth.propensities or _read_beside(table, truth, sample, share), truth.pairs
+    _refuse(table, found.n_bad, found.n_others)
+    weights, rules = np.zeros(pairs.n_places), (floor or 0.0, truth.relevant_from)
+    own = pairs.starts, pairs.counts, pairs.grades
+    n_raised = int(weigh_places(*own, found.of_places, rules, weights))
+    return replace(truth, propensities=None, weights=Weights(weights, n_raised))
+
+
+def _read_beside(
+    table: Table, truth: Truth, sample: Sample | None, share: Share | None
+) -> Propensities:
+    """Propensities of a truth of many relevances, or of sums of them, read once more."""
     pairs = truth.pairs
     found = np.zeros(pairs.n_places)
     n_bad = n_others = 0
@@ -58,19 +91,11 @@ def with_weights(
         for batch in table.stream(columns, most=BATCH_ROWS):
             rows, _, _ = choose_rows(batch, share, sample)
             propensities = as_array(rows["propensity"])
-            are_bad = ~((propensities > 0.0) & (propensities <= 1.0))
-            n_bad += int(are_bad.sum())
+            n_bad += Propensities.count_bad(propensities)
             users, items = as_keys(rows[USER_KEY]), as_keys(rows[ITEM_KEY])
             if not n_bad:
                 n_others += int(note_propensities(users, items, propensities, pairs.index, found))
-    _refuse(table, n_bad, n_others)
-    n_raised = 0
-    if floor is not None:
-        is_raised = (found > 0.0) & (found < floor)
-        found[is_raised] = floor
-        n_raised = int((is_raised & (relevances(truth) >= truth.relevant_from)).sum())
-    np.divide(1.0, found, where=found > 0.0, out=found)
-    return replace(truth, weights=Weights(found, n_raised))
+    return Propensities(found, n_bad, n_others)
 
 
 def _refuse(table: Table, n_bad: int, n_others: int) -> None:
@@ -94,26 +119,18 @@ def _refuse(table: Table, n_bad: int, n_others: int) -> None:
         )
 
 
-def relevances(truth: Truth) -> Values:
-    """float64[n_places], of each item; places between users hold anything."""
-    grades = truth.pairs.grades
-    if grades.codes.size:
-        values: Values = grades.values[grades.codes]
-        return values
-    return grades.own if grades.own.size else np.ones(truth.pairs.n_places)
-
-
 def relevant_weights(truth: Truth) -> Iterator[Values]:
     """Those of relevant items alone, float64, so many at a time as a core's cache holds."""
     assert truth.weights is not None
-    found = truth.weights.of_places
-    relevance = relevances(truth) if truth.pairs.grades.is_graded else None
+    found, grades = truth.weights.of_places, truth.pairs.grades
     for begin in range(0, found.size, PLACES):
-        part = found[begin : begin + PLACES]
-        is_relevant = part > 0.0
-        if relevance is not None:
-            is_relevant &= relevance[begin : begin + PLACES] >= truth.relevant_from
-        yield part[is_relevant]
+        part = slice(begin, begin + PLACES)
+        is_relevant = found[part] > 0.0
+        if grades.codes.size:
+            is_relevant &= (grades.values >= truth.relevant_from)[grades.codes[part]]
+        elif grades.own.size:
+            is_relevant &= grades.own[part] >= truth.relevant_from
+        yield found[part][is_relevant]
 
 
 def _gains(relevance: Values, gain: str, threshold: float) -> Values:
@@ -130,6 +147,8 @@ def _gains(relevance: Values, gain: str, threshold: float) -> Values:
 def weigh(truth: Truth, gain: str, *, graded: bool) -> Truth:
     """The same truth, whose relevances are gains times weights; what counts by none has 0.
 
+    Where relevances have codes, gains stand in their place, and weights beside them.
+
     Args:
         gain: linear, exp2, binary or exp2_shifted: what a relevance is worth.
         graded: items below the threshold have a gain too.
@@ -138,13 +157,14 @@ def weigh(truth: Truth, gain: str, *, graded: bool) -> Truth:
     assert weights is not None
     key = (gain, graded) if grades.is_graded else ("binary", False)
     if key not in weights.made:
-        own = weights.of_places
+        own, values = weights.of_places, grades.values
         if grades.is_graded:
-            relevance = relevances(truth)
+            relevance = grades.values if grades.codes.size else grades.own
             has_gain = relevance >= truth.relevant_from
             if graded:
                 has_gain |= relevance > 0.0
-            own = np.where(has_gain, _gains(relevance, gain, truth.threshold) * own, 0.0)
-        pairs = replace(truth.pairs, grades=Grades(np.empty(0, np.uint8), grades.values, own))
+            gains = np.where(has_gain, _gains(relevance, gain, truth.threshold), 0.0)
+            own, values = (own, gains) if grades.codes.size else (gains * own, values)
+        pairs = replace(truth.pairs, grades=Grades(grades.codes, values, own))
         weights.made[key] = replace(truth, pairs=pairs, relevant_from=5e-324)
     return weights.made[key]

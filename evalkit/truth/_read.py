@@ -4,7 +4,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,6 +47,26 @@ _NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
+class Propensities:
+    """How likely items were to be seen.
+
+    Args:
+        of_places: float64[n_places], beside the item keys; anything where there is no item.
+        n_bad: rows without a propensity, or with one that is none.
+        n_others: rows that say another one than an earlier row of their user's item.
+    """
+
+    of_places: npt.NDArray[np.float64]
+    n_bad: int
+    n_others: int
+
+    @staticmethod
+    def count_bad(found: npt.NDArray[np.float64]) -> int:
+        """How many are no propensity."""
+        return found.size - int(((found > 0.0) & (found <= 1.0)).sum())
+
+
+@dataclass(frozen=True, slots=True)
 class Weights:
     """What items count by: 1 / propensity.
 
@@ -82,6 +102,7 @@ class Truth:
         item_keys: uint64[n_items] ascending; only for hashed ids.
         counts: rows and reasons, for the report.
         is_extra: bool[n_users], users whom only rankings know; None when there are none.
+        propensities: as they were read, where few relevances were read beside them.
         weights: what items count by, where their propensities are known.
     """
 
@@ -97,6 +118,7 @@ class Truth:
     is_extra: npt.NDArray[np.bool_] | None = None
     has_judged: bool = False
     subtracts: bool = False
+    propensities: Propensities | None = None
     weights: Weights | None = None
 
     @property
@@ -193,7 +215,14 @@ class Interactions:
             found.append(pl.col("relevance").cast(pl.Float64))
         elif policies.truth_duplicates == "sum":  # a row without relevance counts 1
             found.append(pl.lit(1.0).alias("relevance"))
+        if self.has_propensity:
+            found.append(pl.col("propensity").cast(pl.Float64).fill_null(0.0))
         return found
+
+    @property
+    def has_propensity(self) -> bool:
+        """Whether items count by 1 / propensity."""
+        return "propensity" in self.table.columns
 
     def others(self) -> pl.LazyFrame | None:
         """The same columns of users whom only rankings know; nothing is relevant to them."""
@@ -229,7 +258,7 @@ def build_truth(
     relevant_from = SMALLEST_POSITIVE if threshold is None else threshold
     if "relevance" in table.frame.collect_schema():
         _check_relevance(rows, table)
-        if rows.pairs.is_plain and relevant_from <= 1.0:
+        if rows.pairs.is_plain and relevant_from <= 1.0 and not rows.weighed:
             rows.pairs.forget_grades()  # all the same: nothing to carry along
     elif relevant_from > 1.0 and policies.truth_duplicates != "sum":
         raise RequestError(
@@ -246,6 +275,13 @@ def build_truth(
         keep_judged=keep_judged,
         threads=threads,
     )
+    propensities = None
+    if rows.weighed:
+        own, grades = pairs.grades.own, pairs.grades._replace(own=pairs.grades.own[:0])
+        if rows.pairs.is_plain and relevant_from <= 1.0:
+            grades = grades._replace(codes=grades.codes[:0])
+        pairs = replace(pairs, grades=grades)
+        propensities = Propensities(own, rows.bad_propensities, found.others)
     user_ids, item_ids, item_keys = _real_ids(rows, pairs, threads)
     is_extra = None
     if rows.extra_keys:
@@ -265,6 +301,7 @@ def build_truth(
         is_extra,
         keep_judged,
         policies.negative_relevance == "subtract",
+        propensities,
     )
     _refuse_rows(truth, found, policies, table)
     return truth
@@ -297,6 +334,7 @@ class _InteractionRows:
     Args:
         pairs: the rows with ids, of the sample and of the share.
         user_ids, item_ids: of them, where keys are hashes.
+        weighed: propensities are among them.
     """
 
     pairs: PairRows
@@ -307,6 +345,8 @@ class _InteractionRows:
     user_ids: KnownIds | None = None
     item_ids: KnownIds | None = None
     extra_keys: list[Keys] = field(default_factory=list)
+    weighed: bool = False
+    bad_propensities: int = 0
 
 
 def _read(source: Interactions, policies: Policies) -> _InteractionRows:
@@ -321,10 +361,12 @@ def _read(source: Interactions, policies: Policies) -> _InteractionRows:
 def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> _InteractionRows:
     has_grades = "relevance" in source.table.frame.select(columns).collect_schema()
     others = source.others()
-    graded = has_grades or others is not None
+    weighed = source.has_propensity and coded
+    graded = has_grades or others is not None or weighed
     # untouched room costs nothing, so what the metadata says may be too much
     room = source.table.n_rows_hint() if others is None else None
-    rows = _InteractionRows(PairRows(room, graded=graded, coded=coded))
+    rows = _InteractionRows(PairRows(room, graded=graded, coded=coded, weighed=weighed))
+    rows.weighed = weighed
     rows.user_ids = KnownIds(source.user_plan) if source.user_plan.hashed else None
     rows.item_ids = KnownIds(source.item_plan) if source.item_plan.hashed else None
     has_texts = source.user_plan.hashed or source.item_plan.hashed
@@ -341,6 +383,8 @@ def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> 
             elif graded and (n_null := part["relevance"].null_count()):
                 rows.null_relevance += n_null
                 part = part.with_columns(pl.col("relevance").fill_null(0.0))
+            if weighed:
+                rows.bad_propensities += Propensities.count_bad(as_array(part["propensity"]))
             yield part, rows.pairs.place(as_keys(part[USER_KEY]))
         if others is not None:
             known = source.table.frame.select(columns).select(USER_KEY).unique()
@@ -348,16 +392,18 @@ def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> 
             part, _, _ = choose_rows(unknown, source.share, source.sample)
             if part.height:
                 rows.extra_keys.append(as_keys(part[USER_KEY]))
+                part = part.with_columns(propensity=pl.lit(1.0))
                 yield part, rows.pairs.place(as_keys(part[USER_KEY]))
 
     def write(placed: tuple[pl.DataFrame, RowPlaces]) -> None:
         part, place = placed
         relevance = as_array(part["relevance"]) if graded else None
+        propensity = as_array(part["propensity"]) if weighed else None
         users, items = as_keys(part[USER_KEY]), as_keys(part[ITEM_KEY])
         for ids, keys in ((rows.user_ids, users), (rows.item_ids, items)):
             if ids is not None:
                 ids.take(keys, part)
-        rows.pairs.write(place, users, items, relevance)
+        rows.pairs.write(place, users, items, relevance, propensity)
 
     with reading(source.table):  # arrays that may still grow are written by one thread
         for _ in ordered_map(write, placed(), threads=source.threads if room else 1):

@@ -242,9 +242,12 @@ class PairRows:
         room: rows that may come, or None when nobody knows.
         graded: rows have a relevance.
         coded: relevances are few, so that one byte says which; otherwise they stay float64.
+        weighed: rows whose relevances are coded have a propensity.
     """
 
-    def __init__(self, room: int | None, *, graded: bool = False, coded: bool = True) -> None:
+    def __init__(
+        self, room: int | None, *, graded: bool = False, coded: bool = True, weighed: bool = False
+    ) -> None:
         n = 1 << 16 if room is None else room
         self.grows = room is None
         self.size = 0
@@ -252,7 +255,7 @@ class PairRows:
         self.lows = np.empty(n + FEW_ITEMS, dtype=np.uint32)
         self.highs = np.empty(0, dtype=np.uint32)
         self.codes = np.empty(n if graded and coded else 0, dtype=np.uint8)
-        self.own = np.empty(n if graded and not coded else 0, dtype=np.float64)
+        self.own = np.empty(n if weighed or (graded and not coded) else 0, dtype=np.float64)
         self.known = GradeCodes()
         self._runs = RunRoom(room)
         self._lock = threading.Lock()
@@ -288,7 +291,12 @@ class PairRows:
         return self._runs.place(begin, users)
 
     def write(
-        self, place: RowPlaces, users: Keys, items: Keys, relevance: npt.NDArray[np.float64] | None
+        self,
+        place: RowPlaces,
+        users: Keys,
+        items: Keys,
+        relevance: npt.NDArray[np.float64] | None,
+        propensity: npt.NDArray[np.float64] | None = None,
     ) -> None:
         """Take over rows; threads may do so side by side unless the room grows.
 
@@ -304,6 +312,8 @@ class PairRows:
             split_highs(items, self.highs[begin:end])
         if relevance is not None and self.coded:
             self.known.encode(relevance, self.codes[begin:end])
+            if propensity is not None:
+                self.own[begin:end] = propensity
         elif relevance is not None:
             self.own[begin:end] = relevance
 
@@ -317,7 +327,7 @@ class PairRows:
         return self._runs.take(self.size)
 
     def grades(self) -> Grades:
-        """The relevances; written rows alone count."""
+        """The relevances, or propensities beside their codes; written rows alone count."""
         return Grades(
             self.codes[: self.size] if self.codes.size else self.codes,
             self.known.values,
@@ -335,7 +345,7 @@ class PairRows:
 
     def count_not_finite(self) -> int:
         """Rows whose relevance is NaN or infinite."""
-        if self.own.size:
+        if self.own.size and not self.codes.size:
             return int(self.size - np.isfinite(self.own[: self.size]).sum())
         bad = np.flatnonzero(~np.isfinite(self.known.values))
         return int(np.isin(self.codes[: self.size], bad).sum()) if bad.size else 0

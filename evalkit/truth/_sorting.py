@@ -368,6 +368,9 @@ def join_items(groups, begin, n, rules, counters):  # type: ignore[no-untyped-de
         value = relevance_at(codes, values, own, chosen)
         counters[1] += value < 0.0
         if not graded or is_kept(value, rules.keep):
+            if codes.size > 0 and own.size > 0:  # propensities
+                for other in range(place + 1, copies):
+                    counters[2] += own[other] != own[place]
             copy_item(lows, highs, codes, own, chosen, write)
             write += 1
         place = copies
@@ -375,10 +378,11 @@ def join_items(groups, begin, n, rules, counters):  # type: ignore[no-untyped-de
 
 
 @kernel(allocates=False)
-def order_by_code(lows, highs, codes, order, begin, n, room):  # type: ignore[no-untyped-def]
+def order_by_code(lows, highs, codes, own_bits, order, begin, n, room):  # type: ignore[no-untyped-def]
     """Bring some items into descending order of relevance, as ideal lists want them.
 
-    `order` uint8[256] is the place of each code's relevance among all, from the largest.
+    `order` uint8[256] is the place of each code's relevance among all, from the largest. `own_bits`
+    is the memory of propensities, if there are any.
     """
     is_ordered = True
     largest = np.int64(0)
@@ -390,6 +394,7 @@ def order_by_code(lows, highs, codes, order, begin, n, room):  # type: ignore[no
         return
     places, items = room[:MAX_GRADES], room[MAX_GRADES : MAX_GRADES + n]
     moved = room[MAX_GRADES + SCANNED_ITEMS : MAX_GRADES + SCANNED_ITEMS + n]
+    bits = room[MAX_GRADES + 2 * SCANNED_ITEMS : MAX_GRADES + 2 * SCANNED_ITEMS + n]
     for grade in range(largest + 1):
         places[grade] = 0
     for place in range(begin, begin + n):
@@ -405,7 +410,11 @@ def order_by_code(lows, highs, codes, order, begin, n, room):  # type: ignore[no
         places[grade] += 1
         items[target] = item_at(lows, highs, place)
         moved[target] = codes[place]
+        if own_bits.size > 0:
+            bits[target] = own_bits[place]
     for place in range(n):
+        if own_bits.size > 0:
+            own_bits[begin + place] = bits[place]
         lows[begin + place] = np.uint32(items[place] & np.uint64(0xFFFFFFFF))
         codes[begin + place] = np.uint8(moved[place])
     if highs.size > 0:

@@ -81,7 +81,7 @@ WAYS: dict[tuple[str, str], Way | Reason] = {
     ("cornac", "default"): SAME,
     ("cornac", "per_user_with_hit"): Way({"rr": "RR(zeros='skip')"}),
     ("cornac", "beside_precision@3"): SAME,  # the fixture is too small for its fault to show
-    ("elliot", "default"): SAME,
+    ("elliot", "default"): Way({"gauc": "GAUC", "lauc": "LAUC"}),
     ("evidently", "default"): SAME,
     ("evidently", "no_feedback"): Way(policies={"no_relevant": "zero"}),
     ("evidently", "rows_reversed"): Way(form="reversed"),

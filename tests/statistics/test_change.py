@@ -9,7 +9,7 @@ from campaigns import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalkit.statistics.change import Cell, explain_change
+from evalkit.statistics.change import UserCell, explain_change
 from evalkit.statistics.exact import SCALE_BITS, ExactSum
 
 laws = settings(deadline=None, max_examples=examples(100))
@@ -22,12 +22,14 @@ def exactly(values):
 
 def of_one_kind(**segments):
     """Cells of users alike but for their segment."""
-    return {Cell(name, "1", is_ranked=True): exactly(values) for name, values in segments.items()}
+    return {
+        UserCell(name, "1", is_ranked=True): exactly(values) for name, values in segments.items()
+    }
 
 
 VALUES = st.lists(st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.5, 1.0]), max_size=4)
 CELLS = st.dictionaries(
-    st.builds(Cell, st.sampled_from("abc"), st.sampled_from(["1", "2+"]), st.booleans()),
+    st.builds(UserCell, st.sampled_from("abc"), st.sampled_from(["1", "2+"]), st.booleans()),
     VALUES.map(exactly),
     max_size=8,
 )
@@ -104,7 +106,7 @@ def test_a_change_of_values_alone_is_within():
 
 
 def test_users_without_ranking_are_coverage():
-    ranked, unranked = Cell("a", "1", is_ranked=True), Cell("a", "1", is_ranked=False)
+    ranked, unranked = UserCell("a", "1", is_ranked=True), UserCell("a", "1", is_ranked=False)
     before = {ranked: exactly([0.5] * 4)}
     after = {ranked: exactly([0.5] * 3), unranked: exactly([0.0])}
 
@@ -114,7 +116,7 @@ def test_users_without_ranking_are_coverage():
 
 
 def test_more_relevant_items_are_the_truth():
-    few, many = Cell("a", "1", is_ranked=True), Cell("a", "2+", is_ranked=True)
+    few, many = UserCell("a", "1", is_ranked=True), UserCell("a", "2+", is_ranked=True)
     before = {few: exactly([0.5] * 4)}
     after = {few: exactly([0.5] * 2), many: exactly([0.25] * 2)}
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from evalkit.statistics.change import Cell, explain_change
+from evalkit.statistics.change import UserCell, explain_change
 from evalkit.statistics.change_errors import Spread, change_errors
 from evalkit.statistics.exact import SCALE_BITS, ExactSum
 
@@ -30,7 +30,7 @@ def spread_of(users, bounds=(0.0, 1.0), *, by_segment=True):
 
 
 def draw(rng, n, values):
-    cells = [Cell(s, k, r) for s in "abc" for k in ("1", "2") for r in (False, True)]
+    cells = [UserCell(s, k, r) for s in "abc" for k in ("1", "2") for r in (False, True)]
     shares = rng.dirichlet(np.ones(len(cells)))
     return [
         (cell := cells[place], values(rng, place) if cell.is_ranked else 0.0)
@@ -96,7 +96,7 @@ def test_the_error_of_the_whole_is_that_of_two_means():
 
 
 def test_a_change_of_the_mix_by_hand():
-    new, old = Cell("new", "1", is_ranked=True), Cell("old", "1", is_ranked=True)
+    new, old = UserCell("new", "1", is_ranked=True), UserCell("old", "1", is_ranked=True)
     runs = [(new, 0.25)] + [(old, 0.75)] * 3, [(new, 0.25)] * 2 + [(old, 0.75)] * 2
 
     found = change_errors(tuple(map(run_of, runs)), tuple(map(spread_of, runs)))
@@ -107,16 +107,16 @@ def test_a_change_of_the_mix_by_hand():
     assert (found.parts.truth, found.parts.coverage, found.parts.within) == (0.0, 0.0, 0.0)
 
 
-@pytest.mark.parametrize("users", [[], [(Cell("a", "1", is_ranked=True), 1.0)]])
+@pytest.mark.parametrize("users", [[], [(UserCell("a", "1", is_ranked=True), 1.0)]])
 def test_one_user_has_no_errors(users):
-    others = [(Cell("a", "1", is_ranked=True), value) for value in (0.0, 1.0)]
+    others = [(UserCell("a", "1", is_ranked=True), value) for value in (0.0, 1.0)]
     runs = users, others
 
     assert change_errors(tuple(map(run_of, runs)), tuple(map(spread_of, runs))) is None
 
 
 def test_values_beyond_the_bounds_lose_no_spread():
-    cells = Cell("a", "1", is_ranked=True), Cell("a", "2", is_ranked=True)
+    cells = UserCell("a", "1", is_ranked=True), UserCell("a", "2", is_ranked=True)
     users = [(cell, value) for cell in cells for value in (-3.0, 3.0)]
 
     narrow, wide = (

@@ -99,6 +99,7 @@ def gather_hits(  # type: ignore[no-untyped-def]
     Args:
         which: RELEVANT items; GRADED ones, with a gain, be it below 0 where `subtracts`; all in
             the truth, with states for gains, of which those below 0 are in the POOL or JUDGED.
+        items: values of their own beside codes are weights, which multiply gains.
     """
     # Wide: what lies beside the truth's items is given array by array.
     starts, counts, grades = items.starts, items.counts, items.grades
@@ -107,6 +108,7 @@ def gather_hits(  # type: ignore[no-untyped-def]
     hit_starts, hit_ranks, hit_gains, hit_ideal = hits.starts, hits.ranks, hits.gains, hits.ideal
     relevant_starts, relevant_gains = relevant.starts, relevant.gains
     graded = codes.size > 0 or own.size > 0
+    weighed = codes.size > 0 and own.size > 0
     not_ranked = np.iinfo(ranks.dtype).max
     n_hits = 0
     n_relevant = 0
@@ -124,6 +126,8 @@ def gather_hits(  # type: ignore[no-untyped-def]
         is_descending = True  # as most users' items are kept
         for place in range(begin, end):
             gain = relevance_at(codes, values, own, place) if graded else 1.0
+            if weighed:
+                gain *= own[place]
             is_descending &= gain <= last_gain
             last_gain = gain
             is_relevant = gain >= relevant_from
@@ -141,6 +145,8 @@ def gather_hits(  # type: ignore[no-untyped-def]
             copy = find_first(copy_places, begin)
             while copy < copy_places.size and copy_places[copy] < end:
                 gain = relevance_at(codes, values, own, copy_places[copy])
+                if weighed:
+                    gain *= own[copy_places[copy]]
                 is_hit = gain >= relevant_from or which >= POOL
                 if which >= POOL:
                     gain = state_of(gain, relevant_from, which)

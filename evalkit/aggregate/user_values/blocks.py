@@ -1,4 +1,5 @@
 """From ranks to sums: blocks of users are measured and folded into exact sums at once."""
+# Long: blocks are measured, folded and kept in one walk, whose steps share their types.
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from evalkit.aggregate.segments import CellSet
 from evalkit.aggregate.sums import Pair, Totals
+from evalkit.aggregate.user_values._extremes import EXTREMES, measure_extremes
 from evalkit.aggregate.user_values._hits import (
     GRADED,
     RELEVANT,
@@ -21,7 +23,7 @@ from evalkit.aggregate.user_values._hits import (
 )
 from evalkit.aggregate.user_values._weighted import is_weighted, measure_weighted, prepare
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
-from evalkit.aggregate.user_values.gather import BlockView, RankSets, View, look
+from evalkit.aggregate.user_values.gather import BlockView, RankSets, View, look, pool_of
 from evalkit.aggregate.user_values.outcomes import (
     Cases,
     apply_user_policies,
@@ -31,7 +33,7 @@ from evalkit.aggregate.user_values.outcomes import (
 )
 from evalkit.config import Policies, policies_of
 from evalkit.kernels.threads import ordered_map
-from evalkit.metrics import Hits, Relevant, Request
+from evalkit.metrics import NO_CUTOFF, Hits, Relevant, Request
 from evalkit.ranks import Ranks
 from evalkit.statistics.exact import CellRows
 from evalkit.truth import Truth, weigh
@@ -94,6 +96,17 @@ def group_requests(requests: Sequence[Request], policies: Policies) -> list[Kern
     return groups
 
 
+def _groups_of_pair(group: KernelCall, policies: Policies) -> list[KernelCall]:
+    """The two groups that one of pairs is made of, at the same cutoffs."""
+    pair = group.request.metric.pair
+    assert pair is not None
+    cutoffs = [None if each == NO_CUTOFF else int(each) for each in group.cutoffs]
+    return [
+        group_requests([pair.at(cutoff)[place] for cutoff in cutoffs], policies)[0]
+        for place in (0, 1)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class Measuring:
     """What it takes to measure one model's ranks, block by block."""
@@ -106,6 +119,7 @@ class Measuring:
     lengths: Sequence[npt.NDArray[np.int32]]
     cases: Sequence[Cases]  # of every user, whose policies settle what counts
     lists: "Measure | None"  # what measures metrics of lists
+    pairs: "Mapping[int, Measuring]"  # by group, what measures the two that it is made of
 
     @classmethod
     def of(
@@ -134,6 +148,11 @@ class Measuring:
                 for each in zip(present, lengths, strict=True)
             ],
             lists,
+            {
+                id(group): cls.of(truth, ranks, _groups_of_pair(group, policies), policies)
+                for group in groups
+                if group.request.metric.pair is not None
+            },
         )
         for group in groups:  # once, before threads ask for them
             prepare(truth, group.request, group.policies, which=measuring._view(group).which)
@@ -165,6 +184,10 @@ class Measuring:
             if request.metric.combined is not None:
                 yield np.full((users.size, group.cutoffs.size), np.nan)
                 continue
+            if (pair := request.metric.pair) is not None:
+                values = round_users(pair.of(*self.pairs[id(group)].measure(users)), policies)
+                yield request.averaged(values)
+                continue
             if request.metric.lists is not None:
                 yield request.averaged(self._measure_lists(users, group, probe))
                 continue
@@ -178,6 +201,11 @@ class Measuring:
                 gather = partial(self.gather, users, probe, plain, pool)
                 given = gather, lengths, group.cutoffs, values
                 measure_weighted(request, policies, view.which, *given)
+            elif policies.unjudged in EXTREMES:
+                judged, _ = self.gather(users, probe, plain, pool, which=pool_of(policies))
+                shown = self.gather(users, probe, plain, pool, which=view.which)
+                rest = lengths, group.cutoffs, values
+                measure_extremes(request, policies.unjudged, shown, judged, *rest)
             elif view.is_plain:
                 hits, relevant = self.gather(users, probe, plain, pool, which=view.which)
                 threshold = self.truth.threshold
@@ -187,12 +215,16 @@ class Measuring:
                 cases = with_relevant(cases, n_relevant)
             higher_is_better = bool(request.metric.higher_is_better)
             apply_user_policies(values, cases, policies, higher_is_better=higher_is_better)
+            if self.lists is not None and "list_users" in dict(request.policies):  # of `mad`
+                counted = self.lists.who_counts(request, policies, self.present[probe])
+                values[~counted[users]] = np.nan
             yield request.averaged(values)
 
     def counts_hits(self, place: int) -> bool:
         """Whether users of as many hits, relevant items and rows have the same value of a group."""
         group, view = self.groups[place], self._view(self.groups[place])
         is_plain = view.is_plain and view.which == RELEVANT
+        is_plain &= group.policies.unjudged not in EXTREMES
         is_plain &= self.ranks[self.probes[place]].copy_places.size == 0
         return group.request.metric.counts_hits and is_plain
 

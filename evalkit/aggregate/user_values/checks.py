@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
+from evalkit.aggregate.user_values._extremes import EXTREMES, why_not
 from evalkit.aggregate.user_values.gather import View, distinct, parts_of
 from evalkit.config import Config, Policies, policies_of
 from evalkit.errors import RequestError
@@ -23,6 +24,8 @@ def helping_requests(requests: Sequence[Request], policies: Policies) -> list[Re
     helping: list[Request] = []
     for request in requests:
         helping += parts_of(request) or ()
+        if request.metric.pair is not None:
+            helping += request.metric.pair.at(request.cutoff)
         if request.metric.combined is None and policies_of(request, policies).ties in TIED:
             helping += [with_ties(request, ties) for ties in BOUNDS]
     known = {(each.metric.name, each.parameters, each.cutoff, each.policies) for each in requests}
@@ -64,7 +67,7 @@ def of_judged(requests: Sequence[Request], policies: Policies) -> list[Request]:
     return [
         each
         for each in requests
-        if each.view == "pool" or policies_of(each, policies).unjudged == "skip"
+        if each.view == "pool" or policies_of(each, policies).unjudged != "count"
     ]
 
 
@@ -153,6 +156,7 @@ def convention_warnings(config: Config, requests: Sequence[Request]) -> list[War
         for request in requests
         if not config.profile.has_metric(request.metric.base.name, request.cutoff)
         and request.metric.combined is None
+        and request.metric.base.pair is None
     ]
     if lacking and config.profile.name != "evalkit":
         message = (
@@ -316,7 +320,8 @@ def check_judged(truth: Table, requests: Sequence[Request], config: Config) -> N
     Raises:
         RequestError: the truth has no relevance [nothing-judged]; a metric needs rows that leave
             lists [skipped-rows]; relevance below 0 cannot both
-            lower gains and say that nobody judged [pooled-gains].
+            lower gains and say that nobody judged [pooled-gains]; a metric has no exact lowest
+            and highest value over judgements [no-extremes].
     """
     asked = of_judged(requests, config.policies)
     is_graded = "relevance" in truth.frame.collect_schema()
@@ -329,6 +334,10 @@ def check_judged(truth: Table, requests: Sequence[Request], config: Config) -> N
             hint='name its column, such as relevance = "label" under [truth.columns], and keep the '
             "rows of 0",
         )
+    for request in requests:
+        followed = policies_of(request, config.policies)
+        if followed.unjudged in EXTREMES and request.metric.lists is None:
+            _check_extremes(request, followed, config.at("policies", "unjudged"))
     by_rows = [each.label for each in asked if each.needs_rows and each.view != "pool"]
     if by_rows:
         raise RequestError(
@@ -344,6 +353,20 @@ def check_judged(truth: Table, requests: Sequence[Request], config: Config) -> N
             code="pooled-gains",
             at=config.at("policies", "negative_relevance"),
             hint='leave negative_relevance = "subtract" out, or measure it in a run of its own',
+        )
+
+
+def _check_extremes(request: Request, policies: Policies, at: str) -> None:
+    why = why_not(request)
+    if not View.of(request, policies, two_views=False).is_plain or policies.duplicates == "count":
+        why = "copies, ties or scores count in it in a way of their own"
+    if why:
+        raise RequestError(
+            f"{request.label} has no exact {policies.unjudged} value over judgements: {why}",
+            code="no-extremes",
+            at=at,
+            hint="measure precision, recall, AP, RR or nDCG(gain='binary') with it, and this one "
+            "with unjudged='count'",
         )
 
 

@@ -112,7 +112,7 @@ class View:
             two_views: whether some items with a gain may not be relevant.
         """
         ties = policies.ties if policies.ties in BOUNDS else ""
-        pool = POOL if policies.pooled == "unjudged" else JUDGED
+        pool = pool_of(policies)
         which = pool if request.view == "pool" else RELEVANT
         if two_views and request.view == "graded":
             which = GRADED
@@ -142,6 +142,11 @@ class View:
             and not self.with_rows
             and not self.whole_ideal
         )
+
+
+def pool_of(policies: Policies) -> int:
+    """How all that the truth names is gathered."""
+    return POOL if policies.pooled == "unjudged" else JUDGED
 
 
 @dataclass(frozen=True, slots=True)

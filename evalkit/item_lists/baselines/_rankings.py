@@ -22,7 +22,7 @@ from evalkit.item_lists.baselines._counting import (
     time_of,
 )
 from evalkit.item_lists.baselines._lists import fill_drawn, fill_ordered, halve
-from evalkit.sources import Chosen, Made, Table, reading
+from evalkit.sources import ChosenColumns, Made, Table, reading
 from evalkit.sources.ids import ITEM, USER_KEY, IdPlan, KeyCollisionError, plan_ids, stable_hashes
 from evalkit.truth import null_id_error
 
@@ -99,7 +99,7 @@ def make_rankings(
         user_names=names,
         at=f"builtin {rule.builtin}",
         paths=(f"builtin {rule.builtin}",),
-        chosen=Chosen(chosen),
+        chosen=ChosenColumns(chosen),
         model=rule.model,
         made=Made(recipe, (train, users), *keeps_rows(rule)),
         _n_rows=None if n_users is None else n_users * (rule.k or DEFAULT_K),

@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evalkit.config import build_config, load_config
+from evalkit.config import build_config, hinted, load_config
 from evalkit.jobs.selection._measure import How
 from evalkit.jobs.selection._publish import Selected, run_selection
 from evalkit.kernels.threads import usable_cores
@@ -13,6 +13,7 @@ from evalkit.kernels.threads import usable_cores
 PathLike = str | os.PathLike[str]
 
 
+@hinted
 def select(
     config: PathLike | Mapping[str, object],
     *,

@@ -2,16 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
-from evalkit.statistics.corrections import CORRECTIONS
-from evalkit.statistics.independent import Rules, Sequential
-from evalkit.statistics.paired import check_margin
-from evalkit.statistics.spending import rho_of
+from evalkit.runs.history.experiment_looks import ExperimentLook
+from evalkit.statistics.independent import Rules
 
 from ._expressions import UnitMeasure, parse_measure, parse_measures, span_of
 from ._refused import not_built
+from ._statistics import Statistics, read_statistics
 
 POLICIES: Mapping[str, tuple[str, ...]] = {  # the first is the default
     "crossed_units": ("drop", "first", "error"),
@@ -20,17 +18,6 @@ POLICIES: Mapping[str, tuple[str, ...]] = {  # the first is the default
     "open_windows": ("skip", "keep"),
     "unexposed_events": ("drop", "error"),
     "equal_events": ("count", "once"),
-}
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "distribution": ("t", "normal"),
-    "variance": ("welch", "pooled"),
-    "relative": ("fieller", "delta", "log", "fixed"),
-    "alternative": ("two-sided", "greater", "less"),
-    "limits": ("auto", "newcombe", "wald", "percentile"),
-    "sample_ratio": ("auto", "exact", "chi-squared"),
-    "correction": CORRECTIONS,
-    "family": ("report", "metric"),
-    "clusters": ("cr2", "delta"),
 }
 PROFILES: Mapping[str, Mapping[str, object]] = {
     "evalkit": {},
@@ -65,58 +52,6 @@ class Phase:
 
 
 @dataclass(frozen=True, slots=True)
-class Statistics:
-    """The keys of [statistics] that experiments have."""
-
-    level: float = 0.95
-    correction: str = "holm"
-    family: str = "report"
-    margin: float | None = None
-    margin_relative: float | None = None
-    baseline: str | None = None
-    distribution: str = "t"
-    variance: str = "welch"
-    relative: str = "fieller"
-    alternative: str = "two-sided"
-    limits: str = "auto"
-    sample_ratio: str = "auto"
-    clusters: str = "cr2"
-    cluster: str | None = None
-    strata: tuple[str, ...] = ()
-    power: float = 0.8
-    search: bool = False
-    min_users: int = 1
-    tightest_at: float | None = None  # units of both variants: limits that are always valid
-    spending: str | None = None
-    final: float | None = None
-    looks: tuple[float, ...] = ()  # shares of the final size at which somebody looked before
-
-    @property
-    def is_sequential(self) -> bool:
-        """Whether the experiment is looked at more than once."""
-        return self.tightest_at is not None or self.spending is not None
-
-    def rules(self, n_units: int = 0) -> Rules:
-        """How two variants of so many units are compared."""
-        spending = None
-        if self.spending is not None and self.final is not None:
-            here = min(1.0, max(1e-6, n_units / self.final))
-            spending = self.spending, (*(each for each in self.looks if each < here), here)
-        sequential = None
-        if self.tightest_at is not None:
-            sequential = Sequential(self.tightest_at, self.level)
-        return Rules(
-            level=self.level,
-            is_normal=self.distribution == "normal" or self.is_sequential,
-            is_pooled=self.variance == "pooled",
-            relative=self.relative,  # type: ignore[arg-type]
-            alternative=self.alternative,  # type: ignore[arg-type]
-            sequential=sequential,
-            spending=spending,
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class ExperimentRequest:
     """An experiment's question.
 
@@ -127,6 +62,7 @@ class ExperimentRequest:
         window, until: microseconds; of a window from exposure on.
         raw: the metrics that stand beside adjusted ones.
         phases: shares after the first ones.
+        earlier: runs that looked before.
     """
 
     name: str
@@ -146,6 +82,7 @@ class ExperimentRequest:
     profile: str = "evalkit"
     has_events: bool = False
     phases: tuple[Phase, ...] = ()
+    earlier: tuple[ExperimentLook, ...] = ()
 
     @property
     def baseline(self) -> str:
@@ -163,29 +100,39 @@ class ExperimentRequest:
         """Whether covariates are named for it, in place of events before exposure."""
         return any(name in self.before for name in measure.columns)
 
+    def rules(self, label: str, n_units: int) -> Rules:
+        """How two variants are compared by a metric that so many units of all have."""
+        earlier = [look.units[label] for look in self.earlier if label in look.units]
+        return self.statistics.rules(n_units, earlier)
+
     def window_of(self, measure: UnitMeasure) -> int | None:
         return self.window if measure.window is None else measure.window
 
 
-def read_asked(
-    *,
-    name: str,
-    variants: object,
-    metrics: Sequence[str],
-    sums: Mapping[str, object] | None = None,
-    before: Mapping[str, object] | None = None,
-    window: str | None = None,
-    until: int | None = None,
-    covariate_days: float = 14.0,
-    primary: Sequence[str] | str = (),
-    guardrails: Sequence[str] | str = (),
-    lower_is_better: Sequence[str] | str = (),
-    policies: Mapping[str, str] | None = None,
-    segments: Sequence[str] | Mapping[str, str] = (),
-    statistics: Mapping[str, object] | None = None,
-    profile: str = "evalkit",
-    has_events: bool = False,
-) -> ExperimentRequest:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenExperiment:
+    """An experiment's question as it is written: `evaluate_experiment` says what each means."""
+
+    name: str
+    variants: object
+    metrics: Sequence[str]
+    sums: Mapping[str, object] | None = None
+    before: Mapping[str, object] | None = None
+    window: str | None = None
+    until: int | None = None
+    covariate_days: float = 14.0
+    primary: Sequence[str] | str = ()
+    guardrails: Sequence[str] | str = ()
+    lower_is_better: Sequence[str] | str = ()
+    policies: Mapping[str, str] | None = None
+    segments: Sequence[str] | Mapping[str, str] = ()
+    statistics: Mapping[str, object] | None = None
+    profile: str = "evalkit"
+    has_events: bool = False
+    fills_sums: bool = False  # columns that sums lack are kinds
+
+
+def read_asked(written: WrittenExperiment) -> ExperimentRequest:
     """What is asked, with all that is wrong with it told at once.
 
     Raises:
@@ -193,26 +140,26 @@ def read_asked(
             unknown-profile, and what `parse_measures` and `read_statistics` raise.
     """
     errors: list[EvalkitError] = []
-    shares = _shares(variants, errors)
-    measures = _measures(metrics, errors)
+    shares = _shares(written.variants, errors)
+    measures = _measures(written.metrics, errors)
     labels = [each.label for each in measures]
-    roles = {"primary": primary, "guardrails": guardrails, "lower_is_better": lower_is_better}
-    groups = [
-        _among(role, [named] if isinstance(named, str) else named, labels, errors)
-        for role, named in roles.items()
-    ]
+    roles: dict[str, tuple[str, ...]] = {}
+    for role in ("primary", "guardrails", "lower_is_better"):
+        named = getattr(written, role)
+        roles[role] = _among(role, [named] if isinstance(named, str) else named, labels, errors)
     chosen = Statistics()
     try:
-        chosen = read_statistics({**_profile(profile), **(statistics or {})})
+        chosen = read_statistics({**_profile(written.profile), **(written.statistics or {})})
     except EvalkitError as error:
         errors.append(error)
     _check_baseline(chosen.baseline, shares, errors)
-    _check_policies(policies or {}, errors)
+    _check_policies(written.policies or {}, errors)
     try:
-        span = None if window is None else span_of(window)
+        span = None if written.window is None else span_of(written.window)
     except EvalkitError as error:
         errors.append(error)
-    for column in before or {}:
+    before, sums, segments = written.before or {}, written.sums, written.segments
+    for column in before:
         if measures and not any(column in measure.columns for measure in measures):
             close = nearest(column, [name for measure in measures for name in measure.columns])
             hint = f"did you mean {close!r}?" if close else "name a column of a metric"
@@ -222,31 +169,33 @@ def read_asked(
             )
     raise_all(errors)
     found = {} if sums is None else {key: _sum_of(key, each) for key, each in sums.items()}
-    if has_events and sums is None:
-        wanted = dict.fromkeys(column for each in measures for column in each.columns)
-        found = {column: Sum(column) for column in wanted}
+    if written.has_events and (sums is None or written.fills_sums):
+        found = {column: Sum(column) for each in measures for column in each.columns} | found
+    for column in (each.columns[0] for each in measures if each.of_events and written.has_events):
+        if all(each.of_events for each in measures if column in each.columns):
+            found.setdefault(column, Sum(column))  # a kind, whose values are read one by one
     return ExperimentRequest(
-        name=name,
+        name=written.name,
         variants=shares,
         measures=tuple(measures),
         statistics=chosen,
         sums=found,
         before={
             key: (each,) if isinstance(each, str) else tuple(each)  # type: ignore[arg-type]
-            for key, each in (before or {}).items()
+            for key, each in before.items()
         },
         window=span,
-        until=until,
-        covariate_days=covariate_days,
-        primary=groups[0],
-        guardrails=groups[1],
-        lower_is_better=groups[2],
-        policies=dict(policies or {}),
+        until=written.until,
+        covariate_days=written.covariate_days,
+        primary=roles["primary"],
+        guardrails=roles["guardrails"],
+        lower_is_better=roles["lower_is_better"],
+        policies=dict(written.policies or {}),
         segments=dict(segments)
         if isinstance(segments, Mapping)
         else {name: name for name in segments},
-        profile=profile,
-        has_events=has_events,
+        profile=written.profile,
+        has_events=written.has_events,
     )
 
 
@@ -385,101 +334,3 @@ def _check_policies(policies: Mapping[str, str], errors: list[EvalkitError]) -> 
         else:
             continue
         errors.append(RequestError(message, code="unknown-policy", at=f"policies.{key}", hint=hint))
-
-
-def read_statistics(given: Mapping[str, object]) -> Statistics:
-    """The keys of [statistics].
-
-    Raises:
-        RequestError: unknown-key, wrong-type, level-out-of-range, bad-margin, bad-sequential.
-    """
-    known: dict[str, Any] = {}
-    errors: list[EvalkitError] = []
-    fields = set(Statistics.__dataclass_fields__) - {"tightest_at", "spending", "final", "looks"}
-    for key, value in given.items():
-        try:
-            if key == "sequential":
-                known |= _sequential(value)
-            elif key not in fields:
-                for text in (key, value):
-                    not_built(str(text), f"statistics.{key}")
-                close = nearest(key, fields)
-                raise RequestError(
-                    f"statistics of experiments have no {key!r}",
-                    code="unknown-key",
-                    at=f"statistics.{key}",
-                    hint=f"did you mean {close!r}?" if close else f"{', '.join(sorted(fields))}",
-                )
-            elif key in CHOICES:
-                if value not in CHOICES[key]:
-                    raise _wrong(key, value, f"one of {', '.join(map(repr, CHOICES[key]))}")
-                known[key] = value
-            elif key in ("cluster", "baseline"):
-                if value is not None and not isinstance(value, str):
-                    raise _wrong(key, value, "a name")
-                known[key] = value
-            elif key == "strata":
-                texts = [value] if isinstance(value, str) else value
-                if not isinstance(texts, list | tuple) or not all(
-                    isinstance(each, str) for each in texts
-                ):
-                    raise _wrong(key, value, 'columns: ["country"]')
-                known[key] = tuple(texts)
-            elif key == "search":
-                known[key] = bool(value)
-            elif value is None:
-                continue
-            elif not isinstance(value, int | float) or isinstance(value, bool):
-                raise _wrong(key, value, "a number")
-            else:
-                if key.startswith("margin"):
-                    check_margin(float(value))
-                known[key] = value
-        except EvalkitError as error:
-            errors.append(error)
-    raise_all(errors)
-    if known.get("limits") == "percentile":  # what [statistics] has by default
-        known["limits"] = "auto"
-    found = Statistics(**known)
-    found.rules()
-    if found.margin is not None and found.margin_relative is not None:
-        raise RequestError(
-            "margin and margin_relative exclude each other",
-            code="conflicting-keys",
-            at="statistics.margin_relative",
-            hint="keep one of them",
-        )
-    return found
-
-
-def _wrong(key: str, value: object, wanted: str) -> RequestError:
-    return RequestError(
-        f"{key} is {value!r}", code="wrong-type", at=f"statistics.{key}", hint=f"it is {wanted}"
-    )
-
-
-_OF_SPENDING = {"spending", "final", "looks"}
-
-
-def _sequential(value: object) -> dict[str, object]:
-    hint = (
-        'sequential = { method = "always-valid", tightest_at = 100000 }, or '
-        '{ spending = "obrien-fleming", final = 400000 }'
-    )
-    if value is None or value == "no":
-        return {"tightest_at": None, "spending": None, "final": None, "looks": ()}
-    if isinstance(value, Mapping):
-        number = value.get("tightest_at", value.get("final"))
-        is_size = isinstance(number, int | float) and number > 0
-        if is_size and value.get("method") == "always-valid" and len(value) == 2:
-            return {"tightest_at": float(value["tightest_at"])}
-        looks = value.get("looks", ())
-        is_spent = isinstance(value.get("spending"), str) and set(value) <= _OF_SPENDING
-        if is_size and is_spent and isinstance(looks, list | tuple):
-            if value["spending"] not in ("obrien-fleming", "pocock"):
-                rho_of(value["spending"])
-            earlier = tuple(sorted(map(float, looks)))
-            return {"spending": value["spending"], "final": float(value["final"]), "looks": earlier}
-    raise RequestError(
-        f"sequential is {value!r}", code="bad-sequential", at="statistics.sequential", hint=hint
-    )

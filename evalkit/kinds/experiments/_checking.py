@@ -1,7 +1,7 @@
 """What must hold of an experiment before its effects are read; effects day by day."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,17 +26,17 @@ def checks_of(
     units: Units, asked: ExperimentRequest, numbers: Sequence[MetricNumbers]
 ) -> Iterator[Check]:
     names, (shares, by_phase) = asked.names, shares_by_phase(units, asked)
-    counts = [int((units.variants == arm).sum()) for arm in range(len(names))]
+    everybody = np.ones(units.n, dtype=np.bool_)
+    counts, of_clusters = units.assigned(everybody)
     yield _ratio(asked, counts, shares, None)
     for phase, own, its in by_phase:
         yield _ratio(asked, own, its, phase)
-    if any(units.crossed.values()) and asked.policy("crossed_units") != "first":
+    if any(units.crossed.values()) and not of_clusters and asked.policy("crossed_units") != "first":
         both = [n + units.crossed.get(name, 0) for n, name in zip(counts, names, strict=True)]
         yield _ratio(asked, both, shares, "with units in two variants")
     if units.triggered is not None:
-        some = [int((units.triggered & (units.variants == arm)).sum()) for arm in range(len(names))]
-        yield _ratio(asked, some, shares, TRIGGERED[1])
-    if units.excluded:
+        yield _ratio(asked, units.assigned(units.triggered)[0], shares, TRIGGERED[1])
+    if units.excluded and not of_clusters:
         left_out = [units.excluded.get(name, 0) for name in names]
         yield _ratio(asked, left_out, shares, "excluded units")
     n_crossed = units.counts.get("units_in_two_variants", 0)
@@ -144,37 +144,85 @@ def by_day(units: Units, asked: ExperimentRequest) -> Iterator[ByDay]:
                 yield ByDay(asked.names[arm], label, way, points)
 
 
-def paths(units: Units, asked: ExperimentRequest) -> Iterator[Graph]:
-    """What a look at the end of each day would have seen, in standard errors, with the boundary.
+Point = tuple[float, float, int, int]  # of a path: its place, the effect in errors, all units, both
 
-    It is of raw numbers, and of the units that were exposed by then.
+
+def paths(
+    units: Units,
+    asked: ExperimentRequest,
+    comparisons: Sequence[Comparison],
+    sizes: Mapping[str, int],
+) -> Iterator[Graph]:
+    """Effects over looks in standard errors, with the boundary: of earlier runs, where there are
+    some; else what a look at the end of each day would have seen.
+
+    Args:
+        sizes: metric -> units of all variants.
     """
-    days = units.days.get("date")
-    if days is None or not asked.statistics.is_sequential:
+    if not asked.statistics.is_sequential:
+        return
+    told = set()
+    for own in comparisons:
+        points = _seen(asked, own, sizes.get(own.metric, 0))
+        if own.family in ("primary", "guardrail") and own.segment is None and len(points) > 1:
+            told.add((own.metric, own.candidate))
+            n_tests = own.family_size or 1
+            yield _path(asked, own.candidate, own.metric, points, n_tests=n_tests)
+    if (days := units.days.get("date")) is None:
         return
     for names, label, arm in _daily(asked, days):
-        points = []
-        for day in range(len(days.names)):
-            so_far = [days.columns[name][:, : day + 1].sum(axis=1) for name in names]
-            is_in: Flags = np.any(days.counts_in[:, : day + 1], axis=1)
-            found = _effect(units, so_far, is_in, arm)
-            if found is not None:
-                delta, error, n = found
-                bound = asked.statistics.rules(n).reach(math.inf, n)
-                points.append((day + 1.0, delta / error, bound, float(n)))
-        if len(points) > 2:
-            looks, zs, bounds, ns = zip(*points, strict=True)
-            yield Graph(
-                model=asked.names[arm],
-                kind="path-over-looks",
-                x_name="day of the look",
-                y_name=f"effect on {label} in standard errors",
-                x=looks,
-                y=zs,
-                rows=ns,
-                low=tuple(-each for each in bounds),
-                high=bounds,
-            )
+        points = list(_by_date(units, days, names, arm))
+        if len(points) > 2 and (label, asked.names[arm]) not in told:
+            n_tests = next(e.family_size or 1 for e in comparisons if e.metric == label)
+            of_looks = "day of the look"
+            yield _path(asked, asked.names[arm], label, points, n_tests=n_tests, of_looks=of_looks)
+
+
+def _path(
+    asked: ExperimentRequest,
+    candidate: str,
+    metric: str,
+    points: Sequence[Point],
+    *,
+    n_tests: int,
+    of_looks: str = "units of the look",
+) -> Graph:
+    bounds = asked.statistics.bounds([(n_all, n) for *_, n_all, n in points], n_tests)
+    looks, zs, _, ns = zip(*points, strict=True)
+    return Graph(
+        model=candidate,
+        kind="path-over-looks",
+        x_name=of_looks,
+        y_name=f"effect on {metric} in standard errors",
+        x=looks,
+        y=zs,
+        rows=tuple(map(float, ns)),
+        low=tuple(-each for each in bounds),
+        high=tuple(bounds),
+    )
+
+
+def _seen(asked: ExperimentRequest, own: Comparison, n_all: int) -> list[Point]:
+    """What earlier runs saw of a comparison, and this one."""
+    if own.std_error is None:
+        return []
+    found = {own.n_users: (float(own.n_users), own.delta / own.std_error, n_all, own.n_users)}
+    for look in reversed(asked.earlier):  # of looks at as many units the last counts
+        delta, error, n = look.effects.get((own.candidate, own.metric), (0.0, 1.0, n_all))
+        if n < own.n_users:
+            found.setdefault(n, (float(n), delta / error, look.units.get(own.metric, n), n))
+    return [found[n] for n in sorted(found)]
+
+
+def _by_date(units: Units, days: UnitDays, names: Sequence[str], arm: int) -> Iterator[Point]:
+    """Of raw numbers, and of the units that were exposed by the end of each day."""
+    for day in range(len(days.names)):
+        so_far = [days.columns[name][:, : day + 1].sum(axis=1) for name in names]
+        is_in: Flags = np.any(days.counts_in[:, : day + 1], axis=1)
+        found = _effect(units, so_far, is_in, arm)
+        if found is not None:
+            delta, error, n = found
+            yield day + 1.0, delta / error, int(is_in.sum()), n
 
 
 def _daily(asked: ExperimentRequest, days: UnitDays) -> Iterator[tuple[Sequence[str], str, int]]:
@@ -222,13 +270,17 @@ def warnings_of(
     checks: Sequence[Check],
 ) -> Iterator[Warning_]:
     for check in checks:
-        if check.check == "sample-ratio" and check.verdict == "fail":
+        if check.is_alarm:
             where = f" ({check.segment})" if check.segment else ""
             yield Warning_(
                 "sample-ratio",
                 f"units did not come in the shares that were declared{where}, p = "
                 f"{check.p_value:.2g}: no effect can be read until that is explained",
             )
+    for name, made in asked.sums.items():
+        if not any(values.any() for (of, _), values in units.columns.items() if of == name):
+            message = f"{name} is 0 of every unit: no event of the kind {made.kind!r} counts"
+            yield Warning_("kind-without-events", message)
     n_crossed = units.counts.get("units_in_two_variants", 0)
     if n_crossed:
         did = "count in their first" if asked.policy("crossed_units") == "first" else "are left out"
@@ -262,9 +314,16 @@ def warnings_of(
             f"{metric} has no limits and no test ({', '.join(candidates)}): too few units, or "
             "values that do not vary, or a denominator of 0",
         )
-    if asked.statistics.spending is not None and not asked.statistics.looks:
+    plan = asked.statistics
+    if plan.spending is not None and not (plan.looks or asked.earlier):
         yield Warning_(
             "spending-look",
-            "limits are those of a first look: name earlier ones, looks = [0.25, 0.5] of the final "
-            "size, in sequential",
+            "limits are those of a first look: no run of this job came before; name other looks, "
+            "looks = [0.25, 0.5] of the final size, in sequential",
+        )
+    if plan.final is not None and units.n > plan.final:
+        yield Warning_(
+            "spending-look",
+            f"{units.n:,} units are more than the final size, {plan.final:,.0f}: all of the error "
+            "is spent when it is reached, and what that look decided stands",
         )

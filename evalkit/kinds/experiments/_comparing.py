@@ -1,15 +1,16 @@
 """From moments to numbers: values of variants, and comparisons before any correction."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.report import Comparison, Estimate
 from evalkit.statistics.conversions import FEWEST_CONVERSIONS, FEWEST_UNITS, newcombe
-from evalkit.statistics.independent import Contrast, Difference, Rules, Seen
+from evalkit.statistics.independent import BoundedValues, Contrast, Difference, Rules
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
 from evalkit.statistics.power import smallest_difference
 from evalkit.statistics.quantiles import quantile_difference
@@ -18,6 +19,7 @@ from ._asked import ExperimentRequest
 from ._measuring import TRIGGERED, MeasuredUnits, MetricNumbers
 from ._units import Units
 
+Few = tuple[tuple[int, int], tuple[int, int]]  # conversions and units of both variants
 DILUTED: Segment = ("triggered", "diluted to all")
 
 
@@ -106,9 +108,11 @@ class EffectDraft:
     comparison: Comparison
     family: str | None
     higher_is_better: bool
+    rules: Rules
     contrast: Contrast | None
     margin: tuple[float, bool] | None  # and whether it is relative
-    few: tuple[tuple[int, int], tuple[int, int]] | None = None  # conversions and units
+    few: Few | None = None
+    find: Callable[[Rules], Difference] | None = None  # by other rules
 
 
 def drafts_of(
@@ -127,30 +131,29 @@ def drafts_of(
     for arm in range(1, len(asked.names)):
         contrast: Contrast | None = None
         test, n = _test_of(asked), measured.n_units[0] + measured.n_units[arm]
-        counts = None
+        few: Few | None = None
         effect = smallest = theta = None
         if measured.sorted:
-            found = _of_quantiles(measured, arm, measure.q, rules)
             test = "quantile"
         else:
             groups = measured.groups
             others = [each for place, each in enumerate(groups) if place not in (0, arm)]
             seen = _seen(measured, arm) if statistics.limits != "wald" else None
             contrast = Contrast(groups[0], groups[arm], rules, measured.adjustment, others, seen)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                found = contrast.difference()
             if measured.counts and _is_plain(asked) and _is_few(asked, measured, 0, arm):
-                few = measured.counts[0], measured.counts[arm]
-                counts = (few[0].ones, few[1].ones), (few[0].n, few[1].n)
-                limits, p_value, _ = newcombe(*counts, rules)
-                found = replace(found, limits=limits, p_value=p_value)
-                test = "newcombe"
+                base, new = measured.counts[0], measured.counts[arm]
+                few, test = ((base.ones, new.ones), (base.n, new.n)), "newcombe"
+        find = partial(_difference, measured, arm, measure.q, contrast, few)
+        found = find(rules)
+        if contrast is not None:
             effect = _effect(contrast, found)
             if segment == ALL:
                 smallest = _smallest(found, statistics.level, statistics.power)
             if measured.adjustment.theta.size:
                 theta = float(measured.adjustment.theta[0])
-        margin = _margin(asked)
+        margin, share = _margin(asked), statistics.margin_relative
+        if statistics.margin is not None and found.value_baseline > 0.0:
+            share = statistics.margin / found.value_baseline
         comparison = Comparison(
             baseline=asked.names[0],
             candidate=asked.names[arm],
@@ -182,17 +185,36 @@ def drafts_of(
             statistic=number_of(found.statistic),
             theta=theta,
             cap=numbers.caps[0] if numbers.caps else None,
+            margin_relative=share,
         )
-        yield EffectDraft(comparison, family, better, contrast, margin, counts)
+        yield EffectDraft(comparison, family, better, rules, contrast, margin, few, find)
 
 
-def _seen(measured: MeasuredUnits, arm: int) -> Seen | None:
+def _difference(
+    measured: MeasuredUnits,
+    arm: int,
+    q: float,
+    contrast: Contrast | None,
+    few: Few | None,
+    rules: Rules,
+) -> Difference:
+    if contrast is None:
+        return _of_quantiles(measured, arm, q, rules)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = contrast.by_rules(rules).difference()
+    if few is None:
+        return found
+    limits, p_value, _ = newcombe(*few, rules)
+    return replace(found, limits=limits, p_value=p_value)
+
+
+def _seen(measured: MeasuredUnits, arm: int) -> BoundedValues | None:
     """Units above and below the joint mean, where something is known of those not seen."""
     if not measured.above:
         return None
     above = measured.above[0], measured.above[arm]
     below = measured.n_units[0] - above[0], measured.n_units[arm] - above[1]
-    return Seen(measured.widest, above, below)
+    return BoundedValues(measured.widest, above, below)
 
 
 def margin_numbers(each: EffectDraft, level: float) -> tuple[float, float, Interval]:
@@ -311,7 +333,7 @@ def diluted(drafts: Sequence[EffectDraft]) -> Iterator[EffectDraft]:
             value_baseline=base,
             value_candidate=None if base is None else base + own.delta * share,
         )
-        yield EffectDraft(diluted, None, draft.higher_is_better, None, None)
+        yield EffectDraft(diluted, None, draft.higher_is_better, draft.rules, None, None)
 
 
 def _share_of(some: Contrast, whole: Contrast | None) -> float:

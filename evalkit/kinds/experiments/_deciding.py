@@ -8,6 +8,8 @@ from evalkit.aggregate.segments import ALL, Segment
 from evalkit.report import Comparison
 from evalkit.report.entries import Finding
 from evalkit.statistics.corrections import adjust
+from evalkit.statistics.distributions import normal_quantile
+from evalkit.statistics.independent import Rules
 from evalkit.statistics.intervals import Interval
 from evalkit.statistics.search import SegmentDelta, search_segments
 
@@ -61,6 +63,7 @@ def correct(drafts: Sequence[EffectDraft], asked: ExperimentRequest) -> int:
                 number_of(same[place]),
                 number_of(not_worse[place]),
                 margins[place][2],
+                found.size,
             )
     return n_tests
 
@@ -73,24 +76,29 @@ def _finish(
     same: float | None,
     not_worse: float | None,
     margin_limits: Interval,
+    size: int,
 ) -> None:
     own, error = each.comparison, 1.0 - asked.statistics.level
-    low, high = own.low, own.high
-    if each.contrast is not None and not math.isnan(judged_at) and own.test != "newcombe":
-        if asked.statistics.alternative == "two-sided":
-            limits = each.contrast.limits(judged_at)
-            low, high = number_of(limits.low), number_of(limits.high)
+    limits = own.low, own.high, own.relative_low, own.relative_high
+    if each.find is not None and not math.isnan(judged_at) and judged_at != error:
+        found = each.find(replace(each.rules, level=1.0 - judged_at))
+        both = found.limits, found.relative_limits
+        ends = [number_of(end) for its in both for end in (its.low, its.high)]
+        limits = ends[0], ends[1], ends[2], ends[3]
     family = each.family if asked.primary or each.family == "guardrail" else None
     each.comparison = replace(
         own,
         p_adjusted=number_of(p_adjusted),
-        low_adjusted=low,
-        high_adjusted=high,
+        low_adjusted=limits[0],
+        high_adjusted=limits[1],
+        relative_low_adjusted=limits[2],
+        relative_high_adjusted=limits[3],
         p_equivalent=same,
         p_not_inferior=not_worse,
         low_margin=number_of(margin_limits.low),
         high_margin=number_of(margin_limits.high),
         family=family,
+        family_size=None if family in (None, "guardrail") else size,
         verdict=_verdict(own, each.higher_is_better, error, p_adjusted, same, not_worse),
     )
 
@@ -116,6 +124,14 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
+def _widened(own: Comparison, rules: Rules) -> float | None:
+    """The standard error, larger by as much as repeated looks widen limits."""
+    if own.std_error is None or (rules.sequential is None and rules.spending is None):
+        return own.std_error
+    once = -normal_quantile(0.5 * rules.error)
+    return own.std_error * rules.reach(math.inf, own.n_users) / once
+
+
 def findings_of(asked: ExperimentRequest, drafts: Sequence[EffectDraft]) -> Iterator[Finding]:
     """Segments that lose or gain, of the metrics that decide, with false ones under control."""
     deciding = asked.primary or tuple(each.label for each in asked.measures)
@@ -126,7 +142,7 @@ def findings_of(asked: ExperimentRequest, drafts: Sequence[EffectDraft]) -> Iter
                 own.segment or "",
                 round(own.df + 1) if own.df is not None else own.n_users,
                 own.delta,
-                own.std_error,
+                _widened(own, draft.rules),
                 metric=own.metric,
                 higher_is_better=draft.higher_is_better,
             )

@@ -94,10 +94,10 @@ def read_events(
         KeyCollisionError: two ids share a key.
     """
     scales = np.full(len(kept), SCALE, dtype=np.int64)
-    found = _Adding(logs, plan, exposed, begun, kept, kinds, scales).run()
+    found = _EventPass(logs, plan, exposed, begun, kept, kinds, scales).run()
     if found.counts_by_model[LOST]:
         scales = _scales(logs.events, kept, kinds)
-        found = _Adding(logs, plan, exposed, begun, kept, kinds, scales).run()
+        found = _EventPass(logs, plan, exposed, begun, kept, kinds, scales).run()
     return found
 
 
@@ -114,7 +114,7 @@ def _scales(
     return np.array(found, dtype=np.int64)
 
 
-class _Adding:
+class _EventPass:
     """One pass over the events."""
 
     def __init__(

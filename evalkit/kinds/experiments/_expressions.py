@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
+from evalkit.metrics import spell_column
 
 from ._refused import not_built
 
@@ -121,7 +122,8 @@ def parse_measure(text: str, at: str = "metrics") -> UnitMeasure:
         )
     read = {name: _value(kind, name, value, at) for name, value in options.items()}
     read = {n: read[n] for n in _OPTIONS[kind] if n in read and read[n] != _DEFAULTS.get(n)}
-    label = f"{kind}({', '.join([*columns, *(f'{n}={_spelt(v)}' for n, v in read.items())])})"
+    parts = [*map(spell_column, columns), *(f"{n}={_spelt(v)}" for n, v in read.items())]
+    label = f"{kind}({', '.join(parts)})"
     if kind == "quantile" and "q" not in read:
         raise RequestError(
             f"{text} does not say which quantile",

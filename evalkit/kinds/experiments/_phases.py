@@ -104,7 +104,7 @@ def shares_by_phase(
     by_name = dict(zip(("first", *(each.name for each in asked.phases)), listed, strict=True))
     for code, name in enumerate(group.names):
         own = group.codes == code
-        counts = [int((own & (units.variants == arm)).sum()) for arm in range(len(first))]
+        counts, _ = units.assigned(own)
         shares = [by_name[name][each] for each in asked.names]
         together += sum(counts) * np.array(shares) / sum(shares)
         found.append((f"{PHASE} {name}", counts, shares))

@@ -9,6 +9,7 @@ import polars as pl
 
 from evalkit.aggregate.segments import hash_clusters
 from evalkit.errors import DataError, RequestError, nearest
+from evalkit.sources import Table
 
 from ._asked import ExperimentRequest
 from ._expressions import DAY
@@ -18,6 +19,7 @@ Codes = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 Moments = npt.NDArray[np.int64]
 MOST_CROSSED = 0.01
+MOST_KINDS = 12
 READ_EXPOSURES, READ_EVENTS = "exposures read", "events read"  # rows, of all shares
 READ_COVARIATES = "covariates read"
 Column = tuple[str, int | None]  # of a unit: the sum, and its window
@@ -96,6 +98,15 @@ class Units:
     def n(self) -> int:
         return int(self.variants.size)
 
+    def assigned(self, among: Flags) -> tuple[list[int], bool]:
+        """Units by variant; clusters, and True, where each is in one variant: those came so."""
+        arms = [among & (self.variants == arm) for arm in range(len(self.names))]
+        if self.clusters is not None:
+            found = [np.unique(self.clusters[own]) for own in arms]
+            if np.unique(np.concatenate(found)).size == sum(each.size for each in found):
+                return [each.size for each in found], True
+        return [int(own.sum()) for own in arms], False
+
 
 def open_windows(
     asked: ExperimentRequest, firsts: Moments, until: int
@@ -172,6 +183,7 @@ def check_units(units: Units, asked: ExperimentRequest) -> None:
             hint='crossed_units = "drop" under [policies] leaves up to 1 % of all units out, '
             '"first" takes the first variant of each; more say that the assignment is broken',
         )
+    check_events(units, asked)
     if units.n and units.open and all(is_open.all() for is_open in units.open.values()):
         windows = [asked.window_of(measure) for measure in asked.measures]
         if None not in windows:
@@ -182,8 +194,6 @@ def check_units(units: Units, asked: ExperimentRequest) -> None:
                 hint='wait, shorten the window, or write open_windows = "keep" under [policies]; '
                 "until says when the logs end, by default at the last event",
             )
-    if units.firsts is not None and units.n and not any(e.any() for e in units.columns.values()):
-        _refuse_nothing(units.counts, asked)
     counts = {name: int((units.variants == i).sum()) for i, name in enumerate(asked.names)}
     empty = [name for name, n in counts.items() if not n]
     if empty:
@@ -198,17 +208,28 @@ def check_units(units: Units, asked: ExperimentRequest) -> None:
         )
 
 
-def _refuse_nothing(counts: Mapping[str, int], asked: ExperimentRequest) -> None:
-    """Raise as no event at all lies in any window [no-event-in-window]."""
-    n_events, n_unexposed = counts["event_rows"], counts["event_never_exposed"]
+def check_events(units: Units, asked: ExperimentRequest, events: Table | None = None) -> None:
+    """Raise where no event at all lies in any window [no-event-in-window].
+
+    Args:
+        events: their log, whose kinds are told.
+    """
+    if units.firsts is None or not units.n or any(e.any() for e in units.columns.values()):
+        return
+    n_events, n_unexposed = units.counts["event_rows"], units.counts["event_never_exposed"]
     told = f"{n_unexposed:,} of {n_events:,} events are of units that were never exposed; "
-    kinds = ", ".join(sorted({each.kind for each in asked.sums.values()}))
+    wanted = ", ".join(sorted({each.kind for each in asked.sums.values()}))
+    there = ""
+    if events is not None:
+        kinds = events.frame.select(pl.col("kind").cast(pl.String)).unique().head(MOST_KINDS)
+        names = kinds.collect(engine="streaming")["kind"].drop_nulls().sort()
+        there = f"; events have {', '.join(names)}"
     raise DataError(
         "no event lies in the window of any unit" if n_events else "there are no events",
         code="no-event-in-window",
         at="events",
         hint=(told if n_unexposed else "") + "are times of both logs of one zone, are exposures "
-        f"before events, and are the kinds {kinds} spelt as they are there?",
+        f"before events, and are the kinds {wanted} spelt as they are there?{there}",
     )
 
 

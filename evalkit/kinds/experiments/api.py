@@ -4,19 +4,21 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
+from evalkit.config import hinted
 from evalkit.errors import RequestError
 from evalkit.planning.counters import input_of
 from evalkit.planning.work import MeasureOptions
 from evalkit.report import Input, Report
 from evalkit.sources import Guessing, Table
 
-from ._asked import ExperimentRequest, read_asked
+from ._asked import ExperimentRequest, WrittenExperiment, read_asked
 from ._phases import read_phases, with_phases
 from .conclude import READ
 from .measure import read_units, report_of, said_of
 from .open import LocatedFiles, open_tables
 
 
+@hinted
 def evaluate_experiment(
     exposures: object,
     events: object | None = None,
@@ -84,22 +86,24 @@ def evaluate_experiment(
     """
     listed = [segments] if isinstance(segments, str) else segments or ()
     asked = read_asked(
-        name=name,
-        variants=variants,
-        metrics=metrics,
-        sums=sums,
-        before=before,
-        window=window,
-        until=moment_of(until),
-        covariate_days=covariate_days,
-        primary=primary,
-        guardrails=guardrails,
-        lower_is_better=lower_is_better,
-        policies=policies,
-        segments=listed,
-        statistics=statistics,
-        profile=profile,
-        has_events=events is not None,
+        WrittenExperiment(
+            name=name,
+            variants=variants,
+            metrics=metrics,
+            sums=sums,
+            before=before,
+            window=window,
+            until=moment_of(until),
+            covariate_days=covariate_days,
+            primary=primary,
+            guardrails=guardrails,
+            lower_is_better=lower_is_better,
+            policies=policies,
+            segments=listed,
+            statistics=statistics,
+            profile=profile,
+            has_events=events is not None,
+        )
     )
     asked = with_phases(asked, read_phases(phases, moment_of))
     check_covariates(has_events=events is not None, has_table=covariates is not None, asked=asked)

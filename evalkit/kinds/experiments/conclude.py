@@ -37,15 +37,16 @@ def conclude(
     """Everything that is said of the units."""
     estimates: list[Estimate] = []
     drafts: list[EffectDraft] = []
+    sizes = {each.measure.label: sum(each.by_segment[ALL].n_units) for each in numbers}
     for number in numbers:
         shown = [(number.measure.label, number.by_segment, True)]
         if number.is_adjusted:
             shown.append((number.measure.plain.label, number.raw, False))
+        rules = asked.rules(number.measure.label, sizes[number.measure.label])  # segments, too
         for label, by_segment, is_asked in shown:
             for segment, measured in by_segment.items():
                 if segment != ALL and sum(measured.n_units) < asked.statistics.min_users:
                     continue
-                rules = asked.statistics.rules(sum(measured.n_units))
                 family = family_of(asked, number.measure.label, segment) if is_asked else None
                 estimates += estimates_of(units, asked, number, label, segment, measured, rules)
                 drafts += drafts_of(asked, number, label, segment, measured, rules, family)
@@ -53,14 +54,14 @@ def conclude(
     n_tests = correct(drafts, asked)
     comparisons = tuple(each.comparison for each in drafts)
     days = list(by_day(units, asked))
-    checks = (*checks_of(units, asked, numbers), *(each.trend() for each in days))
     reach = asked.statistics.rules(units.n).reach(math.inf, units.n)
+    checks = (*checks_of(units, asked, numbers), *(each.trend() for each in days))
     return Conclusion(
         tuple(estimates),
         comparisons,
         checks,
         tuple(findings_of(asked, drafts)) if asked.statistics.search else (),
-        (*(each.graph(reach) for each in days), *paths(units, asked)),
+        (*paths(units, asked, comparisons, sizes), *(each.graph(reach) for each in days)),
         tuple(warnings_of(units, asked, numbers, comparisons, checks)),
         n_tests,
     )

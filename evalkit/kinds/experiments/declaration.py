@@ -38,6 +38,7 @@ class ExperimentSection(Record):
     phases: list[PhaseTable] = key(
         [], "Shares that changed midway: { start, variants } each.", exclude_if=operator.not_
     )
+    strata: Names = key((), "As in [statistics].", exclude_if=operator.not_)
     exclude: str | None = key(None, "SQL of exposures: units with such a row are left out.")
     profile: str = key("evalkit", "tea-tasting, gbstats, spotify-confidence, ambrosia, statsmodels")
 
@@ -108,6 +109,10 @@ def check_experiment(tree: Mapping[str, object], problems: Complaints) -> None:
         message = "before names covariates, and there is no table of them"
         hint = "add [covariates] with path = ...; events before exposure need no name"
         problems.add(("experiment", "before"), "conflicting-keys", message, hint=hint)
+    statistics = tree.get("statistics")
+    if section.get("strata") and isinstance(statistics, dict) and statistics.get("strata"):
+        message, hint = "strata are named twice", "leave them out of [statistics]"
+        problems.add(("statistics", "strata"), "conflicting-keys", message, hint=hint)
     variants = section.get("variants")
     shares = variants.values() if isinstance(variants, dict) else ()
     if isinstance(variants, dict) and len(variants) < 2:

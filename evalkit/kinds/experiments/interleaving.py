@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
+from evalkit.config import hinted
 from evalkit.errors import DataError, RequestError
 from evalkit.planning.counters import input_of
 from evalkit.planning.work import MeasureOptions
@@ -14,13 +15,15 @@ from evalkit.sources import Guessing, open_columns, reading
 from evalkit.statistics.distributions import t_quantile
 from evalkit.statistics.sample_ratio import binomial_p
 
-from ._asked import ExperimentRequest, Statistics
+from ._asked import ExperimentRequest
+from ._statistics import Statistics
 from .measure import Said, report_of
 from .open import LocatedFiles
 
 METHODS = ("team-draft", "balanced", "probabilistic", "optimised", "pairwise")
 
 
+@hinted
 def evaluate_interleaving(
     impressions: object,
     *,

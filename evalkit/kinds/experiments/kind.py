@@ -13,7 +13,7 @@ from evalkit.report import Report, Warning_
 from evalkit.sources import Guessing, Table
 from evalkit.sources.ids import DrawnShare, IdPlan, plan_ids
 
-from ._asked import ExperimentRequest, read_asked
+from ._asked import ExperimentRequest, WrittenExperiment, read_asked
 from ._phases import read_phases, with_phases
 from ._units import Units
 from .api import inputs_of, moment_of
@@ -52,28 +52,32 @@ def asked_of(config: Config) -> ExperimentRequest:
     """What a config asks."""
     section: Any = getattr(config, "experiment")  # noqa: B009  # the kind's own key
     written = config.statistics.model_fields_set
-    given = config.statistics.model_dump()
-    statistics = {name: given[name] for name in OF_STATISTICS if name in written}
+    statistics = {n: getattr(config.statistics, n) for n in OF_STATISTICS if n in written}
+    if section.strata:
+        statistics["strata"] = section.strata
     policies = config.policies.model_dump(include=set(OF_POLICIES))
     segments = {name: each.by for name, each in config.segments.named.items() if each.path is None}
     asked = read_asked(
-        name=config.name,
-        variants=section.variants,
-        metrics=[each.label for each in config.requests],
-        sums={k: v if isinstance(v, str) else v.model_dump() for k, v in section.sums.items()}
-        or None,
-        before=section.before,
-        window=section.window,
-        until=moment_of(section.until),
-        covariate_days=section.covariate_days,
-        primary=config.primary if config.metrics.primary else (),
-        guardrails=config.metrics.guardrails,
-        lower_is_better=config.metrics.lower_is_better,
-        policies=policies,
-        segments=segments,
-        statistics=statistics,
-        profile=section.profile,
-        has_events=getattr(config, "events", None) is not None,
+        WrittenExperiment(
+            name=config.name,
+            variants=section.variants,
+            metrics=[each.label for each in config.requests],
+            sums={k: v if isinstance(v, str) else v.model_dump() for k, v in section.sums.items()}
+            or None,
+            before=section.before,
+            window=section.window,
+            until=moment_of(section.until),
+            covariate_days=section.covariate_days,
+            primary=config.primary if config.metrics.primary else (),
+            guardrails=config.metrics.guardrails,
+            lower_is_better=config.metrics.lower_is_better,
+            policies=policies,
+            segments=segments,
+            statistics=statistics,
+            profile=section.profile,
+            has_events=getattr(config, "events", None) is not None,
+            fills_sums=config.entry_point == "options",
+        )
     )
     phases = read_phases([each.model_dump() for each in section.phases], moment_of)
     chosen = replace(asked.statistics, min_users=config.segments.min_users)
@@ -167,7 +171,7 @@ def conclude_experiment(
     if clock is None:
         clock = measure_options.clock()
         clock.start()
-    asked = asked_of(share_result.config)
+    asked = replace(asked_of(share_result.config), earlier=tuple(measure_options.looks))
     keeps = measure_options.keep_users is True
     said = said_of(asked, share_result.sums.units(asked), told, per_user=keeps)
     clock.stop("conclude")

@@ -29,14 +29,16 @@ from evalkit.report.version import VERSION
 from evalkit.runs import new_run_id, run_key
 from evalkit.sources.ids import DrawnShare, PassShare
 
-from ._asked import ExperimentRequest, Statistics
+from ._asked import ExperimentRequest
 from ._exposures import Logs
 from ._expressions import UnitMeasure
 from ._logs import read_logs
 from ._measuring import capped, eligible, key_of, measure_all
+from ._statistics import Statistics
 from ._units import (
     Floats,
     Units,
+    check_events,
     check_sums,
     check_units,
     columns_of,
@@ -95,7 +97,10 @@ def read_units(
     logs = Logs(asked, *tables, clock, at_once, share, keeps, opened.covariates)
     n_passes = _passes(logs, work) if share is None else 1
     if n_passes == 1:
-        return try_seeds(lambda seed: read_logs(logs, seed))
+        units = try_seeds(lambda seed: read_logs(logs, seed))
+        if share is None and work.share == (1, 1):
+            check_events(units, asked, opened.events)
+        return units
     found: UnitsByShare | None = None
     for number in range(n_passes):
         own = replace(logs, share=PassShare(number, n_passes))

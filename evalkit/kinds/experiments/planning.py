@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from evalkit.config import hinted
 from evalkit.errors import RequestError
 from evalkit.sources import Guessing
 from evalkit.statistics.intervals import wilson_interval
@@ -14,8 +15,9 @@ from evalkit.statistics.power import smallest_difference, units_of_two
 from evalkit.statistics.spending import bounds_of, spent
 
 from ._aa import splits_of
-from ._asked import ExperimentRequest, read_asked, read_statistics
+from ._asked import ExperimentRequest, WrittenExperiment, read_asked
 from ._measuring import MetricNumbers, measure_all
+from ._statistics import read_statistics
 from ._units import Units, ready_units
 from .open import LocatedFiles, collected, open_tables
 
@@ -39,6 +41,7 @@ class Plan:
     bounds: pl.DataFrame
 
 
+@hinted
 def plan_experiment(
     units: object | None = None,
     *,
@@ -80,11 +83,13 @@ def plan_experiment(
     if units is None:
         return Plan(pl.DataFrame(schema=SIZES), bounds)
     asked = read_asked(
-        name="plan",
-        variants=variants or HALVES,
-        metrics=metrics,
-        before=before,
-        statistics=statistics,
+        WrittenExperiment(
+            name="plan",
+            variants=variants or HALVES,
+            metrics=metrics,
+            before=before,
+            statistics=statistics,
+        )
     )
     ready, n, a_day = units_before(units, asked, columns)
     rows = [

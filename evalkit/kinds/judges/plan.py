@@ -20,7 +20,7 @@ import polars as pl
 from evalkit.aggregate.user_values.checks import of_judged
 from evalkit.config import Config, policies_of
 from evalkit.errors import RequestError
-from evalkit.metrics import parse_metrics
+from evalkit.metrics import Request, parse_metrics
 from evalkit.planning.tables import Given, open_tables
 from evalkit.sources import Table, reading
 from evalkit.statistics.agreement import Values
@@ -146,14 +146,7 @@ def plan_of_config(
         RequestError: as `judge_plan` does.
         DataError: as `open_tables` does.
     """
-    (request,) = parse_metrics([metric])
-    if request.cutoff is None:
-        raise RequestError(
-            f"{metric} has no cutoff: a plan looks at the first ranks",
-            code="missing-cutoff",
-            at="metric",
-            hint=f"write {metric}@10",
-        )
+    request, cutoff = _with_cutoff(metric)
     called: Sequence[str] = ()
     if config.truth is not None and config.truth.judgements is not None:
         from evalkit.kinds.judges.judged_truth import with_consensus
@@ -168,18 +161,7 @@ def plan_of_config(
     if "relevance" not in truth.columns:
         truth = truth.with_columns(relevance=pl.lit(1.0))
     names = {f"user_{place}": name for place, name in enumerate(called or tables.truth.user_names)}
-    lists: dict[str, pl.DataFrame] = {}
-    for model, table in tables.rankings:
-        lists |= _ranked(model, table, names)
-    unknown = [model for model in models if model not in lists]
-    if unknown:
-        raise RequestError(
-            f"no model is called {unknown[0]!r}",
-            code="unknown-model",
-            at="models",
-            hint=f"the models are {', '.join(lists)}",
-        )
-
+    lists = _lists_of(tables.rankings, names, models)
     policies = {
         **config.policies.model_dump(exclude_unset=True),
         "no_judged": "warn",
@@ -203,14 +185,48 @@ def plan_of_config(
     most = relevance if relevance is not None else float(str(largest or 1.0))
     return plan_judgements(
         truth.rename(names),
-        {model: lists[model] for model in models or lists},
+        lists,
         n=n,
-        cutoff=request.cutoff,
+        cutoff=cutoff,
         relevance=most,
         measure=measure,
         answers=(NOT_RELEVANT, RELEVANT) if asks else (RELEVANT,),
         skips=skips,
     )
+
+
+def _with_cutoff(metric: str) -> tuple[Request, int]:
+    (request,) = parse_metrics([metric])
+    if request.cutoff is None:
+        raise RequestError(
+            f"{metric} has no cutoff: a plan looks at the first ranks",
+            code="missing-cutoff",
+            at="metric",
+            hint=f"write {metric}@10",
+        )
+    return request, request.cutoff
+
+
+def _lists_of(
+    rankings: Sequence[tuple[str | None, Table]], names: Mapping[str, str], models: Sequence[str]
+) -> dict[str, pl.DataFrame]:
+    """Ranked rows of these models, or of all.
+
+    Raises:
+        RequestError: there is no such model [unknown-model].
+    """
+    lists: dict[str, pl.DataFrame] = {}
+    for model, table in rankings:
+        lists |= _ranked(model, table, names)
+    for model in models:
+        if model not in lists:
+            raise RequestError(
+                f"no model is called {model!r}",
+                code="unknown-model",
+                at="models",
+                hint=f"the models are {', '.join(lists)}",
+            )
+    return {model: lists[model] for model in models or lists}
 
 
 def _ranked(model: str | None, table: Table, names: Mapping[str, str]) -> dict[str, pl.DataFrame]:

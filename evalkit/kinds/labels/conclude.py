@@ -28,7 +28,7 @@ from evalkit.report import Graph, TruthCounts, Warning_
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LabelResults:
     """What some rows were looked through for.
 
     Args:

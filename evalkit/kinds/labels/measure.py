@@ -10,13 +10,14 @@ import numpy.typing as npt
 from evalkit.aggregate.segments import ALL
 from evalkit.errors import CountedError, DataError
 from evalkit.kinds.labels._bands import Ruler
+from evalkit.kinds.labels._chosen import is_chosen, placeholder, smooth_at
 from evalkit.kinds.labels._graphs import Drawing
 from evalkit.kinds.labels._groups import measure_groups
 from evalkit.kinds.labels._parts import Leading, ScoreParts
 from evalkit.kinds.labels._placements import Placements, is_area, place_rows
 from evalkit.kinds.labels._pooled import Pooled
 from evalkit.kinds.labels._walk import terms_of
-from evalkit.kinds.labels.conclude import Seen, truth_counts, warnings_of
+from evalkit.kinds.labels.conclude import LabelResults, truth_counts, warnings_of
 from evalkit.kinds.labels.merge import LabelSums
 from evalkit.kinds.labels.read import LabelReader, mark_scores
 from evalkit.kinds.pointwise.conclude import Models, inputs_of
@@ -43,7 +44,7 @@ class LabelRun(RowRun):
         if job.over("sessions"):
             self.groupings.append(self.group_by("session", rows))
         pooled = job.over("rows")
-        smooth = [each.over_rows.smooth for each in pooled]
+        smooth = [each.over_rows.smooth or placeholder(each) for each in pooled]
         numbers = [each for each in smooth if each is not None]
         copies = 2 if self.tables.sources.segments else 1
         self.room = budget_beside(job, numbers, rows, self.groupings, copies=copies)
@@ -150,7 +151,7 @@ class Measurer:
         groupings: Sequence[Grouping],
         leading: Leading,
         drawn: str | None = None,
-    ) -> Seen:
+    ) -> LabelResults:
         """Look through rows for all that numbers are made of, and curves of a model that is named.
 
         Args:
@@ -174,6 +175,10 @@ class Measurer:
             )
         self.job.clock.stop("scores")
         smooth = _smooth(pooled, placements)
+        if walked is not None and pool is not None:
+            for request in filter(is_chosen, pooled):
+                if (found := smooth_at(request, walked, pool.totals)) is not None:
+                    smooth[request] = found
         by_kind: dict[str, LabelSums] = {}
         for grouping in groupings:
             kind = f"{grouping.name}s"
@@ -193,7 +198,7 @@ class Measurer:
                 else:
                     by_kind[kind] = results
         self.job.clock.stop("users")
-        return Seen(by_kind, smooth, pool, walked, drawing)
+        return LabelResults(by_kind, smooth, pool, walked, drawing)
 
     def _place(self, rows: ModelRows, leading: Leading) -> Placements | None:
         """What rows do to areas; None where nobody asks."""

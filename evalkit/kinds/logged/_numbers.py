@@ -8,13 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.kinds.logged._units import sum_of_parts
-from evalkit.kinds.logged.measure import PLACE, TermColumns
+from evalkit.kinds.logged._units import OF_SQUARES, sum_of_parts
+from evalkit.kinds.logged.measure import PLACE, SQUARES, TermColumns
 from evalkit.kinds.logged.merge import LoggedSums, RoundCounts
 from evalkit.metrics.logged import Recipe, Term
 from evalkit.statistics.exact import ExactSums
+from evalkit.statistics.intervals import Interval, rare_interval
 
 Values = npt.NDArray[np.float64]
+FEW_REWARDS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,13 @@ class LoggedNumber:
     def of(cls, value: float, influence: Values) -> "LoggedNumber":
         """With its error."""
         return cls(value, influence, error_of(influence))
+
+    @property
+    def skewness(self) -> float:
+        """Of what users add; NaN where they add nothing."""
+        n = len(self.influence)
+        spread = math.sqrt(_total(self.influence**2) / n)
+        return _total((self.influence / spread) ** 3) / n if spread > 0.0 else math.nan
 
 
 def error_of(influence: Values) -> float:
@@ -103,6 +112,57 @@ def number_of(
     return LoggedNumber.of(value, influence)
 
 
+def effective_rewards(
+    cell: SegmentSums, wanted: TermColumns, place: int | None, rewards: tuple[float, float]
+) -> tuple[float, float]:
+    """How many effective rounds earn another reward than most, and what one of them weighs.
+
+    Effective rounds times the share of the rewards' span, as the normal law of shares has it.
+
+    Args:
+        place: of the target; None: the logging policy.
+        rewards: the least and the largest.
+    """
+    low, high = rewards
+    if place is None:
+        weights = squares = cell.total(wanted.column(0, Term("ones")))
+        earned = cell.total(wanted.column(0, Term("reward")))
+    else:
+        weights = cell.total(wanted.column(place, Term("weight")))
+        squares = cell.sum_of_weights(f"{place}:{SQUARES}") / OF_SQUARES
+        earned = cell.total(wanted.column(place, Term("weighted")))
+    if not (weights > 0.0 and squares > 0.0 and high > low):
+        return math.inf, 1.0
+    share = (earned / weights - low) / (high - low)
+    return weights**2 / squares * max(min(share, 1.0 - share), 0.0), squares / weights
+
+
+def rare_limits(
+    cell: SegmentSums, wanted: TermColumns, place: int | None, recipe: Recipe,
+    rewards: tuple[float, float], *, level: float,
+) -> Interval | None:  # fmt: skip
+    """Limits of a weighted reward where few effective rounds earn another one than most."""
+    n_rewards, size = effective_rewards(cell, wanted, place, rewards)
+    (top, bottom), *others = recipe.pairs
+    is_other = top.name == "predicted" or top.residual or top.plus_predicted or top.weight != "item"
+    if n_rewards >= FEW_REWARDS or others or recipe.by_position or is_other:
+        return None
+    above, below = (cell.sums(wanted.column(place or 0, term)) for term in (top, bottom))
+    total = cell.total(wanted.column(place or 0, bottom))
+    value = cell.total(wanted.column(place or 0, top)) / total
+    low, high = rewards
+    most = low if value - low <= high - value else high  # what most rounds earn
+    if most != 0.0 and (top.name, bottom.name) not in (("weighted", "weight"), ("reward", "ones")):
+        return None
+    sign, span = (1.0 if most == low else -1.0), high - low
+    own, rate = sign * (above - most * below) / total, max(sign * (value - most), 0.0)
+    unseen, df = span * size / total, cell.users.height - 1
+    found = rare_interval(rate, _total(own**2), unseen, level=level, df=df)
+    most_of_all = math.inf if bottom.name == "slates" else max(span, rate)
+    ends = (most + sign * each for each in (found.low, min(found.high, most_of_all)))
+    return Interval(*sorted(ends))
+
+
 def widest_of(recipe: Recipe, n_users: int, counts: RoundCounts) -> float:
     """What a user who was not seen can move a value by, times the users: one round of the smallest
     propensity that was logged, with the reward that lies farthest from the others.
@@ -120,10 +180,9 @@ def widest_of(recipe: Recipe, n_users: int, counts: RoundCounts) -> float:
     return largest * spread * n_users / max(counts.rows, 1)
 
 
-def logging_of(cell: SegmentSums, wanted: TermColumns, recipe: Recipe) -> LoggedNumber:
+def of_logging(recipe: Recipe) -> Recipe:
     """What the logging policy earned: a round, or of estimators of slates a slate."""
-    below = Term("slates") if recipe.is_of_slates else Term("ones")
-    return number_of(cell, wanted, 0, Recipe(((Term("reward"), below),)))
+    return Recipe(((Term("reward"), Term("slates" if recipe.is_of_slates else "ones")),))
 
 
 def cells_of(sums: LoggedSums, segmentations: Sequence[str]) -> Iterator[SegmentSums]:

@@ -7,7 +7,12 @@ from itertools import pairwise
 import numpy as np
 
 from evalkit.errors import DataError
-from evalkit.kinds.logged._numbers import SegmentSums, number_of
+from evalkit.kinds.logged._numbers import (
+    FEW_REWARDS,
+    SegmentSums,
+    effective_rewards,
+    number_of,
+)
 from evalkit.kinds.logged._units import OF_SQUARES
 from evalkit.kinds.logged.measure import SQUARES, ZEROS, TermColumns
 from evalkit.kinds.logged.merge import EDGES, LoggedSums
@@ -18,7 +23,6 @@ from evalkit.report.entries import Check
 from evalkit.statistics.distributions import t_two_sided
 
 FEW_EFFECTIVE = 100
-FEW_REWARDS = 15
 FAR = 3.0  # standard errors of the mean weight from 1
 
 
@@ -121,23 +125,13 @@ def refuse_slates(requests: Sequence[Request], recipes: Sequence[Recipe], sums: 
 def few_rewards(
     cell: SegmentSums, wanted: TermColumns, names: Sequence[str], sums: LoggedSums
 ) -> Iterator[Warning_]:
-    """Targets whose effective rounds hold few that earn another reward than most: limits are rough.
-
-    As the normal law of shares: effective rounds times the share of the rewards' span.
-    """
-    low, high = sums.counts.rewards
+    """Targets whose effective rounds hold few that earn another reward than most."""
     for place, name in enumerate(names):
-        weights = cell.total(wanted.column(place, Term("weight")))
-        squares = cell.sum_of_weights(f"{place}:{SQUARES}") / OF_SQUARES
-        if not (weights > 0.0 and high > low):
-            continue
-        value = cell.total(wanted.column(place, Term("weighted"))) / weights
-        share = (value - low) / (high - low)
-        n = weights**2 / squares * min(share, 1.0 - share)
+        n, _ = effective_rewards(cell, wanted, place, sums.counts.rewards)
         if n < FEW_REWARDS:
             yield Warning_(
                 "few-rewards",
-                f"effective rounds of {name} hold {max(n, 0.0):.1f} with another reward than most: "
+                f"effective rounds of {name} hold {n:.1f} with another reward than most: "
                 f"below {FEW_REWARDS} limits are rough",
                 name,
             )

@@ -19,8 +19,9 @@ from evalkit.kinds.logged._numbers import (
     cells_of,
     error_of,
     is_split,
-    logging_of,
     number_of,
+    of_logging,
+    rare_limits,
     widest_of,
 )
 from evalkit.kinds.logged._weights import (
@@ -56,8 +57,8 @@ from evalkit.report import (
 )
 from evalkit.report.entries import Check
 from evalkit.statistics.corrections import adjust
-from evalkit.statistics.distributions import normal_quantile, t_quantile, t_two_sided
-from evalkit.statistics.intervals import NO_INTERVAL
+from evalkit.statistics.distributions import t_two_sided
+from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval, normal_interval
 
 Values = npt.NDArray[np.float64]
 
@@ -95,15 +96,18 @@ def conclude_logged(
             refuse_no_overlap(own, sums)
             rough = list(few_rewards(cell, wanted, names, sums))
         for request, recipe in zip(config.requests, recipes, strict=True):
-            numbers = {LOGGING: logging_of(cell, wanted, recipe)}
+            numbers = {LOGGING: number_of(cell, wanted, 0, of_logging(recipe))}
             numbers |= {
                 name: number_of(cell, wanted, place, recipe, fixed=errors == "fixed")
                 for place, name in enumerate(names)
             }
-            estimates += [
-                _estimate(request, name, number, cell, chosen.level, is_normal=errors == "normal")
-                for name, number in numbers.items()
-            ]
+            for place, (name, number) in enumerate(numbers.items(), start=-1):
+                limits = _limits_of(number, chosen.level, errors)
+                if errors == "delta" and len(number.influence) > 1:
+                    of = (place, recipe) if place >= 0 else (None, of_logging(recipe))
+                    rare = rare_limits(cell, wanted, *of, sums.counts.rewards, level=chosen.level)
+                    limits = rare or limits
+                estimates.append(_estimate(request, name, number, cell, limits))
             widest = widest_of(recipe, cell.users.height, sums.counts)
             drafts += _drafts(request, numbers, cell, chosen, widest)
             if is_whole and work.keep_users and sums.user_names:
@@ -165,26 +169,26 @@ def _keep(
         per_user[name] = per_user.get(name, users).with_columns(own)
 
 
+def _limits_of(number: LoggedNumber, level: float, errors: str) -> Interval:
+    """Limits of a value, mended for skewness but where a library's are asked for."""
+    n = len(number.influence)
+    if not (n > 1 and number.std_error > 1e-12 * abs(number.value)):  # below it is rounding
+        return NO_INTERVAL
+    if errors == "normal":
+        return normal_interval(number.value, number.std_error, level=level)
+    skewness = number.skewness if errors == "delta" else math.nan
+    return mean_interval(number.value, number.std_error, n, level=level, skewness=skewness)
+
+
 def _estimate(
-    request: Request,
-    model: str,
-    number: LoggedNumber,
-    cell: SegmentSums,
-    level: float,
-    *,
-    is_normal: bool = False,
+    request: Request, model: str, number: LoggedNumber, cell: SegmentSums, limits: Interval
 ) -> Estimate:
-    error, n = number.std_error, len(number.influence)
-    has_limits = n > 1 and error > 1e-12 * abs(number.value)  # below it is rounding
-    half, upper = math.nan, (1.0 + level) / 2.0
-    if has_limits:
-        half = (normal_quantile(upper) if is_normal else t_quantile(upper, n - 1)) * error
+    error = number.std_error
     return Estimate(
         model=model, metric=request.label, name=request.metric.name, cutoff=None,
-        parameters=dict(request.parameters), value=number.value, n_users=n, n_undefined=0,
-        segmentation=cell.segmentation, segment=cell.segment,
-        low=number.value - half if has_limits else None,
-        high=number.value + half if has_limits else None,
+        parameters=dict(request.parameters), value=number.value, n_users=len(number.influence),
+        n_undefined=0, segmentation=cell.segmentation, segment=cell.segment,
+        low=_limit(limits.low), high=_limit(limits.high),
         std_error=None if math.isnan(error) else error,
         higher_is_better=request.metric.higher_is_better,
     )  # fmt: skip

@@ -120,7 +120,7 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
     segments = [name for name in schema if name.startswith("segment_")]
     spreads = [f"{place}:{name}" for name in (SQUARES, ZEROS) for place in range(n_targets)]
     by = (*(keys or [ROUND]), *segments, *([PLACE] if wanted.by_position else []))
-    adding = _Adding(
+    adding = _RoundSums(
         opened, wanted, TermUnits(by, wanted.names, seed), TermUnits(segments, spreads, seed),
         WeightsSeen.of(n_targets), RoundCounts(),
     )  # fmt: skip
@@ -246,7 +246,7 @@ def _as_in(
 
 
 @dataclass(frozen=True, slots=True)
-class _Adding:
+class _RoundSums:
     """Where rounds are added up."""
 
     opened: LoggedTables

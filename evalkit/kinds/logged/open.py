@@ -135,13 +135,14 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
     opened = open_section("logged", log, held[0], guessing, numbers=numbers, anything=("segment",))
     written_ones = len(targets) - len(config.rankings)
     tables = dict(_open_targets(section, targets[:written_ones], held[1:], guessing))
-    for number, ranking in enumerate(config.rankings):
+    lists = given.beside.rankings if given.beside else [None] * len(config.rankings)
+    for number, (ranking, listed) in enumerate(zip(config.rankings, lists, strict=True)):
         named = ranking.columns.model_dump(include={"user", "item", "rank"}, exclude_none=True)
         ranked = _TargetTable(
             **{name: getattr(ranking, name) for name in _OWN}, columns=_RankedColumns(**named)
         )
         of_rankings = replace(guessing, section=f"rankings[{number}]")
-        table = open_section("rankings", ranked, None, of_rankings, numbers=("rank",))
+        table = open_section("rankings", ranked, listed, of_rankings, numbers=("rank",))
         users = [name for name in table.frame.collect_schema().names() if name[:5] == "user_"]
         keys = [*users, *(["rank"] if section.columns.position else []), "item"]
         as_context = [pl.col(name).alias(f"context_{at}") for at, name in enumerate(keys)]

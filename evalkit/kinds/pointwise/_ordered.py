@@ -8,7 +8,7 @@ import numpy as np
 from evalkit.aggregate.segments import Segment
 from evalkit.aggregate.sums import Pair
 from evalkit.config import Config
-from evalkit.inference.ordered import Chosen, OrderedValues
+from evalkit.inference.ordered import ChosenUsers, OrderedValues
 from evalkit.inference.shown import NO_FLOATS
 from evalkit.kinds.pointwise._clusters import Clusters
 from evalkit.kinds.pointwise.units import Measured, columns_of
@@ -26,10 +26,10 @@ def ordered_values(
     """What numbers that stand on the order of users are made of."""
     places = columns_of(requests, "users")
 
-    def choose(segment: Segment, models: Sequence[str], request: Request) -> Chosen:
+    def choose(segment: Segment, models: Sequence[str], request: Request) -> ChosenUsers:
         known = measured[segment]
         if any(model not in known for model in models):
-            return Chosen([NO_FLOATS] * len(models), NO_FLOATS, np.empty(0, dtype=np.int64))
+            return ChosenUsers([NO_FLOATS] * len(models), NO_FLOATS, np.empty(0, dtype=np.int64))
         own = [known[model].columns["users"] for model in models]
         column, keys = places.index(requests.index(request)), own[0].keys
         for each in own[1:]:
@@ -38,7 +38,7 @@ def ordered_values(
         held = ~np.isnan(values).any(axis=0)
         drawn = keys[held] if clusters is None else clusters.keys_of(keys[held])
         _, units = np.unique(drawn, return_inverse=True)
-        return Chosen([each[held] for each in values], np.ones(drawn.size), units)
+        return ChosenUsers([each[held] for each in values], np.ones(drawn.size), units)
 
     return OrderedValues(config, list(filter(is_ordered, requests)), pairs, choose)
 

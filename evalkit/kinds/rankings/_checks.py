@@ -50,10 +50,11 @@ def check_columns(job: RankingJob, table: Table) -> list[Warning_]:
 
 
 def check_gains(task: RankingTask, largest: float, at: str) -> None:
-    """Refuse relevances whose gains no float64 holds, before they turn into NaN.
+    """Refuse relevances whose gains no float64 holds, or that are above a metric's scale.
 
     Raises:
-        DataError: the largest relevance is too large for a metric [gain-overflow].
+        DataError: the largest relevance is too large for a metric [gain-overflow], or above the
+            top that it names [relevance-above-scale].
     """
     for request in task.requests:
         exponential = str(dict(request.parameters).get("gain")).startswith("exp2")
@@ -67,6 +68,14 @@ def check_gains(task: RankingTask, largest: float, at: str) -> None:
                 code="gain-overflow",
                 at=at,
                 hint='scale it down: relevance = "rating / 100" under [truth.columns]',
+            )
+        top = dict(request.parameters).get("max_relevance")
+        if top is not None and largest > float(top):
+            raise DataError(
+                f"the truth has a relevance of {largest!r}, above the scale of {request.label}",
+                code="relevance-above-scale",
+                at=at,
+                hint=f"name the top of the scale: max_relevance={largest:g}",
             )
 
 

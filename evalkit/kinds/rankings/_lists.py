@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.genres import genres_of_users, key_of_genres, requests_of_genres
-from evalkit.aggregate.accumulators.shown import Shares, ShownSums
+from evalkit.aggregate.accumulators.shown import Shares, ShownSums, places_of
 from evalkit.aggregate.sums import Pair, add_to
 from evalkit.aggregate.user_values.gather import RankSets
 from evalkit.config import policies_of
@@ -17,7 +17,7 @@ from evalkit.item_lists import ListCollector, ListWork, Measure
 from evalkit.kinds.rankings._job import RankingJob
 from evalkit.kinds.rankings._splits import ShareSplit
 from evalkit.kinds.rankings.merge import RankingSums
-from evalkit.metrics import Lists, Request, family_of, who_of
+from evalkit.metrics import Lists, Request, closes_up, family_of, who_of
 from evalkit.ranks import RankScan, scan_alike
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import USER_KEY, Share, as_keys
@@ -88,6 +88,9 @@ class ShareLists:
             }
             lists = {name: each.lists for name, each in held.items() if each.lists is not None}
             first, policies = requests[0], policies_of(requests[0], job.config.policies)
+            if closes_up(first):
+                is_listed = self.measure.context.items.is_listed
+                lists = {name: _closed_up(each, is_listed) for name, each in lists.items()}
             present = {
                 name: self.measure.who_counts(first, policies, held[name].present) for name in lists
             }
@@ -127,6 +130,15 @@ class ShareLists:
             if held is not None and held.lists is not None:
                 odd = self.work.oddities(items, held.lists, held.present)
                 sums.models[name].note_lists(*odd)
+
+
+def _closed_up(lists: Lists, is_listed: npt.NDArray[np.bool_]) -> Lists:
+    """The same lists without items that the table lacks."""
+    items = lists.items[places_of(lists.starts, lists.lengths)]
+    kept, ends = is_listed[items], np.cumsum(lists.lengths)
+    counts = np.append(0, np.cumsum(kept))
+    lengths = counts[ends] - counts[ends - lists.lengths]
+    return Lists(np.cumsum(lengths) - lengths, lengths, items[kept])
 
 
 def _other_lists(

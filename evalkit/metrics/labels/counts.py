@@ -102,7 +102,7 @@ def positive_rate(tp, fp, tn, fn):
 
 @rate(
     name="error-rate",
-    aliases=("zero_one_loss", "hamming_loss", "hamming_distance"),
+    aliases=("zero_one_loss", "hamming_loss", "hamming_distance", "flip_rate"),
     summary="Share of rows whose label is called wrong: 1 - accuracy.",
     formula="(FP + FN) / (TP + FP + TN + FN)",
     latex=r"\frac{FP + FN}{TP + FP + TN + FN}",
@@ -114,6 +114,73 @@ def positive_rate(tp, fp, tn, fn):
 def error_rate(tp, fp, tn, fn):
     """Rows called wrong over all."""
     return (fp + fn) / (tp + fp + tn + fn)
+
+
+flips = partial(
+    label_metric,
+    source="Fard, Cormier, Canini and Gupta 2016, Launch and iterate: reducing prediction churn, 2",
+    bounds=(0.0, 1.0),
+    undefined="without rows",
+    parameters=at_threshold(best=False),
+    higher_is_better=None,
+    over_rows=of_counts,
+)
+
+
+@flips(
+    name="neg-to-pos",
+    aliases=("neg_to_pos_flip_rate",),
+    summary="Share of all rows that are called positive and have label 0: where the label is what "
+    "another model calls, those that turn positive.",
+    formula="FP / (TP + FP + TN + FN)",
+    latex=r"\frac{FP}{n}",
+)
+@kernel(allocates=False)
+def neg_to_pos(tp, fp, tn, fn):
+    """Rows that turn positive, over all."""
+    return fp / (tp + fp + tn + fn)
+
+
+@flips(
+    name="pos-to-neg",
+    aliases=("pos_to_neg_flip_rate",),
+    summary="Share of all rows that are called negative and have label 1: where the label is what "
+    "another model calls, those that turn negative.",
+    formula="FN / (TP + FP + TN + FN)",
+    latex=r"\frac{FN}{n}",
+)
+@kernel(allocates=False)
+def pos_to_neg(tp, fp, tn, fn):
+    """Rows that turn negative, over all."""
+    return fn / (tp + fp + tn + fn)
+
+
+@flips(
+    name="neg-to-neg",
+    aliases=("neg_to_neg_flip_rate",),
+    summary="Share of all rows that are called negative and have label 0: by both models, where "
+    "the label is what another one calls.",
+    formula="TN / (TP + FP + TN + FN)",
+    latex=r"\frac{TN}{n}",
+)
+@kernel(allocates=False)
+def neg_to_neg(tp, fp, tn, fn):
+    """Rows that both call negative, over all."""
+    return tn / (tp + fp + tn + fn)
+
+
+@flips(
+    name="pos-to-pos",
+    aliases=("pos_to_pos_flip_rate",),
+    summary="Share of all rows that are called positive and have label 1: by both models, where "
+    "the label is what another one calls.",
+    formula="TP / (TP + FP + TN + FN)",
+    latex=r"\frac{TP}{n}",
+)
+@kernel(allocates=False)
+def pos_to_pos(tp, fp, tn, fn):
+    """Rows that both call positive, over all."""
+    return tp / (tp + fp + tn + fn)
 
 
 @rate(

@@ -239,14 +239,17 @@ def measure(
                 for each in range(rank):
                     below += ordered[each] * discounts[each + 1]
             elif ideal == ONES:
-                depth = cutoffs[column] if cutoffs[column] < NO_END else place
-                below = 0.0
-                for place_in_list in range(depth):
-                    turns = place_in_list // n_categories
-                    below += discounted(place_in_list + 1, discount) * (1.0 - alpha) ** turns
+                below, turns = 0.0, place // max(n_categories, 1)
+                for each in range(place):
+                    is_whole = each < turns * n_categories
+                    worth_of = 1.0 if is_whole else (1.0 - alpha) ** turns
+                    below += discounted(each + 1, discount) * worth_of
             elif discount != LOG2:
                 below = float(n_wanted)
-            if n_wanted == 0 or (unknown == REMOVED and rank == 0):
+            has_none = n_wanted == 0
+            if ideal == ONES:
+                has_none = n_relevant == 0 or place == 0
+            if has_none or (unknown == REMOVED and rank == 0):
                 out[user, column] = math.nan
             else:
                 out[user, column] = total / below if below > 0.0 else 0.0

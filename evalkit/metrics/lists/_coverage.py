@@ -17,6 +17,8 @@ CATALOGUE = choice(
         "items": "the table of items",
         "items_open": "the table of items; shown ones outside it count too, so that it can pass 1",
         "items_and_one": "the table of items, and one more; all that is shown counts",
+        "items_known": "the table of items, and one more; items outside it take no rank, and the "
+        "next one moves up",
         "train": "the items that train has",
         "train_open": "the items that train has; shown ones outside it count too",
     },
@@ -72,7 +74,7 @@ def ends_of_coverage(shown, items, values):
 
 def _catalogue(items, catalogue):
     own = items.popularity > 0 if catalogue.startswith("train") else items.is_listed
-    return own, int(own.sum()) + (catalogue == "items_and_one")
+    return own, int(own.sum()) + (catalogue in ("items_and_one", "items_known"))
 
 
 def _unit(values, n_items):

@@ -31,7 +31,8 @@ from evalkit.metrics.lists._categories import BY
             {
                 "greedy": "the relevant items, always the one of most gain next",
                 "own": "the list's own gains, the largest first",
-                "ones": "gain 1 at as many ranks as there are genres, then 1 - alpha, and so on",
+                "ones": "of as many items: gain 1 while all genres fit in turn, then 1 - alpha to "
+                "the power of these turns; whose relevant items have no genre has 0",
                 "every": "items that have every wanted genre",
                 "none": "nothing: the gain itself",
             },

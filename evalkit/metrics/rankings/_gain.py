@@ -47,7 +47,7 @@ MAX_RELEVANCE = number(
     below=1024.0,
     tried=5.0,
     is_written=True,
-    doc="The top of the scale, not the largest of a log; what is above it counts as the top.",
+    doc="The top of the scale, not the largest of a log; a truth with more is refused.",
 )
 
 DISCOUNTS = ConstantTable(

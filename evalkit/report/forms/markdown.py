@@ -78,8 +78,7 @@ def escape(text: str) -> str:
 
 def _verdict_lines(report: Report) -> list[str]:
     """Which model is better, and how the gates went."""
-    sentence = answer_of(report).sentence
-    said = escape(f"{sentence[:1].upper()}{sentence[1:]}.")
+    said = escape(f"{answer_of(report).said}.")
     if not report.gates:
         return [f"**{said}**", ""]
     lines = [f"**{escape(str(verdict_of(report)))}**", "", said, ""]

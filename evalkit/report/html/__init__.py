@@ -11,7 +11,7 @@ from evalkit.report.html._detail import (
     matrix_section,
     shown_section,
 )
-from evalkit.report.html._drawn import Drawn, collecting
+from evalkit.report.html._drawn import DrawnPlot, collecting
 from evalkit.report.html._experiment import checks_section
 from evalkit.report.html._gaps import gaps_section
 from evalkit.report.html._leakage import leakage_body
@@ -38,6 +38,7 @@ from evalkit.report.trend import PastRun, Trend
 if TYPE_CHECKING:
     from evalkit.report.across import Across
     from evalkit.report.selection import Selection
+    from evalkit.report.surrogates import Surrogates
 
 _LINKS = (
     *(
@@ -75,17 +76,24 @@ def render_html(report: Report) -> str:
 
 
 def _sections(report: Report, *, whole: bool = False) -> list[Html | None]:
-    return [
-        changes_section(report),
-        checks_section(report),
+    models = [
         models_section(report),
         weights_section(report),
         trade_section(report),
         shown_section(report),
         curves_section(report),
+    ]
+    parts = [
         graphs_section(report),
         findings_section(report),
         segments_section(report, whole=whole),
+    ]
+    first, second = (parts, models) if report.kind == "experiment" else (models, parts)
+    return [
+        changes_section(report),
+        checks_section(report),
+        *first,
+        *second,
         gaps_section(report),
         users_section(report, whole=whole),
         matrix_section(report),
@@ -116,6 +124,14 @@ def render_across_page(across: "Across") -> str:
 
     title = f"{across.metric} over {len(across.sets)} data sets"
     return _page(title, el("header", el("h1", title)), el("main", across_body(across)))
+
+
+def render_surrogates(found: "Surrogates") -> str:
+    """A page of past experiments: what offline metrics said of them, and what gates did."""
+    from evalkit.report.html._surrogates import surrogates_body
+
+    title = "Offline to online"
+    return _page(title, el("header", el("h1", title)), el("main", surrogates_body(found)))
 
 
 def render_selection_page(selection: "Selection") -> str:
@@ -185,7 +201,7 @@ def _figures(draw: Callable[[], object], models: Sequence[str] = ()) -> Figures:
     return figures
 
 
-def _plot(drawn: Drawn, models: Sequence[str]) -> Plot:
+def _plot(drawn: DrawnPlot, models: Sequence[str]) -> Plot:
     """SVG that stands alone, with what it draws; series of dots are told by their models."""
     head, _, rest = drawn.svg.partition(">")
     style = el("style", raw(PLOT_STYLE))

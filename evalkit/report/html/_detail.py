@@ -168,7 +168,8 @@ def _graphs(report: Report, at: str, name: str, *, of_shown: bool) -> Html | Non
     has_bands = any(graph.low for graphs in by_kind.values() for graph in graphs)
     note = "A band is the interval of each point by itself, with users as drawn."
     if PATH in {kind for kind, _ in by_kind}:
-        note += " That of a path over looks is its boundary: outside it, an effect is found."
+        note += " That of a path over looks is its boundary: outside it, an effect is found, also "
+        note += "where others of its family are tested."
     return join(
         el("h2", name, id=at),
         el("p", note, class_="soft") if has_bands else None,

@@ -10,7 +10,7 @@ from evalkit.report.html._markup import Html
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class DrawnPlot:
     """One plot, and what it draws: a row for each mark, point or step."""
 
     kind: str
@@ -19,13 +19,13 @@ class Drawn:
     rows: tuple[Mapping[str, Any], ...]
 
 
-_DRAWN: ContextVar[list[Drawn] | None] = ContextVar("drawn", default=None)
+_DRAWN: ContextVar[list[DrawnPlot] | None] = ContextVar("drawn", default=None)
 
 
 @contextmanager
-def collecting() -> Iterator[list[Drawn]]:
+def collecting() -> Iterator[list[DrawnPlot]]:
     """All plots that are drawn inside, in their order."""
-    found: list[Drawn] = []
+    found: list[DrawnPlot] = []
     token = _DRAWN.set(found)
     try:
         yield found
@@ -37,5 +37,5 @@ def noted(kind: str, title: str, svg: Html, rows: Iterable[Mapping[str, Any]]) -
     """The plot, noted where somebody collects."""
     found = _DRAWN.get()
     if found is not None:
-        found.append(Drawn(kind, title, svg, tuple(rows)))
+        found.append(DrawnPlot(kind, title, svg, tuple(rows)))
     return svg

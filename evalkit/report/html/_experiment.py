@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from evalkit.report.entries import Comparison
+from evalkit.report.html._detail import color_key
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Mark, Row, dot_plot
 from evalkit.report.html._tables import number_cell, table, text_cell
 from evalkit.report.record import Report
 
-WIDE = 640.0
+WIDE = 520.0
 
 
 def judged_of(report: Report) -> Sequence[str]:
@@ -40,14 +41,28 @@ def forest_plot(
                 _percent(each.relative_low),
                 _percent(each.relative_high),
                 report.models.index(each.candidate),
+                (_percent(each.relative_low_adjusted), _percent(each.relative_high_adjusted)),
             )
             for each in of
         )
-        rows.append(Row(metric, marks, of[0].shown_verdict if len(of) == 1 else ""))
-    title = f"Effects in percent of {baseline}, limits of each metric by itself"
+        verdict = of[0].shown_verdict if len(of) == 1 else ""
+        rows.append(Row(metric, marks, verdict, _margin(report, of[0])))
+    title = f"Effects in percent of {baseline}"
+    about = ["Thick lines are limits of each metric by itself, thin ones of its whole family"]
+    if any(row.against is not None for row in rows):
+        about.append("a tick is the margin")
     plot = dot_plot(rows, title, zero=True, width=WIDE)
     figure = el("figure", el("figcaption", title), plot)
-    return el("div", figure, class_="plots wide"), {each.metric for each in known}
+    key = color_key(report.models) if len(report.models) > 2 else None
+    said = el("p", f"{'; '.join(about)}.", class_="soft")
+    return join(el("div", figure, class_="plots wide"), key, said), {each.metric for each in known}
+
+
+def _margin(report: Report, of: Comparison) -> float | None:
+    """The effect that would be too bad, in percent."""
+    estimate, margin = report.estimate(of.candidate, of.metric, None, None), of.margin_relative
+    is_down = estimate is not None and estimate.higher_is_better is False
+    return None if margin is None else (100.0 if is_down else -100.0) * margin
 
 
 def _percent(number: float | None) -> float | None:
@@ -61,19 +76,19 @@ def checks_section(report: Report) -> Html | None:
     rows = [
         [
             text_cell(each.check),
+            el("td", el("b", each.verdict, class_=_WORDS.get(each.verdict)), class_="text"),
             text_cell(each.model or "all"),
             text_cell(each.segment or "all units", wrap=True),
             *(
                 number_cell("–" if number is None else f"{number:.4g}")
                 for number in (each.value, each.expected, each.p_value)
             ),
-            el("td", el("b", each.verdict, class_=_WORDS.get(each.verdict)), class_="text"),
         ]
         for each in report.checks
     ]
-    names = ("check", "variant", "units or metric")
+    names = ("check", "verdict", "variant", "units or metric")
     head = [el("th", each, class_="text", scope="col") for each in names]
-    shown = table([*head, "value", "expected", "p", "verdict"], rows, class_="stack")
+    shown = table([*head, "value", "expected", "p"], rows)
     return join(el("h2", "Checks", id="checks"), shown)
 
 

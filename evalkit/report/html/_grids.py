@@ -17,7 +17,7 @@ GAIN, LOSS = 0, 1  # colours
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class HeatCell:
     """One value of a heat map, with what stands in it; those that hold are set off."""
 
     value: float
@@ -28,7 +28,7 @@ class Cell:
 def heat_map(
     rows: Sequence[str],
     columns: Sequence[str],
-    cells: Sequence[Sequence[Cell | None]],
+    cells: Sequence[Sequence[HeatCell | None]],
     title: str,
     *,
     is_signed: bool,

@@ -59,9 +59,8 @@ _SIGNS = {"pass": "✓", "fail": "✗", "cannot tell": "?"}
 def verdict_section(report: Report) -> Html:
     """What is better, worse or undecided; how the gates went, and every one of them."""
     verdict, answer = verdict_of(report), answer_of(report)
-    said = answer.sentence[:1].upper() + answer.sentence[1:]
+    said, decides = answer.said, answer.decides
     kind, notes = _KINDS.get(answer.kind, ""), []
-    decides = report.kind == "experiment" and bool(report.comparisons)
     if decides:
         kind = decision_kind(report)
     if report.gates:
@@ -80,7 +79,10 @@ def verdict_section(report: Report) -> Html:
         notes.append(f"{count_noun(len(report.warnings), 'warning')}.")
     line = el("p", said, el("small", " ".join(notes)), class_=f"verdict {kind}".strip())
     over_nights = [el("p", each) for each in tell_nights(report.nights)]
-    return join(line, _tiles(report), *over_nights, _gates(report.gates))
+    gates: Sequence[Gate] = report.gates
+    if report.kind == "experiment":  # groups of units are no pairs
+        gates = [replace(e, judged_by=e.judged_by.replace("paired", "apart")) for e in gates]
+    return join(line, _tiles(report), *over_nights, _gates(gates))
 
 
 def _gates(gates: Sequence[Gate]) -> Html | None:
@@ -171,6 +173,7 @@ _GATE_HEAD = ("metric", "model", "users", "what was found", "judged by")
 _JUDGED = {
     "bound": "interval of the value",
     "paired": "interval of the paired difference",
+    "apart": "interval of the difference",
     "independent": "independent intervals",
     "count": "count",
 }
@@ -206,7 +209,12 @@ def changes_section(report: Report) -> Html | None:
         if corrected:
             how += f"Verdicts, their p and limits are corrected: {corrected}. "
         if {"primary", "exploratory"} <= {each.family for each in chosen}:
-            how += "Comparisons by other than primary metrics are exploratory."
+            is_guarded = any(each.family == "guardrail" for each in chosen)
+            how += (
+                "Guardrails must all hold, uncorrected; what is neither is exploratory."
+                * is_guarded
+            )
+            how += "Comparisons by other than primary metrics are exploratory." * (not is_guarded)
     return join(
         el("h2", f"Compared with {reference}" if asked else "Compared", id="changes"),
         el("p", how, class_="soft") if how else None,

@@ -23,12 +23,13 @@ LETTER = 6.1  # pixels a letter of 11 px takes, a little generously
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One value with its limits; `series` chooses the colour."""
+    """One value with its limits, and wider ones; `series` chooses the colour."""
 
     value: float
     low: float | None
     high: float | None
     series: int = 0
+    wider: tuple[float | None, float | None] = (None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +121,10 @@ def _x_axis(scale: Scale, top: float, bottom: float) -> list[Html]:
     return inside
 
 
-def _interval(scale: Scale, mark: Mark, y: float) -> str:
-    if not (_is_known(mark.low) and _is_known(mark.high)):
+def _interval(scale: Scale, low: float | None, high: float | None, y: float) -> str:
+    if not (_is_known(low) and _is_known(high)):
         return ""
-    left, right = scale(mark.low), scale(mark.high)
+    left, right = scale(low), scale(high)
     return f"M{number(left)} {number(y)}H{number(right)}"
 
 
@@ -158,7 +159,7 @@ def dot_plot(
         value
         for row in like
         for mark in row.marks
-        for value in (mark.value, mark.low, mark.high)
+        for value in (mark.value, mark.low, mark.high, *mark.wider)
         if value is not None
     ]
     values += [row.against for row in like if row.against is not None]
@@ -178,6 +179,7 @@ def dot_plot(
         inside.append(_dashed((scale(bound), 2.0), (scale(bound), bottom)))
     size = 2.8 if most_marks > 1 else 3.6
     intervals: dict[int, str] = {}
+    wider: dict[int, str] = {}
     dots: dict[int, str] = {}
     for place, row in enumerate(rows):
         middle = 4 + height_of_row * (place + 0.5)
@@ -194,9 +196,11 @@ def dot_plot(
             if not math.isfinite(mark.value):
                 continue
             y, color = first + n * step, mark.series % COLORS
-            intervals[color] = intervals.get(color, "") + _interval(scale, mark, y)
+            intervals[color] = intervals.get(color, "") + _interval(scale, mark.low, mark.high, y)
+            wider[color] = wider.get(color, "") + _interval(scale, *mark.wider, y)
             dots[color] = dots.get(color, "") + _shape(color, scale(mark.value), y, size)
     inside += [_path(code, f"bar c{color}") for color, code in intervals.items()]
+    inside += [_path(code, f"bar thin c{color}") for color, code in wider.items() if code]
     inside += [_path(code, _drawn(color, small=most_marks > 1)) for color, code in dots.items()]
     about = f"{len(rows)} rows; dots are values, lines their intervals; the table below has them."
     marks = (
@@ -406,7 +410,7 @@ def trade_plot(spots: Sequence[Spot], title: str, x_label: str) -> Html:
     taken: list[float] = []
     for spot in sorted(spots, key=lambda each: -each.y[0]):
         color, (at, low, high), (above, floor, ceiling) = spot.series % COLORS, spot.x, spot.y
-        lines = _interval(x, Mark(at, low, high), y(above))
+        lines = _interval(x, low, high, y(above))
         if _is_known(floor) and _is_known(ceiling):
             lines += f"M{number(x(at))} {number(y(floor))}V{number(y(ceiling))}"
         inside.append(_path(lines, f"bar thin c{color}"))

@@ -6,7 +6,7 @@ from evalkit.report.answer import answer_of
 from evalkit.report.comparisons import how_corrected
 from evalkit.report.entries import Comparison
 from evalkit.report.html._detail import color_key
-from evalkit.report.html._grids import MOST_NUMBERS, Cell, heat_map
+from evalkit.report.html._grids import MOST_NUMBERS, HeatCell, heat_map
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import (
     Mark,
@@ -129,17 +129,17 @@ def _heat_cell(
     decimals: int,
     *,
     is_signed: bool,
-) -> Cell | None:
+) -> HeatCell | None:
     if is_signed:
         pair = by_model.get(model)
         held = pair is not None and pair.verdict in ("better", "worse")
         if pair is None:
             return None
-        return Cell(pair.delta, show(pair.delta, decimals, signed=True), held)
+        return HeatCell(pair.delta, show(pair.delta, decimals, signed=True), held)
     found = group.cells.get((model, label))
     if found is None:
         return None
-    return Cell(found.value, show(found.value, decimals), model in group.best(label))
+    return HeatCell(found.value, show(found.value, decimals), model in group.best(label))
 
 
 def _difference_figure(

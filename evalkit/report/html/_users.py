@@ -67,12 +67,13 @@ def _distributions(report: Report) -> Html | None:
         (each for each in report.distributions if all(map(math.isfinite, each.edges))),
         key=lambda each: labels.index(each.metric) if each.metric in labels else len(labels),
     )
-    unit, figures = count_words(report).unit, []
+    figures, counted = [], {each.metric: _counted(report, each.metric) for each in found}
     tallest: dict[str, int] = {}
     for each in found:
         tallest[each.metric] = max(tallest.get(each.metric, 0), *each.counts)
     for distribution in found[:MOST_DISTRIBUTIONS]:
-        title = f"{distribution.metric} of {distribution.model}: {unit}s by value"
+        unit = counted[distribution.metric]
+        title = f"{distribution.metric} of {distribution.model}: {unit} by value"
         color, most = series.get(distribution.model, 0), tallest[distribution.metric]
         plot = histogram(
             distribution.edges,
@@ -80,7 +81,7 @@ def _distributions(report: Report) -> Html | None:
             title,
             series=color,
             most=most,
-            units=f"{unit}s",
+            units=unit,
         )
         total = max(sum(distribution.counts), 1)
         digits = decimals_for([], distribution.edges)
@@ -98,11 +99,17 @@ def _distributions(report: Report) -> Html | None:
         figures.append(
             behind(
                 plot,
-                table(["value", f"{unit}s", "share"], rows),
+                table(["value", unit, "share"], rows),
                 f"{distribution.metric}, {distribution.model}",
             )
         )
+    told = " and ".join(dict.fromkeys(counted.values()))
     return join(
-        el("p", f"How many {unit}s have which value; one scale for a metric.", class_="soft"),
+        el("p", f"How many {told} have which value; one scale for a metric.", class_="soft"),
         el("div", figures, class_="plots"),
     )
+
+
+def _counted(report: Report, metric: str) -> str:
+    """What a histogram counts: users, or rated pairs where it is of residuals."""
+    return "pairs" if metric == "residual" else f"{count_words(report).unit}s"

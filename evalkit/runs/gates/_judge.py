@@ -41,7 +41,7 @@ def judge(
 def _alarms(report: Report) -> Iterator[Gate]:
     """Checks that failed, as of the sample ratio: no effect of such a run can be read."""
     for check in report.checks:
-        if check.verdict == "fail" and check.check == "sample-ratio":
+        if check.is_alarm:
             among = f" among {check.segment}" if check.segment is not None else ""
             yield Gate(
                 metric=check.check,

@@ -11,7 +11,7 @@ from evalkit.errors import DataError, RequestError, nearest
 from evalkit.metrics import load_metric_files, parse_metrics
 from evalkit.report import Estimate, Report
 from evalkit.runs.history._truths import differences_of_truth
-from evalkit.statistics.change import Cell, Change, explain_change
+from evalkit.statistics.change import Change, UserCell, explain_change
 from evalkit.statistics.change_errors import ChangeErrors, Spread, change_errors
 from evalkit.statistics.distributions import t_quantile
 from evalkit.statistics.exact import ExactSum
@@ -103,7 +103,7 @@ def explain_runs(
 def _with_errors(
     explained: Explained,
     reports: tuple[Report, Report],
-    cells: tuple[Mapping[Cell, ExactSum], Mapping[Cell, ExactSum]],
+    cells: tuple[Mapping[UserCell, ExactSum], Mapping[UserCell, ExactSum]],
     bounds: Mapping[str, tuple[float, float]],
 ) -> Explained:
     """The same with errors, or with why there are none."""
@@ -128,7 +128,7 @@ class _UnknownError(Exception):
 def _spread(
     report: Report,
     explained: Explained,
-    cells: Mapping[Cell, ExactSum],
+    cells: Mapping[UserCell, ExactSum],
     bounds: Mapping[str, tuple[float, float]],
 ) -> Spread:
     """How far the users of a run lie apart: by its standard errors, of segments if it has them.
@@ -229,14 +229,14 @@ def _chosen(wanted: Sequence[str], listed: Sequence[pl.Series], what: str, code:
 
 def _cells(
     parts: pl.DataFrame, model: str, metric: str, segmentation: str | None
-) -> dict[Cell, ExactSum]:
+) -> dict[UserCell, ExactSum]:
     rows = parts.filter(
         pl.col("model") == model,
         pl.col("metric") == metric,
         pl.col("segmentation").eq_missing(pl.lit(segmentation, dtype=pl.String)),
     )
     return {
-        Cell(segment or "", relevant, is_ranked): ExactSum(n_users, read_sum(text))
+        UserCell(segment or "", relevant, is_ranked): ExactSum(n_users, read_sum(text))
         for segment, relevant, is_ranked, n_users, text in rows.select(
             "segment", "relevant", "is_ranked", "n_users", "sum"
         ).rows()

@@ -10,7 +10,7 @@ import pytest
 
 import evalkit
 from evalkit.cli.app import run_command
-from evalkit.errors import DataError
+from evalkit.errors import DataError, RequestError
 
 START = dt.datetime(2026, 1, 1)
 
@@ -140,3 +140,44 @@ def test_a_newcomer_s_columns_are_guessed_or_named_as_a_command_names_them(befor
         run_command(args)
     assert "--set events.columns.kind=COLUMN" in str(raised.value.hint)
     assert not run_command([*args, "--quiet", "--set", "events.columns.kind=what"])
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["-m", "mean(click)"], "--variants control=50,b=50"),
+        (["-m", "mean(click)", "--variants", "0,1"], "--variants 0=50,1=50"),
+        (["-m", "clicks", "--variants", "0=50,1=50"], "mean(clicks)"),
+        (["-m", "mean(clicks)", "--variants", "0=50,1=50"], "events have click, view"),
+    ],
+)
+def test_a_newcomer_s_stumbles_have_a_cure(before, args, said):
+    exposures = pl.read_csv("exposures.csv").with_columns(variant=pl.col("unit") % 2)
+    exposures.write_csv("exposures.csv")
+
+    with pytest.raises((RequestError, DataError)) as raised:
+        run_command([*before, *args, "--quiet"])
+    assert said in str(raised.value.hint)
+
+
+def test_sums_of_values_stand_beside_kinds(before, capsys):
+    exposures = pl.read_csv("exposures.csv").with_columns(variant=pl.col("unit") % 2)
+    exposures.write_csv("exposures.csv")
+    pl.read_csv("events.csv").with_columns(amount=pl.lit(2.0)).write_csv("events.csv")
+    args = ["--variants", "0=50,1=50", "-m", "ratio(spent, click)", "--sum", "spent=click:amount"]
+
+    assert not run_command([*before, *args, "--json", "--quiet"])
+    values = {each["value"] for each in json.loads(capsys.readouterr().out)["metrics"]}
+    assert values == {2.0}
+
+
+def test_an_alarm_ends_every_command_with_1_also_without_gates(before, capsys):
+    units = pl.DataFrame({"unit": range(400), "variant": ["a"] * 300 + ["b"] * 100, "y": 1.0})
+    units.with_columns(y=pl.col("unit") % 3).write_csv("units.csv")
+    args = ["experiment", "--exposures", "units.csv", "--variants", "a=50,b=50", "-m", "mean(y)"]
+
+    assert run_command([*args, "--quiet", "--out", "runs"]) == 1
+    assert capsys.readouterr().out.startswith("experiment: b: cannot be read")
+    assert run_command(["gate", "last"]) == 1
+    assert "no effect can be read" in capsys.readouterr().out
+    assert "\nb: cannot be read" in evalkit.load("runs/latest").to_markdown()

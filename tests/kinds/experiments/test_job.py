@@ -12,6 +12,8 @@ from evalkit.cli.app import run_command
 from evalkit.config import load_config
 from evalkit.errors import Errors, MachineError, RequestError
 from evalkit.pipeline import run_config
+from evalkit.statistics.independent import Sequential
+from evalkit.statistics.spending import bounds_of
 
 JOB = """
 name = "job"
@@ -34,6 +36,7 @@ strata = ["country"]
 country = { by = "country" }
 """
 START = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+ALWAYS = "method = 'always-valid', tightest_at = 600"
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +99,19 @@ def test_shares_merge_to_the_same_bytes(job, capsys):
     merged = evalkit.merge(sorted(job.glob("*.partial")))
     assert numbers(merged) == numbers(whole)
     assert merged.run_key == whole.run_key
+
+
+@pytest.mark.parametrize("more", ["", 'distribution = "t"\ncorrection = "holm"\nsequential = "no"'])
+def test_shares_know_a_profile_and_what_was_written_beside_it(job, more):
+    text = JOB.replace('window = "3d"', 'window = "3d"\nprofile = "spotify-confidence"')
+    (job / "job.toml").write_text(text.replace("[statistics]", f"[statistics]\n{more}"))
+    whole = run_config(load_config("job.toml"))
+    assert not run_command(["partial", "job.toml", "--share", "1/1", "--out", "1.partial"])
+
+    merged = evalkit.merge(["1.partial"])
+    assert numbers(merged) == numbers(whole)
+    assert whole.comparisons[0].test == ("welch" if more else "z")
+    assert whole.statistics.correction == ("holm" if more else "bonferroni")
 
 
 def test_passes_hold_a_memory_limit_and_move_no_digit(job):
@@ -196,7 +212,7 @@ def test_the_page_says_first_what_to_do_and_draws_every_effect_on_one_axis(job, 
     page = report.to_html()
     verdict = page[page.index('class="verdict unclear"') :]
     said = verdict[verdict.index(">") + 1 : verdict.index("<small")]
-    assert said == f"B{report.verdict[1:]}"
+    assert said == report.verdict
     assert "not yet" in said
     assert "Fine: 1 of 1 gate passed" in verdict
     assert "Effects in percent of control" in page
@@ -207,6 +223,7 @@ def test_the_page_says_first_what_to_do_and_draws_every_effect_on_one_axis(job, 
     assert path.rows[-1] == 600
     assert [-each for each in path.low] == list(path.high)
     assert "outside it, an effect is found" in page
+    assert path.high[-1] == pytest.approx(Sequential(600.0, 0.95).reach(0.05, 600.0))
 
 
 def test_one_look_has_no_path(job):
@@ -214,3 +231,91 @@ def test_one_look_has_no_path(job):
 
     assert {each.kind for each in report.graphs} == {"effect-by-day", "effect-by-date"}
     assert "path over looks" not in report.to_html()
+
+
+def test_strata_may_stand_with_the_experiment_and_kinds_in_place_of_sums(job):
+    whole = numbers(run_config(load_config("job.toml")))
+    moved = JOB.replace('[statistics]\nstrata = ["country"]', "").replace(
+        'window = "3d"', 'window = "3d"\nstrata = ["country"]'
+    )
+    (job / "job.toml").write_text(moved)
+    assert numbers(run_config(load_config("job.toml"))) == whole
+
+    (job / "job.toml").write_text(moved.replace("quantile(spent,", "quantile(buy,"))
+    found = run_config(load_config("job.toml")).estimates
+    old = [e["value"] for e in json.loads(whole)["metrics"] if "quantile" in e["metric"]]
+    assert [e.value for e in found if e.name == "quantile"] == old
+    (job / "job.toml").write_text(moved + '[statistics]\nstrata = ["country"]\n')
+    with pytest.raises(RequestError, match="named twice"):
+        load_config("job.toml")
+
+
+def test_a_kind_without_events_is_told(job):
+    (job / "job.toml").write_text(JOB.replace('"click"', '"clcik"'))
+
+    told = run_config(load_config("job.toml")).warnings
+    assert ["clcik" in each.message for each in told if each.code == "kind-without-events"] == [
+        True
+    ]
+
+
+@pytest.mark.parametrize("plan", ["spending = 'obrien-fleming', final = 600", ALWAYS])
+def test_earlier_looks_are_read_from_the_runs(job, plan):
+    """Three looks; the last is at the bound that a plan of these three has."""
+    text = JOB.replace("[statistics]", f"[statistics]\nsequential = {{ {plan} }}")
+    seen = []
+    for until in ("2026-01-05", "2026-01-05T12:00:00", "2026-01-12"):
+        line = f'[experiment]\nuntil = "{until}"'
+        (job / "job.toml").write_text(text.replace("[experiment]", line))
+        assert run_command(["run", "job.toml", "--quiet"]) == 0
+        seen.append(evalkit.load("runs/latest"))
+
+    report, n_looks = seen[-1], range(3)
+    own = [next(e for e in each.comparisons if e.metric == "ratio(clicks, shown)") for each in seen]
+    paths = {e.y_name: e for e in report.graphs if e.kind == "path-over-looks"}
+    path = paths["effect on ratio(clicks, shown) in standard errors"]
+    assert len(paths) == 2  # of the guardrail, too
+    assert path.x == tuple(each.n_users for each in own)
+    assert path.y == pytest.approx([each.delta / each.std_error for each in own])
+    halves = [(own[i].high - own[i].low) / 2 / own[i].std_error for i in n_looks]
+    assert path.high == pytest.approx(halves)
+    assert ["spending-look" in {w.code for w in each.warnings} for each in seen] == [
+        plan != ALWAYS, False, False
+    ]  # fmt: skip
+    if plan != ALWAYS:
+        sizes = [sum(e.n_users for e in r.estimates if e.metric == own[0].metric
+                     and e.segment is None) for r in seen]  # fmt: skip
+        assert path.high == pytest.approx(bounds_of([n / 600 for n in sizes], "obrien-fleming"))
+    assert "Path over looks: effect on ratio" in report.to_html()
+
+
+def test_hostile_names_are_read_back_and_stay_text(tmp_path, monkeypatch):
+    """A column with a comma, a variant that is code; an effect of exactly 0 is a number."""
+    monkeypatch.chdir(tmp_path)
+    names = ["<img src=x onerror=alert(1)>", "b\n\x1b[31m\u202e|`$(x)`"]
+    units = {"unit": range(400), "variant": names * 200, "cl,icks": [0, 0, 1, 1] * 100,
+             "seg": ["=cmd|' /C calc'!A0", "</script><b>"] * 200}  # fmt: skip
+    pl.DataFrame(units).write_parquet("units.parquet")
+    variants = ", ".join(f"{json.dumps(name)} = 1" for name in names)
+    (tmp_path / "job.toml").write_text(
+        f"[experiment]\nvariants = {{ {variants} }}\n[exposures]\npath = 'units.parquet'\n"
+        "columns = { unit = 'unit', variant = 'variant' }\n[metrics]\n"
+        "names = [\"mean('cl,icks')\"]\nprimary = [\"mean('cl,icks')\"]\n"
+        "[segments.seg]\nby = 'seg'\n"
+    )
+    assert run_command(["run", "job.toml", "--quiet"]) == 0
+
+    report = evalkit.load("runs/latest")
+    assert report.comparisons[0].metric == "mean('cl,icks')"
+    assert (report.comparisons[0].delta, report.comparisons[0].statistic) == (0.0, 0.0)
+    page = report.to_html()
+    assert not any(each in page for each in ("<img", "</script><b>", "\x1b", "\u202e"))
+
+
+def test_a_final_size_that_is_passed_is_told(job):
+    plan = "[statistics]\nsequential = { spending = 'pocock', final = 500 }"
+    (job / "job.toml").write_text(JOB.replace("[statistics]", plan))
+
+    told = [e.message for e in run_config(load_config("job.toml")).warnings]
+    assert any("600 units are more than the final size, 500" in each for each in told)
+    assert any("no run of this job came before" in each for each in told)

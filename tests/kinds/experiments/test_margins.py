@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import evalkit
-from evalkit.statistics.independent import Contrast, Group, Part, Rules, Seen
+from evalkit.statistics.independent import BoundedValues, Contrast, Group, Part, Rules
 from evalkit.statistics.moments import Linear
 
 
@@ -85,7 +85,7 @@ def test_the_smaller_group_hides_more():
         Group((Part(1.0, Linear(n, np.zeros(1), np.array([[1e-6]]), one)),), np.zeros(0))
         for n in (50, 5000)
     ]
-    seen = Seen(1.0, (1, 100), (1, 100))
+    seen = BoundedValues(1.0, (1, 100), (1, 100))
     contrast = Contrast(*groups, Rules(), seen=seen)
 
     above, below = contrast.margin_p(0.05, is_relative=False)

@@ -13,6 +13,8 @@ import pytest
 from scipy import stats
 
 from evalkit.kinds.experiments.api import evaluate_experiment
+from evalkit.kinds.experiments.planning import plan_experiment
+from evalkit.statistics.corrections import adjust
 from evalkit.statistics.sample_ratio import sample_ratio_p
 from evalkit.statistics.spending import bounds_of
 
@@ -397,3 +399,107 @@ def ambrosia_df(record: Mapping[str, Any], before: Mapping[str, Any]) -> float:
     found = [e for e in report.estimates if e.metric == label]
     errors = [((each.std_error or 0.0) ** 2, each.n_users - 1) for each in found]
     return sum(v for v, _ in errors) / sum(v**2 / df for v, df in errors)
+
+
+CORRECTIONS = {"holm": "holm", "bonferroni": "bonferroni", "bh": "bh", "fdr_bh": "bh"}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [e for lib in ("tea-tasting", "statsmodels") for e in records(lib)
+     if e["metric"] == "correction" and e["variant"] in CORRECTIONS],
+    ids=lambda e: f"{e['variant']}-{e['case']}",
+)  # fmt: skip
+def test_corrections_are_those_of_all(record: dict[str, Any]) -> None:
+    (case,) = (e for e in fixture("p_values")["cases"] if e["case"] == record["case"])
+
+    found = adjust(case["p"], CORRECTIONS[record["variant"]]).p_adjusted
+
+    assert list(found) == pytest.approx(record["values"]["p_adjusted"], rel=1e-9)
+
+
+SIZES = {
+    "power n_obs": "n_obs", "power t effect=0.02": "n_per_variant",
+    "power t effect=0.05": "n_per_variant", "power normal effect=0.02": "n_per_variant",
+    "power normal effect=0.05": "n_per_variant", "power mde=0.05": "required",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "record",
+    [e for lib in ("tea-tasting", "statsmodels", "spotify-confidence") for e in records(lib)
+     if e["variant"] in SIZES],
+    ids=name_of,
+)  # fmt: skip
+def test_sizes_are_those_of_all(record: dict[str, Any]) -> None:
+    """Of both variants, or of one; a part of a unit is one more."""
+    variant, values = record["variant"], record["values"]
+    relative = values.get("rel_effect_size") or record.get("relative_effect")
+    is_normal = "normal" in variant or "mde" in variant
+    control = pl.DataFrame(fixture("medium")["units"]).filter(variant="control")
+    found = plan_experiment(
+        control,
+        metrics=[f"mean({record['metric']})"],
+        relative=relative or float(variant.partition("mde=")[2]),
+        statistics={"distribution": "normal" if is_normal else "t"},
+    ).sizes["units"]
+
+    wanted = values[SIZES[variant]]
+    n = found[0] if "n_per_variant" in values else found.sum()
+    assert n == math.ceil(wanted)
+
+
+WITHOUT = "not built: holm, bonferroni and bh are"
+GAPS: dict[str, dict[str, str]] = {  # what no test above gives back, and why
+    "tea-tasting": {
+        **dict.fromkeys(("by", "hochberg", "hochberg-sidak", "holm-sidak"), WITHOUT),
+        **dict.fromkeys(("auto", "norm", "norm uncorrected"), "normal; chi-squared here"),
+        "cuped missing_pre": OTHERWISE["tea-tasting", "cuped missing_pre"],
+        "two-proportions": OTHERWISE["tea-tasting", "two-proportions"],
+        "power effect_size": "test_plans.py has it",
+        "power power": "the power of so many units is not asked",
+    },
+    "gbstats": {
+        "proportion absolute": OTHERWISE["gbstats", "proportion"],
+        "proportion relative": OTHERWISE["gbstats", "proportion"],
+    },
+    "spotify-confidence": {
+        **dict.fromkeys(
+            ("non-inferior 0.05 decrease", "non-inferior 0.05 increase"),
+            "its margin is a share of a baseline that is taken as known",
+        ),
+        "power mde=0.1": "a share's variance in the candidate is another; ours is that of before",
+        "chi-square absolute": "a pooled z test; fraction() has Newcombe's limits",
+        "z-linreg absolute": OTHERWISE["spotify-confidence", "z-linreg"],
+    },
+    "statsmodels": {
+        **dict.fromkeys(("fdr_by", "holm-sidak", "hommel", "sidak", "simes-hochberg"), WITHOUT),
+        **{f"difference {name}": "fraction() has Newcombe's limits"
+           for name in ("agresti-caffo", "score", "wald")},
+        **{f"ratio {name}": "relative effects are Fieller's, delta or log"
+           for name in ("log", "log-adjusted", "score")},
+        "two-proportions pooled z": "fraction() has Newcombe's limits",
+        "lin HC2": "Lin's regression is refused", "ancova HC2": "CUPED differs by O(1/n)",
+        **dict.fromkeys(("ols HC1", "ols cluster", "ols cluster uncorrected"),
+                        "by k / (k - 1) ours over clusters: own records have it"),
+        "detectable n=0.02": "its n is no whole number",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("library", sorted(GAPS))
+def test_every_record_of_a_library_is_given_back_or_named(library: str) -> None:
+    built = {*TEA, *CORRECTIONS, *SIZES, *STATS, "binom", "chi-square", "exact binomial"}
+    words = {"gbstats": {*GROWTH}, "spotify-confidence": {*SPOTIFY}, "statsmodels": {"tost"}}.get(
+        library, set()
+    )
+    left = {
+        each["variant"]
+        for each in records(library)
+        if each["variant"] not in built
+        and each["variant"].split()[0] not in words
+        and not each.get("not_a_target")
+        and each["metric"] != "bounds"
+    }
+
+    assert left == set(GAPS[library])

@@ -115,6 +115,27 @@ def test_shares_of_both_merge_to_the_same(night: Path) -> None:
         assert getattr(merged, kept) == getattr(whole, kept), kept
 
 
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_python_says_the_same(night: Path, in_memory: bool) -> None:
+    run_program(["run", "night.toml", "--quiet"], night)
+    whole = evalkit.load("runs/latest")
+    of = {"user": "user", "item": "item", "propensity": "p"}
+
+    found = evalkit.evaluate_logged(
+        LOG if in_memory else "log.parquet",
+        {},
+        metrics=["SNIPS", "nDCG@2", "recall@2"],
+        columns={**of, "reward": "click", "truth": {**of, "relevance": "click"}},
+        rankings={each: pl.read_parquet(f"{each}.parquet") if in_memory else f"{each}.parquet"
+                  for each in ("b", "c")},
+        truth=LOG if in_memory else "log.parquet",
+        segments={"country": {"by": "country"}},
+    )  # fmt: skip
+
+    assert found.metrics.equals(whole.metrics)
+    assert found.comparisons == whole.comparisons
+
+
 def test_rankings_alone_are_targets(night: Path) -> None:
     text = CONFIG.partition("[statistics]")[0].replace(', "nDCG@2", "recall@2"', "")
     start, end = text.index("[truth]"), text.index("[[rankings]]")

@@ -67,6 +67,41 @@ def test_errors_are_of_users_over_n_less_one() -> None:
     assert {each.n_users for each in alone.estimates} == {4}
 
 
+def of_few(n_hits: int, reward: float = 1.0) -> pl.DataFrame:
+    """400 rounds of weights 0.5 and 1.5 in turn: 320 effective ones, the first of them rewarded."""
+    rewards = [reward if at < n_hits else 0.0 for at in range(400)]
+    p = [0.25, 0.75] * 200
+    return pl.DataFrame({"reward": rewards, "p0": 0.5, "p": p, "at": range(400)})
+
+
+@pytest.mark.parametrize("reward", [1.0, -2.0])
+def test_limits_of_few_rewards_are_those_of_counts(reward: float) -> None:
+    """Hits count 0.5, 1.5, 0.5, 1.5: 4 of squares 5, and half of 1.25 more; by Byar's limits."""
+    report = evalkit.evaluate_logged(
+        of_few(4, reward), TARGETS_OF_FEW, columns={"propensity": "p0"}
+    )
+
+    found = next(each for each in report.estimates if each.model == "b")
+    total, squares = 4 + 1.25 / 2, 5 + 1.25**2 / 2
+    n, t = total**2 / squares, 1.9659272
+    limits = [total * (1 - 1 / (9 * n) + z / (3 * math.sqrt(n))) ** 3 / 400 for z in (-t, t)]
+    assert found.value == pytest.approx(reward * 4 / 400)
+    assert [found.low, found.high] == pytest.approx(sorted(reward * e for e in limits), rel=1e-6)
+    assert "few-rewards" in {each.code for each in report.warnings}
+
+
+def test_no_reward_of_a_target_has_an_upper_limit() -> None:
+    log = of_few(4).with_columns(p=pl.when(pl.col("at") < 4).then(0.0).otherwise(pl.col("p")))
+    report = evalkit.evaluate_logged(log, TARGETS_OF_FEW, columns={"propensity": "p0"})
+
+    found = next(each for each in report.estimates if each.model == "b")
+    assert (found.value, found.low) == (0.0, 0.0)
+    assert found.high == pytest.approx(1.25 * 3.675 / 396, rel=1e-2)
+
+
+TARGETS_OF_FEW = {"b": {"probability": "p"}}
+
+
 def test_what_weights_are_is_always_said() -> None:
     checks = {each.check: each.value for each in measured("SNIPS").checks}
 

@@ -1,10 +1,16 @@
 """The truth that keeps what was judged and is not relevant: only where it is asked for."""
 
+import itertools
+
+import numpy as np
 import polars as pl
 import pytest
+from naive import NAIVE
 
 import evalkit
 from evalkit import EvalkitError
+from evalkit.aggregate.user_values._extremes import why_not
+from evalkit.metrics import registry
 
 TRUTH = pl.DataFrame(
     {
@@ -174,3 +180,88 @@ def test_judgements_do_not_hang_on_passes_or_forms(tmp_path):
 
 def test_a_metric_of_rows_that_leave_is_refused():
     assert refused(["AP(terms='last_row', unjudged='skip')"]).code == "skipped-rows"
+
+
+def test_lowest_and_highest_values_by_hand():
+    """User 1 is shown unjudged, judged, relevant, pooled, relevant; user 2 judged, none, relevant.
+
+    Lowest AP of user 1 is that of ranks 3 and 5 alone, highest with all of 1, 3, 4 and 5; of user 2
+    that of rank 3 alone, and of ranks 2 and 3.
+    """
+    names = [f"{m}(unjudged='{way}')" for m in ("AP", "recall") for way in ("lowest", "highest")]
+
+    report = run(names, per_user=True)
+
+    lowest, highest = (values_of(report, f"AP(unjudged='{w}')") for w in ("lowest", "highest"))
+    assert lowest[1] == pytest.approx((1 / 3 + 2 / 5) / 2)
+    assert highest[1] == pytest.approx((1 + 2 / 3 + 3 / 4 + 4 / 5) / 4)
+    assert (lowest[2], highest[2]) == pytest.approx((1 / 3, (1 / 2 + 2 / 3) / 2))
+    at_two = run([f"recall(unjudged='{w}')@2" for w in ("lowest", "highest")], per_user=True)
+    assert values_of(at_two, "recall(unjudged='lowest')@2") | {3: 0.0} == {1: 0.0, 2: 0.0, 3: 0.0}
+    assert values_of(at_two, "recall(unjudged='highest')@2") | {3: 0.0} == {
+        1: 1 / 3,
+        2: 1 / 2,
+        3: 0.0,
+    }
+
+
+def extremes_of():
+    for name, metric in registry().items():
+        for values in ({}, {"gain": "binary"}):
+            names = {each.name for each in metric.parameters}
+            if (
+                set(values) <= names
+                and "catalogue" not in names
+                and not why_not(metric.request(3, **values))
+            ):
+                yield name, values
+
+
+@pytest.mark.parametrize(("name", "values"), [*extremes_of()])
+def test_no_judgement_is_below_the_lowest_or_above_the_highest(name, values):
+    rng, top = np.random.default_rng(5), 4.0
+    rows, lists = [], {}
+    for user in range(12):
+        lists[user] = [100 * user + place for place in range(6)]
+        states = rng.choice([None, 0.0, 1.0], 6, p=[0.5, 0.2, 0.3])
+        rows += [(user, item, state) for item, state in zip(lists[user], states, strict=True)]
+        rows.append((user, 100 * user + 50, 1.0))  # missed
+    judged = [row for row in rows if row[2] is not None]
+    truth = pl.DataFrame(judged, ["user", "item", "relevance"], orient="row")
+    given = {"max_relevance": top} if name in ("ERR", "SDCG", "INSQ") else {}
+    written = "".join(f"{key}={value!r}, " for key, value in (given | values).items())
+    names = [f"{name}({written}unjudged='{way}')@4" for way in ("lowest", "highest")]
+    metric = registry()[name]
+
+    report = run(names, truth, {"a": rankings(lists)}, per_user=True)
+
+    states = {(user, item): state for user, item, state in rows}
+    for user, items in lists.items():
+        own = [states[user, item] for item in items]
+        free = [place for place, state in enumerate(own[:4]) if state is None]
+        found = []
+        for chosen in itertools.product([0.0, top if given else 1.0], repeat=len(free)):
+            made = [state or 0.0 for state in own]
+            for place, state in zip(free, chosen, strict=True):
+                made[place] = state
+            relevant = sorted([gain for gain in made if gain > 0] + [1.0], reverse=True)
+            found.append(NAIVE[name](made, relevant, 4, **{**metric.defaults, **given, **values}))
+        ends = [values_of(report, each)[user] for each in report.labels]
+        assert ends == pytest.approx([np.nanmin(found), np.nanmax(found)], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "metric", ["nDCG(unjudged='highest')@3", "AUC(unjudged='lowest')", "bpref(unjudged='highest')",
+               "nERR(unjudged='lowest')@3", "RR(unjudged='lowest', duplicates='count')"]
+)  # fmt: skip
+def test_what_has_no_exact_extremes_is_refused(metric):
+    assert refused([metric]).code == "no-extremes"
+
+
+@pytest.mark.parametrize("metric", ["ERR@3", "nERR@3", "BPM@3", "INST", "SDCG@3"])
+def test_a_relevance_above_the_scale_is_refused(metric):
+    truth = TRUTH.with_columns(pl.col("relevance") * 3)
+
+    assert refused([metric], truth).code == "relevance-above-scale"
+    name, at, cutoff = metric.partition("@")
+    assert run([f"{name}(max_relevance=6){at}{cutoff}"], truth).labels

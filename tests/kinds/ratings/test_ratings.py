@@ -208,6 +208,7 @@ def test_the_residual_histogram_holds_every_pair():
     assert len(residuals.edges) == len(residuals.counts) + 1
     assert residuals.edges[0] <= -1.0
     assert residuals.edges[-1] >= 1.0
+    assert "How many pairs have which value" in report.to_html()
 
 
 def test_errors_by_true_rating():

@@ -7,6 +7,8 @@ import pytest
 from list_worlds import build, measure
 
 import evalkit
+from evalkit.config import build_config
+from evalkit.pipeline import run_config
 
 LOG3 = 1 / math.log2(3)  # attention of rank 2
 OF_2 = LOG3 / (1 + LOG3)  # its share of the attention of two
@@ -67,6 +69,7 @@ GOLDENS = [
     ("genre_entropy", {}, 2, -(0.25 * math.log2(0.25) + 0.75 * math.log2(0.75)), 0.0),
     ("subtopic_recall", {}, 1, 1.0, NAN),  # 4 has no genre
     ("alpha_ndcg", {}, 2, 1.0, NAN),
+    ("alpha_ndcg", {"ideal": "ones"}, 2, (2 + 0.5 * LOG3) / (1 + LOG3), 0.0),  # 4 has no genre
     ("err_ia", {}, 1, 1.0, NAN),
     ("nerr_ia", {}, 2, 1.0, NAN),
     ("NRBP", {}, 2, 0.75 / 2 * (2 + 0.5 * 0.5), NAN),  # 2 has a and b, 3 has b, again
@@ -106,6 +109,7 @@ GOLDENS = [
     ("item_coverage", {}, 3, 3 / 4, None),
     ("prediction_coverage", {}, None, 3 / 4, None),
     ("item_coverage", {"catalogue": "items_open"}, 3, 4 / 4, None),
+    ("item_coverage", {"catalogue": "items_known"}, 3, 3 / 5, None),
     ("item_coverage", {"at_users": 1.0}, 3, (2 + 1) / 2 / 4, None),
     ("gini", {}, 3, 1 / 4, None),  # 0 1 1 1: (-3 * 0 - 1 + 1 + 3) / (4 * 3)
     ("evenness", {}, 3, 3 / 4, None),
@@ -157,6 +161,30 @@ def test_mad_by_hand():
 
     assert number == pytest.approx((0.3 + 0.1 + 0.2) / 3)
     assert slopes.tolist() == pytest.approx([-2 / 3, 2 / 3, 0.0])
+
+
+def test_mad_of_elliot_leaves_out_whom_train_lacks(tmp_path):
+    """Users 1 and 3 hit, 2 and 4 do not; train lacks 1: of group a only 2 counts."""
+
+    def path(name, **columns):
+        pl.DataFrame(columns).write_parquet(tmp_path / f"{name}.parquet")
+        return str(tmp_path / f"{name}.parquet")
+
+    users, items = [1, 2, 3, 4], [10, 20, 10, 20]
+    tree = {
+        "truth": {"path": path("truth", user=users, item=[10, 10, 10, 10]), "threshold": 1},
+        "train": {"path": path("train", user=[2, 3, 4], item=[30, 30, 30])},
+        "rankings": [{"path": path("run", user=users, item=items, rank=[1] * 4), "model": "m"}],
+        "metrics": {"names": ["user_mad_ranking@1", "nDCG@1"], "profile": "elliot"},
+        "segments": {"group": {"path": path("groups", user=users, group=[*"aabb"]), "by": "group"}},
+    }
+
+    report = run_config(build_config(tree, name="mad"), threads=1)
+
+    found = {(each.metric, each.segment): each.value for each in report.estimates}
+    mad, ndcg = (each.label for each in build_config(tree, name="mad").requests)
+    assert found[mad, None] == abs(0.0 - 1 / 2)
+    assert found[ndcg, "a"] == 1 / 2
 
 
 def test_entropy_of_one_item_has_no_sign():

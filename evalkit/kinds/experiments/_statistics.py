@@ -1,0 +1,194 @@
+"""The keys of [statistics] that experiments have, and the rules of comparing that they make."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
+from evalkit.statistics.corrections import CORRECTIONS
+from evalkit.statistics.independent import Rules, Sequential
+from evalkit.statistics.paired import check_margin
+from evalkit.statistics.spending import bounds_of, rho_of
+
+from ._refused import not_built
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "distribution": ("t", "normal"),
+    "variance": ("welch", "pooled"),
+    "relative": ("fieller", "delta", "log", "fixed"),
+    "alternative": ("two-sided", "greater", "less"),
+    "limits": ("auto", "newcombe", "wald", "percentile"),
+    "sample_ratio": ("auto", "exact", "chi-squared"),
+    "correction": CORRECTIONS,
+    "family": ("report", "metric"),
+    "clusters": ("cr2", "delta"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The keys of [statistics] that experiments have."""
+
+    level: float = 0.95
+    correction: str = "holm"
+    family: str = "report"
+    margin: float | None = None
+    margin_relative: float | None = None
+    baseline: str | None = None
+    distribution: str = "t"
+    variance: str = "welch"
+    relative: str = "fieller"
+    alternative: str = "two-sided"
+    limits: str = "auto"
+    sample_ratio: str = "auto"
+    clusters: str = "cr2"
+    cluster: str | None = None
+    strata: tuple[str, ...] = ()
+    power: float = 0.8
+    search: bool = False
+    min_users: int = 1
+    tightest_at: float | None = None  # units of both variants: limits that are always valid
+    spending: str | None = None
+    final: float | None = None
+    looks: tuple[float, ...] = ()  # shares of the final size at which somebody looked before
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether the experiment is looked at more than once."""
+        return self.tightest_at is not None or self.spending is not None
+
+    def rules(self, n_units: int = 0, earlier: Sequence[int] = ()) -> Rules:
+        """How two variants are compared, with so many units of all, of earlier looks as well."""
+        spending = None
+        if self.spending is not None and self.final is not None:
+            here = min(1.0, max(1e-6, n_units / self.final))
+            looks = {*self.looks, *(each / self.final for each in earlier)}
+            spending = self.spending, (*sorted(each for each in looks if 0.0 < each < here), here)
+        sequential = None
+        if self.tightest_at is not None:
+            sequential = Sequential(self.tightest_at, self.level)
+        return Rules(
+            level=self.level,
+            is_normal=self.distribution == "normal" or self.is_sequential,
+            is_pooled=self.variance == "pooled",
+            relative=self.relative,  # type: ignore[arg-type]
+            alternative=self.alternative,  # type: ignore[arg-type]
+            sequential=sequential,
+            spending=spending,
+        )
+
+    def bounds(self, looks: Sequence[tuple[int, int]], n_tests: int = 1) -> list[float]:
+        """Standard errors at which each look finds an effect, after the looks before it.
+
+        Args:
+            looks: units of all variants, and of both that are compared; ascending.
+            n_tests: of the family, which share the error: the first step of Holm's.
+        """
+        sizes = [n_all for n_all, _ in looks]
+        rules = self.rules(max(sizes), sizes)
+        is_shared = self.correction in ("holm", "bonferroni")
+        error = rules.error / n_tests if is_shared else rules.error
+        if rules.spending is None or self.final is None:
+            return [rules.reach(math.inf, n, error) for _, n in looks]
+        kind, shares = rules.spending
+        by_share = dict(zip(shares, bounds_of(shares, kind, error=error), strict=True))
+        return [by_share[min(1.0, n_all / self.final)] for n_all in sizes]
+
+
+def read_statistics(given: Mapping[str, object]) -> Statistics:
+    """The keys of [statistics].
+
+    Raises:
+        RequestError: unknown-key, wrong-type, level-out-of-range, bad-margin, bad-sequential.
+    """
+    known: dict[str, Any] = {}
+    errors: list[EvalkitError] = []
+    fields = set(Statistics.__dataclass_fields__) - {"tightest_at", "spending", "final", "looks"}
+    for key, value in given.items():
+        try:
+            if key == "sequential":
+                known |= _sequential(value)
+            elif key not in fields:
+                for text in (key, value):
+                    not_built(str(text), f"statistics.{key}")
+                close = nearest(key, fields)
+                raise RequestError(
+                    f"statistics of experiments have no {key!r}",
+                    code="unknown-key",
+                    at=f"statistics.{key}",
+                    hint=f"did you mean {close!r}?" if close else f"{', '.join(sorted(fields))}",
+                )
+            elif key in CHOICES:
+                if value not in CHOICES[key]:
+                    raise _wrong(key, value, f"one of {', '.join(map(repr, CHOICES[key]))}")
+                known[key] = value
+            elif key in ("cluster", "baseline"):
+                if value is not None and not isinstance(value, str):
+                    raise _wrong(key, value, "a name")
+                known[key] = value
+            elif key == "strata":
+                texts = [value] if isinstance(value, str) else value
+                if not isinstance(texts, list | tuple) or not all(
+                    isinstance(each, str) for each in texts
+                ):
+                    raise _wrong(key, value, 'columns: ["country"]')
+                known[key] = tuple(texts)
+            elif key == "search":
+                known[key] = bool(value)
+            elif value is None:
+                continue
+            elif not isinstance(value, int | float) or isinstance(value, bool):
+                raise _wrong(key, value, "a number")
+            else:
+                if key.startswith("margin"):
+                    check_margin(float(value))
+                known[key] = value
+        except EvalkitError as error:
+            errors.append(error)
+    raise_all(errors)
+    if known.get("limits") == "percentile":  # what [statistics] has by default
+        known["limits"] = "auto"
+    found = Statistics(**known)
+    found.rules()
+    if found.margin is not None and found.margin_relative is not None:
+        raise RequestError(
+            "margin and margin_relative exclude each other",
+            code="conflicting-keys",
+            at="statistics.margin_relative",
+            hint="keep one of them",
+        )
+    return found
+
+
+def _wrong(key: str, value: object, wanted: str) -> RequestError:
+    return RequestError(
+        f"{key} is {value!r}", code="wrong-type", at=f"statistics.{key}", hint=f"it is {wanted}"
+    )
+
+
+_OF_SPENDING = {"spending", "final", "looks"}
+
+
+def _sequential(value: object) -> dict[str, object]:
+    hint = (
+        'sequential = { method = "always-valid", tightest_at = 100000 }, or '
+        '{ spending = "obrien-fleming", final = 400000 }'
+    )
+    if value is None or value == "no":
+        return {"tightest_at": None, "spending": None, "final": None, "looks": ()}
+    if isinstance(value, Mapping):
+        number = value.get("tightest_at", value.get("final"))
+        is_size = isinstance(number, int | float) and number > 0
+        if is_size and value.get("method") == "always-valid" and len(value) == 2:
+            return {"tightest_at": float(value["tightest_at"])}
+        looks = value.get("looks", ())
+        is_spent = isinstance(value.get("spending"), str) and set(value) <= _OF_SPENDING
+        if is_size and is_spent and isinstance(looks, list | tuple):
+            if value["spending"] not in ("obrien-fleming", "pocock"):
+                rho_of(value["spending"])
+            earlier = tuple(sorted(map(float, looks)))
+            return {"spending": value["spending"], "final": float(value["final"]), "looks": earlier}
+    raise RequestError(
+        f"sequential is {value!r}", code="bad-sequential", at="statistics.sequential", hint=hint
+    )
