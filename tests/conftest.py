@@ -5,13 +5,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from campaigns import mark_campaigns
+from campaigns import examples, mark_campaigns
 from hypothesis import HealthCheck, settings
 
 DATA_VARIABLE = "EVALKIT_TEST_DATA"
 
 # a loaded machine is no fault of what is tested
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "patient",
+    deadline=None,
+    max_examples=examples(100),
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("patient")
 
 

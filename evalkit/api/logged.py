@@ -96,11 +96,10 @@ def evaluate_logged(
             {"model": model, "path": paths_of(table), "columns": beside["rankings"]}
             for model, table in rankings.items()
         ]
-    held_truth = None
     if truth is not None:
-        held_truth = taken_over(truth, "truth")
         tree["truth"] = {"path": paths_of(truth), "columns": beside["truth"]}
-    of_lists = Given(rankings=list(lists.values()), truth=held_truth)
+    judged = None if truth is None else taken_over(truth, "truth")
+    of_lists = Given(rankings=list(lists.values()), truth=judged)
     config = build_config(tree, name=name, entry_point="python")
     return run_config(
         config,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import CO_VARKEYWORDS
 from typing import ParamSpec, TypeVar
 
 from evalkit.config._policies import Policies
@@ -32,10 +33,11 @@ def hinted(function: Callable[P, R]) -> Callable[P, R]:
     """The function, whose TypeError of an argument that it lacks says what was meant."""
     code = function.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    takes_any = bool(code.co_flags & CO_VARKEYWORDS)
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name in kwargs.keys() - set(known):
+        for name in kwargs.keys() - set(known) if not takes_any else ():
             raise TypeError(
                 f"{function.__name__}() takes no argument {name!r}: {_meant(name, known)}"
             )

@@ -8,8 +8,10 @@ from typing import Any
 
 import polars as pl
 
+from evalkit.engines._cut import Cutter, Surveyor
 from evalkit.engines._refusals import refuse_large, refuse_many
 from evalkit.engines._task import Task, note_rows
+from evalkit.kinds import kind_named
 from evalkit.kinds.rankings.kind import (
     LATEST,
     NOTED,
@@ -89,6 +91,24 @@ def _noted(session: Any, task: Task, item: pl.DataType, cells: Any) -> pl.DataFr
     assert isinstance(found, pl.DataFrame)
     read_as: dict[Any, Any] = {**NOTED, ITEM: item}
     return found.cast(read_as)
+
+
+def survey_rows(
+    session: Any, task: Task, read_with: Callable[[Callable[..., Cutter], str], Any]
+) -> list[dict[str, Any]] | None:
+    """What shares have to know of all rows of a kind that surveys them; None of others.
+
+    Args:
+        read_with: what a `Cutter` that is made of the arguments of one gives of all tables.
+    """
+    kind = kind_named(task.config.kind)
+    if kind.survey is None or kind.leaves_rows(task.config, bool(task.keep_users)):
+        return None
+    empty = task.survey({})
+    schema = ", ".join(f"{name} {TYPES[type(dtype)]}" for name, dtype in empty.schema.items())
+    types = session.createDataFrame([], schema).toArrow().schema
+    found = read_with(partial(Surveyor, survey=task.survey, types=types), schema).toArrow()
+    return [*empty.to_dicts(), *found.to_pylist()]
 
 
 def most_numbers(session: Any) -> int:

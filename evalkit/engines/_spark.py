@@ -3,7 +3,7 @@
 import os
 import pickle
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from functools import partial, reduce
@@ -19,7 +19,7 @@ from evalkit.engines._around import ASKED_OF_CORE, check_around, is_here
 from evalkit.engines._catalog import CatalogTable, fill_from_catalog
 from evalkit.engines._columns import by_place, without_rows
 from evalkit.engines._cut import CELLS, ROWS_OF_CUT, Cutter, make_loads
-from evalkit.engines._global_stats import find_stats
+from evalkit.engines._global_stats import find_stats, survey_rows
 from evalkit.engines._layout import LaidTable, Read, TablePart, read_of
 from evalkit.engines._progress import telling
 from evalkit.engines._proofs import open_errors, proof
@@ -122,10 +122,15 @@ def _left(
     }
     n_partitions = read.config.engine.partitions or _count_partitions(session, read.parts, frames)
     task = replace(_task(read, work, frames, n_partitions), folder=_folder(session, read, work))
-    cutting = partial(_cells, session, read, task, frames, n_partitions)
+    read_with = partial(_read_with, session, read, task, frames, n_partitions)
+
+    def cutting(parts: Sequence[int]) -> Any:
+        return read_with(Cutter, CELLS, parts).repartitionById(n_partitions, "share")
+
     with telling(session, work.progress, n_partitions), TemporaryDirectory() as folder:
         if isinstance(opened, Tables):
             task = replace(task, known=find_stats(session, opened, task, cutting))
+        task = replace(task, surveyed=survey_rows(session, task, read_with))
         own = task.measure(n_partitions + 1, {})  # nobody's: what the others must agree with
         own.write(Path(folder, "driver"))
         measured = _measured(cutting(range(len(read.parts))), task, read, n_partitions)
@@ -333,24 +338,30 @@ def _folder(session: Any, read: Read, work: MeasureOptions) -> Path | None:
     return folder if is_shared else None
 
 
-def _cells(
+def _read_with(
     session: Any,
     read: Read,
     task: Task,
     frames: Mapping[int, Any],
     n_partitions: int,
-    parts: Sequence[int],
+    made: Callable[..., Cutter],
+    schema: str,
+    parts: Sequence[int] | None = None,
 ) -> Any:
-    """The rows of some tables as cells, those of each share in a partition of its own."""
+    """What a cutter gives of the rows of some tables, or of all, where they are read.
+
+    Args:
+        schema: of what it gives.
+    """
     kept = tuple(each._replace(whole=None) for each in task.kept)
-    cutter = Cutter(kept, read.users, n_partitions, task.config.storage, proof())
+    cutter = made(kept, read.users, n_partitions, task.config.storage, proof())
     packed, pieces, found = pickle.dumps(cutter), list[tuple[int, Piece]](), []
-    for number in parts:
+    for number in range(len(read.parts)) if parts is None else parts:
         if read.parts[number].is_whole:
             continue
         if number in frames:
             cutting = partial(cut_frames, packed, number)
-            found.append(frames[number].mapInArrow(cutting, CELLS))
+            found.append(frames[number].mapInArrow(cutting, schema))
         else:
             own = read.parts[number].table.pieces(ROWS_OF_CUT)
             pieces += [(number, piece) for piece in own]
@@ -358,9 +369,8 @@ def _cells(
         loads = make_loads(pieces)
         cutting = partial(cut_files, pickle.dumps((cutter, loads)))
         numbers = session.range(0, len(loads), 1, len(loads))
-        found.append(numbers.mapInArrow(cutting, CELLS))
-    rows = reduce(lambda one, other: one.unionByName(other), found)
-    return rows.repartitionById(n_partitions, "share")
+        found.append(numbers.mapInArrow(cutting, schema))
+    return reduce(lambda one, other: one.unionByName(other), found)
 
 
 def _whole(part: TablePart, frame: Any | None) -> pl.DataFrame:

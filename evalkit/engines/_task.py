@@ -41,7 +41,7 @@ class Task:
         config: with the columns that are read.
         kept: how the tables lie among the rows.
         n_shares: of the users; the last one has none, and is the driver's.
-        sample, keep_users, keep_parts, known: as `planning.work.Work` takes them.
+        sample, keep_users, keep_parts, known: as `MeasureOptions` takes them; `surveyed`: rows.
         folder: values of users are written there, instead of going with the partials.
         files: what the metric files of the config hold, by their paths.
     """
@@ -53,6 +53,7 @@ class Task:
     keep_users: bool | Sequence[str]
     keep_parts: bool
     known: "GlobalStats | None" = None
+    surveyed: Sequence[Mapping[str, Any]] | None = None
     folder: "Path | None" = None
     files: Mapping[str, bytes] = field(default_factory=dict)
 
@@ -79,6 +80,8 @@ class Task:
             number: which, from 1.
             rows: of the tables, by their numbers.
         """
+        import polars as pl
+
         from evalkit.engines._layout import given_of
         from evalkit.planning.work import MeasureOptions
 
@@ -90,7 +93,17 @@ class Task:
             keep_parts=self.keep_parts,
             share=(number, self.n_shares),
             known=self.known,
+            surveyed=None if self.surveyed is None else pl.DataFrame(self.surveyed),
         )
+
+    def survey(self, rows: "Mapping[int, pl.DataFrame]") -> "pl.DataFrame":
+        """What shares have to know of these rows of tables, by the numbers of the tables."""
+        from evalkit.kinds import kind_named
+
+        survey = kind_named(self.config.kind).survey
+        assert survey is not None
+        with self.here() as own:
+            return survey(own.config, own.work(1, rows))
 
     def measure(self, number: int, rows: "Mapping[int, pl.DataFrame]") -> "Partial[Any]":
         """What a share leaves behind, as `work` takes it."""

@@ -57,6 +57,7 @@ class MeasureOptions:
         keep_parts: keep the sums that explain a change.
         share: which one of several shares is measured here, from 1, and how many there are.
         known: what this share cannot know by itself, where its tables hold no other users.
+        surveyed: the same, of a kind with a `survey`.
         looks: earlier runs of an experiment.
     """
 
@@ -71,6 +72,7 @@ class MeasureOptions:
     opened: Callable[[Sequence[Table]], None] | None = None
     share: tuple[int, int] = (1, 1)
     known: GlobalStats | None = None
+    surveyed: pl.DataFrame | None = None
     looks: Sequence[ExperimentLook] = ()
 
     def __post_init__(self) -> None:
@@ -163,6 +165,8 @@ class Kind:
         on_spark: executors can measure shares of it.
         leaves_rows: whether a share leaves its rows, which whoever merges must hold, and not sums;
             by what is asked for, and by whether values of users are kept.
+        survey: what shares have to know of all rows, found of some of them; frames of one schema,
+            which lie one below the other.
     """
 
     sums: type
@@ -172,6 +176,7 @@ class Kind:
     conclude: Callable[[ShareResult, MeasureOptions, Sequence[Warning_], Clock | None], Report]
     on_spark: bool = False
     leaves_rows: Callable[[Config, bool], bool] = lambda config, keeps_users: False
+    survey: Callable[[Config, MeasureOptions], pl.DataFrame] | None = None
 
 
 def in_one_share(

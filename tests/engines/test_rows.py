@@ -62,15 +62,44 @@ OVER_USERS = re.sub(
 )
 
 
-def test_means_over_users_are_merged_as_sums(session, tmp_path, monkeypatch):
+BY_TABLE = USERS.replace(", quantiles = 3", "")
+OVER_RATERS = re.sub("names = .*", "names = [\"MAE(over='users')\"]", TOGETHER)
+
+
+def alone(text):
+    """Without comparisons: numbers over rows are sums then."""
+    return text.partition("[statistics]")[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [OVER_USERS, OVER_RATERS, alone(TOGETHER), alone(JOINED)],
+    ids=["labels", "ratings", "over-rows", "joined"],
+)
+def test_what_adds_up_is_merged_as_sums(session, tmp_path, monkeypatch, text):
     make_rows(tmp_path)
-    by_table = USERS.replace(", quantiles = 3", "")
     monkeypatch.setattr(_results, "default_limit", lambda: 1)  # no rows go to the driver
+    segments = BY_TABLE if text.count("[[ratings]]") != 1 else ""
 
-    found = check(OVER_USERS + by_table, tmp_path, partitions=30)
+    found = check(text + segments, tmp_path, partitions=30)
+    check(text, tmp_path, partitions=1)
+    check(text, tmp_path, sample=0.4)
 
-    assert '"segment":' in found.said
-    assert '"delta":' in found.said
+    assert '"delta":' in found.said or "baseline" not in text
+
+
+def test_ratings_of_models_that_a_column_names_are_merged_as_sums(session, tmp_path, monkeypatch):
+    make_rows(tmp_path)
+    monkeypatch.setattr(_results, "default_limit", lambda: 1)
+    frames = [pl.read_parquet(tmp_path / f"{m}.parquet").with_columns(who=pl.lit(m)) for m in "ba"]
+    stretched = frames[0].with_columns(rating=2.0 * pl.col("rating"))  # bins of its own
+    pl.concat([stretched, frames[1]]).write_parquet(tmp_path / "both.parquet")
+
+    check(
+        '[[ratings]]\npath = "both.parquet"\ncolumns = { model = "who" }\n'
+        '[metrics]\nnames = ["RMSE"]\n',
+        tmp_path,
+    )
 
 
 @pytest.mark.parametrize("kind", TYPES)

@@ -325,3 +325,19 @@ def test_hits_count_by_their_propensities(session, tmp_path):
     found = check(PLAIN.replace('truth.path = "truth.parquet"', truth), tmp_path)
 
     assert "propensity-raised" in found.said
+
+
+@pytest.mark.parametrize(
+    "statistics",
+    ["", 'cluster = "user % 5"\nweight = { by = "n_relevant" }'],
+    ids=["plain", "clusters"],
+)
+def test_numbers_over_users_and_of_two_metrics(session, tmp_path, statistics):
+    make_logs(tmp_path)
+    names = ["median(nDCG@5)", "tail_mean(AP, share=0.3)", "quantile(RR, q=0.7)",
+             "f_of(precision, recall)@5", "median(f_of(RR, recall)@5)"]  # fmt: skip
+    asked = PLAIN.partition("[metrics]")[0] + f"[metrics]\nnames = {json.dumps(names)}\n"
+
+    found = check(f'{asked}[statistics]\nbaseline = "a"\n{statistics}', tmp_path)
+
+    assert json.loads(found.said)["comparisons"]

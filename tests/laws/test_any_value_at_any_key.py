@@ -87,6 +87,7 @@ def put(tree, path, value):
     return own | {name: put(own.get(name), rest, value)}
 
 
+@pytest.mark.some_cases(len(KINDS))
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_value_at_any_key_is_read_or_refused_where_it_stands(kind, part, tmp_path):

@@ -63,6 +63,7 @@ def kernels_are_kept(tmp_path_factory):
         assert ended.status == 0, ended.stderr
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize(("n_ids", "n_bytes"), [(12_000, 10_000), (60_000, 2_000), (300, 500_000)])
 def test_long_ids_are_counted_by_their_length(tmp_path, n_ids, n_bytes):
     assert_held(512, *long_ids(tmp_path, n_ids, n_bytes, "parquet"))

@@ -531,6 +531,7 @@ SIZES = [(20, 40), (33, 66), (49, 70), (65, 140), (90, 300 if JIT_OFF else 5_000
 LARGE = pytest.param(1_000 if JIT_OFF else 20_500, 1_200 if JIT_OFF else 25_000, id="large")
 
 
+@pytest.mark.some_cases(12)
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("mode", ["rank", "order"])
 @pytest.mark.parametrize(("n_relevant", "n_rows"), [*SIZES, LARGE])
@@ -560,7 +561,7 @@ def test_twenty_thousand_hits_are_counted(monkeypatch, n_scores, scattered):
     check_heavy(log, mode="score", policies={}, scattered=scattered, monkeypatch=monkeypatch)
 
 
-@pytest.mark.some_cases(6)
+@pytest.mark.some_cases(3)
 @pytest.mark.skipif(JIT_OFF, reason="hits among a hundred thousand rows in plain Python")
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("mode", ["rank", "score", "order"])

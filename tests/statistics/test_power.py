@@ -98,6 +98,7 @@ def test_a_power_that_is_none_is_refused(power):
     assert caught.value.code == "power-out-of-range"
 
 
+@pytest.mark.some_cases(4)
 @pytest.mark.parametrize("level", [0.95, 0.995])
 @pytest.mark.parametrize(("n", "share"), [(100, 0.02), (300, 0.01), (300, 0.1), (1000, 0.02)])
 def test_rare_hits_show_the_smallest_difference_as_often_as_is_promised(n, share, level):

@@ -135,6 +135,7 @@ def test_against_others_is_welchs_test():
     assert {each.found.segment for each in found.losses} == {"0", "2"}
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("skewed", [False, True])
 @pytest.mark.parametrize("rate", [0.05, 0.2])
 def test_of_nothing_little_is_found(skewed, rate):

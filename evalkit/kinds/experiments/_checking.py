@@ -314,9 +314,16 @@ def warnings_of(
             f"{metric} has no limits and no test ({', '.join(candidates)}): too few units, or "
             "values that do not vary, or a denominator of 0",
         )
-    if asked.statistics.spending is not None and not (asked.statistics.looks or asked.earlier):
+    plan = asked.statistics
+    if plan.spending is not None and not (plan.looks or asked.earlier):
         yield Warning_(
             "spending-look",
-            "limits are those of a first look: name earlier ones, looks = [0.25, 0.5] of the final "
-            "size, in sequential",
+            "limits are those of a first look: no run of this job came before; name other looks, "
+            "looks = [0.25, 0.5] of the final size, in sequential",
+        )
+    if plan.final is not None and units.n > plan.final:
+        yield Warning_(
+            "spending-look",
+            f"{units.n:,} units are more than the final size, {plan.final:,.0f}: all of the error "
+            "is spent when it is reached, and what that look decided stands",
         )

@@ -17,7 +17,7 @@ from evalkit.errors import DataError
 from evalkit.kinds.pointwise._clusters import Clusters
 from evalkit.kinds.pointwise._kept import Keeping
 from evalkit.kinds.pointwise.conclude import Findings, Models, conclude_rows
-from evalkit.kinds.pointwise.counts import Grouping, Lost, RowMark, RowOutcomes
+from evalkit.kinds.pointwise.counts import Grouping, Lost, RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.means import WeightedMean
 from evalkit.kinds.pointwise.open import OpenTables, RowTables, group_by, open_rows
@@ -53,13 +53,14 @@ class SumsReading(NamedTuple):
         adds_up: whether a number is made of sums.
         conclude: finds what one run finds of a model.
         truth: counts of what is true: of its own table, if there is one, and of all models.
-        survey: what a share has to know of all rows, by model where a column names these.
+        survey: what a share has to know of all rows of a table, found of some of them: rows with
+            `model`, null where no column names these.
     """
 
     adds_up: Callable[[Request], bool]
     conclude: Callable[[RowJob, Findings, "ModelSums", SourceTable], None]
     truth: Callable[[RowOutcomes | None, Mapping[str, RowOutcomes], Findings], TruthCounts]
-    survey: Callable[[pl.DataFrame], dict[str | None, RowMark]] | None = None
+    survey: Callable[[pl.DataFrame], pl.DataFrame] | None = None
 
 
 @dataclass(slots=True)
@@ -204,7 +205,7 @@ class RowRun(ABC):
     keeping: Keeping | None
     seed: int
     is_share: bool = False
-    surveyed: Sequence[Mapping[str | None, RowMark]] = ()  # by table, of all users
+    surveyed: pl.DataFrame | None = None  # of all users, where a share has to know it
     found: Findings = field(default_factory=Findings)
     counts_by_model: dict[str, RowOutcomes] = field(default_factory=dict)
     step: tuple[int, ...] = (-1,)  # how far it has come, of which table

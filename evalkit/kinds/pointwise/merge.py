@@ -7,7 +7,7 @@ together, they are the tables that one run reads, in another order, which moves 
 measured as one run measures them; merging takes the memory and the time of such a run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -31,7 +31,7 @@ from evalkit.config import (
 from evalkit.errors import Errors, EvalkitError, Faults
 from evalkit.kinds.pointwise._comparing import add_pairs
 from evalkit.kinds.pointwise.conclude import Findings, conclude_rows
-from evalkit.kinds.pointwise.counts import CODES, RowMark
+from evalkit.kinds.pointwise.counts import CODES
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.measure import (
     ModelSums,
@@ -50,7 +50,7 @@ from evalkit.planning.tables import Given
 from evalkit.planning.work import SEEDS, Kind, MeasureOptions, ShareResult, try_seeds, with_warnings
 from evalkit.report import Input, Report, Warning_
 from evalkit.sources import Table, reading
-from evalkit.sources.ids import USER_KEY, DrawnShare
+from evalkit.sources.ids import USER_KEY, DrawnShare, Sample
 
 
 @dataclass(slots=True)
@@ -239,12 +239,51 @@ def kind_of_rows(kind: RowsKind) -> Kind:
         return with_warnings(run_rows(kind, job, tables), told)
 
     def leaves_rows(config: Config, keeps_users: bool) -> bool:
-        surveys = kind.of_sums is not None and kind.of_sums.survey is not None
-        return surveys or not _leaves_sums(kind, config, keeps_users=keeps_users)
+        return not _leaves_sums(kind, config, keeps_users=keeps_users)
+
+    def survey(config: Config, work: MeasureOptions) -> pl.DataFrame:
+        opened = open_rows(kind.open, config, work.given)
+        surveying = _Surveying(kind, opened, work.sample)
+        for table in opened.rows:
+            with reading(table):
+                for frame in table.stream([pl.all()], most=BATCH_ROWS):
+                    surveying.add(table, frame)
+        return surveying.found()
 
     return Kind(
-        KeptTables, open_all, run, measure, conclude, on_spark=True, leaves_rows=leaves_rows
+        KeptTables,
+        open_all,
+        run,
+        measure,
+        conclude,
+        on_spark=True,
+        leaves_rows=leaves_rows,
+        survey=None if kind.of_sums is None or kind.of_sums.survey is None else survey,
     )
+
+
+class _Surveying:
+    """What a share has to know of all rows, table by table."""
+
+    def __init__(self, kind: RowsKind, opened: RowTables, sample: float | None) -> None:
+        self.survey = None if kind.of_sums is None else kind.of_sums.survey
+        self.tables = opened.rows
+        plan = group_by("user", [*opened.rows, *opened.sources.tables], SEEDS[0]).plan
+        self.sample = None if sample is None else Sample(sample, plan)
+        self.frames: list[pl.DataFrame] = []
+        for table in self.tables:  # which may have no rows
+            self.add(table, pl.DataFrame(schema=table.frame.collect_schema()))
+
+    def add(self, table: Table, frame: pl.DataFrame) -> None:
+        """Some rows of a table more; those of segments are none."""
+        places = [place for place, each in enumerate(self.tables) if each is table]
+        if self.survey is not None and places:
+            rows = frame if self.sample is None else frame.filter(_held(frame, self.sample))
+            self.frames.append(self.survey(rows).with_columns(table=pl.lit(places[0], pl.Int64)))
+
+    def found(self) -> pl.DataFrame:
+        """Rows of `survey`, with the number of their `table`."""
+        return pl.concat(self.frames)
 
 
 def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> ShareResult:
@@ -266,11 +305,10 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> ShareResult
         else DrawnShare(number - 1, n_shares, plan)
     )
     n_rows: dict[int, int] = {}
-    survey = None if kind.of_sums is None else kind.of_sums.survey
-    sees_all = not job.work.given.is_share and job.work.sample is None
-    leaves_sums = not laid_out and (survey is None or sees_all)
+    leaves_sums = not laid_out
     leaves_sums &= _leaves_sums(kind, opened.config, keeps_users=bool(job.work.keep_users))
-    surveyed: dict[int, dict[str | None, RowMark]] = {id(each): {} for each in opened.rows}
+    surveying = _Surveying(kind, opened, job.work.sample)
+    surveys = leaves_sums and surveying.survey is not None and job.work.surveyed is None
 
     def keep(table: Table, names: tuple[str, ...] = ()) -> KeptTable:
         rules = [job.config.segments.named.get(name) for name in names]
@@ -281,9 +319,8 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> ShareResult
             for frame in table.stream([pl.all()], most=BATCH_ROWS):
                 n_rows[id(table)] = n_rows.get(id(table), 0) + frame.height
                 job.clock.line.advance(frame.height)
-                if leaves_sums and survey is not None and id(table) in surveyed:
-                    for model, mark in survey(frame).items():
-                        add_to(surveyed[id(table)], model, mark)
+                if surveys:
+                    surveying.add(table, frame)
                 frames.append(frame if drawn is None else frame.filter(_held(frame, drawn)))
         empty = pl.DataFrame(schema=table.frame.collect_schema())
         rows = {number: pl.concat([empty, *frames])}
@@ -301,8 +338,8 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> ShareResult
     inputs += [input_of(each, each.count_rows(), "segments") for each in sources.inputs]
     ids = {"user": tuple(str(each) for each in plan.dtypes)}
     if leaves_sums:
-        marks = [surveyed[id(each)] for each in opened.rows]
-        run = partial(_read_share, kind, replace(job, config=opened.config), body, marks)
+        surveyed = surveying.found() if surveys else job.work.surveyed
+        run = partial(_read_share, kind, replace(job, config=opened.config), body, surveyed)
         body = replace(body, users=try_seeds(run))
         for each in body.all:
             each.rows = {}
@@ -314,11 +351,12 @@ def _tables_of(config: Config) -> Sequence[LabelsTable | RatingsTable | Predicti
     return config.labels or config.predictions or config.ratings
 
 
-def _held(frame: pl.DataFrame, share: DrawnShare) -> pl.Series:
+def _held(frame: pl.DataFrame, share: DrawnShare | Sample) -> pl.Series:
     """Which rows belong to a share of the users; those without a user are in the first."""
     ids = frame.select(share.plan.select(USER_KEY))
     known = ids[USER_KEY].is_not_null().to_numpy()
-    held: npt.NDArray[np.bool_] = np.full(frame.height, share.is_first)
+    is_first = isinstance(share, DrawnShare) and share.is_first
+    held: npt.NDArray[np.bool_] = np.full(frame.height, is_first)
     held[known] = share.holds(ids.filter(known))
     return pl.Series(held)
 
@@ -351,7 +389,7 @@ def _read_share(
     kind: RowsKind,
     job: RowJob,
     body: KeptTables,
-    surveyed: Sequence[Mapping[str | None, RowMark]],
+    surveyed: pl.DataFrame | None,
     seed: int,
 ) -> UserTotals:
     """The sums of one share, whose rows are all in memory."""

@@ -11,7 +11,7 @@ from evalkit.aggregate.segments import ALL, Segment
 from evalkit.errors import MachineError
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise.conclude import Models, inputs_of
-from evalkit.kinds.pointwise.counts import RowMark, RowOutcomes
+from evalkit.kinds.pointwise.counts import RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.measure import RowRun, SourceTable
 from evalkit.kinds.pointwise.memory import budget_beside
@@ -120,13 +120,13 @@ class RatingRun(RowRun):
 
     def _extremes(self, name: str, joined: Sequence[ModelRows], table: Table) -> Extremes:
         """Between what all ratings and predictions lie, of a share of the users too."""
-        marks = [each.row_counts.marks.get("extremes") for each in joined]
-        if self.is_share:
+        if self.surveyed is not None:
             (place,) = (n for n, each in enumerate(self.tables.rows) if each is table)
-            marks = [self.surveyed[place].get(key) for key in (None, name)]
-            marks += [] if self.truth is None else [self.surveyed[0].get(None)]
+            tables = [place] if self.truth is None else [0, place]
+            model = pl.col("model").is_null() | (pl.col("model") == name)
+            return Extremes.of_survey(self.surveyed.filter(pl.col("table").is_in(tables), model))
         total = Extremes.nothing()
-        for mark in marks:
+        for mark in (each.row_counts.marks.get("extremes") for each in joined):
             if isinstance(mark, Extremes):
                 total.merge(mark)
         return total
@@ -247,11 +247,16 @@ def add_up(
     return ordered_map(measure, range(share.n_parts), threads=job.threads)
 
 
-def survey(frame: pl.DataFrame) -> dict[str | None, RowMark]:
-    """Between what all ratings and predictions of a frame lie, by model where a column has it."""
+def survey(frame: pl.DataFrame) -> pl.DataFrame:
+    """Between what all ratings and predictions of a frame lie, by model where a column has it.
+
+    Returns:
+        `model`, null without that column, and `low_` and `high_` of either value.
+    """
     ids = [name for name in frame.columns if name == "item" or name.startswith("user_")]
     rows = frame.drop_nulls(ids)
     if "model" not in frame.columns:
-        return {None: Extremes.in_frame(rows)}
+        return Extremes.in_frame(rows).to_frame(None)
     by_model = rows.drop_nulls("model").partition_by("model", as_dict=True)
-    return {str(name): Extremes.in_frame(own) for (name,), own in by_model.items()}
+    own = [Extremes.in_frame(each).to_frame(str(name)) for (name,), each in by_model.items()]
+    return pl.concat([Extremes.nothing().to_frame("").clear(), *own])

@@ -87,6 +87,21 @@ class Extremes:
                 found.high[place] = values.max(initial=-np.inf)
         return found
 
+    def to_frame(self, model: str | None) -> pl.DataFrame:
+        """As one row of what `survey` gives."""
+        ends = {"low": self.low, "high": self.high}
+        values = {f"{end}_{name}": ends[end][n] for n, name in enumerate(VALUES) for end in ends}
+        return pl.DataFrame({"model": [model], **values}, schema_overrides={"model": pl.String})
+
+    @classmethod
+    def of_survey(cls, surveyed: pl.DataFrame) -> "Extremes":
+        """Of what `survey` gave of some rows."""
+        found = cls.nothing()
+        for place, name in enumerate(VALUES):
+            found.low[place] = surveyed[f"low_{name}"].to_numpy().min(initial=np.inf)
+            found.high[place] = surveyed[f"high_{name}"].to_numpy().max(initial=-np.inf)
+        return found
+
     def merge(self, other: "Extremes") -> None:
         """Take over those of other rows."""
         np.minimum(self.low, other.low, out=self.low)

@@ -310,3 +310,12 @@ def test_hostile_names_are_read_back_and_stay_text(tmp_path, monkeypatch):
     assert (report.comparisons[0].delta, report.comparisons[0].statistic) == (0.0, 0.0)
     page = report.to_html()
     assert not any(each in page for each in ("<img", "</script><b>", "\x1b", "\u202e"))
+
+
+def test_a_final_size_that_is_passed_is_told(job):
+    plan = "[statistics]\nsequential = { spending = 'pocock', final = 500 }"
+    (job / "job.toml").write_text(JOB.replace("[statistics]", plan))
+
+    told = [e.message for e in run_config(load_config("job.toml")).warnings]
+    assert any("600 units are more than the final size, 500" in each for each in told)
+    assert any("no run of this job came before" in each for each in told)

@@ -538,6 +538,7 @@ def judged_pools():
     return reports
 
 
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("metric", METRICS)
 def test_bounds_hold_every_judgement_of_a_small_pool(metric: str, judged_pools) -> None:
     deltas = {

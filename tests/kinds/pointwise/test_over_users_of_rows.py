@@ -190,3 +190,27 @@ def test_partials_in_any_order_say_what_one_run_says(kind, calls, tmp_path):
         measure_partial(config, (share + 1, 3)).write(paths[-1])
     for order in (paths, paths[::-1]):
         assert body(conclude_partials(open_partials(order))) == whole
+
+
+@pytest.mark.parametrize("sample", [None, 0.5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_partials_of_means_leave_no_rows(kind, sample, tmp_path):
+    path = tmp_path / "old.parquet"
+    TABLES["old"].select(KINDS[kind][2]).write_parquet(path)
+    names = ["MAE", "RMSE"] if kind == "ratings" else [label_of(kind, "gmean")]
+    tree = {kind: [{"model": "old", "path": str(path)}], "metrics": {"names": names}}
+    config = build_config(tree, name="rows")
+
+    shares = [measure_partial(config, (number, 3), sample=sample) for number in (1, 2, 3)]
+
+    assert all(table.rows == {} for share in shares for table in share.body.all)
+    paths = [tmp_path / f"{number}.partial" for number in range(3)]
+    for share, own in zip(shares, paths, strict=True):
+        share.write(own)
+    merged, whole = (
+        json.loads(report.to_json())
+        for report in (conclude_partials(open_partials(paths)), run_config(config, sample=sample))
+    )
+    assert {name: merged[name] for name in merged if name not in OWN} == {
+        name: whole[name] for name in whole if name not in OWN
+    }
