@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evalkit.config import Config, reads_catalogs, refuse_layout, speaking
 from evalkit.config.credentials import storing
 from evalkit.errors import RequestError
+from evalkit.kernels.memory import run_within
 from evalkit.kinds import kind_of
 from evalkit.planning.counters import Progress
-from evalkit.planning.machine import run_within
 from evalkit.planning.record import key_of_inputs
 from evalkit.planning.tables import Given
 from evalkit.planning.work import MeasureOptions, ShareResult

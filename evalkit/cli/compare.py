@@ -138,7 +138,7 @@ def compare(
                 at="--profile",
                 hint="give --config, or --truth and rankings",
             )
-        from evalkit.planning.machine import run_within
+        from evalkit.kernels.memory import run_within
         from evalkit.runs.history import load_together
 
         loaded = list(zip(models, load_together(runs, models, name=name), strict=True))
@@ -182,7 +182,7 @@ def _check_room(
     """
     import pyarrow.parquet as pq
 
-    from evalkit.planning.machine import fits, room_to_compile, too_small
+    from evalkit.kernels.memory import fits, room_to_compile, too_small
     from evalkit.planning.memory import room_to_compare
     from evalkit.planning.passes import at_rest, with_noise
 

@@ -65,8 +65,8 @@ def _version_of(name: str) -> str:
 
 
 def _machine() -> Iterator[Sign]:
+    from evalkit.kernels.memory import default_limit
     from evalkit.kernels.threads import usable_cores
-    from evalkit.planning.machine import default_limit
 
     yield Sign("ok", "cores", f"{usable_cores()} usable of {os.cpu_count()}")
     limit = default_limit() / GIB

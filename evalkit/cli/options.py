@@ -15,7 +15,7 @@ from typer import Argument, Option
 from evalkit.cli.isolation import Isolated
 from evalkit.config.form_names import TextForm
 from evalkit.errors import RequestError, check_writable
-from evalkit.planning.machine import default_limit, let_polars_give_back
+from evalkit.kernels.memory import default_limit, let_polars_give_back
 
 if TYPE_CHECKING:
     from evalkit.config import Config

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from evalkit.engines._layout import Read
 from evalkit.errors import RequestError
+from evalkit.kernels.memory import default_limit
 from evalkit.kinds import kind_named
-from evalkit.planning.machine import default_limit
 
 BYTES_OF_ROW, BYTES_OF_TEXT_ROW = 48, 96  # in the driver, while rows are put in order
 UNPACKED = 5  # times what a partial of rows takes on its way, at most

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextvars import ContextVar
 from functools import cached_property, partial, update_wrapper
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -99,39 +100,48 @@ class KeptAlone:
     """A context around work that may count on all its kernels being kept (`begin`).
 
     The first one that is not ends the work with UnkeptKernelError, whatever that becomes on its
-    way, and `is_broken` says so: compiling takes memory that the work has not left free. What is
-    said stands until the last of several threads has left.
+    way, and `is_broken` says so: compiling takes memory that the work has not left free. It holds
+    for the threads of the work, which `threads` start; others compile as ever.
     """
 
     def __init__(self) -> None:
-        self._counting = self.is_broken = False
-        self._inside, self._lock = 0, threading.Lock()
+        self._works: ContextVar[tuple[_Work, ...]] = ContextVar("works", default=())
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether a kernel was refused, of the innermost work."""
+        works = self._works.get()
+        return bool(works) and works[-1].is_broken
 
     def begin(self) -> None:
         """Count on kernels that are kept, from here to the end of the context."""
-        self._counting = True
+        for work in self._works.get()[-1:]:
+            work.is_counting = True
 
     def stop(self) -> None:
         """Count on nothing any more: there is room for compiling."""
-        self._counting = False
+        for work in self._works.get():
+            work.is_counting = False
 
     def refuse(self) -> None:
-        """Raise where somebody counts on it that nothing is compiled."""
-        if self._counting:
-            self.is_broken = True
+        """Raise where the work counts on it that nothing is compiled."""
+        counting = [work for work in self._works.get() if work.is_counting]
+        for work in counting:
+            work.is_broken = True
+        if counting:
             raise UnkeptKernelError
 
     def __enter__(self) -> "KeptAlone":
-        with self._lock:
-            if self._inside == 0:
-                self._counting = self.is_broken = False
-            self._inside += 1
+        self._works.set((*self._works.get(), _Work()))
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            self._counting = self._counting and self._inside > 0
+        self._works.set(self._works.get()[:-1])
+
+
+class _Work:
+    def __init__(self) -> None:
+        self.is_counting = self.is_broken = False
 
 
 kept_alone = KeptAlone()

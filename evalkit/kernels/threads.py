@@ -4,6 +4,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from typing import TypeVar
 
 from .decorator import loading
@@ -50,7 +51,7 @@ def ordered_map(
     with ThreadPoolExecutor(threads) as pool:
         try:
             for item in items:
-                waiting.append(pool.submit(loading.run_beside, work, item))
+                waiting.append(pool.submit(copy_context().run, loading.run_beside, work, item))
                 if len(waiting) > 3 * threads:
                     yield waiting.popleft().result()
             while waiting:
@@ -65,7 +66,7 @@ def one_ahead(work: Callable[[Work], Done], items: Iterable[Work]) -> Iterator[D
     with ThreadPoolExecutor(1) as pool:
         waiting: Future[Done] | None = None
         for item in items:
-            after = pool.submit(work, item)
+            after = pool.submit(copy_context().run, work, item)
             if waiting is not None:
                 yield waiting.result()
             waiting = after

@@ -14,8 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.errors import EvalkitError
+from evalkit.kernels import memory as machine
+from evalkit.kernels.memory import (
+    COMPILING,
+    default_limit,
+    fits,
+    give_back_early,
+    polars_gives_back,
+    room_to_compile,
+)
 from evalkit.kernels.threads import usable_cores
-from evalkit.planning import machine
 from evalkit.planning._counts import (
     by_name,
     count_models,
@@ -37,14 +45,6 @@ from evalkit.planning.list_memory import (
     bytes_of_items,
     count_listed_items,
     memory_of_lists,
-)
-from evalkit.planning.machine import (
-    COMPILING,
-    default_limit,
-    fits,
-    give_back_early,
-    polars_gives_back,
-    room_to_compile,
 )
 from evalkit.planning.memory import (
     SUM,

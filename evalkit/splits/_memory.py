@@ -7,6 +7,7 @@ import numpy as np
 
 from evalkit.config import SplitSection
 from evalkit.errors import MachineError
+from evalkit.kernels.memory import fits, room_to_compile
 from evalkit.splits._feed import ALL, Feed
 from evalkit.splits._latest import OF_SLOT, count_slots
 
@@ -35,7 +36,8 @@ class SplitBudget:
             return
         feed.survey(is_coded=True)
         needed = self._kept(feed, rule)
-        if needed > self.limit:
+        if not fits(needed, self.limit):
+            needed += room_to_compile()
             mib = (needed >> 20) + 1
             raise MachineError(
                 f"a split of {feed.n_kept:,} rows needs about {mib:,} MiB; the limit is "
@@ -49,7 +51,7 @@ class SplitBudget:
         """How many rows of groups may lie side by side; each share of them is one more pass."""
         if self.limit is None:
             return max(1 << 28, 8 * n_rows) // of_row
-        left = self.limit - self._kept(feed, rule) - 5 * n_rows
+        left = self.limit - self._kept(feed, rule) - 5 * n_rows - room_to_compile()
         return max(left, LEAST) // of_row
 
     def shares(self, feed: Feed, rule: SplitSection) -> Iterator[tuple[int, int]]:
@@ -71,7 +73,7 @@ class SplitBudget:
 
     def holds(self, feed: Feed, rule: SplitSection, of_row: int) -> bool:
         """Whether so many bytes of each row fit beside what stays."""
-        return self.limit is None or self._kept(feed, rule) + of_row * feed.n_kept <= self.limit
+        return self.limit is None or fits(self._kept(feed, rule) + of_row * feed.n_kept, self.limit)
 
     def _kept(self, feed: Feed, rule: SplitSection) -> int:
         """What stays from the first pass to the last."""

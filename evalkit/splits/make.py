@@ -6,6 +6,7 @@ import os
 import stat
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import polars as pl
 from evalkit.config import SPLIT_FILE, SPLIT_VERSION, SplitSection, read_split
 from evalkit.config.credentials import storing
 from evalkit.errors import DataError, RequestError
+from evalkit.kernels.memory import run_within
 from evalkit.report.figures import Figures
 from evalkit.report.version import VERSION
 from evalkit.runs import digest, machine_errors, private_folder
@@ -113,17 +115,22 @@ def make_split(
         identity = table.fingerprint()
         if out is not None and os.path.lexists(out):
             return _found(out, rule, identity)
-        for seed in range(1, 100):
-            feed = LogFeed.of(log, rule, seed)
-            try:
-                cut = cut_rows(feed, rule, None, table.at, SplitBudget(rule.memory_limit))
-                return _finish(log, feed, cut, rule, identity, out)
-            except ReadAgainError:
-                continue
-            except DataError:
-                if not feed.is_told:
-                    raise
-                log.trusts_footers = False  # none is refused by what they alone may say
+        made = partial(_made, log, rule, identity, out)
+        return run_within(made, made)
+
+
+def _made(log: Log, rule: SplitSection, identity: str | None, out: Path | None) -> Split:
+    for seed in range(1, 100):
+        feed = LogFeed.of(log, rule, seed)
+        try:
+            cut = cut_rows(feed, rule, None, log.table.at, SplitBudget(rule.memory_limit))
+            return _finish(log, feed, cut, rule, identity, out)
+        except ReadAgainError:
+            continue
+        except DataError:
+            if not feed.is_told:
+                raise
+            log.trusts_footers = False  # none is refused by what they alone may say
     raise AssertionError("no seed tells these ids apart")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalkit.planning import machine
+from evalkit.kernels import memory as machine
 
 
 @pytest.fixture(autouse=True)

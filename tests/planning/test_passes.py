@@ -2,6 +2,7 @@
 
 import gzip
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import polars as pl
@@ -11,8 +12,9 @@ from evalkit.config import RankingsTable, TrainTable, build_config
 from evalkit.errors import MachineError
 from evalkit.item_lists.baselines import make_rankings
 from evalkit.kernels import kept_alone
+from evalkit.kernels import memory as machine
 from evalkit.kernels.decorator import UnkeptKernelError
-from evalkit.planning import machine
+from evalkit.kernels.threads import one_ahead, ordered_map
 from evalkit.planning import passes as memory
 from evalkit.planning import tables as plan
 from evalkit.planning.item_memory import AskedOfItems
@@ -131,17 +133,26 @@ def test_who_counts_on_kept_kernels_and_meets_another_starts_again_with_room(mon
         machine.run_within(lambda: 1 // 0, run)
 
 
-def test_what_one_thread_is_refused_stands_until_the_last_has_left():
+def test_threads_of_a_run_are_held_to_kept_kernels_and_others_compile():
+    def refuse(_: int) -> str:
+        try:
+            kept_alone.refuse()
+        except UnkeptKernelError:
+            return "refused"
+        return "compiled"
+
     with kept_alone:
         kept_alone.begin()
-        with pytest.raises(UnkeptKernelError):
-            kept_alone.refuse()
-        with kept_alone:  # another run begins, and ends
-            assert kept_alone.is_broken
+        own = [*ordered_map(refuse, range(2), threads=2), *one_ahead(refuse, range(2))]
+        with ThreadPoolExecutor(1) as other:
+            beside = other.submit(refuse, 0).result()
+        with kept_alone:  # another one begins inside, and ends
+            kept_alone.begin()
         assert kept_alone.is_broken
-        with pytest.raises(UnkeptKernelError):
-            kept_alone.refuse()
-    kept_alone.refuse()
+    after = refuse(0)
+
+    assert own == ["refused"] * 4
+    assert (beside, after) == ("compiled", "compiled")
 
 
 @pytest.mark.parametrize("form", ["lazy", "csv", "csv.gz", "ndjson", "ipc"])

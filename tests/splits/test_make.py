@@ -11,6 +11,7 @@ import evalkit
 from evalkit.cli.app import run_command
 from evalkit.config import load_config
 from evalkit.errors import DataError, MachineError, RequestError
+from evalkit.kernels import memory
 from evalkit.sources import Table
 from evalkit.splits._groups import RowGroups
 from evalkit.splits._log import LogFeed
@@ -318,6 +319,7 @@ def test_a_limit_of_memory_is_held_by_passes_or_refused_by_name(log, tmp_path, m
     free = evalkit.split("log.parquet", by="user", test=0.2, out="free").manifest
     monkeypatch.setattr("evalkit.splits._memory.LEAST", 1 << 12)
     monkeypatch.setattr("evalkit.splits._memory.FIXED", 1 << 20)
+    monkeypatch.setattr(memory, "COMPILING", 0)
     shares = []
     lay = RowGroups._lay_share
     monkeypatch.setattr(
@@ -343,6 +345,17 @@ def test_a_limit_of_memory_is_held_by_passes_or_refused_by_name(log, tmp_path, m
     assert refused.value.code == "memory-limit"
 
 
+def test_compiling_is_counted_within_a_limit(log, tmp_path, monkeypatch):
+    log.drop("note").write_parquet(tmp_path / "log.parquet")
+    limit = {"by": "user", "test": 0.2, "memory_limit": "520MiB"}
+    monkeypatch.setattr(memory, "_to_compile", lambda: False)
+    assert evalkit.split(tmp_path / "log.parquet", **limit).manifest
+    monkeypatch.setattr(memory, "_to_compile", lambda: True)
+
+    with pytest.raises(MachineError, match=r"a split of .* needs about 72. MiB"):
+        evalkit.split(tmp_path / "log.parquet", **limit)
+
+
 @pytest.mark.parametrize(
     "rule",
     [
@@ -362,6 +375,7 @@ def test_what_all_rows_tell_is_the_same_by_passes(log, tmp_path, monkeypatch, ru
     pl.concat([mixed, mixed.head(50)]).write_parquet(tmp_path / "log.parquet")
     monkeypatch.setattr("evalkit.splits._memory.LEAST", 1 << 12)
     monkeypatch.setattr("evalkit.splits._memory.FIXED", 1 << 20)
+    monkeypatch.setattr(memory, "COMPILING", 0)
     gathered = []
     gather = LogFeed.gather
     monkeypatch.setattr(LogFeed, "gather", lambda *a, **k: gathered.append(a) or gather(*a, **k))

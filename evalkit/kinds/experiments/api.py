@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 
 from evalkit.config import hinted
 from evalkit.errors import RequestError
+from evalkit.kernels.memory import run_within
 from evalkit.planning.counters import input_of
 from evalkit.planning.work import MeasureOptions
 from evalkit.report import Input, Report
@@ -112,7 +114,8 @@ def evaluate_experiment(
     work = MeasureOptions(threads=threads, memory_limit=memory_limit, keep_users=per_user)
     clock = work.clock()
     clock.start()
-    units = read_units(asked, opened, clock, work)
+    read = partial(read_units, asked, opened, clock, work)
+    units = run_within(read, read)
     said = said_of(asked, units, per_user=per_user)
     clock.stop("conclude")
     return report_of(asked, said, inputs_of(opened.all, units.counts), clock, work)

@@ -9,6 +9,8 @@ import numpy as np
 from evalkit.config import Config
 from evalkit.errors import MachineError, RequestError
 from evalkit.inference.conclude import Inference
+from evalkit.kernels.memory import fits, room_to_compile
+from evalkit.kinds.pointwise.passes import MOST_PASSES, NAMED_PASSES, MemoryBudget
 from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.work import MeasureOptions, try_seeds
@@ -49,8 +51,8 @@ from .merge import UnitsByShare
 from .metrics.of_units import count, fraction
 from .open import OpenedTables, collected
 
+BYTES_ON_THE_WAY = 100 << 20  # row groups of two logs, their units as keys
 BYTES_A_UNIT = 80  # of the table, and of what is known of a unit while logs are read
-MOST_PASSES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,15 +130,23 @@ def _passes(logs: Logs, work: MeasureOptions) -> int:
     if work.memory_limit is None or n_units is None:
         return 1
     n_sums = 2 * len(columns_of(logs.asked))  # covariates double them
-    kept, room = n_units * (32 + 8 * n_sums), work.memory_limit
-    left = room - kept
-    if left <= 0:
+    kept = BYTES_ON_THE_WAY + n_units * (32 + 8 * n_sums)
+    at_work = n_units * (BYTES_A_UNIT + 16 * n_sums)
+    taken = MemoryBudget(work.memory_limit, work.useful_threads, kept=kept).taken(n_units)
+    if fits(taken + at_work, work.memory_limit):
+        return 1
+    taken += room_to_compile()
+    left = work.memory_limit - taken
+    if left * MOST_PASSES < at_work:
+        needed = (taken + at_work // NAMED_PASSES >> 20) + 1
         raise MachineError(
-            f"{n_units:,} units take {kept:,} bytes, more than the limit of {room:,}",
+            f"{n_units:,} units need about {needed:,} MiB, the limit is "
+            f"{work.memory_limit >> 20:,} MiB",
             code="memory-limit",
-            hint=f"allow {2 * kept:,} bytes, or measure shares: evalkit partial CONFIG --share I/N",
+            hint=f"give --memory-limit {needed}MiB, or measure shares: evalkit partial CONFIG "
+            "--share I/N",
         )
-    return min(MOST_PASSES, -(-n_units * (BYTES_A_UNIT + 16 * n_sums) // left))
+    return -(-at_work // left)
 
 
 def said_of(

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import polars as pl
 
 from evalkit.errors import MachineError
+from evalkit.kernels.memory import fits, room_to_compile
 from evalkit.kinds.pointwise.counts import Grouping
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.passes import MemoryBudget
 from evalkit.kinds.pointwise.spread import TermSums
 from evalkit.metrics import Smooth, over
-from evalkit.planning.machine import fits, room_to_compile
 from evalkit.sources import Table, reading
 
 BYTES_OF_AN_ID = 64  # of a user whose ids are hashed: they are kept too

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.errors import MachineError
+from evalkit.kernels.memory import default_limit, fits, polars_gives_back, room_to_compile
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise.counts import CheckedRows, Grouping, RowOutcomes
 from evalkit.kinds.pointwise.store import Column, Store, StoreBatch, by_hash, parts_for
-from evalkit.planning.machine import default_limit, fits, polars_gives_back, room_to_compile
 
 BYTES_AT_REST = 280 << 20  # interpreter, libraries, kernels, row groups on the way
 LEAST_AT_REST, MANY_ROWS = 0.8, 10_000_000  # of it where there are few rows, and where all of it

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from evalkit.errors import CountedError, DataError
+from evalkit.kernels.memory import give_back_early
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise.counts import CheckedRows, Grouping, Lost, RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
@@ -22,7 +23,6 @@ from evalkit.kinds.pointwise.passes import (
     bytes_of,
 )
 from evalkit.kinds.pointwise.store import MOST_BITS, Store, by_hash, count_by_hash, parts_for
-from evalkit.planning.machine import give_back_early
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import USER_KEY, Sample, as_keys
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -77,7 +78,7 @@ def conclude(
     tell_faults(task, sums)
     check_shares(sums)
     with ThreadPoolExecutor(1) as beside:  # files are written while numbers are made of sums
-        kept = beside.submit(_kept_values, task, sums, writer)
+        kept = beside.submit(copy_context().run, _kept_values, task, sums, writer)
         report = _concluded(task, sums, inputs, earlier_warnings)
         checks = () if sums.weights is None else tuple(checks_of_weights(sums.weights))
         return replace(report, checks=checks, per_user_values=kept.result())

@@ -9,6 +9,7 @@ import polars as pl
 
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.errors import MachineError
+from evalkit.kernels.memory import fits, room_to_compile
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise.conclude import Models, inputs_of
 from evalkit.kinds.pointwise.counts import RowOutcomes
@@ -31,7 +32,6 @@ from evalkit.kinds.ratings.read import (
 )
 from evalkit.metrics import OfSums, Request
 from evalkit.planning.counters import input_of
-from evalkit.planning.machine import fits, room_to_compile
 from evalkit.report import Input, TruthCounts
 from evalkit.sources import Table
 

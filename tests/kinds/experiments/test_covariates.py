@@ -12,6 +12,8 @@ from evalkit.cli.app import run_command
 from evalkit.config import load_config
 from evalkit.errors import DataError, RequestError
 from evalkit.jobs.check import check_config
+from evalkit.kinds.experiments import measure
+from evalkit.kinds.pointwise import passes
 from evalkit.pipeline import run_config
 
 START = dt.datetime(2026, 1, 1)
@@ -119,7 +121,9 @@ def test_columns_that_before_does_not_name_take_events_before_exposure(job, tabl
     assert thetas["ratio(clicks, shown)"] is not None
 
 
-def test_every_entry_point_says_the_same(job, tables):
+def test_every_entry_point_says_the_same(job, tables, monkeypatch):
+    monkeypatch.setattr(passes, "BYTES_AT_REST", 0)
+    monkeypatch.setattr(measure, "BYTES_ON_THE_WAY", 0)
     whole = run_config(load_config("job.toml"))
     for share in (2, 1):
         args = ["partial", "job.toml", "--share", f"{share}/2", "--out", f"{share}.partial"]

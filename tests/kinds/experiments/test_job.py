@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,9 @@ import evalkit
 from evalkit.cli.app import run_command
 from evalkit.config import load_config
 from evalkit.errors import Errors, MachineError, RequestError
+from evalkit.kernels import memory
+from evalkit.kinds.experiments import measure
+from evalkit.kinds.pointwise import passes
 from evalkit.pipeline import run_config
 from evalkit.statistics.independent import Sequential
 from evalkit.statistics.spending import bounds_of
@@ -114,12 +118,27 @@ def test_shares_know_a_profile_and_what_was_written_beside_it(job, more):
     assert whole.statistics.correction == ("holm" if more else "bonferroni")
 
 
-def test_passes_hold_a_memory_limit_and_move_no_digit(job):
+def test_passes_hold_a_memory_limit_and_move_no_digit(job, monkeypatch):
     whole = numbers(run_config(load_config("job.toml")))
+    monkeypatch.setattr(passes, "BYTES_AT_REST", 0)
+    monkeypatch.setattr(measure, "BYTES_ON_THE_WAY", 0)
 
     assert numbers(run_config(load_config("job.toml"), memory_limit=150_000)) == whole
-    with pytest.raises(MachineError, match="more than the limit"):
+    with pytest.raises(MachineError, match="units need about 1 MiB, the limit is 0 MiB"):
         run_config(load_config("job.toml"), memory_limit=1000)
+
+
+def test_the_process_itself_is_counted_and_so_is_compiling(job, monkeypatch):
+    monkeypatch.setattr(memory, "COMPILING", 256 << 20)
+    monkeypatch.setattr(memory, "_to_compile", lambda: False)
+    run_config(load_config("job.toml"), memory_limit=500 << 20)
+    monkeypatch.setattr(memory, "_to_compile", lambda: True)
+
+    with pytest.raises(MachineError, match="units need about") as refused:
+        run_config(load_config("job.toml"), memory_limit=500 << 20)
+
+    needed = int(re.search(r"--memory-limit (\d+)MiB", refused.value.hint)[1])
+    assert run_config(load_config("job.toml"), memory_limit=needed << 20).estimates
 
 
 def test_a_run_is_written_read_and_judged(job, capsys):
