@@ -36,7 +36,15 @@ from evalkit.planning._counts import (
     most_segments,
     users_of_lists,
 )
-from evalkit.planning._texts import DECODED, DECODED_IN_SHARES, USUAL_TEXT, TextSizes
+from evalkit.planning._texts import (
+    DECODED,
+    DECODED_IN_SHARES,
+    HASHED_ID,
+    USUAL_TEXT,
+    Ids,
+    TextSizes,
+    ids_of_items,
+)
 from evalkit.planning.item_memory import AskedOfItems, memory_of_items
 from evalkit.planning.list_memory import (
     RELEVANT,
@@ -55,10 +63,9 @@ from evalkit.planning.memory import (
     room_of_values,
     weighed,
 )
-from evalkit.planning.survey import CELLS, IdBytes, Survey, id_bytes
+from evalkit.planning.survey import CELLS, Survey, id_bytes
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table
-from evalkit.sources.ids import IdPlan
 from evalkit.truth import LONE_RUNS
 
 MIB = 1 << 20
@@ -81,9 +88,6 @@ HELD_SHARE = 0.25  # of the memory, for ranked rows that wait, where nobody sets
 ROW, WIDE_KEY = 13, 4
 RUN, LONE_RUN = 16, 8  # a run of rows of one user; of one row, where nearly all have one
 MOVED_ROW = 24  # where the rows of a user lie apart and are brought together
-# slots and views of ids that are kept, for up to twice as many; their views in the order of keys
-HASHED_ID = 96 + 16
-TEXT_COPIES = 1.2  # of the bytes of an id, kept and being compared
 USER = 130  # table entry, run, state
 
 # -- of a further model whose ranks are held, by truth row and by user
@@ -326,31 +330,6 @@ def _cells(
 
 
 @dataclass(frozen=True, slots=True)
-class _Ids:
-    """So many different ids in so many rows."""
-
-    n: float
-    n_rows: float
-    sizes: IdBytes
-
-    def taken(self, share: float) -> float:
-        """Bytes of those that a share of the rows has at most."""
-        n_rows = share * self.n_rows
-        n = min(self.n, n_rows)
-        n_bytes = min(n * self.sizes.longest, n_rows * self.sizes.mean)
-        return n * HASHED_ID + TEXT_COPIES * n_bytes
-
-
-def _ids_of_items(tables: Tables, plan: IdPlan, sample: float) -> list[_Ids]:
-    """The items of the truth and of train."""
-    logs = [each for each in (tables.truth, tables.train) if each is not None]
-    return [
-        _Ids(count_items(tables, [each]), sample * count_rows(each), id_bytes(each, plan))
-        for each in logs
-    ]
-
-
-@dataclass(frozen=True, slots=True)
 class _Needs:
     """Bytes of a run.
 
@@ -373,7 +352,7 @@ class _Needs:
     alone: int
     cells: npt.NDArray[np.float64]
     apart: npt.NDArray[np.float64]
-    ids: list[_Ids]
+    ids: list[Ids]
     lists: float
     collected: float
     extra: MemoryNeeds
@@ -397,7 +376,7 @@ class _Needs:
             text = survey.text.mean + id_bytes(tables.truth, items).mean
             text = max(text, texts.mean) if texts.mean > USUAL_TEXT else text
         if users.hashed:
-            user += _Ids(n_users, n_truth, survey.text).taken(1.0) / max(1.0, n_users)
+            user += Ids(n_users, n_truth, survey.text).taken(1.0) / max(1.0, n_users)
         row += TIED * max(models_by_score(table, n_models) for _, table in tables.rankings)
         if asked.holds_all:
             row += (n_models - 1) * RANK
@@ -453,7 +432,7 @@ class _Needs:
             streamed(in_shares=False) + ordered,
             cells,
             asked.sample * apart,
-            _ids_of_items(tables, items, asked.sample) if items.hashed else [],
+            ids_of_items(tables, items, asked.sample) if items.hashed else [],
             (LISTED_ROW + 2.0 * text) * n_listed,
             (COLLECTED_ROW + text) * n_listed,
             extra,
