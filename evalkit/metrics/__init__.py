@@ -95,7 +95,7 @@ from ._declared import (
     of_folder,
     other_kinds,
 )
-from ._explain import describe, describe_all, explain, warm_metrics
+from ._explain import describe, explain, warm_metrics
 from ._expression import Conventions, parse_metrics, unknown_metric
 from ._kinds import has_user_values, is_drawn, is_plain_mean, over, policies_of_kind, weighting
 from ._lists import (
@@ -251,7 +251,6 @@ __all__ = [
     "combine",
     "declared",
     "describe",
-    "describe_all",
     "digest_of",
     "explain",
     "family_of",

@@ -54,20 +54,6 @@ def describe(metric: Metric) -> dict[str, object]:
     }
 
 
-def describe_all(metrics: Mapping[str, Metric] | None = None) -> str:
-    """All metrics, each with its summary, its parameters and their defaults; 80 columns wide."""
-    lines: list[str] = []
-    for metric in (metrics if metrics is not None else registry()).values():
-        lines += _beside(metric.request().label.partition("(")[0], metric.summary, 16)
-        parameters = " ".join(
-            f"{each.name}={_shown(each)}"
-            for each in metric.parameters
-            if each.name != metric.suffix
-        )
-        lines += [f"{'':16}{line}" for line in wrap(parameters, WIDTH - 16)]
-    return "\n".join(lines) + "\n"
-
-
 def explain(metric: Metric) -> str:
     """One metric: formula, parameters, source, and an example that its kernel works out."""
     low, high = (_limit(bound) for bound in metric.bounds)

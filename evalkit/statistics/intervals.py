@@ -1,4 +1,4 @@
-"""Confidence limits of means, shares, differences and relative differences.
+"""Confidence limits of means, shares and differences.
 
 Of fewer than two users there are none: both limits are NaN. Where all users have one value, the
 standard error is 0 and both limits are that value.
@@ -202,72 +202,6 @@ def wilson_interval(successes: float, n: float, *, level: float) -> Interval:
     half = math.sqrt(square * (n * share * (1.0 - share) + 0.25 * square)) / (n + square)
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == n else min(1.0, centre + half)
-    return Interval(low, high)
-
-
-def relative_interval(
-    baseline: float,
-    baseline_error: float | None,
-    delta: float,
-    delta_error: float | None,
-    candidate_error: float | None,
-    n: int,
-    *,
-    level: float,
-    limits: Interval | None = None,
-) -> Interval:
-    """Limits of delta / baseline, both means over the same users: Fieller's, from those of delta.
-
-    The covariance of delta and baseline follows from the three standard errors, since the
-    candidate is their sum. The set of ratios that the data allow is no interval where the
-    baseline itself cannot be told from 0: then there are no limits. Where limits of delta are
-    other than Student's, so are these, by as much on each side: they hold 0 where those do.
-
-    Args:
-        baseline: mean of the baseline.
-        baseline_error: its standard error.
-        delta: mean of candidate - baseline.
-        delta_error: its standard error.
-        candidate_error: standard error of the candidate's mean.
-        n: users, or clusters of them.
-        limits: of delta, at the same level; Student's by default.
-    Raises:
-        RequestError: `level` is not above 0 and below 1 [level-out-of-range].
-    Source:
-        Fieller 1954, Journal of the Royal Statistical Society B 16(2), 175-185; Donner and Zou
-        2012, Closed-Form Confidence Intervals for Functions of the Normal Mean and Standard
-        Deviation, Statistical Methods in Medical Research 21(4), 347-359 (limits of a ratio).
-    Example:
-        >>> limits = relative_interval(0.4, 0.02, 0.04, 0.01, 0.02, 500, level=0.95)
-        >>> round(limits.low, 6), round(limits.high, 6)
-        (0.049448, 0.154937)
-        >>> limits = relative_interval(
-        ...     0.4, 0.02, 0.04, 0.01, 0.02, 500, level=0.95, limits=Interval(0.0, 0.06))
-        >>> round(limits.low, 6), round(limits.high, 6)
-        (0.0, 0.155831)
-    """
-    check_level(level)
-    if n < 2 or baseline_error is None or delta_error is None or candidate_error is None:
-        return NO_INTERVAL
-    t = -t_quantile(0.5 * (1.0 - level), n - 1)
-    if limits is None:
-        limits = Interval(delta - t * delta_error, delta + t * delta_error)
-    down, up = delta - limits.low, limits.high - delta
-    if baseline < 0.0:  # of which delta is a share of the other sign
-        baseline, delta, down, up = -baseline, -delta, up, down
-    baseline_variance, delta_variance = baseline_error**2, delta_error**2
-    covariance = 0.5 * (candidate_error**2 - baseline_variance - delta_variance)
-    # the ratios r with (delta - r baseline)^2 <= what the errors of both allow on that side
-    a = baseline * baseline - t * t * baseline_variance
-    slope = t * covariance / delta_error if delta_error > 0.0 else 0.0
-    if not a > 0.0:
-        return NO_INTERVAL
-    b, c = baseline * delta - slope * down, delta * delta - down * down
-    root = math.sqrt(max(0.0, b * b - a * c))
-    low = c / (b + root) if b > 0.0 else (b - root) / a  # the same, without cancellation
-    b, c = baseline * delta - slope * up, delta * delta - up * up
-    root = math.sqrt(max(0.0, b * b - a * c))
-    high = c / (b - root) if b < 0.0 else (b + root) / a
     return Interval(low, high)
 
 

@@ -86,12 +86,21 @@ def wilson_limits(successes: Wholes, ns: Wholes, *, level: float) -> Limits:
 def relative_limits(
     baselines: Limits, deltas: Limits, candidate_errors: Floats, ts: Floats, limits: Limits
 ) -> Limits:
-    """`relative_interval` of each.
+    """Limits of delta / baseline, means over the same users: Fieller's, from those of delta.
+
+    The covariance of delta and baseline follows from the three standard errors, since the
+    candidate is their sum. The set of ratios that the data allow is no interval where the
+    baseline itself cannot be told from 0: then there are no limits. Where limits of delta are
+    other than Student's, so are these, by as much on each side: they hold 0 where those do.
 
     Args:
         baselines, deltas: means and their standard errors.
         ts: Student's quantiles; NaN where there are fewer than two users.
         limits: of the deltas.
+    Source:
+        Fieller 1954, Journal of the Royal Statistical Society B 16(2), 175-185; Donner and Zou
+        2012, Closed-Form Confidence Intervals for Functions of the Normal Mean and Standard
+        Deviation, Statistical Methods in Medical Research 21(4), 347-359 (limits of a ratio).
     Example:
         >>> pairs = ([0.4], [0.02]), ([0.04], [0.01]), ([0.0], [0.06])
         >>> baselines, deltas, limits = (tuple(map(np.array, each)) for each in pairs)
@@ -102,11 +111,12 @@ def relative_limits(
     """
     (baseline, baseline_error), (delta, delta_error) = baselines, deltas
     down, up = delta - limits[0], limits[1] - delta
-    turned = baseline < 0.0
+    turned = baseline < 0.0  # of which delta is a share of the other sign
     baseline, delta = np.where(turned, -baseline, baseline), np.where(turned, -delta, delta)
     down, up = np.where(turned, up, down), np.where(turned, down, up)
     baseline_variance, delta_variance = _squares(baseline_error), _squares(delta_error)
     covariance = 0.5 * (_squares(candidate_errors) - baseline_variance - delta_variance)
+    # the ratios r with (delta - r baseline)^2 <= what the errors of both allow on that side
     a = baseline * baseline - ts * ts * baseline_variance
     with np.errstate(all="ignore"):
         slope = np.where(delta_error > 0.0, ts * covariance / delta_error, 0.0)

@@ -7,7 +7,7 @@ import re
 import pytest
 from measure import measure
 
-from evalkit.metrics import describe, describe_all, explain, registry, warm_metrics
+from evalkit.metrics import describe, explain, registry, warm_metrics
 
 NAMES = sorted(registry())
 
@@ -57,16 +57,6 @@ def test_explain_shows_each_value_of_each_parameter():
     # 1 of 4 relevant items at rank 2, another at rank 4
     assert re.search(r"  recall +0\.250000  0\.500000\n", text)
     assert re.search(r"  recall\(over='min_k'\) +0\.333333  0\.500000\n", text)
-
-
-def test_describe_all_names_every_metric_with_its_defaults():
-    text = describe_all()
-
-    assert re.findall(r"^(\S+)", text, re.MULTILINE) == [
-        metric.request().label.partition("(")[0] for metric in registry().values()
-    ]
-    assert "precision_over='k' recall_over='relevant'" in text
-    assert max(map(len, text.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from fieller import relative_interval
 
 from evalkit.aggregate.accumulators.parts import UNIT_BITS, _spell_words, spell_sum
 from evalkit.statistics.distributions import find_t_quantiles, normal_quantile, t_quantile
 from evalkit.statistics.exact import ExactSums, summarize
-from evalkit.statistics.intervals import Interval, mean_interval, relative_interval, wilson_interval
+from evalkit.statistics.intervals import Interval, mean_interval, wilson_interval
 from evalkit.statistics.many import mean_limits, relative_limits, t_quantiles, wilson_limits, within
 
 N, LEVEL = 3000, 0.95
