@@ -139,7 +139,7 @@ def effective_rewards(
 
 def rare_limits(
     cell: SegmentSums, wanted: TermColumns, place: int | None, recipe: Recipe,
-    rewards: tuple[float, float], *, level: float,
+    rewards: tuple[float, float], level: float,
 ) -> Interval | None:  # fmt: skip
     """Limits of a weighted reward where few effective rounds earn another one than most."""
     n_rewards, size = effective_rewards(cell, wanted, place, rewards)

@@ -104,8 +104,10 @@ def conclude_logged(
             for place, (name, number) in enumerate(numbers.items(), start=-1):
                 limits = _limits_of(number, chosen.level, errors)
                 if errors == "delta" and len(number.influence) > 1:
-                    of = (place, recipe) if place >= 0 else (None, of_logging(recipe))
-                    rare = rare_limits(cell, wanted, *of, sums.counts.rewards, level=chosen.level)
+                    whose = None if place < 0 else place
+                    own_recipe = of_logging(recipe) if place < 0 else recipe
+                    given = sums.counts.rewards, chosen.level
+                    rare = rare_limits(cell, wanted, whose, own_recipe, *given)
                     limits = rare or limits
                 estimates.append(_estimate(request, name, number, cell, limits))
             widest = widest_of(recipe, cell.users.height, sums.counts)
