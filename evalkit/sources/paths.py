@@ -301,17 +301,20 @@ def _refuse_part(path: str, found: _Found) -> bool:
                 "versions beside those of today",
                 code="files-of-a-table",
                 at=path,
-                hint=f"{readable}; to read all files: {_as_they_are(found.guessing)}",
+                hint=f"{readable}; to read all files: {_as_they_are(found.guessing, path)}",
             )
         )
         return True
     return False
 
 
-def _as_they_are(guessing: Guessing) -> str:
+def _as_they_are(guessing: Guessing, path: str) -> str:
     section = guessing.section or "truth"
     if guessing.entry_point == "python":
-        return f'files={{"{section.partition("[")[0]}": "as they are"}}'
+        table = section.partition("[")[0]
+        if table in ("truth", "rankings", "train"):
+            return f'files={{"{table}": "as they are"}}'
+        return 'files="as they are"' if table == "split" else f"pl.scan_parquet({path!r})"
     if guessing.entry_point == "file":
         return f'files = "as they are" under [{section}]'
     return f"--set '{section}.files=as they are'"

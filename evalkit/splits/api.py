@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from evalkit.config import build_split, hinted, speaking
-from evalkit.sources import Guessing
+from evalkit.sources import Guessing, verifying
 from evalkit.splits.make import Split, make_split
 
 
@@ -17,6 +17,7 @@ def split(
     columns: Mapping[str, str | Sequence[str]] | None = None,
     out: str | os.PathLike[str] | None = None,
     name: str = "split",
+    verify_pages: bool = True,
     **rule: object,
 ) -> Split:
     """Cut a log into train, validation and test.
@@ -28,6 +29,7 @@ def split(
             out are guessed. User may be several.
         out: a new folder that gets the parts and `split.json`; None writes nothing.
         name: of the split.
+        verify_pages: hold pages of local Parquet files against their checksums.
         rule: keys of `[split]` in a config: by, test, validation, folds, ties, like, ...
     Raises:
         RequestError: the request is wrong [bad-split, unknown-key, ...].
@@ -49,7 +51,7 @@ def split(
     if columns is not None:
         section["columns"] = {key: _plain(each) for key, each in columns.items()}
     config = build_split({"split": section}, name=name, entry_point="python")
-    with speaking("python"):
+    with speaking("python"), verifying(verify_pages):
         return make_split(
             config.split,
             given=None if is_path else log,

@@ -1,5 +1,6 @@
 """Files of a folder that count, and those that do not: read by their form, or told."""
 
+import os
 import shutil
 
 import polars as pl
@@ -161,3 +162,36 @@ def test_a_whole_hudi_table_is_refused_too(tmp_path):
     assert refused(root).code == "files-of-a-table"
     shutil.rmtree(root / ".hoodie")
     assert evaluate(root).inputs[0].rows == 3
+
+
+@pytest.mark.parametrize("kind", ["split", "labels"])
+def test_what_python_is_told_of_files_of_a_table_is_followed(tmp_path, kind):
+    (tmp_path / ".hoodie").mkdir()
+    path = str(tmp_path / "a.parquet")
+    columns = {"user": [1, 1], "item": [1, 2], "time": [1, 2], "score": [0.9, 0.1], "label": [1, 0]}
+    pl.DataFrame(columns).write_parquet(path)
+
+    def read(log, **more):
+        if kind == "split":
+            return evalkit.split(log, by="user", test=1, **more).manifest
+        return evalkit.evaluate_labels(log, metrics=["AUC"], **more).estimates
+
+    with pytest.raises(EvalkitError) as caught:
+        read(path)
+
+    told = caught.value.hint.rpartition("to read all files: ")[2]
+    assert eval(
+        f"read(path, {told})" if "=" in told else f"read({told})", {**globals(), **locals()}
+    )
+
+
+def test_a_split_reads_pages_unverified_where_it_is_told_to():
+    path = f"{os.environ.get('EVALKIT_TEST_DATA', '../shared')}/corpus/checksum-ranking.parquet"
+    if not os.path.exists(path):
+        pytest.skip("the corpus is not here")
+
+    with pytest.raises(EvalkitError) as caught:
+        evalkit.split(path, by="user", test=1, order="input")
+
+    assert "verify_pages=False" in caught.value.hint
+    assert evalkit.split(path, by="user", test=1, order="input", verify_pages=False).manifest
