@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from evalkit.planning.survey import text_bytes
+from evalkit.planning._counts import count_rows
+from evalkit.planning.memory import count_items
+from evalkit.planning.survey import IdBytes, id_bytes
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table
 from evalkit.sources.ids import IdPlan
@@ -12,6 +14,9 @@ LARGE_GROUP = 128 << 20  # bytes: a row group of longer texts is not decoded to 
 LOOKED_AT = 1 << 15  # rows
 # times the bytes of a row group of long texts: unpacked, as rows, gathered, and not given back yet
 DECODED, DECODED_IN_SHARES = 1.5, 4.0
+# slots and views of ids that are kept, for up to twice as many; their views in the order of keys
+HASHED_ID = 96 + 16
+TEXT_COPIES = 1.2  # of the bytes of an id, kept and being compared
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,32 @@ def _look(table: Table, plans: tuple[IdPlan, IdPlan]) -> TextSizes:
     else:
         mean = n_bytes / max(1, table.n_rows_hint() or 1)
         if group <= LARGE_GROUP:  # a dictionary says a text once
-            mean = max(mean, text_bytes(table, *plans, most=LOOKED_AT))
+            mean = max(mean, id_bytes(table, *plans, most=LOOKED_AT).mean)
     if table.n_text_bytes is not None:  # of which as much is on its way
         group = min(table.n_text_bytes, LARGE_GROUP)
     return TextSizes(mean, group if mean > USUAL_TEXT else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """So many different ids in so many rows."""
+
+    n: float
+    n_rows: float
+    sizes: IdBytes
+
+    def taken(self, share: float) -> float:
+        """Bytes of those that a share of the rows has at most."""
+        n_rows = share * self.n_rows
+        n = min(self.n, n_rows)
+        n_bytes = min(n * self.sizes.longest, n_rows * self.sizes.mean)
+        return n * HASHED_ID + TEXT_COPIES * n_bytes
+
+
+def ids_of_items(tables: Tables, plan: IdPlan, sample: float) -> list[Ids]:
+    """The items of the truth and of train."""
+    logs = [each for each in (tables.truth, tables.train) if each is not None]
+    return [
+        Ids(count_items(tables, [each]), sample * count_rows(each), id_bytes(each, plan))
+        for each in logs
+    ]

@@ -36,7 +36,15 @@ from evalkit.planning._counts import (
     most_segments,
     users_of_lists,
 )
-from evalkit.planning._texts import DECODED, DECODED_IN_SHARES, USUAL_TEXT, TextSizes
+from evalkit.planning._texts import (
+    DECODED,
+    DECODED_IN_SHARES,
+    HASHED_ID,
+    USUAL_TEXT,
+    Ids,
+    TextSizes,
+    ids_of_items,
+)
 from evalkit.planning.item_memory import AskedOfItems, memory_of_items
 from evalkit.planning.list_memory import (
     RELEVANT,
@@ -55,7 +63,7 @@ from evalkit.planning.memory import (
     room_of_values,
     weighed,
 )
-from evalkit.planning.survey import CELLS, Survey, text_bytes
+from evalkit.planning.survey import CELLS, Survey, id_bytes
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table
 from evalkit.truth import LONE_RUNS
@@ -72,7 +80,7 @@ GATHERED_A_CORE = 24 * MIB  # of rows whose users lie apart, of integer ids in o
 USUAL_GROUP = 1 << 18  # rows of a row group; of larger ones, so many are there in a share
 LARGE_GROUPS, GROUP_ROW, GROUP_TEXT_ROW = 7, 20, 36
 STREAMED_TRUTH, STREAMED_TRUTH_ROW = 24 * MIB, 12  # what waits, where nothing is probed yet
-STREAMED_TEXTS, STREAMED_TEXTS_OF_A_SHARE = 1 << 21, 1 << 18  # rows with texts at a time
+STREAMED_TEXTS, TEXTS_A_CORE = 3 << 18, 16 * MIB  # rows with texts at a time
 
 HELD_SHARE = 0.25  # of the memory, for ranked rows that wait, where nobody sets a limit
 
@@ -80,8 +88,6 @@ HELD_SHARE = 0.25  # of the memory, for ranked rows that wait, where nobody sets
 ROW, WIDE_KEY = 13, 4
 RUN, LONE_RUN = 16, 8  # a run of rows of one user; of one row, where nearly all have one
 MOVED_ROW = 24  # where the rows of a user lie apart and are brought together
-HASHED_ROW = 120  # keys, texts' views and their copies, where real ids are kept
-TEXT_COPIES = 1.2  # of the bytes of an id, kept and being compared
 USER = 130  # table entry, run, state
 
 # -- of a further model whose ranks are held, by truth row and by user
@@ -207,9 +213,9 @@ def _bound(
     ranked = [most_rows(tables.rankings[number][1]) for number in asked.listed]
     text = max(float(USUAL_TEXT), texts.mean) if texts.is_hashed else 0.0
     truth: float = ROW + weighed(tables) + WIDE_KEY + GROWN * RUN + MOVED_ROW + USER
-    truth += text and HASHED_ROW + 2 * text
+    truth += text and 2 * (HASHED_ID + text)
     lists = (LISTED_ROW + text) * sum(ranked)
-    train = (SEEN_ROW + GROWN * SEEN_MOVED + (text and HASHED_ROW + text)) * seen
+    train = (SEEN_ROW + GROWN * SEEN_MOVED + (text and HASHED_ID + text)) * seen
     if n_models is None:
         names = [table.frame.collect_schema() for _, table in tables.rankings]
         n_models = USUAL_MODELS if any("model" in each for each in names) else len(names)
@@ -272,12 +278,10 @@ def _streamed(n_truth: int, n_rows: int, text: float, group: int, *, in_shares: 
     """What is decoded and on its way, of rows with so many bytes of text, and of row groups."""
     is_gathered = not text and not in_shares
     a_core = STREAMED_A_CORE + (GATHERED_A_CORE if is_gathered else 0)
-    most, n_texts = STREAMED + usable_cores() * a_core, STREAMED_TEXTS
-    if text and in_shares:  # rows with texts come a quarter at a time
-        most, n_texts = 3 * most // 5, STREAMED_TEXTS_OF_A_SHARE
+    most = STREAMED + usable_cores() * (a_core + (TEXTS_A_CORE if text else 0))
     of_truth = min(most, STREAMED_TRUTH + STREAMED_TRUTH_ROW * n_truth)
     decoded = (DECODED_IN_SHARES if in_shares else DECODED) * group
-    of_texts = int(max(decoded, min(max(n_truth, n_rows), n_texts) * text))
+    of_texts = int(max(decoded, min(max(n_truth, n_rows), STREAMED_TEXTS) * text))
     return max(of_truth, min(most, STREAMED_ROW * n_rows)) + of_texts
 
 
@@ -314,14 +318,15 @@ def _count_pairs(n_models: int, asked: Asked) -> int:
     return n_models - 1 if asked.has_baseline else 0
 
 
-def _cells(survey: Survey, row: float, user: float, grown: float) -> npt.NDArray[np.float64]:
-    """Bytes of the truth's users in each cell, of so many a row and a user."""
+def _cells(
+    survey: Survey, row: float, user: float, grown: float
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Bytes of the truth's users in each cell, of so many a row and user; more to move."""
     n_runs = survey.runs.sum()
-    cells = survey.rows * row
-    if n_runs > SCATTERED * survey.n_users:
-        run = LONE_RUN if n_runs >= LONE_RUNS * survey.rows.sum() else RUN
-        cells += survey.runs * run * grown + survey.rows * MOVED_ROW
-    return cells + user * survey.n_users / CELLS
+    is_scattered = n_runs > SCATTERED * survey.n_users
+    run = LONE_RUN if n_runs >= LONE_RUNS * survey.rows.sum() else RUN
+    cells = survey.rows * row + is_scattered * survey.runs * run * grown
+    return cells + user * survey.n_users / CELLS, is_scattered * survey.rows * MOVED_ROW
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +337,8 @@ class _Needs:
         fixed: whatever the number of shares.
         streamed: of rows on their way; `alone`: in a single pass, where more texts come together.
         cells: float64[CELLS], of the users of each cell of the hash that shares are cut by.
+        apart: the same, while rows of a user are brought together, before other rows come.
+        ids: of items, which any share may have all of.
         lists: of all whole lists, when all have been read; `collected`: while they are read.
         extra: of metrics of lists, or errors over users and items; its `share` is of all users.
         made: of baselines.
@@ -344,6 +351,8 @@ class _Needs:
     streamed: int
     alone: int
     cells: npt.NDArray[np.float64]
+    apart: npt.NDArray[np.float64]
+    ids: list[Ids]
     lists: float
     collected: float
     extra: MemoryNeeds
@@ -361,24 +370,26 @@ class _Needs:
         row, text = float(ROW + weighed(tables)), 0.0
         if items.hashed or items.unsigned:
             row += WIDE_KEY
-        if users.hashed or items.hashed:
-            text = survey.text + text_bytes(tables.truth, items)
-            text = max(text, texts.mean) if texts.mean > USUAL_TEXT else text
-            row += HASHED_ROW + TEXT_COPIES * text
         user = float(USER)
+        n_users, n_truth = survey.n_users, int(survey.rows.sum())
+        if users.hashed or items.hashed:
+            text = survey.text.mean + id_bytes(tables.truth, items).mean
+            text = max(text, texts.mean) if texts.mean > USUAL_TEXT else text
+        if users.hashed:
+            user += Ids(n_users, n_truth, survey.text).taken(1.0) / max(1.0, n_users)
         row += TIED * max(models_by_score(table, n_models) for _, table in tables.rankings)
         if asked.holds_all:
             row += (n_models - 1) * RANK
             user += (n_models - 1) * RANKED_USER
-        n_users, n_truth = survey.n_users, int(survey.rows.sum())
-        cells = asked.sample * _cells(survey, row, user, _grown(tables.truth))
+        held, apart = _cells(survey, row, user, _grown(tables.truth))
+        cells = asked.sample * held
         ranked = [count_rows(table) for _, table in tables.rankings]
         n_listed = asked.sample * max([ranked[number] for number in asked.listed], default=0)
         n_rows, n_seen, moved = max(ranked), 0, 0.0
         if tables.train is not None:
             n_seen, moved = count_rows(tables.train), SEEN_MOVED * _grown(tables.train)
             n_rows = max(n_rows, n_seen)
-            cells += asked.sample * (SEEN_ROW + (text and HASHED_ROW + text)) * n_seen / CELLS
+            cells += asked.sample * SEEN_ROW * n_seen / CELLS
         segments = by_name(count_segments, tables)
         n_segments = sum(segments.values())
         sums = _sums(tables, n_models, n_segments, asked)
@@ -396,7 +407,7 @@ class _Needs:
                 sizes,
                 n_items=n_items,
                 n_users=max(each.n_users for each in own),
-                text=text_bytes(tables.items or tables.train or tables.rankings[0][1], items),
+                text=id_bytes(tables.items or tables.train or tables.rankings[0][1], items).mean,
             )
             made = MadeMemory.of(tables, sizes.n_users, n_items, n_seen, text)
         if asked.lists is not None:
@@ -420,12 +431,14 @@ class _Needs:
             streamed(in_shares=True) + _waiting(tables, text) + ordered,
             streamed(in_shares=False) + ordered,
             cells,
+            asked.sample * apart,
+            ids_of_items(tables, items, asked.sample) if items.hashed else [],
             (LISTED_ROW + 2.0 * text) * n_listed,
             (COLLECTED_ROW + text) * n_listed,
             extra,
             made,
             asked.sample * moved * n_seen,
-            asked.sample * room_of_values(n_models, n_users, survey.text, asked.n_kept),
+            asked.sample * room_of_values(n_models, n_users, survey.text.mean, asked.n_kept),
             PACKED_SUM * (n_segments + 1) * asked.n_columns * (n_models + n_pairs),
         )
 
@@ -450,11 +463,13 @@ class _Needs:
     def _taken(self, n_shares: int) -> float:
         """By the largest of so many shares."""
         if n_shares == 1:
-            held, share, streamed = float(self.cells.sum()), 1.0, self.alone
+            share, streamed = 1.0, self.alone
         else:
-            cells = np.bincount(np.arange(CELLS) * n_shares // CELLS, weights=self.cells)
-            held, share, streamed = SKEW * float(cells.max()), SKEW / n_shares, self.streamed
+            share, streamed = SKEW / n_shares, self.streamed
+        held, apart = (_of_largest(cells, n_shares) for cells in (self.cells, self.apart))
+        held += sum(each.taken(share) for each in self.ids)
         held += max(
+            apart,
             share * self.moved,
             self.extra.first + share * self.extra.paired,
             self.made.first,
@@ -466,3 +481,10 @@ class _Needs:
         last = max(held, self.extra.last, self.sorted_values)
         before = self.packed * (n_shares > 1)
         return self.fixed + before + extra + self.made.kept + last
+
+
+def _of_largest(cells: npt.NDArray[np.float64], n_shares: int) -> float:
+    """Bytes of the largest of so many shares."""
+    if n_shares == 1:
+        return float(cells.sum())
+    return SKEW * float(np.bincount(np.arange(CELLS) * n_shares // CELLS, weights=cells).max())

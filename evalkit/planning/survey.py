@@ -1,6 +1,7 @@
 """What the users of a table say of the memory that it takes: read once, before a row is held."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,13 @@ def count_cells(keys, rows, runs, hashes):  # type: ignore[no-untyped-def]
     return n_runs
 
 
+class IdBytes(NamedTuple):
+    """Bytes of ids that are kept beside their keys: mean of a row, and those of the longest."""
+
+    mean: float = 0.0
+    longest: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Survey:
     """What reading the truth's users says.
@@ -37,14 +45,14 @@ class Survey:
     Args:
         rows, runs: float64[CELLS], rows, and runs of rows of one user, by cell.
         n_users: about how many there are.
-        text: mean bytes of a user's id, where ids are hashed.
+        text: bytes of a user's id, where ids are hashed.
         in_order: keys ascend, so that the rows of each user lie together.
     """
 
     rows: npt.NDArray[np.float64]
     runs: npt.NDArray[np.float64]
     n_users: float
-    text: float
+    text: IdBytes
     in_order: bool
 
     @classmethod
@@ -69,11 +77,11 @@ class Survey:
         n_users = float(sampled.size)
         if sampled.size >= SAMPLED_KEYS:
             n_users = (SAMPLED_KEYS - 1) / (float(limit) / 2.0**64)
-        return cls(rows, runs, n_users, text_bytes(table, plan), in_order)
+        return cls(rows, runs, n_users, id_bytes(table, plan), in_order)
 
 
-def text_bytes(table: Table, *plans: IdPlan, most: int | None = None) -> float:
-    """Mean bytes of ids that are kept beside their keys.
+def id_bytes(table: Table, *plans: IdPlan, most: int | None = None) -> IdBytes:
+    """How long ids are that are kept beside their keys.
 
     Args:
         most: rows that are looked at, some here and there in the table; None: all.
@@ -85,13 +93,15 @@ def text_bytes(table: Table, *plans: IdPlan, most: int | None = None) -> float:
         if dtype in (pl.String, pl.Binary)
     ]
     if not sizes:
-        return 0.0
+        return IdBytes()
     frames = [table.frame]
     if most is not None:
         n_rows = table.n_rows_hint() if table.has_all_rows else None
         begins = [0] if n_rows is None or n_rows <= most else range(0, n_rows, -(-n_rows // PLACES))
         frames = [table.frame.slice(begin, most // len(begins)) for begin in begins]
-    whole = [pl.sum_horizontal(sizes).sum().alias("bytes"), pl.len()]
+    size = pl.sum_horizontal(sizes)
+    whole = [size.sum().alias("bytes"), pl.len(), size.max().alias("longest")]
     with reading(table):
         found = [frame.select(whole).collect(engine="streaming").row(0) for frame in frames]
-    return float(sum(n for n, _ in found) / max(1, sum(rows for _, rows in found)))
+    n_bytes, n_rows = sum(each[0] for each in found), sum(each[1] for each in found)
+    return IdBytes(n_bytes / max(1, n_rows), max(each[2] or 0 for each in found))

@@ -373,7 +373,7 @@ def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> 
 
     def placed() -> Iterator[tuple[pl.DataFrame, RowPlaces]]:
         most = rows_together(BATCH_ROWS, source.share, has_texts=has_texts)
-        for batch in source.table.stream(columns, most=most, side_by_side=True):
+        for batch in source.table.stream(columns, most=most, side_by_side=source.share is None):
             part, null_ids, not_sampled = choose_rows(batch, source.share, source.sample)
             rows.null_ids += null_ids
             rows.not_sampled += not_sampled
