@@ -275,6 +275,24 @@ def take_date(halves, starts, date, out):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
+def add_products(above, below, variants, counts_in, found):  # type: ignore[no-untyped-def]
+    """Sums of two columns and of their products by variant: of whole numbers exact below 2^53.
+
+    Args:
+        found: float64[n_variants, 6]: units, both sums, both sums of squares, that of products.
+    """
+    for unit in range(variants.size):
+        if counts_in[unit]:
+            own, some, other = found[variants[unit]], above[unit], below[unit]
+            own[0] += 1.0
+            own[1] += some
+            own[2] += other
+            own[3] += some * some
+            own[4] += other * other
+            own[5] += some * other
+
+
+@kernel(allocates=False)
 def count_equal(hashes, slots, n_kept, is_first):  # type: ignore[no-untyped-def]
     """Which rows are the first of theirs; gives how many there are by now, or FULL."""
     mask = slots.size - 1
