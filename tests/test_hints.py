@@ -225,3 +225,38 @@ def test_a_choice_in_the_words_of_other_libraries_is_known(word, ours):
         evalkit.evaluate(
             {1: [1]}, {1: [1]}, metrics=["RR"], statistics={"correction": word, "level": 0.9}
         )
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "hint"),
+    [
+        ({"threads": "2"}, "bad-threads", "leave it out"),
+        ({"threads": 1.5}, "bad-threads", "leave it out"),
+        ({"memory_limit": True}, "wrong-type", "memory_limit=4 * 2**30"),
+        ({"memory_limit": -1}, "wrong-type", "memory_limit=4 * 2**30"),
+        ({"metrics": None}, "wrong-type", 'pass metrics=["nDCG@10"]'),
+        ({"truth": "ftp://lake/truth.parquet"}, "bad-store", "a URL of s3, gs, az, https or hf"),
+    ],
+)
+def test_what_no_run_can_take_is_refused_by_name(asked, code, hint):
+    rows = pl.DataFrame({"user": [1, 2], "item": [7, 8], "rank": [1, 1]})
+    given = {"truth": rows.drop("rank"), "rankings": {"m": rows}, "metrics": ["RR"], **asked}
+
+    with pytest.raises(EvalkitError) as caught:
+        evalkit.evaluate(**given)
+
+    assert caught.value.code == code
+    assert hint.replace('"', "'") in caught.value.hint
+
+
+def test_hints_about_units_from_python_are_followed():
+    units = {"unit": range(4), "variant": ["a", "b", "a", "b"], "clicks": [1.0, 2.0, 3.0, None]}
+    given = {"variants": {"a": 1, "b": 1}, "metrics": ["mean(clicks)"]}
+    frame = pl.DataFrame(units)
+
+    with pytest.raises(EvalkitError) as caught:
+        evalkit.evaluate_experiment(frame, **given)
+
+    assert 'policies={"bad_values": "drop"}' in caught.value.hint
+    followed = evalkit.evaluate_experiment(frame, **given, policies={"bad_values": "drop"})
+    assert followed.estimates

@@ -332,10 +332,11 @@ def metrics_section(
         RequestError: one text or metric in place of a list [wrong-type]; as `name_metrics`.
     """
     if not isinstance(metrics, Sequence) or isinstance(metrics, str):
+        meant = ["nDCG@10"] if metrics is None else metrics_meant(metrics)
         raise RequestError(
             f"metrics is {metrics!r:.80}, not a list",
             code="wrong-type",
-            hint=f"pass metrics={metrics_meant(metrics)!r:.80}",
+            hint=f"pass metrics={meant!r:.80}",
         )
     names, own = name_metrics(metrics)
     leads = primary if isinstance(primary, str) else list(primary)

@@ -162,6 +162,8 @@ def _weigh_hits() -> None:
     rows = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 2], "p": [0.5, 1.0, 0.2]})
     names = [name for name, each in registry().items() if each.unbiased is not None]
     evaluate(rows, rows[:, :2], metrics=names, columns={"truth": {"propensity": "p"}})
+    many = pl.DataFrame({"user": 1, "item": range(300), "relevance": range(1, 301), "p": 0.5})
+    evaluate(many, many[:, :2], metrics=["DCG"], columns={"truth": {"propensity": "p"}})
 
 
 def _judge_all() -> None:

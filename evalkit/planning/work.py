@@ -77,7 +77,8 @@ class MeasureOptions:
 
     def __post_init__(self) -> None:
         """Raises RequestError where the limit of memory is no number of bytes [wrong-type]."""
-        if self.memory_limit is not None and not isinstance(self.memory_limit, int):
+        limit = self.memory_limit
+        if limit is not None and (type(limit) is bool or not isinstance(limit, int) or limit < 0):
             raise RequestError(
                 f"memory_limit is {self.memory_limit!r}, not a number of bytes",
                 code="wrong-type",
@@ -101,9 +102,9 @@ class MeasureOptions:
         cores = usable_cores()
         if self.threads is None:
             return cores
-        if self.threads < 1:
+        if not hasattr(self.threads, "__index__") or self.threads < 1:
             raise RequestError(
-                f"threads is {self.threads}, not 1 or more",
+                f"threads is {self.threads!r}, not 1 or more",
                 code="bad-threads",
                 hint="leave it out to use every core",
             )

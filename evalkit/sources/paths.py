@@ -49,6 +49,7 @@ PACKED = {  # how files begin that are packed in another way, and what unpacks t
 _MAY_BE_COMPRESSED = ("csv", "tsv", "ndjson", "trec")
 MOST_MISSING = 3  # paths that are named one by one
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_STORES = "s3 s3a gs gcs az azure adl abfs abfss http https hf".split()
 _WILD = re.compile(r"[*?\[]")
 _OTHERS = ", ".join(f'"{name}"' for name in FORMATS if name != "parquet")
 _EXPLICIT = f'write format = "parquet" (or {_OTHERS})'
@@ -172,6 +173,15 @@ def _find(given: str, wanted: str | None, found: _Found) -> None:
         remote = _remote(path, wanted)
         if remote.format in _VERSIONED:
             _add_table(path, remote.format, found)
+        elif path.partition("://")[0].lower() not in _STORES:
+            found.errors.append(
+                RequestError(
+                    f"no store is reached by {path.partition(':')[0]}://",
+                    code="bad-store",
+                    at=path,
+                    hint="give a path of this machine, or a URL of s3, gs, az, https or hf",
+                )
+            )
         else:
             found.files.append(remote)
         return

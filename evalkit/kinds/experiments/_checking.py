@@ -216,9 +216,11 @@ def _seen(asked: ExperimentRequest, own: Comparison, n_all: int) -> list[Point]:
 
 def _by_date(units: Units, days: UnitDays, names: Sequence[str], arm: int) -> Iterator[Point]:
     """Of raw numbers, and of the units that were exposed by the end of each day."""
+    so_far, is_in = [np.zeros(units.n) for _ in names], np.zeros(units.n, dtype=np.bool_)
     for day in range(len(days.names)):
-        so_far = [days.columns[name][:, : day + 1].sum(axis=1) for name in names]
-        is_in: Flags = np.any(days.counts_in[:, : day + 1], axis=1)
+        for total, name in zip(so_far, names, strict=True):
+            total += days.column(name, day)
+        is_in |= days.counts_in(day)
         found = _effect(units, so_far, is_in, arm)
         if found is not None:
             delta, error, n = found
@@ -228,7 +230,7 @@ def _by_date(units: Units, days: UnitDays, names: Sequence[str], arm: int) -> It
 def _daily(asked: ExperimentRequest, days: UnitDays) -> Iterator[tuple[Sequence[str], str, int]]:
     """Columns, label and candidate of every primary metric that has days."""
     for measure in asked.measures:
-        if measure.label in asked.primary and set(measure.columns) <= set(days.columns):
+        if measure.label in asked.primary and set(measure.columns) <= set(days.halves):
             for arm in range(1, len(asked.names)):
                 yield measure.columns, measure.label, arm
 
@@ -237,8 +239,8 @@ def _points(
     units: Units, names: Sequence[str], arm: int, days: UnitDays
 ) -> Iterator[tuple[int, float, float]]:
     for day in range(len(days.names)):
-        columns = [days.columns[name][:, day] for name in names]
-        found = _effect(units, columns, days.counts_in[:, day], arm)
+        columns = [days.column(name, day) for name in names]
+        found = _effect(units, columns, days.counts_in(day), arm)
         if found is not None:
             yield day, *found[:2]
 

@@ -5,7 +5,7 @@ from datetime import date, datetime
 from functools import partial
 from typing import Any
 
-from evalkit.config import hinted
+from evalkit.config import hinted, speaking
 from evalkit.errors import RequestError
 from evalkit.kernels.memory import run_within
 from evalkit.planning.counters import input_of
@@ -21,6 +21,7 @@ from .open import LocatedFiles, open_tables
 
 
 @hinted
+@speaking("python")
 def evaluate_experiment(
     exposures: object,
     events: object | None = None,

@@ -92,6 +92,10 @@ def check_logged(tree: Mapping[str, object], problems: Complaints) -> None:
         if ("path" in target) == bool(named):
             message = "a target has columns of probabilities, or a table (path), one of them"
             problems.add(("targets", number), "missing-key", message, hint='probability = "p_b"')
+        elif named and "probability" not in named:
+            message = "a target needs probability: every report says what its weights are"
+            place = ("targets", number, "probability")
+            problems.add(place, "missing-key", message, hint='probability = "p_b"')
         if "path" in target and not target.get("on"):
             message = "a target's table needs on: which columns say the context"
             problems.add(("targets", number, "on"), "missing-key", message, hint='on = ["user"]')

@@ -150,6 +150,13 @@ def test_a_column_that_is_not_given_is_asked_for() -> None:
     assert raised.value.code == "missing-key"
 
 
+@pytest.mark.parametrize("named", ["predicted", "probability_slate"])
+def test_a_target_without_probability_is_refused(named: str) -> None:
+    with pytest.raises(RequestError, match="needs probability") as raised:
+        evalkit.evaluate_logged(LOG, {"b": {named: "v"}}, metrics=["DM"], columns=COLUMNS)
+    assert raised.value.code == "missing-key"
+
+
 def many(n: int = 5000, seed: int = 4) -> pl.DataFrame:
     """A log of a softmax policy over four items, and the probabilities of another."""
     rng = np.random.default_rng(seed)

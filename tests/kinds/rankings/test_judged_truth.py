@@ -161,7 +161,8 @@ def test_models_that_are_judged_to_another_share_are_told(metrics):
 def test_judgements_do_not_hang_on_passes_or_forms(tmp_path):
     TRUTH.write_parquet(tmp_path / "truth.parquet")
     rankings().write_parquet(tmp_path / "a.parquet")
-    names = ["judged@2", "bpref", "infAP", "AP(unjudged='skip')"]
+    names = ["judged@2", "bpref", "infAP", "AP(unjudged='skip')", "AP(unjudged='highest')",
+             "recall(unjudged='lowest')@2", "f_of(RR(unjudged='highest'), recall)@3"]  # fmt: skip
 
     in_memory = run(names)
     on_disk = evalkit.evaluate(
