@@ -10,11 +10,13 @@ from evalkit.aggregate.segments import ALL
 from evalkit.report import Comparison, Warning_
 from evalkit.report.entries import Check, Graph
 from evalkit.statistics.distributions import chi_squared_sf, normal_sf
-from evalkit.statistics.moments import Terms, linear_of, scales_of
+from evalkit.statistics.exact import SCALE_BITS, ExactSum
+from evalkit.statistics.moments import Moments, Terms, linear_of, scales_of
 from evalkit.statistics.sample_ratio import ALARM, sample_ratio_p, sequential_ratio_p
 
 from ._asked import ExperimentRequest
 from ._comparing import number_of
+from ._kernels import add_products
 from ._measuring import TRIGGERED, MetricNumbers, moments_of
 from ._phases import shares_by_phase
 from ._units import MOST_CROSSED, Flags, Floats, UnitDays, Units
@@ -216,9 +218,11 @@ def _seen(asked: ExperimentRequest, own: Comparison, n_all: int) -> list[Point]:
 
 def _by_date(units: Units, days: UnitDays, names: Sequence[str], arm: int) -> Iterator[Point]:
     """Of raw numbers, and of the units that were exposed by the end of each day."""
+    so_far, is_in = [np.zeros(units.n) for _ in names], np.zeros(units.n, dtype=np.bool_)
     for day in range(len(days.names)):
-        so_far = [days.columns[name][:, : day + 1].sum(axis=1) for name in names]
-        is_in: Flags = np.any(days.counts_in[:, : day + 1], axis=1)
+        for total, name in zip(so_far, names, strict=True):
+            total += days.column(name, day)
+        is_in |= days.counts_in(day)
         found = _effect(units, so_far, is_in, arm)
         if found is not None:
             delta, error, n = found
@@ -228,7 +232,7 @@ def _by_date(units: Units, days: UnitDays, names: Sequence[str], arm: int) -> It
 def _daily(asked: ExperimentRequest, days: UnitDays) -> Iterator[tuple[Sequence[str], str, int]]:
     """Columns, label and candidate of every primary metric that has days."""
     for measure in asked.measures:
-        if measure.label in asked.primary and set(measure.columns) <= set(days.columns):
+        if measure.label in asked.primary and set(measure.columns) <= set(days.halves):
             for arm in range(1, len(asked.names)):
                 yield measure.columns, measure.label, arm
 
@@ -237,8 +241,8 @@ def _points(
     units: Units, names: Sequence[str], arm: int, days: UnitDays
 ) -> Iterator[tuple[int, float, float]]:
     for day in range(len(days.names)):
-        columns = [days.columns[name][:, day] for name in names]
-        found = _effect(units, columns, days.counts_in[:, day], arm)
+        columns = [days.column(name, day) for name in names]
+        found = _effect(units, columns, days.counts_in(day), arm)
         if found is not None:
             yield day, *found[:2]
 
@@ -248,18 +252,39 @@ def _effect(
 ) -> tuple[float, float, int] | None:
     """The difference to the baseline, its error, and units; None where it does not vary."""
     terms, sides = Terms((0, 1) if len(columns) == 2 else (0, None)), []
+    whole = _of_whole(units, columns, counts_in)
     for place in (0, arm):
-        own = counts_in & (units.variants == place)
-        if own.sum() < 2:
+        if whole:
+            moments = whole[place]
+        else:
+            own = counts_in & (units.variants == place)
+            matrix = np.stack([each[own] for each in columns], axis=1)
+            moments = moments_of(matrix, scales_of(matrix))
+        if moments.n < 2:
             return None
-        matrix = np.stack([each[own] for each in columns], axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            sides.append(linear_of(moments_of(matrix, scales_of(matrix)), terms))
+            sides.append(linear_of(moments, terms))
     variance = sum(float(each.covariances[0, 0]) / each.n for each in sides)
     delta = float(sides[1].estimates[0] - sides[0].estimates[0])
     if not variance > 0.0 or not math.isfinite(delta):
         return None
     return delta, math.sqrt(variance), sum(each.n for each in sides)
+
+
+def _of_whole(units: Units, columns: Sequence[Floats], counts_in: Flags) -> list[Moments]:
+    """Of each variant, where columns are whole numbers whose sums no float64 rounds."""
+    sums = np.zeros((len(units.names), 6))
+    if any((each != np.rint(each)).any() for each in columns):
+        return []
+    add_products(columns[0], columns[-1], units.variants, counts_in, sums)
+    if sums.max() >= 1 << 53:
+        return []
+    found = []
+    for n, x, y, xx, yy, xy in sums.astype(np.int64).tolist():
+        pairs = [(x, xx), (y, yy), (x + y, xx + yy + 2 * xy)][: 3 if len(columns) == 2 else 1]
+        exact = [ExactSum(n, a << SCALE_BITS, b << 2 * SCALE_BITS) for a, b in pairs]
+        found.append(Moments.of(exact, np.zeros(len(columns), dtype=np.int64)))
+    return found
 
 
 def warnings_of(

@@ -14,7 +14,7 @@ from evalkit.sources.ids import IdPlan, KeyCollisionError, as_array, as_keys
 
 from ._exposures import BATCH_ROWS, FIRST_SLOTS, NEVER, Exposed, Logs, keys_of, micros_of, no_time
 from ._kernels import LEFT_OUT, LOST, N_TALLIES, TWICE, add_events, count_equal, look_up, round_sums
-from ._units import Column, Events, Floats, bad_values
+from ._units import Column, Events, Floats, Halves, bad_values
 
 SCALE = 80  # bits behind the point of a sum of values
 HEADROOM = 106  # bits that the largest value may have, before and behind it
@@ -24,12 +24,12 @@ MOST_COMPARED = 1 << 20  # rows of events, of which equal ones are counted
 
 @dataclass(frozen=True, slots=True)
 class KeptEvents:
-    """One sum of units: rows of a kind, or their values, in a span of time; or one a step of it.
+    """One sum of units: rows of a kind, or their values, in a span of time; or of halves of days.
 
     Args:
-        start, end: microseconds after exposure, or moments where there is a `window`.
+        start, end: microseconds after exposure.
         place: of its words among those of a unit.
-        step: microseconds; 0: the span is one.
+        n_days: since exposure, by which it is cut, and by midnight; 0: the span is one.
     """
 
     kind: int
@@ -37,12 +37,13 @@ class KeptEvents:
     start: int
     end: int
     place: int
-    window: int = 0
-    step: int = 0
+    n_days: int = 0
 
     @property
-    def n_steps(self) -> int:
-        return -(-(self.end - self.start) // self.step) if self.step else 1
+    def n_words(self) -> int:
+        if not self.n_days:
+            return 1 + self.is_value
+        return self.n_days * (4 if self.is_value else 1)
 
 
 @dataclass(slots=True)
@@ -70,11 +71,21 @@ class Added:
     events: dict[Column, Events] = field(default_factory=dict)
 
     def column(self, each: KeptEvents, place: int) -> Floats:
-        """float64[n_steps * n_units], one sum of every unit, rounded once."""
-        out = np.empty(self.units.size // self.width * each.n_steps, dtype=np.float64)
+        """float64[n_units], one sum of every unit, rounded once; of days [2 * n_days * n_units]."""
+        n_steps = 2 * each.n_days or 1
+        out = np.empty(self.units.size // self.width * n_steps, dtype=np.float64)
         scale, of = int(self.scales[place]), (self.width, each.place, int(each.is_value))
-        round_sums(self.units, *of, each.n_steps, scale, out)
+        round_sums(self.units, *of, n_steps, scale, out)
         return out
+
+    def halves(self, each: KeptEvents, place: int, stays: npt.NDArray[np.bool_]) -> Halves:
+        """[2 * n_days, n_units], sums of some units by halves of days."""
+        if each.is_value:
+            sums = self.column(each, place).reshape(2 * each.n_days, stays.size)
+            return np.ascontiguousarray(sums[:, stays])
+        rows = self.units.reshape(-1, self.width)[:, each.place : each.place + each.n_days]
+        words = np.ascontiguousarray(rows if stays.all() else rows[stays])
+        return np.ascontiguousarray(words.view(np.uint32).T)
 
 
 def read_events(
@@ -129,16 +140,16 @@ class _EventPass:
     ) -> None:
         self.logs, self.plan, self.exposed, self.begun = logs, plan, exposed, begun
         self.kinds = kinds
-        width = 1 + sum((1 + each.is_value) * each.n_steps for each in kept)
+        width = 1 + sum(each.n_words for each in kept)
         units = np.zeros(exposed.n * width, dtype=np.int64)
         units[::width] = begun
         self.found = Added(units, width, scales, np.zeros(N_TALLIES, dtype=np.int64))
         order = sorted(range(len(kept)), key=lambda number: kept[number].kind)
         rows = [kept[number] for number in order]
         self.sums = np.array(
-            [(e.kind, e.is_value, e.start, e.end, e.place, e.window, e.step) for e in rows],
+            [(e.kind, e.is_value, e.start, e.end, e.place, e.n_days > 0) for e in rows],
             dtype=np.int64,
-        ).reshape(-1, 7)
+        ).reshape(-1, 6)
         self.begins = np.searchsorted(self.sums[:, 0], np.arange(len(kinds) + 1))
         self.scales = scales[order]
         asked = logs.asked

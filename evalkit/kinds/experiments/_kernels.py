@@ -11,13 +11,15 @@ from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import atomic_add, float_bits, prefetch
 from evalkit.sources.ids import mix
 
+from ._expressions import DAY
+
 AHEAD = 16  # rows whose slots are fetched before they are looked at
 FULL, TWICE = -1, -2  # a table without room; two ids that share a key
 OUTSIDE = -(1 << 62)  # the time of a unit in two variants
 LEFT_OUT = OUTSIDE + 1  # of one that is left out otherwise
 N_TALLIES = 4
 UNEXPOSED, CROSSED, LOST, LATE = range(N_TALLIES)
-KIND, IS_VALUE, START, END, PLACE, WINDOW, STEP = range(7)  # of a sum: columns of `sums`
+KIND, IS_VALUE, START, END, PLACE, BY_DAY = range(6)  # of a sum: columns of `sums`
 
 
 @kernel(allocates=False)
@@ -123,8 +125,9 @@ def add_events(  # type: ignore[no-untyped-def]
         kinds: int32[n_rows], -1 of those that nobody sums.
         values: float64[n_rows], or empty.
         units: int64[n_units * width], the exposure, OUTSIDE of one that is left out, then sums.
-        sums: int64[n_sums, 7]; those of a kind from `begins[kind]` to the next. With a step there
-            is a sum for each step of the span, side by side.
+        sums: int64[n_sums, 6]; those of a kind from `begins[kind]` to the next. By day a sum has
+            two halves of each day since exposure, before midnight and after it: counts in a word,
+            the second above 32 bits, values side by side.
         scales: int64[n_sums], bits behind the point.
         counts_by_model: int64[N_TALLIES], that threads share.
     """
@@ -149,16 +152,16 @@ def add_events(  # type: ignore[no-untyped-def]
             continue
         for number in range(begins[kind], begins[kind + 1]):
             since = time - exposed
-            if sums[number, WINDOW] > 0:  # by date, in the window of the unit
-                if since < 0 or since >= sums[number, WINDOW]:
-                    continue
-                since = time
             if since < sums[number, START] or since >= sums[number, END]:
                 continue
             place = base + sums[number, PLACE]
-            if sums[number, STEP] > 0:
-                step = (since - sums[number, START]) // sums[number, STEP]
-                place += step * (1 + sums[number, IS_VALUE])
+            if sums[number, BY_DAY] > 0:
+                day = since // DAY
+                is_after = np.int64(time // DAY - exposed // DAY > day)
+                if sums[number, IS_VALUE] == 0:
+                    atomic_add(units, place + day, np.int64(1) << (32 * is_after))
+                    continue
+                place += 2 * (2 * day + is_after)
             if sums[number, IS_VALUE] == 0:
                 atomic_add(units, place, np.int64(1))
                 continue
@@ -251,6 +254,42 @@ def round_sums(units, width, place, is_value, n_steps, scale, out):  # type: ign
             bits += cut
         value = np.float64(np.int64(top)) * 2.0 ** np.float64(bits - scale)
         out[number] = -value if is_negative else value
+
+
+@kernel(allocates=False)
+def take_date(halves, starts, date, out):  # type: ignore[no-untyped-def]
+    """Sums of units on a date: of one day since exposure before midnight, of that before after it.
+
+    Args:
+        halves: [2 * n_days, n_units]; `starts`: int64[n_units], dates of exposure.
+    """
+    n_days = halves.shape[0] // 2
+    for unit in range(out.size):
+        day = date - starts[unit]
+        total = 0.0
+        if 0 <= day < n_days:
+            total += halves[2 * day, unit]
+        if 1 <= day <= n_days:
+            total += halves[2 * day - 1, unit]
+        out[unit] = total
+
+
+@kernel(allocates=False)
+def add_products(above, below, variants, counts_in, found):  # type: ignore[no-untyped-def]
+    """Sums of two columns and of their products by variant: of whole numbers exact below 2^53.
+
+    Args:
+        found: float64[n_variants, 6]: units, both sums, both sums of squares, that of products.
+    """
+    for unit in range(variants.size):
+        if counts_in[unit]:
+            own, some, other = found[variants[unit]], above[unit], below[unit]
+            own[0] += 1.0
+            own[1] += some
+            own[2] += other
+            own[3] += some * some
+            own[4] += other * other
+            own[5] += some * other
 
 
 @kernel(allocates=False)

@@ -27,10 +27,9 @@ from ._units import (
     Events,
     Floats,
     GroupedUnits,
-    UnitDays,
     Units,
     columns_of,
-    days_over,
+    days_of,
     open_windows,
 )
 
@@ -122,13 +121,14 @@ class _Wanted:
 
     Args:
         columns, before: place of each among `kept`.
-        days: way -> names of days, and the place of each column, which has a step a day.
+        halves: likewise, of days; `days`: way -> their names.
     """
 
     kept: list[KeptEvents] = field(default_factory=list)
     columns: dict[Column, int] = field(default_factory=dict)
     before: dict[str, int] = field(default_factory=dict)
-    days: dict[str, tuple[tuple[str, ...], dict[str, int]]] = field(default_factory=dict)
+    halves: dict[str, int] = field(default_factory=dict)
+    days: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -137,13 +137,13 @@ class _Wanted:
         found = cls()
         width = 1
 
-        def add(name: str, start: int, end: int, step: int = 0, of_dates: int = 0) -> int:
+        def add(name: str, start: int, end: int, n_days: int = 0) -> int:
             nonlocal width
             of = asked.sums[name]
             kind, is_value = kinds.index(of.kind), of.of is not None
-            own = KeptEvents(kind, is_value, start, end, width, of_dates, step)
+            own = KeptEvents(kind, is_value, start, end, width, n_days)
             found.kept.append(own)
-            width += (1 + is_value) * own.n_steps
+            width += own.n_words
             return len(found.kept) - 1
 
         for name, window in columns_of(asked):
@@ -158,18 +158,26 @@ class _Wanted:
             return found
         n_days = -(-asked.window // DAY)
         if n_days <= MOST_DAYS:
-            places = {name: add(name, 0, asked.window, DAY) for name in names}
-            found.days["day"] = tuple(map(str, range(n_days))), places
+            found.days["day"] = tuple(map(str, range(n_days)))
         if moments[0] > moments[1]:  # of a share without units
-            return found
+            return cls(found.kept, found.columns, found.before)
         first, last = moments[0] // DAY, (moments[1] + asked.window) // DAY
         last = last if asked.until is None else min(last, asked.until // DAY)
         if last - first < MOST_DAYS:
-            span = first * DAY, (last + 1) * DAY
-            places = {name: add(name, *span, DAY, asked.window) for name in names}
             dates = np.arange(first, last + 1).astype("datetime64[D]").astype(str).tolist()
-            found.days["date"] = tuple(dates), places
+            found.days["date"] = tuple(dates)
+        if found.days:
+            n_days = min(n_days, max(1, last - first + 1))
+            end = min(asked.window, n_days * DAY)
+            found.halves = {name: add(name, 0, end, n_days) for name in names}
         return found
+
+
+def bytes_of_days(asked: ExperimentRequest) -> int:
+    """What a unit takes for effects by day: 8 bytes a day of counts, 32 of values."""
+    names = _by_day(asked) if asked.window is not None else []
+    n_days = -(-(asked.window or 0) // DAY)
+    return sum(n_days * (8 if asked.sums[name].of is None else 32) for name in names)
 
 
 def _by_day(asked: ExperimentRequest) -> list[str]:
@@ -224,11 +232,6 @@ def _units(
     def column(place: int) -> Floats:
         return added.column(wanted.kept[place], place)[stays]
 
-    def by_day(place: int) -> Floats:
-        own = wanted.kept[place]
-        sums = added.column(own, place).reshape(own.n_steps, stays.size)
-        return (sums if stays.all() else sums[:, stays]).T
-
     columns = {key: column(place) for key, place in wanted.columns.items()}
     events_before = {name: column(place) for name, place in wanted.before.items()}
     before: dict[str, tuple[Floats, ...]] = {n: (e,) for n, e in events_before.items() if e.any()}
@@ -257,14 +260,10 @@ def _units(
         crossed=arms.crossed,
         excluded=arms.excluded,
         events={key: Events(places[e.units], e.values) for key, e in added.events.items()},
-        days={
-            way: UnitDays(
-                {name: by_day(place) for name, place in by_name.items()},
-                names,
-                days_over(way, firsts, names, until, asked.window or 0),
-            )
-            for way, (names, by_name) in wanted.days.items()
-        },
+        days=days_of(
+            {n: added.halves(wanted.kept[e], e, stays) for n, e in wanted.halves.items()},
+            *(wanted.days, firsts, until, asked.window or 0),
+        ),
         counts=counts,
         ids=_ids_of(logs, plan, keys),
         a_day=_a_day(firsts),

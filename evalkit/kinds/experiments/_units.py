@@ -13,6 +13,7 @@ from evalkit.sources import Table
 
 from ._asked import ExperimentRequest
 from ._expressions import DAY
+from ._kernels import take_date
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int32]
@@ -22,6 +23,7 @@ MOST_CROSSED = 0.01
 MOST_KINDS = 12
 READ_EXPOSURES, READ_EVENTS = "exposures read", "events read"  # rows, of all shares
 READ_COVARIATES = "covariates read"
+Halves = npt.NDArray[np.uint32] | Floats
 Column = tuple[str, int | None]  # of a unit: the sum, and its window
 
 
@@ -38,14 +40,41 @@ class UnitDays:
     """Sums of units by day, of the primary metrics.
 
     Args:
-        columns: sum -> float64[n_units, n_days].
+        halves: sum -> [2 * n_days, n_units], of days since exposure, before and after midnight.
         names: of days: since exposure from 0, or dates.
-        counts_in: bool[n_units, n_days], whose day is over.
+        starts: int64[n_units], the dates of exposure `firsts`; `window`: microseconds.
     """
 
-    columns: Mapping[str, Floats]
+    halves: Mapping[str, Halves]
     names: tuple[str, ...]
-    counts_in: Flags
+    firsts: Moments
+    starts: Moments
+    until: int
+    window: int
+
+    @property
+    def date(self) -> int | None:
+        """The first one since 1970; None of days since exposure."""
+        first = self.names[0]
+        return None if first.isdigit() else int(np.datetime64(first, "D").astype(np.int64))
+
+    def column(self, name: str, day: int) -> Floats:
+        """float64[n_units], sums of a day."""
+        halves, out = self.halves[name], np.zeros(self.firsts.size)
+        if self.date is not None:
+            take_date(halves, self.starts, self.date + day, out)
+        elif 2 * day < halves.shape[0]:
+            out += halves[2 * day]
+            out += halves[2 * day + 1]
+        return out
+
+    def counts_in(self, day: int) -> Flags:
+        """Whose day is over; of dates, which units are in their window then."""
+        if self.date is None:
+            return self.firsts + (day + 1) * DAY <= self.until + 1
+        begin = (self.date + day) * DAY
+        is_in = (self.firsts < begin + DAY) & (self.firsts + self.window > begin)
+        return is_in & (begin <= self.until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +147,20 @@ def open_windows(
     return found, int((firsts + max(windows) > until).sum()) if windows else 0
 
 
-def days_over(way: str, firsts: Moments, names: Sequence[str], until: int, window: int) -> Flags:
-    """Which units' days are over; of dates, which units are in their window then."""
-    days = np.arange(len(names), dtype=np.int64)
-    if way == "day":
-        return firsts[:, None] + (days + 1)[None, :] * DAY <= until + 1
-    begins = (int(np.datetime64(names[0], "D").astype(np.int64)) + days) * DAY
-    is_in = (firsts[:, None] < (begins + DAY)[None, :]) & (begins[None, :] <= until)
-    return is_in & (firsts[:, None] + window > begins[None, :])
+def days_of(
+    halves: Mapping[str, Halves],
+    names: Mapping[str, Sequence[str]],
+    firsts: Moments,
+    until: int,
+    window: int,
+) -> dict[str, UnitDays]:
+    """Sums by day of both ways that have names."""
+    starts = firsts // DAY
+    return {
+        way: UnitDays(halves, tuple(days), firsts, starts, until, window)
+        for way, days in names.items()
+        if days
+    }
 
 
 def columns_of(asked: ExperimentRequest) -> list[Column]:

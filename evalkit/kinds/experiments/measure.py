@@ -34,7 +34,7 @@ from evalkit.sources.ids import DrawnShare, PassShare
 from ._asked import ExperimentRequest
 from ._exposures import Logs
 from ._expressions import UnitMeasure
-from ._logs import read_logs
+from ._logs import bytes_of_days, read_logs
 from ._measuring import capped, eligible, key_of, measure_all
 from ._statistics import Statistics
 from ._units import (
@@ -130,8 +130,9 @@ def _passes(logs: Logs, work: MeasureOptions) -> int:
     if work.memory_limit is None or n_units is None:
         return 1
     n_sums = 2 * len(columns_of(logs.asked))  # covariates double them
-    kept = BYTES_ON_THE_WAY + n_units * (32 + 8 * n_sums)
-    at_work = n_units * (BYTES_A_UNIT + 16 * n_sums)
+    of_days = bytes_of_days(logs.asked)
+    kept = BYTES_ON_THE_WAY + n_units * (32 + 8 * n_sums + of_days)
+    at_work = n_units * (BYTES_A_UNIT + 16 * n_sums + of_days)
     taken = MemoryBudget(work.memory_limit, work.useful_threads, kept=kept).taken(n_units)
     if fits(taken + at_work, work.memory_limit):
         return 1

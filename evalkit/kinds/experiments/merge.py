@@ -19,10 +19,9 @@ from ._units import (
     Flags,
     Floats,
     GroupedUnits,
-    Moments,
-    UnitDays,
+    Halves,
     Units,
-    days_over,
+    days_of,
     open_windows,
 )
 
@@ -79,10 +78,9 @@ class UnitsByShare:
             found["triggered"] = units.triggered
         if units.firsts is not None:
             found["first"] = units.firsts
-        for way, days in units.days.items():
-            for place, day in enumerate(_days_since(days.names)):
-                for name, values in days.columns.items():
-                    found[_name_of(f"on-{way}", day, name)] = values[:, place]
+        for days in [*units.days.values()][:1]:  # both ways are of the same halves
+            for name, halves in days.halves.items():
+                found |= {_name_of("half", place, name): e for place, e in enumerate(halves)}
         if units.ids is not None:
             found["id"] = units.ids["unit"]
         kept = Kept(
@@ -147,11 +145,14 @@ class UnitsByShare:
             events=_events_of(parts),
             days={}
             if firsts is None or until is None
-            else {
-                way: _days_of(whole, way, names, firsts, until, asked.window or 0)
-                for way in ("day", "date")
-                if (names := _names_of([e.days.get(way, []) for e in parts if e.columns.height]))
-            },
+            else days_of(
+                _halves_of(whole),
+                {
+                    way: _names_of([e.days.get(way, []) for e in parts if e.columns.height])
+                    for way in ("day", "date")
+                },
+                *(firsts, until, asked.window or 0),
+            ),
             firsts=firsts,
             until=until,
             ids=whole.select(pl.col("id").alias("unit")) if "id" in found else None,
@@ -161,17 +162,6 @@ class UnitsByShare:
 def _floats(whole: pl.DataFrame, column: str) -> Floats:
     """A column; a share in which no unit has a covariate leaves it out."""
     return np.array(whole[column].fill_null(0.0), dtype=np.float64)
-
-
-def _day_of(whole: pl.DataFrame, column: str) -> Floats:
-    """A day's sums, 0 on a date that no unit has in its window."""
-    return _floats(whole, column) if column in whole.columns else np.zeros(whole.height)
-
-
-def _days_since(names: Sequence[str]) -> list[int]:
-    """Days since exposure, or dates since 1970."""
-    return [int(each) if each.isdigit() else int(np.datetime64(each, "D").astype(int))
-            for each in names]  # fmt: skip
 
 
 def _names_of(listed: Sequence[Sequence[str]]) -> list[str]:
@@ -186,20 +176,16 @@ def _names_of(listed: Sequence[Sequence[str]]) -> list[str]:
     return (first + np.arange(n_days)).astype(str).tolist() if n_days <= MOST_DAYS else []
 
 
-def _days_of(
-    whole: pl.DataFrame, way: str, names: Sequence[str], firsts: Moments, until: int, window: int
-) -> UnitDays:
-    numbers = _days_since(names)
-    role = f"on-{way}"
-    columns = dict.fromkeys(n for r, _, n in map(_parts_of, whole.columns) if r == role)
-    return UnitDays(
-        {
-            name: np.stack([_day_of(whole, _name_of(role, day, name)) for day in numbers], axis=1)
-            for name in columns
-        },
-        tuple(names),
-        days_over(way, firsts, names, until, window),
-    )
+def _halves_of(whole: pl.DataFrame) -> dict[str, Halves]:
+    """Halves of days; a share that ended early has fewer."""
+    places: dict[str, list[int]] = {}
+    for role, place, name in map(_parts_of, whole.columns):
+        if role == "half" and place is not None:
+            places.setdefault(name, []).append(place)
+    return {
+        name: np.stack([whole[_name_of("half", n, name)].fill_null(0) for n in sorted(own)])
+        for name, own in places.items()
+    }
 
 
 def _events_of(parts: Sequence[Kept]) -> dict[Column, Events]:

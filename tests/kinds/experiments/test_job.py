@@ -14,6 +14,7 @@ from evalkit.config import load_config
 from evalkit.errors import Errors, MachineError, RequestError
 from evalkit.kernels import memory
 from evalkit.kinds.experiments import measure
+from evalkit.kinds.experiments.kind import units_of_config
 from evalkit.kinds.pointwise import passes
 from evalkit.pipeline import run_config
 from evalkit.statistics.independent import Sequential
@@ -139,6 +140,31 @@ def test_the_process_itself_is_counted_and_so_is_compiling(job, monkeypatch):
 
     needed = int(re.search(r"--memory-limit (\d+)MiB", refused.value.hint)[1])
     assert run_config(load_config("job.toml"), memory_limit=needed << 20).estimates
+
+
+def test_sums_by_day_and_by_date_are_those_of_events_in_the_window(job, logs):
+    """From halves of days, of counts and of values, against the rows themselves."""
+    more = JOB.replace('primary = ["ratio', 'primary = ["mean(spent)", "ratio')
+    (job / "job.toml").write_text(more.replace("names = [", 'names = ["mean(spent)", '))
+    number = pl.col("unit").str.slice(5).cast(pl.Int64)
+    exposures, events = (frame.with_columns(number) for frame in logs)
+    exposures.write_parquet("exposures.parquet")
+    events.write_parquet("events.parquet")
+    _, units = units_of_config(load_config("job.toml"), None)
+    assert set(units.days) == {"day", "date"}
+    times = exposures.select("unit", first="time").join(events, on="unit")
+    since = pl.col("time") - pl.col("first")
+    times = times.filter((since >= dt.timedelta()) & (since < dt.timedelta(days=3)))
+    for way, days in units.days.items():
+        for day, name in enumerate(days.names):
+            key = since.dt.total_days() if way == "day" else pl.col("time").dt.date().cast(str)
+            rows = times.filter(key == (day if way == "day" else name))
+            for column, kind in (("shown", "show"), ("clicks", "click"), ("spent", "buy")):
+                total = pl.col("value").sum() if column == "spent" else pl.len().cast(float)
+                own = rows.filter(kind=kind).group_by("unit").agg(total.alias("sum"))
+                wanted = units.ids.join(own, on="unit", how="left", maintain_order="left")["sum"]
+                found = days.column(column, day)
+                assert found == pytest.approx(wanted.fill_null(0.0).to_numpy(), rel=1e-12)
 
 
 def test_a_run_is_written_read_and_judged(job, capsys):
