@@ -100,7 +100,7 @@ class RankingTask:
         return statistics.weight is not None or statistics.cluster is not None
 
     @property
-    def of_ratios(self) -> list[Request]:
+    def of_ratios(self) -> Sequence[Request]:
         """What is summed over clusters or with weights: the requests, and bounds of ties."""
         follows = {policies_of(each, self.config.policies).ties for each in self.requests}
         has_bounds = self.config.statistics.weight is not None and follows & set(TIED)

@@ -350,6 +350,22 @@ def test_weighted_bounds_of_a_rule_for_ties_are_weighted(ties, tmp_path):
         assert f"from {ends[0][name]:.6f} to {ends[1][name]:.6f}" in message
 
 
+@pytest.mark.parametrize("ties", ["item", "expected"])
+def test_shares_that_cut_clusters_tell_the_same_of_weights(ties, tmp_path):
+    users = str(tmp_path / "users.parquet")
+    both = {"weight": {"path": users, "by": "w"}, "cluster": "user % 4"}
+    tree, _ = segment_logs(tmp_path, of_items=False, **both)
+    config = build_config({**tree, "policies": {"ties": ties, "tie_share": 0.01}}, name="night")
+    files = [tmp_path / f"{number}.partial" for number in (1, 2, 3)]
+    for number, file in enumerate(files, 1):
+        measure_partial(config, (number, 3)).write(file)
+
+    whole = told(run_config(config))
+
+    assert whole
+    assert whole == told(conclude_partials(open_partials(files)))
+
+
 def test_bounds_of_geometric_means_are_geometric():
     truth, ranked = logs()
     wanted = ranked.join(truth, on=["user", "item"], how="left").fill_null(0)
