@@ -219,10 +219,10 @@ def test_elliots_auc_weighs_users_by_their_relevant_items():
         report = evalkit.evaluate(
             pl.DataFrame(rows, schema=["user", "item", "relevance", "n"], orient="row"),
             pl.DataFrame(listed, schema=["user", "item", "score"], orient="row"),
-            metrics=["AUC"],
+            metrics=["GAUC"],
             profile="elliot",
             threshold=float(log["threshold"]),
             statistics={"weight": {"by": "n"}},
         )
 
-        assert report.value("AUC") == pytest.approx(record["mean"], abs=1e-12)
+        assert report.value("GAUC") == pytest.approx(record["mean"], abs=1e-12)

@@ -83,18 +83,21 @@ wholes = st.integers() | st.integers(-(2**5000), 2**5000)
 texts = st.text(st.characters())  # with halves of pairs
 leaves = st.builds(Leaf, wholes, st.none() | texts, st.sampled_from(["one", 2, None]))
 trees = st.recursive(
-    st.builds(Tree, st.dictionaries(st.tuples(texts, texts), leaves)),
+    st.builds(Tree, st.dictionaries(st.tuples(texts, texts), leaves, max_size=4)),
     lambda inner: st.builds(
         Tree,
-        st.dictionaries(st.tuples(texts, texts), leaves),
-        st.lists(st.builds(Pair, leaves, st.none() | leaves)),
+        st.dictionaries(st.tuples(texts, texts), leaves, max_size=4),
+        st.lists(st.builds(Pair, leaves, st.none() | leaves), max_size=4),
         st.lists(inner, max_size=3).map(tuple),
         st.dictionaries(
             texts | st.tuples(texts, texts),
-            st.lists(st.tuples(wholes, st.floats(allow_nan=False), texts)).map(tuple),
+            st.lists(st.tuples(wholes, st.floats(allow_nan=False), texts), max_size=4).map(tuple),
+            max_size=4,
         ),
-        st.frozensets(st.tuples(texts, wholes)),
-        st.dictionaries(wholes, st.lists(st.floats(allow_nan=False)).map(tuple)),
+        st.frozensets(st.tuples(texts, wholes), max_size=4),
+        st.dictionaries(
+            wholes, st.lists(st.floats(allow_nan=False), max_size=4).map(tuple), max_size=4
+        ),
     ),
     max_leaves=8,
 )
