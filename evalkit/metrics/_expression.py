@@ -140,6 +140,8 @@ def _parse(
         name, numbers = in_parts(name)
         spelling = known.find(name)
     problem = known.refusal(name, spelling, at)
+    if problem is None and parts["cutoffs"]:
+        problem = known.refusal(f"{name}@k", None, at)  # where a library has it without alone
     if problem is not None or spelling is None or (numbers and parts["cutoffs"]):
         yield problem or unknown_metric(parts["name"], known.metrics, at)
         return

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from evalkit.metrics import Value, Values
+from evalkit.metrics import Value, Values, fold
 
 DEFAULT = "evalkit"
 OF_RANKINGS = ("rankings", "lists")
@@ -102,6 +102,9 @@ class Profile:
 
     def has_metric(self, metric: str, cutoff: int | None) -> bool:
         """Whether the library has the metric, by whatever name."""
+        at_cutoffs = {fold(each) for each in self.refused if each.endswith("@k")}
+        if cutoff is not None and fold(f"{metric}@k") in at_cutoffs:
+            return False  # the library takes no notice of it
         return self.name == DEFAULT or bool(self.keys_of(metric, cutoff))
 
     def keys_of(self, metric: str, cutoff: int | None) -> list[str]:
