@@ -41,7 +41,7 @@ _OUTAGE = re.compile(
     r"|connection (?:refused|reset|closed|aborted)|broken pipe|timed out|dns error|retry_timeout",
     re.IGNORECASE,
 )
-_ASKS_THE_MACHINE = (  # for credentials, where nothing else names any
+_ASKS_THE_MACHINE = (  # for credentials, as nothing else names any
     r"169\.254\.169\.254|metadata\.google\.internal|/latest/api/token|/latest/meta-data"
 )
 _OF_THE_REQUEST = re.compile(
@@ -91,9 +91,9 @@ _STORE_SAYS = (  # what its words mean, with the code and the hint
 
 def is_outage(error: BaseException) -> bool:
     """Whether a store does not answer, or not now: the same request may be fine later."""
-    if isinstance(error, (ConnectionError, TimeoutError)):
-        return True
     text = str(error)
+    if isinstance(error, (ConnectionError, TimeoutError)):
+        return not re.search(_ASKS_THE_MACHINE, text)
     # What a store says of the request itself (401, 301 to another region) stays as it is.
     return "://" in text and bool(_OUTAGE.search(text)) and not _OF_THE_REQUEST.search(text)
 

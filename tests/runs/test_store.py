@@ -539,8 +539,9 @@ def test_store_that_does_not_answer_is_busy(tmp_path, s3):
 
 # Hints of S3 are followed as they are written, and what comes next is an answer.
 #
-# Not followed here: Google's and Azure's words (moto is S3), hf:// (a host of its own), missing-extra
-# (`pip install`, of a registry), store-failed ("try again": what brings it about is not known).
+# Not followed here: Google's and Azure's words (moto is S3), hf:// (a host of its own);
+# missing-extra (`pip install`, of a registry); store-failed ("try again": of unknown causes);
+# store-refused (writing), of which only the reading of the same rights is.
 
 
 class Gateway(BaseHTTPRequestHandler):
@@ -651,7 +652,8 @@ def test_rights_are_given_to_credentials(lake, s3, tmp_path):
     }
 
     def let_through(n_calls):
-        urlopen(Request(f"{url}/moto-api/reset-auth", data=str(n_calls).encode()))
+        body = {"data": str(n_calls).encode(), "headers": {"Content-Type": "text/plain"}}
+        urlopen(Request(f"{url}/moto-api/reset-auth", **body)).close()
 
     try:
         let_through(0)
