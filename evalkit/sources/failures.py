@@ -53,8 +53,8 @@ _STORE_SAYS = (  # what its words mean, with the code and the hint
         re.compile(_ASKS_THE_MACHINE),
         "there are no credentials for the store",
         "unreadable-file",
-        "name them in the environment, for S3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; a "
-        'public bucket takes aws_skip_signature = "true" under [storage]',
+        "name them in the environment, for S3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; for a "
+        "public bucket AWS_SKIP_SIGNATURE=true",
     ),
     (
         re.compile(r"InvalidUri|relative URL without a base|builder error"),
