@@ -129,7 +129,8 @@ class MemoryBudget:
             MachineError: nothing is left for rows [memory-limit].
         """
         if self.limit is not None and not fits(self.taken(0), self.limit):
-            parts = np.diff(np.linspace(0, n_rows, MOST_PASSES + 1).astype(np.int64))
+            parts = np.full(MOST_PASSES, n_rows // MOST_PASSES, dtype=np.int64)
+            parts[0] += n_rows % MOST_PASSES
             self.cut(parts, bytes_a_row, "a part")
 
     def cut(self, rows: Counts, bytes_a_row: int, what: str) -> list[range]:
