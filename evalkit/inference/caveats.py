@@ -9,15 +9,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.aggregate.segments import ALL, SMALL
+from evalkit.aggregate.segments import ALL, SMALL, Segment
 from evalkit.aggregate.sums import GrandTotals
 from evalkit.aggregate.user_values.checks import with_ties
 from evalkit.aggregate.user_values.gather import parts_of
-from evalkit.config import Policies, policies_of
+from evalkit.config import Config, policies_of
 from evalkit.inference.drafts import Draft
 from evalkit.inference.ratios import RatioTotal, RatioTotals
 from evalkit.inference.summed import Summed
-from evalkit.metrics import BOUNDS, TIED, Request, is_of_means, is_ordered
+from evalkit.metrics import BOUNDS, TIED, Request, is_gmean, is_of_means, is_ordered
 from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.report.text import count_noun
 from evalkit.statistics.distributions import normal_quantile, t_two_sided
@@ -100,25 +100,43 @@ def of_small_segments(totals: GrandTotals) -> Iterator[Warning_]:
         yield Warning_("small-segments", message)
 
 
+def segment_of(estimate: Estimate) -> Segment:
+    """The segment that a number is of."""
+    whole = estimate.segmentation is None or estimate.segment is None
+    return ALL if whole else (str(estimate.segmentation), str(estimate.segment))
+
+
 def of_ties(
-    policies: Policies,
+    config: Config,
     estimates: Sequence[Estimate],
     totals: GrandTotals,
     measured: Sequence[Request],
+    ratios: RatioTotals | None,
 ) -> Iterator[Warning_]:
-    """Numbers that the order of equal scores can move further than their interval, or a share."""
+    """Numbers that the order of equal scores can move further than their interval, or a share.
+
+    Those of segments: further than their standard error.
+    """
     requests = {each.label: each for each in reversed(measured)}  # what was asked for comes first
+    in_segments: list[tuple[Estimate, list[float]]] = []
     for estimate in estimates:
         request = requests[estimate.metric]
-        followed = policies_of(request, policies)
-        has_order = followed.ties not in TIED or request.metric.combined is not None
-        if estimate.segment is not None or has_order:
+        followed = policies_of(request, config.policies)
+        if followed.ties not in TIED or request.metric.combined is not None:
             continue
         helpers = [with_ties(request, ties) for ties in BOUNDS]
         if not set(helpers) <= set(measured):  # of finished runs, which keep no such values
             continue
-        sums = totals.models[ALL, estimate.model]
-        best, worst = (sums.sum_of(measured.index(helper)).mean for helper in helpers)
+        segment, model = segment_of(estimate), estimate.model
+        columns = [measured.index(helper) for helper in helpers]
+        means = [totals.models[segment, model].sum_of(column).mean for column in columns]
+        if ratios is not None and config.statistics.weight is not None:
+            weighted = [ratios.total(segment, model, column) for column in columns]
+            means = [each.mean for each in weighted if each is not None] or means
+        best, worst = map(math.exp, means) if is_gmean(request) else means
+        if segment != ALL:
+            in_segments.append((estimate, [best - estimate.value, worst - estimate.value]))
+            continue
         spread = abs(best - worst)
         reasons = []
         if (
@@ -136,6 +154,7 @@ def of_ties(
                 f"{' and '.join(reasons)}",
                 estimate.model,
             )
+    yield from _of_tied_segments(in_segments)
 
 
 def of_tied_orders(
@@ -145,21 +164,23 @@ def of_tied_orders(
 ) -> Iterator[Warning_]:
     """One warning for each model of which the order of equal scores moves numbers far.
 
+    Then one for each metric of it whose numbers of segments it moves.
+
     Args:
         shifts_of: what the best and the worst order add to a number; None where they add nothing.
     """
     for model in models:
         found = []
+        in_segments = []
         for estimate in estimates:
-            if estimate.model != model or estimate.segment is not None:
-                continue
-            ends = shifts_of(estimate)
+            ends = shifts_of(estimate) if estimate.model == model else None
             if ends is None:
                 continue
-            if max(map(abs, ends)) > max(estimate.std_error or 0.0, LEAST_SHIFT):
-                low, high = (estimate.value + end for end in (min(0.0, *ends), max(0.0, *ends)))
+            if estimate.segment is not None:
+                in_segments.append((estimate, ends))
+            elif _moves(estimate, ends):
                 shown = f"{estimate.metric} = {estimate.value:.6f}"
-                found.append(f"{shown} from {low:.6f} to {high:.6f}")
+                found.append(f"{shown} {_bounds(estimate, ends)}")
         if found:
             more = f", and {len(found) - 3:,} more" if len(found) > 3 else ""
             yield Warning_(
@@ -168,6 +189,36 @@ def of_tied_orders(
                 f"{'; '.join(found[:3])}{more}: further than the standard error",
                 model,
             )
+        yield from _of_tied_segments(in_segments)
+
+
+def _of_tied_segments(
+    numbers: Iterable[tuple[Estimate, Sequence[float]]],
+) -> Iterator[Warning_]:
+    """One warning for each model and metric, of segments of two users or more."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for each, ends in numbers:
+        if each.n_users > 1 and _moves(each, ends):
+            segment = f"{each.segmentation}={each.segment} = {each.value:.6f}"
+            named = found.setdefault((each.model, each.metric), [])
+            named.append(f"{segment} {_bounds(each, ends)}")
+    for (model, metric), named in found.items():
+        more = f", and {len(named) - 3:,} more segments" if len(named) > 3 else ""
+        yield Warning_(
+            "ties-move-number",
+            f"scores are equal, and another order of these rows moves {metric} of "
+            f"{'; '.join(named[:3])}{more}: further than the standard error",
+            model,
+        )
+
+
+def _moves(estimate: Estimate, ends: Sequence[float]) -> bool:
+    return max(map(abs, ends)) > max(estimate.std_error or 0.0, LEAST_SHIFT)
+
+
+def _bounds(estimate: Estimate, ends: Sequence[float]) -> str:
+    low, high = (estimate.value + end for end in (min(0.0, *ends), max(0.0, *ends)))
+    return f"from {low:.6f} to {high:.6f}"
 
 
 Place = tuple[str | None, str | None, str, str]  # segmentation, segment, model, label

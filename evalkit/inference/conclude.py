@@ -124,7 +124,7 @@ class Inference:
             *of_no_interval(requests),
             *of_other_users(judged),
             *of_uneven_judgements(judged, requests),
-            *(() if known else of_ties(config.policies, estimates, totals, measured)),
+            *(() if known else of_ties(config, estimates, totals, measured, ratios)),
             *(() if shown is None else shown.warnings(models)),
         )
         findings = tuple(findings_of(config, summed, requests)) if chosen.search else ()

@@ -315,9 +315,9 @@ def look(
         if keys.size and bool((keys[places] == found).any()):
             return MET, None
         texts = _texts(frame, plan)
-        smallest = _first([*smallest, *texts])
+        smallest = _first([*smallest, *_shortest(texts)])
         if len(ids) < LOOKED_AT:
-            ids |= dict.fromkeys(texts)
+            ids |= dict.fromkeys(texts.to_list())
     many = len(ids) >= MANY and keys.size >= MANY
     told = Meeting(False, many, smallest, shown)
     found_repair = find_repair([*ids], others) if _are_texts(plan) else None
@@ -336,15 +336,22 @@ def _known(table: Table, plan: IdPlan, what: str) -> tuple[Keys, list[str], tupl
             parts = [np.unique(np.concatenate(parts))]
             n_held = n_known = parts[0].size
         texts = _texts(frame, plan)
-        smallest = _first([*smallest, *texts])
+        smallest = _first([*smallest, *_shortest(texts)])
         if len(ids) < LOOKED_AT:
-            ids |= dict.fromkeys(texts)
+            ids |= dict.fromkeys(texts.to_list())
     return np.unique(np.concatenate([np.empty(0, np.uint64), *parts])), [*ids], smallest
 
 
 def _first(texts: Iterable[str], n: int = MANY) -> tuple[str, ...]:
     """The first of some ids, whatever their order: numbers as numbers."""
     return tuple(nsmallest(n, set(texts), key=lambda text: (len(text), text)))
+
+
+def _shortest(texts: pl.Series) -> list[str]:
+    """Those of a batch that may be the first, without a list of all."""
+    text = pl.col("text")
+    order = [text.str.len_chars(), text]
+    return texts.to_frame().unique().sort(order).head(MANY)["text"].to_list()
 
 
 def _ids_of(table: Table, plan: IdPlan, what: str, model: str | None) -> Iterator[pl.DataFrame]:
@@ -365,7 +372,7 @@ def _are_texts(plan: IdPlan) -> bool:
     return plan.dtypes == (pl.String(),)
 
 
-def _texts(frame: pl.DataFrame, plan: IdPlan) -> list[str]:
+def _texts(frame: pl.DataFrame, plan: IdPlan) -> pl.Series:
     """Ids as text, of several columns side by side; none of those that are very long."""
     columns = plan.columns if plan.hashed else (_KEY,)
     spelled = [
@@ -375,7 +382,7 @@ def _texts(frame: pl.DataFrame, plan: IdPlan) -> list[str]:
         for name in columns
     ]
     texts = frame.select(pl.concat_str(spelled, separator=" / ")).to_series().drop_nulls()
-    return texts.filter(texts.str.len_bytes() <= MOST_BYTES).to_list()
+    return texts.filter(texts.str.len_bytes() <= MOST_BYTES).alias("text")
 
 
 def look_again(mine: Sequence[str], theirs: Collection[str]) -> tuple[Meeting, Repair] | None:

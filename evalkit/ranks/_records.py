@@ -133,6 +133,10 @@ class TiedRanks(NamedTuple):
     firsts: npt.NDArray[np.int16 | np.int32]
     lasts: npt.NDArray[np.int16 | np.int32]
 
+    def over(self, places: npt.NDArray[np.int64]) -> "TiedRanks":
+        """Those of some places."""
+        return TiedRanks(self.firsts[places], self.lasts[places]) if self.firsts.size else self
+
 
 NO_TIES = TiedRanks(NO_RANKS, NO_RANKS)
 _making = Lock()

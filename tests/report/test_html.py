@@ -202,7 +202,7 @@ def test_values_without_an_interval_are_drawn_without_one():
     for plot in (dot_plot([Row("all", marks)], "values"), curve_plot([line], "curve", "cutoff")):
         drawn = re.findall(r' d="([^"]*)"', str(plot))
         assert drawn
-        assert all(re.fullmatch(r"[-MLHVhZ0-9. ]+", each) for each in drawn)
+        assert all(re.fullmatch(r"[-MLHVhZz0-9. ]+", each) for each in drawn)
 
 
 def test_hostile_names_are_text():

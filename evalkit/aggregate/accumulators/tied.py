@@ -1,17 +1,18 @@
 """What the order of equal scores can add to values of users, or take from them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.aggregate.segments import CellSet, Segment
 from evalkit.aggregate.user_values.blocks import Measuring, UserValues, Values, stack_columns
 from evalkit.aggregate.user_values.gather import bound_ranks, gains_at, ranges
 from evalkit.config import Policies, policies_of
 from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import Request, is_of_means
 from evalkit.ranks import UNORDERED_TIES, Ranks
-from evalkit.statistics.exact import ExactSums
+from evalkit.statistics.exact import CellRows, ExactSums
 from evalkit.truth import Truth
 
 Codes = npt.NDArray[np.int64]
@@ -29,13 +30,18 @@ def moved_by_ties(requests: Iterable[Request], policies: Policies) -> list[Reque
     ]
 
 
-def add_tie_shifts(
-    sums: ExactSums, users: UserValues, model: str, weights: Values | None, threads: int
-) -> None:
-    """Add what the best and the worst order of equals change, of each request two columns.
+def tie_shifts(
+    users: UserValues,
+    model: str,
+    cell_sets: Sequence[CellSet],
+    weights: Values | None,
+    threads: int,
+) -> Iterator[tuple[Segment, ExactSums]]:
+    """What the best and the worst order of equals change, of each request two columns.
 
     Args:
         users: with the values of the model, whose ranks are as they were before when this ends.
+        cell_sets: whose segments are told, if any of their users has hits of equal scores.
         weights: float64[n_users].
     """
     measuring = users.measuring[model]
@@ -51,14 +57,22 @@ def add_tie_shifts(
         shift[~np.isfinite(shift)] = 0.0
         return shift if weights is None else shift * weights[block, None]
 
-    for each in ordered_map(shifts, users.blocks(codes), threads=threads):
-        sums.add(each)
+    sums = [ExactSums(2 * users.columns.size, each.n_cells) for each in cell_sets]
+    blocks = list(users.blocks(codes))
+    for block, found in zip(blocks, ordered_map(shifts, blocks, threads=threads), strict=True):
+        for cells, each in zip(cell_sets, sums, strict=True):
+            each.add(found, rows=CellRows.of(cells.codes[block], cells.n_cells))
+    for cells, each in zip(cell_sets, sums, strict=True):
+        is_tied = np.bincount(cells.codes[codes], minlength=cells.n_cells) > 0
+        tied_cells = {segment: own[is_tied[own]] for segment, own in cells.members.items()}
+        segments = [segment for segment, own in tied_cells.items() if own.size]
+        yield from zip(segments, each.over_each([tied_cells[one] for one in segments]), strict=True)
 
 
 def _tied_users(truth: Truth, tied: Sequence[Ranks]) -> Codes:
     """int64[n], the users who have hits of equal scores."""
     starts, counts = truth.pairs.starts, truth.pairs.counts.astype(np.int64)
-    is_tied = np.zeros(truth.pairs.n_places + 1, dtype=np.int64)
+    is_tied = np.zeros(1 + max((each.tied.firsts.size for each in tied), default=0), dtype=np.int64)
     for ranks in tied:
         is_tied[1:] |= ranks.tied.firsts > 0
     np.cumsum(is_tied, out=is_tied)

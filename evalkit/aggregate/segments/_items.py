@@ -18,7 +18,7 @@ from evalkit.aggregate.segments._buckets import (
 )
 from evalkit.aggregate.segments._opened import SegmentTable
 from evalkit.aggregate.segments._users import CODE, one_value_each
-from evalkit.ranks import NO_TIES, Ranks
+from evalkit.ranks import Ranks
 from evalkit.sources import reading
 from evalkit.sources.ids import ITEM, ITEM_KEY, KeyCollisionError, as_keys, same_ids
 from evalkit.truth import Grades, Truth, UserItems
@@ -95,7 +95,7 @@ class ItemPart:
             ranks=ranks.ranks[self.places],
             copy_places=found[kept],
             copy_ranks=ranks.copy_ranks[kept],
-            tied=NO_TIES,
+            tied=ranks.tied.over(self.places),
         )
 
 

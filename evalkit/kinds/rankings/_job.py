@@ -26,7 +26,7 @@ from evalkit.aggregate.user_values.checks import (
 from evalkit.aggregate.user_values.gather import ListOrder, rules_of
 from evalkit.config import Config, policies_of
 from evalkit.errors import RequestError
-from evalkit.metrics import Request, family_of, is_ordered, needs_of, who_of
+from evalkit.metrics import TIED, Request, family_of, is_ordered, needs_of, who_of
 from evalkit.planning.counters import Clock
 from evalkit.planning.item_memory import AskedOfItems
 from evalkit.planning.list_memory import AskedOfLists
@@ -98,6 +98,13 @@ class RankingTask:
         """Whether users count differently, or vary together."""
         statistics = self.config.statistics
         return statistics.weight is not None or statistics.cluster is not None
+
+    @property
+    def of_ratios(self) -> Sequence[Request]:
+        """What is summed over clusters or with weights: the requests, and bounds of ties."""
+        follows = {policies_of(each, self.config.policies).ties for each in self.requests}
+        has_bounds = self.config.statistics.weight is not None and follows & set(TIED)
+        return self.measured if has_bounds else self.requests
 
     def numbers_of_user(self, n_models: int) -> dict[str, int]:
         """Numbers that shares keep of each user, as no sum says enough: by what asks for them."""

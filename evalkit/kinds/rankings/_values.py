@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,6 @@ from evalkit.kinds.rankings.merge import RankingSums
 from evalkit.metrics import Request
 from evalkit.planning.counters import RowCounts
 from evalkit.ranks import NO_TIES, ModelProbe
-from evalkit.statistics.exact import ExactSums
 from evalkit.truth import Truth
 
 if TYPE_CHECKING:
@@ -118,12 +118,12 @@ def add_values(
         return
     rows = _rows_of(truth, split)
     if job.keeps_clusters or job.keeps_draws:
-        sums.kept.add(rows, models.values(job.requests), models.names, job.threads)
+        sums.kept.add(rows, models.values(job.of_ratios), models.names, job.threads)
     if resampling is not None and not job.keeps_draws:
         drawn = models.values(resampling.requests)
         resampling.add(drawn, rows.clusters, models.names, pairs, split.cells, job.threads)
     if job.has_ratios and not job.keeps_clusters:
-        sums.ratios.add(rows, models.values(job.requests), models.names, pairs, job.threads)
+        sums.ratios.add(rows, models.values(job.of_ratios), models.names, pairs, job.threads)
 
 
 def add_tie_shifts_of(
@@ -138,14 +138,19 @@ def add_tie_shifts_of(
         sets = each.ranks.sets.values()
         if not any(ranks.tied.firsts.size for ranks in sets):
             continue
-        from evalkit.aggregate.accumulators.tied import add_tie_shifts, moved_by_ties
+        from evalkit.aggregate.accumulators.tied import moved_by_ties, tie_shifts
 
         policies = job.config.policies
         if requests := moved_by_ties(job.measured, policies):
             users = UserValues(truth, {name: each.ranks}, requests, policies)
-            shifts = ExactSums(2 * len(requests))
-            add_tie_shifts(shifts, users, name, split.weights, job.threads)
-            add_to(sums.tie_shifts, name, shifts)
+            found = [tie_shifts(users, name, split.cells, split.weights, job.threads)]
+            for segment, part in split.items:
+                own = {name: each.ranks.over(part.ranks_of)}
+                users = UserValues(part.truth, own, requests, policies)
+                cells = [CellSet.of_one(users.n_users, segment)]
+                found.append(tie_shifts(users, name, cells, split.weights, job.threads))
+            for segment, shifts in chain.from_iterable(found):
+                add_to(sums.tie_shifts, (segment, name), shifts)
         for ranks in sets:
             ranks.tied = NO_TIES
 

@@ -13,11 +13,11 @@ from evalkit.aggregate.accumulators.curves import precision_recall
 from evalkit.aggregate.accumulators.parts import finish_parts
 from evalkit.aggregate.accumulators.resampling import Resampling
 from evalkit.aggregate.segments import ALL, make_cells
-from evalkit.aggregate.sums import pairs_among
+from evalkit.aggregate.sums import pairs_among, pool
 from evalkit.aggregate.user_values.blocks import GivenValues
 from evalkit.aggregate.user_values.checks import convention_warnings, judged_beside
 from evalkit.aggregate.user_values.gather import number_of_means, parts_of
-from evalkit.inference.caveats import of_judged_beside, of_tied_orders
+from evalkit.inference.caveats import of_judged_beside, of_tied_orders, segment_of
 from evalkit.inference.conclude import Inference
 from evalkit.kinds.rankings._checks import (
     check_shares,
@@ -27,6 +27,7 @@ from evalkit.kinds.rankings._checks import (
 )
 from evalkit.kinds.rankings._job import RankingTask
 from evalkit.kinds.rankings.merge import RankingSums
+from evalkit.metrics import is_gmean
 from evalkit.planning.counters import Clock, input_of, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.tables import Tables
@@ -99,6 +100,7 @@ def _concluded(
     parts = finish_parts(sums.parts, totals.n_segments)
     totals.complete()
     totals.pool_small(config.segments.min_users)
+    pool(sums.tie_shifts, totals.pooled)
     sums.draws.pool(totals.pooled)
     sums.ratios.pool(totals.pooled, in_clusters=statistics.cluster is not None)
     items = _items_of(sums)
@@ -178,7 +180,7 @@ def _tied_orders(
         return []
     from evalkit.aggregate.accumulators.tied import moved_by_ties
 
-    requests = {each.label: (place, each) for place, each in enumerate(task.measured)}
+    requests = {each.label: (place, each) for place, each in enumerate(task.requests)}
     moved, weight = (
         moved_by_ties(task.measured, task.config.policies),
         task.config.statistics.weight,
@@ -186,21 +188,27 @@ def _tied_orders(
 
     def shifts_of(estimate: Estimate) -> list[float] | None:
         place, request = requests[estimate.metric]
-        shifts = sums.tie_shifts[estimate.model]
+        segment = segment_of(estimate)
+        shifts = sums.tie_shifts.get((segment, estimate.model))
+        if shifts is None:
+            return None
         if request in moved:
             n: float = estimate.n_users
             if weight is not None:
-                total = sums.ratios.total(ALL, estimate.model, place)
+                total = sums.ratios.total(segment, estimate.model, place)
                 n = math.nan if total is None else total.terms[1].total
-            return [
+            means = [
                 shifts.sum_of(2 * moved.index(request) + side).total / (n or math.nan)
                 for side in (0, 1)
             ]
+            if is_gmean(request):  # of logarithms
+                return [estimate.value * math.expm1(each) for each in means]
+            return means
         combination = request.metric.combined
         parts = parts_of(request) if combination is None else combination.parts
         if weight is not None or parts is None or not {*parts} <= {*moved}:
             return None
-        of_model = sums.totals.models[ALL, estimate.model]
+        of_model = sums.totals.models[segment, estimate.model]
         totals = [of_model.sum_of(task.measured.index(part)) for part in parts]
         ends = []
         for side in (0, 1):
@@ -215,7 +223,7 @@ def _tied_orders(
             ends.append((0.0 if math.isnan(end) else end) - estimate.value)
         return ends
 
-    return [*of_tied_orders(estimates, sums.tie_shifts, shifts_of)]
+    return [*of_tied_orders(estimates, sums.in_order, shifts_of)]
 
 
 def _items_of(sums: RankingSums) -> "ItemTotals | None":
@@ -240,7 +248,7 @@ def _conclude_kept(task: RankingTask, sums: RankingSums, resampling: Resampling 
     """What the users of all shares say together, where the sums of shares say too little."""
     if not sums.kept.frames:
         return
-    config, models, requests = task.config, sums.in_order, task.requests
+    config, models, requests = task.config, sums.in_order, task.of_ratios
     pairs = pairs_among(models, config.statistics, at=config.at("statistics", "baseline"))
     names = [name for name in sums.totals.names if name not in task.items]
     rows, values = sums.kept.joined(models, names, len(requests))

@@ -14,7 +14,7 @@ from evalkit.aggregate.accumulators.kept import KeptUsers
 from evalkit.aggregate.accumulators.parts import add_parts
 from evalkit.aggregate.accumulators.resampling import Draws
 from evalkit.aggregate.accumulators.weighted import Ratios
-from evalkit.aggregate.segments import SeenValues
+from evalkit.aggregate.segments import SeenValues, Segment
 from evalkit.aggregate.sums import GrandTotals, add_to
 from evalkit.errors import DataError, Faults
 from evalkit.kinds.rankings._steps import RANKINGS
@@ -117,8 +117,8 @@ class RankingSums:
         kept: values of users whose sums by share say too little.
         ordered: values of users that numbers are made of by their order.
         weights: what relevant items count by, where their propensities are known.
-        tie_shifts: what the best and the worst order of equal scores change, by model, of each
-            request that they may move; of models of which hits share their score.
+        tie_shifts: what the best and the worst order of equal scores change, by segment and model,
+            of each request that they may move; where hits share their score.
         shown: what metrics of all lists together are made of, as `conclusions.shown` names it.
         ratios: where users count differently, or vary together.
         items: where items are drawn as users are.
@@ -147,7 +147,7 @@ class RankingSums:
     items: "ItemSums | None" = None
     kept: KeptUsers = field(default_factory=KeptUsers)
     ordered: KeptUsers = field(default_factory=KeptUsers)
-    tie_shifts: dict[str, ExactSums] = field(default_factory=dict)
+    tie_shifts: dict[tuple[Segment, str], ExactSums] = field(default_factory=dict)
     shown: dict[str, "ShownSums"] = field(default_factory=dict)
     seen_values: SeenValues = field(default_factory=SeenValues)
     users: dict[str, list[pl.DataFrame]] = field(default_factory=dict)
@@ -217,8 +217,8 @@ class RankingSums:
             self.items.merge(other.items)
         self.kept.merge(other.kept)
         self.ordered.merge(other.ordered)
-        for name, shifts in other.tie_shifts.items():
-            add_to(self.tie_shifts, name, shifts)
+        for place, shifts in other.tie_shifts.items():
+            add_to(self.tie_shifts, place, shifts)
         for key, shown in other.shown.items():
             add_to(self.shown, key, shown)
         self.seen_values.merge(other.seen_values)

@@ -231,8 +231,8 @@ def _height_of_row(rows: Sequence[Row]) -> float:
 def _shape(series: int, x: float, y: float, size: float) -> str:
     """A mark that is told by its shape, too: dot, square, diamond, triangle, in turn."""
     kind = series % 4
-    if kind < 2:
-        return f"M{number(x)} {number(y)}h0"
+    if kind < 2:  # readers of PDF draw a dot of no length, and no square
+        return f"M{number(x)} {number(y)}{'h.1' if kind else 'z'}"
     half, left = number(size), number(x - size)
     if kind == 2:
         return f"M{left} {number(y)}l{half}-{half} {half} {half}-{half} {half}z"

@@ -1,6 +1,7 @@
 """What the order of equal scores moves is told with its bounds, and so are copies in lists."""
 
 import re
+from itertools import chain, permutations, product
 
 import numpy as np
 import polars as pl
@@ -170,6 +171,216 @@ def test_shares_tell_what_the_whole_tells(tmp_path, weight):
             ends[ties] = {each.metric: each.value for each in other.estimates}
         for name, found in bounds(whole).items():
             assert found == pytest.approx((ends["worst"][name], ends["best"][name]), abs=1e-6)
+
+
+# ---------------------------------------------------------------- numbers of segments
+
+IN_SEGMENT = re.compile(r"(\w+)=(\S+) = (\S+) from (\S+) to ([\d.]+)")
+
+
+def segment_bounds(report):
+    """Of each metric, the bounds of each named segment."""
+    found = {}
+    for message in told(report):
+        ends = {each[:2]: tuple(map(float, each[3:])) for each in IN_SEGMENT.findall(message)}
+        if ends:
+            found[re.search(r"moves (\S+) of ", message)[1]] = ends
+    return found
+
+
+def test_segments_are_told_by_hand():
+    # a: r ties with x and stands behind it; b: r stands first, apart; c: one user alone
+    truth = pl.DataFrame({"user": [0, 1, 2, 3, 4], "item": ["r"] * 5})
+    lists = [("x", 1.0), ("r", 1.0)] * 2 + [("r", 2.0), ("x", 1.0)] * 2 + [("x", 1.0), ("r", 1.0)]
+    ranked = pl.DataFrame({"user": np.repeat(np.arange(5), 2)}).with_columns(
+        item=pl.Series([item for item, _ in lists]), score=pl.Series([score for _, score in lists])
+    )
+    users = pl.DataFrame({"user": range(5), "group": ["a", "a", "b", "b", "c"]})
+
+    report = evalkit.evaluate(
+        truth,
+        {"m": ranked},
+        metrics=["RR"],
+        policies={"ties": "input"},
+        segments={"group": {"path": users, "by": "group"}},
+    )
+
+    whole, segments = told(report)
+    # (1/2 + 1/2 + 1 + 1 + 1/2) / 5 = 0.7, and 1 where the hits stand first
+    assert "RR = 0.700000 from 0.700000 to 1.000000" in whole
+    assert segment_bounds(report) == {"RR": {("group", "a"): (0.5, 1.0)}}
+    assert "of group=a = 0.500000 from" in segments
+
+
+DEPTH = 5
+
+
+def segment_logs(folder, *, of_items, **statistics):
+    """A config of few lists, of which all orders of equals can be tried, and its tables."""
+    rng = np.random.default_rng(8)
+    n_users = 12
+
+    def some(n):
+        return pl.Series(np.concatenate([rng.permutation(7)[:n] for _ in range(n_users)]))
+
+    truth = pl.DataFrame({"user": np.repeat(np.arange(n_users), 2), "item": some(2)})
+    ranked = pl.DataFrame({"user": np.repeat(np.arange(n_users), DEPTH), "item": some(DEPTH)})
+    ranked = ranked.with_columns(score=pl.Series(rng.integers(0, 2, n_users * DEPTH).astype(float)))
+    users = pl.DataFrame(
+        {
+            "user": range(n_users),
+            "w": [1.0, 3.0, 0.5, 2.0] * 3,
+            "group": ["a", "b", "b"] * 3 + ["few", "fewer", "fewer"],
+        }
+    )
+    items = pl.DataFrame({"item": range(7), "group": ["a", "b", "b", "c", "a", "b", "c"]})
+    tables = {"truth": truth, "m": ranked, "users": users, "items": items}
+    for name, table in tables.items():
+        table.write_parquet(folder / f"{name}.parquet")
+    side = "item" if of_items else "user"
+    group = {"path": str(folder / f"{side}s.parquet"), side: side, "by": "group"}
+    tree = {
+        "truth": {"path": str(folder / "truth.parquet")},
+        "rankings": [{"model": "m", "path": str(folder / "m.parquet")}],
+        "metrics": {"names": ["hit@2" if of_items else "RR", "recall@2"]},
+        "segments": {"group": group, "min_users": 1 if of_items else 3},
+        "statistics": statistics,
+    }
+    return tree, tables
+
+
+def all_orders(rows):
+    """Every order of the rows that their scores allow."""
+    levels = sorted({score for _, score in rows}, reverse=True)
+    equals = [[item for item, score in rows if score == level] for level in levels]
+    for orders in product(*map(permutations, equals)):
+        yield list(chain.from_iterable(orders))
+
+
+def of_order(metric, order, relevant):
+    places = [place for place, item in enumerate(order, 1) if item in relevant]
+    if metric == "RR":
+        return 1 / min(places) if places else 0.0
+    if metric == "hit@2":
+        return float(any(place <= 2 for place in places))
+    return sum(place <= 2 for place in places) / len(relevant)
+
+
+@pytest.mark.parametrize(
+    ("ties", "of_items", "weight"),
+    [("item", False, False), ("item", False, True), ("item", True, False),
+     ("expected", False, False), ("expected", False, True)],
+)  # fmt: skip
+@pytest.mark.parametrize("shares", [1, 3])
+def test_segments_are_moved_as_far_as_any_order_moves_them(
+    ties, of_items, weight, shares, tmp_path
+):
+    by = {"weight": {"path": str(tmp_path / "users.parquet"), "by": "w"}} if weight else {}
+    tree, tables = segment_logs(tmp_path, of_items=of_items, **by)
+    config = build_config({**tree, "policies": {"ties": ties}}, name="night")
+    report = run_config(config)
+    if shares > 1:
+        files = [tmp_path / f"{number}.partial" for number in range(1, shares + 1)]
+        for number, file in enumerate(files, 1):
+            measure_partial(config, (number, shares)).write(file)
+        whole, report = told(report), conclude_partials(open_partials(files))
+        assert whole == told(report)
+
+    label = dict(tables["users"].select("user", "group").rows())
+    label = {user: "(small)" if "few" in group else group for user, group in label.items()}
+    weights = dict(tables["users"].select("user", "w").rows()) if weight else {}
+    kinds = dict(tables["items"].rows())
+    expected = {}
+    for each in report.estimates:
+        ends = []
+        for user in label:
+            relevant = set(tables["truth"].filter(user=user)["item"])
+            if of_items:
+                relevant = {item for item in relevant if each.segment in {None, kinds[item]}}
+            if not relevant or (not of_items and each.segment not in {None, label[user]}):
+                continue
+            rows = tables["m"].filter(user=user).select("item", "score").rows()
+            found = [of_order(each.metric, order, relevant) for order in all_orders(rows)]
+            ends.append((weights.get(user, 1.0), min(found), max(found)))
+        total = sum(each[0] for each in ends)
+        low, high = (sum(row[0] * row[side] for row in ends) / total for side in (1, 2))
+        is_moved = max(high - each.value, each.value - low) > each.std_error + 1e-9
+        assert low - 1e-9 <= each.value <= high + 1e-9
+        if each.segment is not None and is_moved:
+            expected.setdefault(each.metric, {})["group", each.segment] = (low, high)
+
+    found = segment_bounds(report)
+    assert expected
+    assert found.keys() == expected.keys()
+    for metric, ends in expected.items():
+        assert found[metric].keys() == ends.keys()
+        for segment, bounds_of_one in ends.items():
+            assert found[metric][segment] == pytest.approx(bounds_of_one, abs=2e-6)
+
+
+def test_of_many_segments_three_are_named():
+    truth, ranked = logs(n_users=60)
+    ranked = ranked.with_columns(score=0.5)
+    users = pl.DataFrame({"user": range(60), "group": [f"g{n // 6}" for n in range(60)]})
+    given = {"metrics": ["hit@3"], "segments": {"group": {"path": users, "by": "group"}}}
+
+    report = evalkit.evaluate(truth, {"m": ranked}, **given)
+
+    (_, message) = told(report)
+    assert "and 7 more segments" in message
+    assert len(segment_bounds(report)["hit@3"]) == 3
+
+
+@pytest.mark.parametrize("ties", ["expected", "best"])
+def test_weighted_bounds_of_a_rule_for_ties_are_weighted(ties, tmp_path):
+    weight = {"path": str(tmp_path / "users.parquet"), "by": "w"}
+    tree, _ = segment_logs(tmp_path, of_items=False, weight=weight)
+
+    def run(ties):
+        return run_config(build_config({**tree, "policies": {"ties": ties}}, name="night"))
+
+    ends = [
+        {each.metric: each.value for each in run(end).estimates if each.segment is None}
+        for end in ("worst", "best")
+    ]
+    messages = [each for each in told(run(ties)) if each.startswith("orders of")]
+    assert messages
+    for message in messages:
+        name = re.search(r"move (\S+) from", message)[1]
+        assert f"from {ends[0][name]:.6f} to {ends[1][name]:.6f}" in message
+
+
+@pytest.mark.parametrize("ties", ["item", "expected"])
+def test_shares_that_cut_clusters_tell_the_same_of_weights(ties, tmp_path):
+    users = str(tmp_path / "users.parquet")
+    both = {"weight": {"path": users, "by": "w"}, "cluster": "user % 4"}
+    tree, _ = segment_logs(tmp_path, of_items=False, **both)
+    config = build_config({**tree, "policies": {"ties": ties, "tie_share": 0.01}}, name="night")
+    files = [tmp_path / f"{number}.partial" for number in (1, 2, 3)]
+    for number, file in enumerate(files, 1):
+        measure_partial(config, (number, 3)).write(file)
+
+    whole = told(run_config(config))
+
+    assert whole
+    assert whole == told(conclude_partials(open_partials(files)))
+
+
+def test_bounds_of_geometric_means_are_geometric():
+    truth, ranked = logs()
+    wanted = ranked.join(truth, on=["user", "item"], how="left").fill_null(0)
+
+    def number(ranked):
+        return evalkit.evaluate(truth, {"m": ranked}, metrics=["gmean(nDCG@5)"])
+
+    ends = []
+    for best in (False, True):
+        order = wanted.sort("user", "score", "relevance", descending=[False, True, best])
+        rank = pl.int_range(1, pl.len() + 1).over("user")
+        ends.append(number(order.select("user", "item", rank=rank)).estimates[0].value)
+    (message,) = told(number(ranked))
+    low, high = map(float, re.search(r" from (\S+) to ([\d.]+)", message).groups())
+    assert (low, high) == pytest.approx(tuple(ends), abs=2e-6)
 
 
 # ---------------------------------------------------------------- copies of items that nobody wants
