@@ -75,7 +75,7 @@ def run_config(
     with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
         refuse_layout(config)
         if config.engine.kind == "spark":
-            _refuse_judgements(config, 'kind = "local" under [engine]')
+            _refuse_judgements(config, "measure in this process: --engine local")
             from evalkit.engines import run_on_spark
 
             return run_on_spark(config, measure_options)

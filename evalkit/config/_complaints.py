@@ -107,7 +107,8 @@ def show(value: object) -> str:
 
 def _type_hint(key: Key, value: object, wanted: str) -> str:
     if wanted == "text" and isinstance(value, int | float) and not isinstance(value, bool):
-        return f'{key[-1]} = "{value}"' if isinstance(key[-1], str) else "put it in quotes"
+        name = key[-1] if str(key[-1]).isidentifier() else f'"{key[-1]}"'
+        return f'{name} = "{value}"' if isinstance(key[-1], str) else "put it in quotes"
     if wanted == "a list" and key[-1] in ("rankings", "gates"):
         return f"write [[{key[-1]}]], in double brackets"
     if wanted == "a list" and isinstance(value, str):

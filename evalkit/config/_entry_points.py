@@ -42,6 +42,7 @@ def in_words_of(entry_point: EntryPoint, hint: str) -> str:
     if entry_point != "python":
         return turned
     turned = re.sub(r"--sample (\S+)", r"sample=\1", turned)
+    turned = turned.replace("--engine local", "evalkit.evaluate")
     turned = turned.replace("--memory-limit", "memory_limit").replace("--again", "again=True")
     turned = turned.replace("verify_pages = false in a config", "verify_pages=False")
     return re.sub(r"\bwrite (?=\w+=)", "pass ", turned)

@@ -18,6 +18,9 @@ def annotation_at(key: Key) -> object:
     for step in key:
         if isinstance(step, int):
             continue  # tables and texts keep their declaration inside a list
+        if get_origin(annotation) is dict:  # names of one's own, as options of a store
+            annotation = get_args(annotation)[1]
+            continue
         record = record_in(annotation)
         if record is None:
             return None

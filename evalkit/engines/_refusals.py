@@ -1,5 +1,6 @@
 """What does not work on Spark: refused by name, all of it at once, before a job starts."""
 
+import re
 from collections.abc import Iterator
 
 from evalkit.aggregate.user_values.gather import rules_of
@@ -16,7 +17,10 @@ INSTEAD = {
     'test = "wilcoxon"': 'test by sums: "t", or "permutation"',
     "per_user": "write runs into a folder that executors share with this process",
 }
-HERE = 'leave it out, or measure in this process: kind = "local" under [engine]'
+IN_PROCESS = "measure in this process: --engine local"
+HERE = f"leave it out, or {IN_PROCESS}"
+MASTER = 'write master = "local[*]" under [engine], or spark://host:7077, k8s://host or yarn'
+_MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(, ?\d+)?\]|-cluster\[.+\])?|(spark|k8s)://.+|yarn")
 ORDERED = "name the column that says their order, columns.order of this table, or give files"
 
 
@@ -26,7 +30,12 @@ def check_request(config: Config, work: MeasureOptions) -> None:
     Raises:
         RequestError: all that does not work on Spark [not-on-spark].
     """
-    raise_all([_refusal(what, at) for what, at in _of_request(config, work)])
+    refused = [_refusal(what, at) for what, at in _of_request(config, work)]
+    master = config.engine.master
+    if master is not None and not _MASTER.fullmatch(master):
+        at = config.at("engine", "master")
+        refused.append(_refusal(f"{master!r} is named as master", at, MASTER))
+    raise_all(refused)
 
 
 def check_tables(read: Read) -> None:
@@ -52,7 +61,7 @@ def refuse_large(n_rows: int, what: str, at: str) -> None:
             f"{what} more than {MOST_WHOLE:,} items, and every share needs all",
             code="not-on-spark",
             at=at,
-            hint='give it fewer items, or measure in this process: kind = "local" under [engine]',
+            hint=f"give it fewer items, or {IN_PROCESS}",
         )
 
 

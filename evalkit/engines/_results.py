@@ -57,5 +57,5 @@ def _refuse(needed: int, what: str, read: Read) -> None:
             code="not-on-spark",
             at=read.logs[0].at,
             hint="give it more memory, or write the rows to files and measure them in passes: "
-            'kind = "local" under [engine], with --memory-limit',
+            "--engine local, with --memory-limit",
         )

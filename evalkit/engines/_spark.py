@@ -200,6 +200,7 @@ def _without_rows(table: Any) -> pl.DataFrame:
 def _session(engine: EngineSection, given: Given) -> Iterator[Any]:
     """The session of the given DataFrames, the one that runs, or one that ends with this."""
     try:
+        from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
@@ -218,7 +219,7 @@ def _session(engine: EngineSection, given: Given) -> Iterator[Any]:
         session = session or new_session(SparkSession, **engine.model_dump(include=OF_ENGINE))
         with _in_own_python(session):
             yield session
-    except PySparkException as error:
+    except (PySparkException, Py4JError) as error:
         raise _failed(str(error)) from error
     finally:
         if session is not None and running is None:
@@ -273,7 +274,7 @@ def new_session(
 
 def _failed(told: str) -> EvalkitError:
     """Why Spark ended a job."""
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    lines = [line.strip(" \t:") for line in told.splitlines() if line.strip()]
     if "No module named 'evalkit'" in told:
         hint = "install this version of evalkit on every node, or send it: --archives env.tar.gz; "
         hint += "PYSPARK_PYTHON names the Python that executors run"
@@ -284,14 +285,23 @@ def _failed(told: str) -> EvalkitError:
         hint = 'remote needs more: pip install "pyspark[connect]"'
         return RequestError(lines[0], code="no-spark", at="[engine]", hint=hint)
     if "JAVA_" in told:
-        hint = "install Java 17 or newer, and let JAVA_HOME name it"
+        hint = (
+            "install Java 17 or newer, and let JAVA_HOME name it; what it said is above, such as "
+        )
+        hint += "of options under [engine] that it does not take"
         return MachineError("Java did not start", code="spark-failed", at="[engine]", hint=hint)
     if "spark.driver.maxResultSize" in told:
         hint = 'raise it: options = { "spark.driver.maxResultSize" = "8g" } under [engine], and '
         hint += "the driver's memory; ratings and labels take some 20 bytes a row there"
         message = "what executors send is more than Spark lets the driver take"
         return MachineError(message, code="spark-failed", at="[engine]", hint=hint)
-    causes = [line for line in lines if "Error" in line or "Exception" in line] or lines
+    if "stopped SparkContext" in told:
+        hint = "is a Spark at the master's address? name it: master under [engine], or that of "
+        hint += "spark-submit"
+        message = "no session began, or it was stopped meanwhile"
+        return MachineError(message, code="spark-failed", at="[engine]", hint=hint)
+    named = [line for line in lines if "Error" in line or "Exception" in line]
+    causes = [line for line in named if not line.endswith("awaitResult")] or named or lines
     return MachineError(
         f"Spark ended the job: {causes[0] if causes else 'no cause is told'}"[:500],
         code="spark-failed",

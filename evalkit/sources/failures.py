@@ -41,10 +41,27 @@ _OUTAGE = re.compile(
     r"|connection (?:refused|reset|closed|aborted)|broken pipe|timed out|dns error|retry_timeout",
     re.IGNORECASE,
 )
+_ASKS_THE_MACHINE = (  # for credentials, as nothing else names any
+    r"169\.254\.169\.254|metadata\.google\.internal|/latest/api/token|/latest/meta-data"
+)
 _OF_THE_REQUEST = re.compile(
+    rf"{_ASKS_THE_MACHINE}|"
     r"status code: (?:3\d\d|4(?!08|29)\d\d)|Client error with status 4|redirect without LOCATION"
 )
 _STORE_SAYS = (  # what its words mean, with the code and the hint
+    (
+        re.compile(_ASKS_THE_MACHINE),
+        "there are no credentials for the store",
+        "unreadable-file",
+        "name them in the environment, for S3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; for a "
+        "public bucket AWS_SKIP_SIGNATURE=true",
+    ),
+    (
+        re.compile(r"InvalidUri|relative URL without a base|builder error"),
+        "the address of the store is none",
+        "unreadable-file",
+        'write it whole: aws_endpoint_url = "https://host:9000" under [storage]',
+    ),
     (
         re.compile(r"lacked (?:the necessary privileges|valid authentication)|status code: 40[13]"),
         "the store does not let it be read",
@@ -74,9 +91,9 @@ _STORE_SAYS = (  # what its words mean, with the code and the hint
 
 def is_outage(error: BaseException) -> bool:
     """Whether a store does not answer, or not now: the same request may be fine later."""
-    if isinstance(error, (ConnectionError, TimeoutError)):
-        return True
     text = str(error)
+    if isinstance(error, (ConnectionError, TimeoutError)):
+        return not re.search(_ASKS_THE_MACHINE, text)
     # What a store says of the request itself (401, 301 to another region) stays as it is.
     return "://" in text and bool(_OUTAGE.search(text)) and not _OF_THE_REQUEST.search(text)
 
@@ -155,7 +172,7 @@ def describe(error: BaseException, at: str) -> EvalkitError:
 def _of_store(error: BaseException, at: str) -> DataError | None:
     """What a store that does answer says of the request, if that is what went wrong."""
     text = str(error)
-    if "://" not in text:
+    if "://" not in text + at:
         return None
     for words, message, code, hint in _STORE_SAYS:
         if words.search(text):

@@ -113,3 +113,22 @@ def test_values_of_finished_runs_are_counted(tmp_path):
         command = ("compare", "last~1", "last", "--out", str(tmp_path / "runs"), "--test", test)
         assert run_evalkit(*command).status == 0  # keeps kernels
         assert_held(150, *command)
+
+
+def test_labels_are_refused_before_kernels_are_compiled(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "no kernels"))
+    n_rows, log = 2_000_000, tmp_path / "m.parquet"
+    row = pl.int_range(n_rows)
+    rows = pl.select(user=row % 200_000, score=(row * 7919 % n_rows) / n_rows, label=row % 3 // 2)
+    rows.write_parquet(log)
+    config = tmp_path / "labels.toml"
+    config.write_text(
+        f'[[labels]]\nmodel = "m"\npath = "{log}"\n'
+        """[metrics]\nnames = ["AUC", "AUC(over='users')", "log-loss"]\n"""
+    )
+
+    refused = run_evalkit("run", str(config), "--memory-limit", "300MiB")
+
+    assert refused.status == 4
+    assert refused.peak_mib <= 300
+    assert_held(int(NEED.findall(refused.stderr)[0]), "run", str(config))

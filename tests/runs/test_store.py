@@ -6,10 +6,14 @@ moto's server stands in for S3, on loopback; obstore's store in memory for the s
 import json
 import os
 import random
+import re
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import polars as pl
 import pytest
@@ -531,3 +535,194 @@ def test_store_that_does_not_answer_is_busy(tmp_path, s3):
     assert done.returncode == 75, done.stderr
     assert "store-unreachable" in done.stderr
     assert SECRET not in done.stdout + done.stderr
+
+
+# Hints of S3 are followed as they are written, and what comes next is an answer.
+#
+# Not followed here: Google's and Azure's words (moto is S3), hf:// (a host of its own);
+# missing-extra (`pip install`, of a registry); store-failed ("try again": of unknown causes);
+# store-refused (writing), of which only the reading of the same rights is.
+
+
+class Gateway(BaseHTTPRequestHandler):
+    """Answers with a status while that is asked, or asks moto."""
+
+    def do_GET(self):
+        region, status = self.server.region, self.server.status
+        if self.server.failing:
+            self.server.failing -= 1
+        elif region and f"/{region}/s3/" in self.headers["Authorization"]:
+            status = None
+        elif not region:
+            status = None
+        if status is not None or self.path.startswith("/la_ke"):
+            self.send_response(status or 400)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        asked = Request(self.server.behind + self.path, headers=dict(self.headers))
+        asked.method = self.command
+        with urlopen(asked) as answer:
+            body = answer.read()
+            self.send_response(answer.status)
+            for name in ("Content-Range", "Content-Type", "Last-Modified", "ETag"):
+                if name in answer.headers:
+                    self.send_header(name, answer.headers[name])
+            length = answer.headers["Content-Length"] if self.command == "HEAD" else len(body)
+            self.send_header("Content-Length", str(length))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def gateway(s3):
+    """A server before moto's."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Gateway)
+    server.behind, server.region, server.status, server.failing = (
+        s3[1]["AWS_ENDPOINT_URL"],
+        "",
+        0,
+        0,
+    )
+    server.url = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def measure(folder, *more, truth="s3://lake/interactions/", without=(), **environment):
+    """The hint of a command that reads the example's logs, or none where a number came."""
+    asked = ("--truth", truth, "--rankings", "als=s3://lake/rankings/als/", "--metric", "RR")
+    fast = ("--set", "storage.max_retries=0")
+    unset = dict.fromkeys(without, "")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in unset:
+            patch.delenv(name)
+        done = evalkit(folder, "evaluate", *asked, *fast, *more, **environment)
+    assert "internal" not in done.stderr
+    if done.returncode == 0:
+        assert "RR" in done.stdout
+        return None
+    return re.search(r"error\[(\S+)\].*\n.*\n  hint: (.*)", done.stderr).groups()
+
+
+def setting_of(hint):
+    return re.search(r"--set (storage\.\w+)=(\S+)", hint).groups()
+
+
+@pytest.mark.parametrize("wrong", ["lake/interaction/", "lake/interactions/x.parquet", "lak/i/"])
+def test_misspelt_paths_and_buckets_are_corrected(lake, tmp_path, wrong):
+    code, hint = measure(tmp_path, truth=f"s3://{wrong}")
+
+    assert (code, hint) == ("path-not-found", "look for misspellings in the bucket and the path")
+    assert measure(tmp_path) is None
+
+
+def test_credentials_are_named_or_left_out(lake, tmp_path):
+    without = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+    nowhere = {"AWS_METADATA_ENDPOINT": "http://127.0.0.1:9"}
+
+    code, hint = measure(tmp_path, without=without, **nowhere)
+
+    assert code == "unreadable-file"
+    assert all(name in hint for name in without)
+    assert measure(tmp_path, **nowhere) is None
+    lake.put_bucket_acl(Bucket="lake", ACL="public-read")
+    for each in lake.list_objects_v2(Bucket="lake")["Contents"]:
+        lake.put_object_acl(Bucket="lake", Key=each["Key"], ACL="public-read")
+    key, value = re.search(r"public bucket (\w+)=(\w+)", hint).groups()
+    assert measure(tmp_path, without=without, **nowhere, **{key: value}) is None
+
+
+def test_rights_are_given_to_credentials(lake, s3, tmp_path):
+    import boto3
+
+    url = s3[1]["AWS_ENDPOINT_URL"]
+    iam = boto3.client("iam", endpoint_url=url, region_name="us-east-1")
+    iam.create_user(UserName="reader")
+    key = iam.create_access_key(UserName="reader")["AccessKey"]
+    given = {
+        "AWS_ACCESS_KEY_ID": key["AccessKeyId"],
+        "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"],
+    }
+
+    def let_through(n_calls):
+        body = {"data": str(n_calls).encode(), "headers": {"Content-Type": "text/plain"}}
+        urlopen(Request(f"{url}/moto-api/reset-auth", **body)).close()
+
+    try:
+        let_through(0)
+        code, hint = measure(tmp_path, **given)
+        let_through(1_000_000)
+        right = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
+        policy = json.dumps({"Version": "2012-10-17", "Statement": [right]})
+        iam.put_user_policy(UserName="reader", PolicyName="reads", PolicyDocument=policy)
+        let_through(0)
+        after = measure(tmp_path, **given)
+    finally:
+        let_through(1_000_000_000)
+
+    assert code == "unreadable-file"
+    assert hint.startswith(
+        "give the credentials that the environment or the config names the right"
+    )
+    assert after is None
+
+
+@pytest.mark.parametrize("status", [301, 307])
+def test_the_region_of_a_bucket_is_written(lake, tmp_path, gateway, status):
+    gateway.region, gateway.status = "eu-central-1", status
+    environment = {"AWS_ENDPOINT_URL": gateway.url, "AWS_REGION": "us-east-1"}
+
+    code, hint = measure(tmp_path, **environment)
+
+    assert code == "unreadable-file"
+    key, value = setting_of(hint)
+    assert measure(tmp_path, "--set", f"{key}={value}", **environment) is None
+
+
+@pytest.mark.parametrize("wrong", ["127.0.0.1:9000", "lake.example", "://"])
+def test_the_address_of_a_store_is_written_whole(lake, s3, tmp_path, wrong):
+    code, hint = measure(tmp_path, AWS_ENDPOINT_URL=wrong)
+
+    assert code == "unreadable-file"
+    key, _ = setting_of(hint)
+    right = s3[1]["AWS_ENDPOINT_URL"]
+    assert measure(tmp_path, "--set", f"{key}={right}", AWS_ENDPOINT_URL=wrong) is None
+
+
+def test_a_request_that_a_store_does_not_take_is_corrected(lake, tmp_path, gateway):
+    code, hint = measure(tmp_path, truth="s3://la_ke/interactions/", AWS_ENDPOINT_URL=gateway.url)
+
+    assert (code, hint) == (
+        "unreadable-file",
+        "look at the bucket, the path and the options of the store",
+    )
+    assert measure(tmp_path, AWS_ENDPOINT_URL=gateway.url) is None
+
+
+def test_a_store_that_is_down_answers_later(lake, tmp_path, gateway):
+    gateway.status, gateway.failing = 503, 1000
+
+    code, hint = measure(tmp_path, AWS_ENDPOINT_URL=gateway.url)
+    gateway.failing = 0
+
+    assert (code, hint) == ("store-unreachable", "try again later")
+    assert measure(tmp_path, AWS_ENDPOINT_URL=gateway.url) is None
+
+
+@pytest.mark.parametrize("option", ["max_retries=two", "max_retries=2.5"])
+def test_numbers_of_a_store_are_written_as_told(lake, tmp_path, option):
+    code, hint = measure(tmp_path, "--set", f"storage.{option}")
+
+    assert code == "bad-value"
+    key, value = re.search(r'such as (\w+) = "(\S+)"', hint).groups()
+    assert measure(tmp_path, "--set", f"storage.{key}={value}") is None

@@ -122,6 +122,17 @@ class MemoryBudget:
             self.taken(n_rows) + n_rows * bytes_a_row * self.copies, self.limit
         )
 
+    def check(self, n_rows: int, bytes_a_row: int) -> None:
+        """Refuse, before kernels are compiled to count rows, what no count of them makes fit.
+
+        Raises:
+            MachineError: nothing is left for rows [memory-limit].
+        """
+        if self.limit is not None and not fits(self.taken(0), self.limit):
+            parts = np.full(MOST_PASSES, n_rows // MOST_PASSES, dtype=np.int64)
+            parts[0] += n_rows % MOST_PASSES
+            self.cut(parts, bytes_a_row, "a part")
+
     def cut(self, rows: Counts, bytes_a_row: int, what: str) -> list[range]:
         """Neighbouring parts, of so many rows each, that fit at a time.
 

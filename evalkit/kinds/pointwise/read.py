@@ -207,6 +207,7 @@ class Reading:
 
         give_back_early()
         dtypes = {each.name: self.dtypes_of(table, each) for each in self.groupings}
+        self.budget.check(_expected(table), max(map(bytes_of, dtypes.values())))
         hashed = {each.name: np.zeros(smallest, dtype=np.int64) for each in self.groupings}
         row_counts = RowOutcomes()
         for some, counts in self.look(table, model, count):
