@@ -50,8 +50,28 @@ def _renamed(report: Report) -> Report:
 
 
 def definitions(report: Report) -> list[str]:
-    """What the names stand for that do not say it themselves: `GAUC: AUC(over='users')`."""
-    return [f"{shown}: {label}" for label, shown in report.shown.items() if label != shown]
+    """What the names stand for that do not say it themselves: `GAUC: AUC(over='users')`.
+
+    Also models that have every number of another one, with its error.
+    """
+    named = [f"{shown}: {label}" for label, shown in report.shown.items() if label != shown]
+    return named + _doubles(report)
+
+
+def _doubles(report: Report) -> list[str]:
+    numbers: dict[str, list[object]] = {}
+    for each in report.estimates:
+        if each.std_error:  # without one, as where all is 0, no number tells models apart
+            told = (each.metric, each.segmentation, each.segment, each.value, each.std_error)
+            numbers.setdefault(each.model, []).append(told)
+    models: dict[tuple[object, ...], list[str]] = {}
+    for model, found in numbers.items():
+        models.setdefault(tuple(found), []).append(model)
+    return [
+        f"{', '.join(more)}: the same numbers as {first}"
+        for first, *more in models.values()
+        if more
+    ]
 
 
 def _whole(label: str) -> str:

@@ -9,6 +9,7 @@ from typing import get_args, get_type_hints
 import polars as pl
 import pytest
 
+import evalkit
 from evalkit.cli.options import Format
 from evalkit.cli.report import report as report_command
 from evalkit.config import OutputSection
@@ -382,3 +383,14 @@ def test_the_screen_tells_two_warnings_of_a_code_and_how_many_more(make_report, 
     assert screen.count("warning[odd]") == 2
     assert "'m1' are odd; and 3 more such warnings" in screen
     assert render(report, "table").count("warning[odd]") == 5
+
+
+def test_models_with_the_same_numbers_are_told_so():
+    truth = {user: [user % 3, user % 7] for user in range(30)}
+    lists = {user: [user % 3, 9, 10 + user % 5] for user in range(30)}
+    models = {"a": {user: [9, user % 7] for user in range(30)}, "b": lists, "c": dict(lists)}
+
+    report = evalkit.compare(truth, models, metrics=["nDCG@3", "RR"])
+
+    for form in ("table", "markdown", "html", "latex"):
+        assert "c: the same numbers as b" in render(report, form)
