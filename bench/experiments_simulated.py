@@ -1,0 +1,135 @@
+"""How often what is said of experiments holds: `python bench/experiments_simulated.py [one ...]`.
+
+`one`: false alarms at one look, of a skewed mean, a ratio of events with users as units, a rare
+fraction and a mean adjusted by what was before, 500 units a variant. `looks`: false alarms of five
+looks, by plan; the guardrail is worse by just its margin. `relative`: limits of a relative effect
+of 20 %, 500 skewed units a variant. Written to --out as JSON, too.
+"""
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import evalkit
+from harness import BENCH
+
+VARIANTS = {"a": 1, "b": 1}
+PLANS = {
+    "O'Brien-Fleming": {"spending": "obrien-fleming", "final": 1500},
+    "Pocock": {"spending": "pocock", "final": 1500},
+    "always valid": {"method": "always-valid", "tightest_at": 1500},
+}
+Row = dict[str, str | float]
+
+
+def one_look(draws: int) -> Iterator[Row]:
+    """Share of experiments without an effect that find one, by metric."""
+    draw, n = np.random.default_rng(1), 1000
+    metrics = ["mean(skewed)", "ratio(clicks, shown)", "fraction(rare)", "mean(y)"]
+    found = Counter[str]()
+    for _ in range(draws):
+        taste, shown, before = draw.beta(2, 8, n), 1 + draw.poisson(5, n), draw.normal(size=n)
+        units = pl.DataFrame(
+            {
+                "unit": range(n),
+                "variant": ["a", "b"] * (n // 2),
+                "skewed": draw.lognormal(size=n),
+                "clicks": draw.binomial(shown, taste),
+                "shown": shown,
+                "rare": (draw.random(n) < 0.03).astype(int),
+                "y": 0.8 * before + 0.6 * draw.normal(size=n),
+                "x": before,
+            }
+        )
+        report = evalkit.evaluate_experiment(
+            units, variants=VARIANTS, metrics=metrics, before={"y": "x"}
+        )
+        for each in report.comparisons:
+            found[each.metric] += each.p_value <= 0.05
+    for name in sorted(found):
+        yield {"metric": name, "false alarms, %": 100 * found[name] / draws}
+
+
+def looks(draws: int) -> Iterator[Row]:
+    """Share of experiments of five looks in which any look finds what is not there."""
+    for name, plan in PLANS.items():
+        draw, found = np.random.default_rng(2), Counter[str]()
+        for _ in range(draws):
+            found.update(_found_at_looks(draw, plan, n_looks=5, n=300))
+        shares = {what: 100 * found[what] / draws for what in ("primary", "guardrail", "segments")}
+        yield {"plan": name, **{f"{what}, %": share for what, share in shares.items()}}
+
+
+def _found_at_looks(
+    draw: np.random.Generator, plan: dict[str, object], n_looks: int, n: int
+) -> set[str]:
+    is_b = draw.random(n * n_looks) < 0.5
+    columns = {name: draw.normal(5.0, 1.0, n * n_looks) for name in ("y", "z", "g")}
+    columns["g"] -= 0.2 * is_b
+    units = pl.DataFrame({"variant": np.where(is_b, "b", "a"), **columns})
+    units = units.with_columns(s=pl.Series(draw.choice(["u", "v"], n * n_looks)))
+    found = set()
+    for look in range(1, n_looks + 1):
+        before = (
+            {"looks": [each / n_looks for each in range(1, look)]} if "spending" in plan else {}
+        )
+        report = evalkit.evaluate_experiment(
+            units[: n * look],
+            variants=VARIANTS,
+            metrics=["mean(y)", "mean(z)", "mean(g)"],
+            primary=["mean(y)", "mean(z)"],
+            guardrails=["mean(g)"],
+            segments=["s"],
+            statistics={"sequential": plan | before, "margin": 0.2},
+        )
+        for each in report.comparisons:
+            is_guard = each.metric == "mean(g)"
+            if is_guard and each.segment is None and each.p_not_inferior <= 0.05:
+                found.add("guardrail")
+            elif not is_guard and each.p_adjusted <= 0.05:
+                found.add("primary" if each.segment is None else "segments")
+    return found
+
+
+def relative(draws: int) -> Iterator[Row]:
+    """Share of limits that hold the true relative effect."""
+    draw, n, held = np.random.default_rng(3), 500, 0
+    for _ in range(draws):
+        values = draw.lognormal(size=2 * n) * np.repeat([1.0, 1.2], n)
+        units = pl.DataFrame({"unit": range(2 * n), "variant": ["a"] * n + ["b"] * n, "y": values})
+        report = evalkit.evaluate_experiment(units, variants=VARIANTS, metrics=["mean(y)"])
+        (each,) = report.comparisons
+        held += each.relative_low <= 0.2 <= each.relative_high
+    yield {"units a variant": n, "held, %": 100 * held / draws}
+
+
+PARTS = {"one": (one_look, 2000), "looks": (looks, 500), "relative": (relative, 2000)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("which", nargs="*", choices=[*PARTS], default=[*PARTS])
+    parser.add_argument("--draws", type=int, help="In place of each part's own number.")
+    parser.add_argument("--out", type=Path, default=BENCH / "out", help="Folder of the JSON.")
+    asked = parser.parse_args()
+    for which in asked.which:
+        part, draws = PARTS[which]
+        rows = list(part(asked.draws or draws))
+        for row in rows:
+            shown = (value if isinstance(value, str) else f"{key} {value:.4g}"
+                     for key, value in row.items())  # fmt: skip
+            print(f"{which}, {asked.draws or draws:,} draws: {'; '.join(shown)}", flush=True)
+        asked.out.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({"draws": asked.draws or draws, "rows": rows}, indent=2)
+        (asked.out / f"experiments-simulated-{which}.json").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
