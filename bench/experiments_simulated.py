@@ -27,6 +27,10 @@ PLANS = {
 Row = dict[str, str | float]
 
 
+def _is_small(p_value: float | None) -> bool:
+    return p_value is not None and p_value <= 0.05
+
+
 def one_look(draws: int) -> Iterator[Row]:
     """Share of experiments without an effect that find one, by metric."""
     draw, n = np.random.default_rng(1), 1000
@@ -50,7 +54,7 @@ def one_look(draws: int) -> Iterator[Row]:
             units, variants=VARIANTS, metrics=metrics, before={"y": "x"}
         )
         for each in report.comparisons:
-            found[each.metric] += each.p_value <= 0.05
+            found[each.metric] += _is_small(each.p_value)
     for name in sorted(found):
         yield {"metric": name, "false alarms, %": 100 * found[name] / draws}
 
@@ -89,9 +93,9 @@ def _found_at_looks(
         )
         for each in report.comparisons:
             is_guard = each.metric == "mean(g)"
-            if is_guard and each.segment is None and each.p_not_inferior <= 0.05:
+            if is_guard and each.segment is None and _is_small(each.p_not_inferior):
                 found.add("guardrail")
-            elif not is_guard and each.p_adjusted <= 0.05:
+            elif not is_guard and _is_small(each.p_adjusted):
                 found.add("primary" if each.segment is None else "segments")
     return found
 
@@ -104,7 +108,8 @@ def relative(draws: int) -> Iterator[Row]:
         units = pl.DataFrame({"unit": range(2 * n), "variant": ["a"] * n + ["b"] * n, "y": values})
         report = evalkit.evaluate_experiment(units, variants=VARIANTS, metrics=["mean(y)"])
         (each,) = report.comparisons
-        held += each.relative_low <= 0.2 <= each.relative_high
+        low, high = each.relative_low, each.relative_high
+        held += low is not None and high is not None and low <= 0.2 <= high
     yield {"units a variant": n, "held, %": 100 * held / draws}
 
 
