@@ -120,11 +120,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("which", nargs="*", choices=[*PARTS], default=[*PARTS])
+    parser.add_argument("which", nargs="*", choices=["all", *PARTS], default="all")
     parser.add_argument("--draws", type=int, help="In place of each part's own number.")
     parser.add_argument("--out", type=Path, default=BENCH / "out", help="Folder of the JSON.")
     asked = parser.parse_args()
-    for which in asked.which:
+    for which in PARTS if asked.which == "all" else asked.which:
         part, draws = PARTS[which]
         rows = list(part(asked.draws or draws))
         for row in rows:

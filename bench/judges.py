@@ -263,10 +263,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("which", nargs="*", choices=[*ROWS], default=[*ROWS])
+    parser.add_argument("which", nargs="*", choices=["all", *ROWS], default="all")
     parser.add_argument("--draws", type=int, help="in place of each part's own number")
     asked = parser.parse_args()
-    for which in asked.which:
+    for which in ROWS if asked.which == "all" else asked.which:
         rows, draws = ROWS[which]
         print(f"\n{which}, {asked.draws or draws:,} draws\n", flush=True)
         for line in rows(asked.draws or draws):
