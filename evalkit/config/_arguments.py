@@ -37,10 +37,10 @@ def hinted(function: Callable[P, R]) -> Callable[P, R]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        for name in kwargs.keys() - set(known) if not takes_any else ():
-            raise TypeError(
-                f"{function.__name__}() takes no argument {name!r}: {_meant(name, known)}"
-            )
+        unknown = [] if takes_any else [name for name in kwargs if name not in known]
+        if unknown:
+            meant = _meant(unknown[0], known)
+            raise TypeError(f"{function.__name__}() takes no argument {unknown[0]!r}: {meant}")
         if len(args) > code.co_argcount and "metrics" in known:
             raise TypeError(
                 f"{function.__name__}() takes {code.co_argcount} arguments without their names: "
