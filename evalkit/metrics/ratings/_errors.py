@@ -25,6 +25,15 @@ SMALL, LARGE = 2.0**-400, 2.0**400  # between them squares lose nothing
 FAR_UP, FAR_DOWN = 2.0**600, 2.0**-600
 
 
+def where_undefined() -> Parameter:
+    """`undefined`: what libraries say where there is no value."""
+    return choice(
+        "undefined",
+        {"undefined": "undefined; users without a value are left out and counted", "zero": "0"},
+        doc="The value where there is none.",
+    )
+
+
 def where_constant() -> Parameter:
     """`constant`: what libraries say where all ratings are equal."""
     return choice(
