@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from evalkit.aggregate.segments import ALL
 from evalkit.config import Config
 from evalkit.kinds.labels._bands import Bands, NoBands
-from evalkit.kinds.labels._graphs import Drawing
+from evalkit.kinds.labels._graphs import ScoreDrawing
 from evalkit.kinds.labels._pooled import Pooled
 from evalkit.kinds.labels._walk import BestThreshold, Loss, Walked
 from evalkit.kinds.labels.merge import LabelSums
@@ -34,7 +34,7 @@ class LabelResults:
     smooth: Mapping[Request, Smooth]
     pool: Pooled | None
     walked: Walked | None
-    drawing: Drawing | None
+    drawing: ScoreDrawing | None
 
     @property
     def users(self) -> UnitSums:

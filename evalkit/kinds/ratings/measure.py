@@ -21,7 +21,7 @@ from evalkit.kinds.pointwise.read import Reading
 from evalkit.kinds.pointwise.segments import RowSegments
 from evalkit.kinds.pointwise.units import UnitSums
 from evalkit.kinds.ratings import read
-from evalkit.kinds.ratings._graphs import Drawing, Edges
+from evalkit.kinds.ratings._graphs import Edges, ErrorDrawing
 from evalkit.kinds.ratings._sums import ErrorSums, Floats, mean_losses, user_sums
 from evalkit.kinds.ratings.conclude import conclude_model, measured, truth_counts
 from evalkit.kinds.ratings.merge import RatingSums, made_of, smooth_of
@@ -237,7 +237,7 @@ def add_up(
         users.add(pairs.keys, values, [weights for _ in own], terms, keep=job.keeps)
         drawing = None
         if is_drawn:
-            drawing = Drawing(edges, bands=job.config.statistics.cluster is None)
+            drawing = ErrorDrawing(edges, bands=job.config.statistics.cluster is None)
             drawing.add(pairs)
         return RatingSums(sums, users, drawing, pairs.row_counts)
 
