@@ -8,7 +8,29 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from evalkit.api import in_memory
+from evalkit.api.in_memory import (
+    MEMORY,
+    OTHERS,
+    Columns,
+    GivenFrames,
+    Listed,
+    TableColumns,
+    add_floors,
+    add_table,
+    columns_of,
+    depth_of,
+    earlier_of,
+    is_path,
+    keys_of,
+    listed_of,
+    metrics_section,
+    named_of,
+    named_segments,
+    paths_of,
+    say_of_tables,
+    taken_over,
+    unnamed_of,
+)
 from evalkit.config import SELECTED, Config, build_config, hinted
 from evalkit.errors import RequestError
 from evalkit.metrics import OwnMetric
@@ -36,7 +58,7 @@ def evaluate(
     users: object | None = None,
     reference: object | None = None,
     drop_seen: bool = False,
-    columns: in_memory.TableColumns = None,
+    columns: TableColumns = None,
     where: Mapping[str, str] | None = None,
     ranked_by: Mapping[str, str] | None = None,
     format: Mapping[str, str] | None = None,
@@ -130,12 +152,12 @@ def evaluate(
             code="missing-key",
             hint="pass train=table of user and item, or leave drop_seen out",
         )
-    depth = None if drop_seen else in_memory.depth_of(metrics, profile, policies)
-    taken = in_memory.GivenFrames(user_ids, item_ids, depth)
-    listed = taken.listed(rankings, truth, in_memory.columns_of(columns, "rankings"))
+    depth = None if drop_seen else depth_of(metrics, profile, policies)
+    taken = GivenFrames(user_ids, item_ids, depth)
+    listed = taken.listed(rankings, truth, columns_of(columns, "rankings"))
     truth, train = taken.table(truth, "truth"), taken.table(train, "train")
     tree: dict[str, object] = {
-        "metrics": in_memory.metrics_section(metrics, primary, profile, combined, metric_files),
+        "metrics": metrics_section(metrics, primary, profile, combined, metric_files),
         "policies": dict(policies or {}),
         "rankings": [each.section() for each in listed],
         "engine": dict(engine or {}),
@@ -143,34 +165,27 @@ def evaluate(
     }
     segment_tables: dict[str, object] = {}
     tree["segments"] = {
-        name: in_memory.named_segments(name, rule, segment_tables)
-        for name, rule in (segments or {}).items()
+        name: named_segments(name, rule, segment_tables) for name, rule in (segments or {}).items()
     }
     weights: dict[str, object] = {}
     tree["statistics"] = _statistics_tree(statistics or {}, weights)
     beside: dict[str, Any] = {}
-    for section, table in zip(in_memory.OTHERS, (truth, train, items, users), strict=True):
-        in_memory.add_table(section, table, in_memory.columns_of(columns, section), tree, beside)
-    in_memory.say_of_tables(
-        tree, {"where": where, "format": format, "ranked_by": ranked_by, "files": files}
-    )
-    in_memory.add_floors(tree, threshold=threshold, min_propensity=min_propensity)
+    for section, table in zip(OTHERS, (truth, train, items, users), strict=True):
+        add_table(section, table, columns_of(columns, section), tree, beside)
+    say_of_tables(tree, {"where": where, "format": format, "ranked_by": ranked_by, "files": files})
+    add_floors(tree, threshold=threshold, min_propensity=min_propensity)
     if drop_seen:
         tree["train"] = {**cast("dict[str, object]", tree["train"]), "drop_seen": True}
     if reference is not None:
-        beside["reference"] = in_memory.taken_over(reference, "reference")
-        text = (
-            in_memory.paths_of(reference)[0]
-            if in_memory.is_path(reference)
-            else f"{in_memory.MEMORY}/"
-        )
+        beside["reference"] = taken_over(reference, "reference")
+        text = paths_of(reference)[0] if is_path(reference) else f"{MEMORY}/"
         tree["metrics"] = {**cast("dict[str, object]", tree["metrics"]), "reference": text}
     given = Given(
-        rankings=[in_memory.taken_over(each.table, "rankings") for each in listed],
+        rankings=[taken_over(each.table, "rankings") for each in listed],
         segments=segment_tables,
         weight=weights.get("weight"),
-        unnamed=in_memory.unnamed_of(listed),
-        earlier=in_memory.earlier_of(listed),
+        unnamed=unnamed_of(listed),
+        earlier=earlier_of(listed),
         **beside,
     )
     config = _named(build_config(tree, name=name, unnamed=given.unnamed, entry_point="python"))
@@ -200,7 +215,7 @@ def _statistics_tree(
     """The statistics as a config has them; a table of weights in memory goes into `weights`."""
     chosen = dict(statistics)
     if "weight" in chosen:
-        chosen["weight"] = in_memory.named_segments("weight", chosen["weight"], weights)
+        chosen["weight"] = named_segments("weight", chosen["weight"], weights)
     return chosen
 
 
@@ -243,7 +258,7 @@ def compare(
     users: object | None = None,
     reference: object | None = None,
     drop_seen: bool = False,
-    columns: in_memory.TableColumns = None,
+    columns: TableColumns = None,
     where: Mapping[str, str] | None = None,
     ranked_by: Mapping[str, str] | None = None,
     format: Mapping[str, str] | None = None,
@@ -361,7 +376,7 @@ def evaluate_ratings(
     metric_files: Sequence[str | os.PathLike[str]] = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
-    columns: in_memory.Columns | None = None,
+    columns: Columns | None = None,
     segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
     per_user: bool = False,
@@ -403,20 +418,14 @@ def evaluate_ratings(
         >>> evaluate_ratings(rated, metrics=["MAE"]).value("MAE")
         0.5
     """
-    named = in_memory.named_of(columns, ("user", "item", "rating", "prediction", "model"))
+    named = named_of(columns, ("user", "item", "rating", "prediction", "model"))
     if predictions is None:
         keys = ("user", "item", "rating", "prediction", "model")
-        sections = {"ratings": in_memory.listed_of(ratings, keys, named)}
+        sections = {"ratings": listed_of(ratings, keys, named)}
     else:
         sections = {
-            "ratings": [
-                in_memory.Listed(
-                    None, ratings, in_memory.keys_of(named, ("user", "item", "rating"))
-                )
-            ],
-            "predictions": in_memory.listed_of(
-                predictions, ("user", "item", "prediction", "model"), named
-            ),
+            "ratings": [Listed(None, ratings, keys_of(named, ("user", "item", "rating")))],
+            "predictions": listed_of(predictions, ("user", "item", "prediction", "model"), named),
         }
     tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files, verify_pages)
     how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
@@ -434,7 +443,7 @@ def evaluate_labels(
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
     session_every: str | None = None,
-    columns: in_memory.Columns | None = None,
+    columns: Columns | None = None,
     segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
     per_user: bool = False,
@@ -478,7 +487,7 @@ def evaluate_labels(
         0.75
     """
     keys = ("user", "session", "item", "time", "score", "label", "weight", "model")
-    sections = {"labels": in_memory.listed_of(labels, keys, in_memory.named_of(columns, keys))}
+    sections = {"labels": listed_of(labels, keys, named_of(columns, keys))}
     own = {"threshold": threshold, "session_every": session_every}
     extra = {name: value for name, value in own.items() if value is not None}
     tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files, verify_pages)
@@ -498,14 +507,14 @@ def _rows_tree(
     """What a config says besides its tables."""
     return {
         "verify_pages": None if verify_pages else False,
-        "metrics": in_memory.metrics_section(metrics, primary, profile, files=metric_files),
+        "metrics": metrics_section(metrics, primary, profile, files=metric_files),
         "policies": dict(policies or {}),
         "statistics": dict(statistics or {}),
     }
 
 
 def _evaluate_rows(
-    sections: Mapping[str, Sequence[in_memory.Listed]],
+    sections: Mapping[str, Sequence[Listed]],
     tree: dict[str, object],
     segments: Mapping[str, object] | None,
     name: str,
@@ -515,15 +524,14 @@ def _evaluate_rows(
 ) -> Report:
     held: list[object | None] = []
     segment_tables: dict[str, object] = {}
-    unnamed = in_memory.unnamed_of([each for listed in sections.values() for each in listed])
+    unnamed = unnamed_of([each for listed in sections.values() for each in listed])
     tree["segments"] = {
-        name: in_memory.named_segments(name, rule, segment_tables)
-        for name, rule in (segments or {}).items()
+        name: named_segments(name, rule, segment_tables) for name, rule in (segments or {}).items()
     }
     for section, listed in sections.items():
         tables = []
         for listed_table in listed:
-            held.append(in_memory.taken_over(listed_table.table, section))
+            held.append(taken_over(listed_table.table, section))
             tables.append({**listed_table.section(), **(extra or {})})
         tree[section] = tables
     config = _named(build_config(tree, name=name, unnamed=unnamed, entry_point="python"))

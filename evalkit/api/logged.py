@@ -3,7 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalkit.api import in_memory
+from evalkit.api.in_memory import (
+    TABLES,
+    Columns,
+    metrics_section,
+    named_of,
+    paths_of,
+    taken_over,
+)
 from evalkit.config import build_config, hinted
 from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
@@ -21,7 +28,7 @@ def evaluate_logged(
     targets: Mapping[str, Mapping[str, object]],
     *,
     metrics: Sequence[str] = ("SNIPS",),
-    columns: in_memory.Columns | Mapping[str, in_memory.Columns] | None = None,
+    columns: Columns | Mapping[str, Columns] | None = None,
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     segments: Mapping[str, object] | None = None,
@@ -62,41 +69,36 @@ def evaluate_logged(
         0.9
     """
     own: dict[str, Any] = dict(columns or {})
-    beside = {
-        key: in_memory.named_of(own.pop(key, None), in_memory.TABLES[key])
-        for key in ("truth", "rankings")
-    }
-    named = {"reward": "reward", "propensity": "propensity", **in_memory.named_of(own, COLUMNS)}
-    held, listed = [in_memory.taken_over(log, "logged")], []
+    beside = {key: named_of(own.pop(key, None), TABLES[key]) for key in ("truth", "rankings")}
+    named = {"reward": "reward", "propensity": "propensity", **named_of(own, COLUMNS)}
+    held, listed = [taken_over(log, "logged")], []
     for model, target in targets.items():
         rule: dict[str, object] = {"model": model, **target}
         if "rankings" in rule:
             rule = {"rank": "rank", "table": rule.pop("rankings"), **rule}
         if "table" in rule:
             table = rule.pop("table")
-            held.append(in_memory.taken_over(table, "targets"))
-            rule["path"] = in_memory.paths_of(table)
+            held.append(taken_over(table, "targets"))
+            rule["path"] = paths_of(table)
         listed.append(rule)
     heavy = {} if max_weight_share is None else {"max_weight_share": max_weight_share}
     tree: dict[str, object] = {
-        "logged": {"path": in_memory.paths_of(log), "columns": named, **heavy},
+        "logged": {"path": paths_of(log), "columns": named, **heavy},
         "targets": listed,
-        "metrics": in_memory.metrics_section(metrics, (), profile),
+        "metrics": metrics_section(metrics, (), profile),
         "policies": dict(policies or {}),
         "segments": dict(segments or {}),
         "statistics": dict(statistics or {}),
     }
-    lists = {
-        model: in_memory.taken_over(table, "rankings") for model, table in (rankings or {}).items()
-    }
+    lists = {model: taken_over(table, "rankings") for model, table in (rankings or {}).items()}
     if rankings:
         tree["rankings"] = [
-            {"model": model, "path": in_memory.paths_of(table), "columns": beside["rankings"]}
+            {"model": model, "path": paths_of(table), "columns": beside["rankings"]}
             for model, table in rankings.items()
         ]
     if truth is not None:
-        tree["truth"] = {"path": in_memory.paths_of(truth), "columns": beside["truth"]}
-    judged = None if truth is None else in_memory.taken_over(truth, "truth")
+        tree["truth"] = {"path": paths_of(truth), "columns": beside["truth"]}
+    judged = None if truth is None else taken_over(truth, "truth")
     of_lists = Given(rankings=list(lists.values()), truth=judged)
     config = build_config(tree, name=name, entry_point="python")
     return run_config(
