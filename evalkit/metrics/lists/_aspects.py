@@ -240,10 +240,10 @@ def measure(
                     below += ordered[each] * discounts[each + 1]
             elif ideal == ONES:
                 below, turns = 0.0, place // max(n_categories, 1)
-                for each in range(place):
-                    is_whole = each < turns * n_categories
+                for at in range(place):
+                    is_whole = at < turns * n_categories
                     worth_of = 1.0 if is_whole else (1.0 - alpha) ** turns
-                    below += discounted(each + 1, discount) * worth_of
+                    below += discounted(at + 1, discount) * worth_of
             elif discount != LOG2:
                 below = float(n_wanted)
             has_none = n_wanted == 0
