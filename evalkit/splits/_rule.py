@@ -9,7 +9,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from evalkit.config import SplitSection
-from evalkit.errors import RequestError, nearest
+from evalkit.errors import RequestError, did_you_mean
 from evalkit.splits.libraries import LIBRARIES, PLAIN
 
 _SPAN = re.compile(r"(\d+)\s*([smhdwSMHDW])")
@@ -96,12 +96,11 @@ def _with_library(section: SplitSection, at: str) -> SplitSection:
     if section.like is None:
         return section
     if section.like not in LIBRARIES:
-        close = nearest(section.like, LIBRARIES)
         raise RequestError(
             f"no library is called {section.like!r}",
             code="unknown-choice",
             at=at,
-            hint=f"did you mean {close!r}?" if close else f"one of {', '.join(LIBRARIES)}",
+            hint=did_you_mean(section.like, LIBRARIES, f"one of {', '.join(LIBRARIES)}"),
         )
     axes = axes_of(section.like, section)
     unset = {key: each for key, each in axes.items() if key not in section.model_fields_set}

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from evalkit.errors import RequestError, nearest
+from evalkit.errors import RequestError, did_you_mean
 
 # by library, and by what is cut: rows of a user, a share of them, all rows by time; "": any
 LIBRARIES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
@@ -58,12 +58,11 @@ def explain_libraries(name: str | None = None) -> Iterator[str]:
         RequestError: no library is called so [unknown-choice].
     """
     if name is not None and name not in LIBRARIES:
-        close = nearest(name, LIBRARIES)
         raise RequestError(
             f"no library is called {name!r}",
             code="unknown-choice",
             at="--profile",
-            hint=f"did you mean {close!r}?" if close else f"one of {', '.join(LIBRARIES)}",
+            hint=did_you_mean(name, LIBRARIES, f"one of {', '.join(LIBRARIES)}"),
         )
     yield "like = ... under [split] sets, where nothing else is written:"
     yield f"every library: {_spelled(PLAIN)}"
