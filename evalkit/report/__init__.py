@@ -5,6 +5,7 @@ Out: `Report`, and its text, page or table in each form.
 Open first: `record.py`, then `entries.py`.
 """
 
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    if name.startswith("_"):
+    if name.startswith("_") or PathFinder.find_spec(name, __path__):  # a module, asked by import
         raise AttributeError(name)
     from evalkit.report import _public
 
