@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    if name.startswith("_") or PathFinder.find_spec(name, __path__):  # a module, asked by import
-        raise AttributeError(name)
+    if name.startswith("_") or PathFinder.find_spec(name, __spec__.submodule_search_locations):
+        raise AttributeError(name)  # a module of the room, which loads without the others
     from evalkit.report import _public
 
     return getattr(_public, name)
