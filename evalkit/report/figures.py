@@ -175,10 +175,10 @@ def _draw_ranks(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
 
 
 def _draw_trade(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
-    for each in rows:
-        reach = {"xerr": _reach([each], "x", "x_"), "yerr": _reach([each])}
-        axis.errorbar([each["x"]], [each["value"]], **reach, fmt="o", label=each["name"])
-        axis.annotate(each["name"], (each["x"], each["value"]))
+    for row in rows:
+        reach = {"xerr": _reach([row], "x", "x_"), "yerr": _reach([row])}
+        axis.errorbar([row["x"]], [row["value"]], **reach, fmt="o", label=row["name"])
+        axis.annotate(row["name"], (row["x"], row["value"]))
 
 
 _DRAWING: dict[str, Callable[[tuple[Mapping[str, Any], ...], Any], None]] = {

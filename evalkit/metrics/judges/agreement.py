@@ -3,7 +3,7 @@
 import math
 
 from evalkit.metrics import Metric, choice
-from evalkit.metrics.judges._declare import Recipe, judge_metric
+from evalkit.metrics.judges._declare import JudgeRecipe, judge_metric
 
 ONE_LEVEL = "where all ratings are at one level, or no unit has two"
 BELOW_ONE = (-math.inf, 1.0)
@@ -34,10 +34,10 @@ _WEIGHTS = {
         ),
     ),
 )
-def alpha(kind: str, weights: str) -> Recipe:
+def alpha(kind: str, weights: str) -> JudgeRecipe:
     """Krippendorff's alpha of sums over units."""
     own = None if weights == "kind" else weights
-    return Recipe("alpha", {"kind": kind, "weights": own})
+    return JudgeRecipe("alpha", {"kind": kind, "weights": own})
 
 
 @judge_metric(
@@ -60,18 +60,18 @@ def alpha(kind: str, weights: str) -> Recipe:
         ),
     ),
 )
-def ac(kind: str, weights: str) -> Recipe:
+def ac(kind: str, weights: str) -> JudgeRecipe:
     """Gwet's coefficient of sums over units."""
     own = BY_KIND[kind] if weights == "kind" else weights
-    return Recipe("AC", {"weights": own})
+    return JudgeRecipe("AC", {"weights": own})
 
 
 def _kappa(name: str, aliases: tuple[str, ...], summary: str, chance: str, source: str) -> Metric:
     """A kappa by its idea of chance."""
 
-    def kappa(kind: str, weights: str) -> Recipe:
+    def kappa(kind: str, weights: str) -> JudgeRecipe:
         """The kappa of sums over units."""
-        return Recipe(name, {"weights": weights})
+        return JudgeRecipe(name, {"weights": weights})
 
     return judge_metric(
         name=name,
@@ -131,9 +131,9 @@ conger = _kappa(
         ),
     ),
 )
-def cohen(kind: str, weights: str, distance: str) -> Recipe:
+def cohen(kind: str, weights: str, distance: str) -> JudgeRecipe:
     """Cohen's kappa of sums over units that both judges rated."""
-    return Recipe("cohen", {"weights": weights, "distance": distance})
+    return JudgeRecipe("cohen", {"weights": weights, "distance": distance})
 
 
 @judge_metric(
@@ -160,9 +160,9 @@ def cohen(kind: str, weights: str, distance: str) -> Recipe:
         ),
     ),
 )
-def icc(kind: str, form: str) -> Recipe:
+def icc(kind: str, form: str) -> JudgeRecipe:
     """An intraclass correlation of sums over units."""
-    return Recipe("intraclass", {"form": form})
+    return JudgeRecipe("intraclass", {"form": form})
 
 
 @judge_metric(
@@ -175,6 +175,6 @@ def icc(kind: str, form: str) -> Recipe:
     bounds=(0.0, 1.0),
     undefined="where no unit has two ratings",
 )
-def percent(kind: str) -> Recipe:
+def percent(kind: str) -> JudgeRecipe:
     """Percent agreement of sums over units."""
-    return Recipe("agreement", {})
+    return JudgeRecipe("agreement", {})

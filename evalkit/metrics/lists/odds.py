@@ -1,15 +1,15 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
-"""How often items of groups are shown, of how often they could be."""
+"""How unequal the odds of groups of items to be shown are: REO, RSP, and both by popularity."""
 
 import math
-from typing import Any
+from functools import partial
 
 import numpy as np
 
-from evalkit.metrics import choice, kernel, text
+from evalkit.metrics import choice, kernel, list_metric, text
 from evalkit.metrics.lists._find import NOBODY, stands_in
-from evalkit.metrics.lists._groups import group_of, sizes_of
-from evalkit.metrics.lists._head import is_tail
+from evalkit.metrics.lists.groups import BY, group_of, sizes_of
+from evalkit.metrics.lists.tail import HEAD, is_tail
 
 GROUP = text("group", "", doc="The odds of one group by its name; without it how they differ.")
 ITEMS = choice(
@@ -34,11 +34,6 @@ def tables(values, context):
     return codes, sizes.astype(np.int64), context.history, context.relevant or NOBODY
 
 
-def n_sums(values, context):
-    """Rows that are shown and rows that could be, of each group."""
-    return 2 * group_of(values, context)[1] if "by" in values else 4
-
-
 def spread(values, context, sums):
     """Standard deviation of the groups' odds over their mean, or the odds of one group."""
     n = len(sums) // 2
@@ -57,15 +52,16 @@ def spread(values, context, sums):
     return (sum((each - mean) ** 2 for each in odds) / n) ** 0.5 / mean
 
 
-DECLARED: dict[str, Any] = {
-    "source": "Zhu et al. 2020, Measuring and mitigating item under-recommendation bias, p. 451",
-    "bounds": (0.0, math.inf),
-    "higher_is_better": False,
-    "family": "sums",
-    "n_sums": n_sums,
-    "by": spread,
-    "tables": tables,
-}
+odds_metric = partial(
+    list_metric,
+    source="Zhu et al. 2020, Measuring and mitigating item under-recommendation bias, p. 451",
+    bounds=(0.0, math.inf),
+    higher_is_better=False,
+    family="sums",
+    n_sums=lambda values, context: 2 * group_of(values, context)[1] if "by" in values else 4,
+    by=spread,
+    tables=tables,
+)
 
 
 @kernel
@@ -102,3 +98,67 @@ def count(lists, within, cutoffs, codes, sizes, history, relevant, of_relevant, 
                 for index in range(first, first + history.lengths[user]):
                     if codes[history.items[index]] >= 0:
                         out[user, column, n_groups + codes[history.items[index]]] -= 1.0
+
+
+@odds_metric(
+    name="reo",
+    aliases=("ranking_based_equal_opportunity",),
+    summary="How unequal the odds of groups of relevant items to be shown are.",
+    formula="standard deviation / mean over groups of shown relevant rows / relevant rows",
+    latex=r"\frac{\sigma(P)}{\mu(P)}, P_g = \frac{\text{hits of } g}{\text{relevant rows of } g}",
+    undefined="for a group without a relevant item that could be shown",
+    parameters=(BY, GROUP),
+    needs=("by", "history", "relevant"),
+)
+@kernel
+def reo(lists, within, cutoffs, codes, sizes, history, relevant, out):
+    """Rows of each group that are shown, and that could be."""
+    count(lists, within, cutoffs, codes, sizes, history, relevant, True, out)
+
+
+@odds_metric(
+    name="rsp",
+    aliases=("ranking_based_statistical_parity",),
+    summary="How unequal the odds of groups of items to be shown are.",
+    formula="standard deviation / mean over groups of shown rows / rows not in train",
+    latex=r"\frac{\sigma(P)}{\mu(P)}, P_g = \frac{\text{shown}_g}{\text{possible}_g}",
+    undefined="for a group without an item that could be shown",
+    parameters=(BY, GROUP),
+    needs=("by", "history"),
+)
+@kernel
+def rsp(lists, within, cutoffs, codes, sizes, history, relevant, out):
+    """Rows of each group that are shown, and that could be."""
+    count(lists, within, cutoffs, codes, sizes, history, relevant, False, out)
+
+
+@odds_metric(
+    name="pop_reo",
+    aliases=("popularity_equal_opportunity",),
+    summary="How unequal the odds of relevant items of head and tail to be shown are.",
+    formula="standard deviation / mean over head and tail of shown relevant rows / relevant rows",
+    latex=r"\frac{\sigma(P)}{\mu(P)}, P_g = \frac{\text{hits of } g}{\text{relevant rows of } g}",
+    undefined="where the head or the tail has no relevant item",
+    parameters=(*HEAD, ITEMS),
+    needs=("train", "history", "relevant"),
+)
+@kernel
+def pop_reo(lists, within, cutoffs, codes, sizes, history, relevant, head, ratio, items, out):
+    """Rows of each group that are shown, and that could be."""
+    count(lists, within, cutoffs, codes, sizes, history, relevant, True, out)
+
+
+@odds_metric(
+    name="pop_rsp",
+    aliases=("popularity_statistical_parity",),
+    summary="How unequal the odds of head and tail to be shown are.",
+    formula="standard deviation / mean over head and tail of shown rows / rows not in train",
+    latex=r"\frac{\sigma(P)}{\mu(P)}, P_g = \frac{\text{shown}_g}{\text{possible}_g}",
+    undefined="where the head or the tail has no item that could be shown",
+    parameters=(*HEAD, ITEMS),
+    needs=("train", "history"),
+)
+@kernel
+def pop_rsp(lists, within, cutoffs, codes, sizes, history, relevant, head, ratio, items, out):
+    """Rows of each group that are shown, and that could be."""
+    count(lists, within, cutoffs, codes, sizes, history, relevant, False, out)

@@ -1,14 +1,15 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
-"""Gains of hits by genres that fall with every hit that a genre has had, and their ideal."""
+"""Gain of genres that a user wants: alpha-nDCG, ERR-IA and NRBP."""
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from evalkit.metrics import Lists, choice, kernel, log2, number
-from evalkit.metrics.lists._categories import Sets, needs_of, only, sets
+from evalkit.metrics import Lists, choice, kernel, list_metric, log2, number
 from evalkit.metrics.lists._find import stands_in
+from evalkit.metrics.lists.genres import BY, Sets, needs_of, only, sets
 
 GREEDY, OWN, ONES, EVERY, NONE = range(5)
 RELEVANT, HISTORY, OF_RELEVANT = 0, 1, 1
@@ -240,10 +241,10 @@ def measure(
                     below += ordered[each] * discounts[each + 1]
             elif ideal == ONES:
                 below, turns = 0.0, place // max(n_categories, 1)
-                for each in range(place):
-                    is_whole = each < turns * n_categories
+                for at in range(place):
+                    is_whole = at < turns * n_categories
                     worth_of = 1.0 if is_whole else (1.0 - alpha) ** turns
-                    below += discounted(each + 1, discount) * worth_of
+                    below += discounted(at + 1, discount) * worth_of
             elif discount != LOG2:
                 below = float(n_wanted)
             has_none = n_wanted == 0
@@ -275,14 +276,120 @@ UNKNOWN = choice(
     {"kept": "keeps its rank", "removed": "is removed behind the cut, and those below move up"},
     doc="An item that the table of items lacks.",
 )
-DECLARED: dict[str, Any] = {
-    "bounds": (0.0, math.inf),
-    "undefined": "where no relevant item has a genre",
-    "needs": needs,
-    "tables": tables,
-}
-OF_ERR: dict[str, Any] = {
-    **DECLARED,
-    "source": "Chapelle et al. 2011, Intent-based diversification of web search results, p. 577; "
+aspect_metric = partial(
+    list_metric,
+    source="Chapelle et al. 2011, Intent-based diversification of web search results, p. 577; "
     "Agrawal et al. 2009, Diversifying search results, p. 9",
-}
+    bounds=(0.0, math.inf),
+    undefined="where no relevant item has a genre",
+    needs=needs,
+    tables=tables,
+)
+
+
+@aspect_metric(
+    name="alpha_ndcg",
+    aliases=("alpha_dcg(ideal='every')",),
+    summary="Discounted gain of genres, each worth less with every hit it has had, of the ideal's.",
+    formula="sum of sum over genres of (1 - alpha)^(earlier hits with it) / log2(1 + rank) / ideal",
+    latex=r"\frac{\sum_{i} \frac{r_i}{\log_2(1 + i)} \sum_{g \in G(i)} (1 - \alpha)^{n_g(i)}}"
+    r"{\text{ideal}}",
+    source="Clarke et al. 2008, Novelty and diversity in information retrieval evaluation, p. 663",
+    parameters=(
+        BY,
+        ALPHA,
+        ASPECTS,
+        choice(
+            "ideal",
+            {
+                "greedy": "the relevant items, always the one of most gain next",
+                "own": "the list's own gains, the largest first",
+                "ones": "of as many items: gain 1 while all genres fit in turn, then 1 - alpha to "
+                "the power of these turns; whose relevant items have no genre has 0",
+                "every": "items that have every wanted genre",
+                "none": "nothing: the gain itself",
+            },
+            doc="What the gain is divided by.",
+        ),
+        PENALTY,
+        UNKNOWN,
+    ),
+)
+@kernel
+def alpha_ndcg(lists, within, cutoffs, context, alpha, aspects, ideal, penalty, unknown, out):
+    """Gain of the list over that of the ideal."""
+    measure(lists, within, cutoffs, context, alpha, LOG2, aspects, ideal, penalty, unknown, out)
+
+
+@aspect_metric(
+    name="err_ia",
+    summary="Gain of genres over the rank, each worth less with every hit that it has had.",
+    formula="sum of sum over genres of (1 - alpha)^(earlier hits with it) / rank, over genres of R",
+    latex=r"\frac{1}{|G(R)|} \sum_{i} \frac{r_i}{i} \sum_{g \in G(i)} (1 - \alpha)^{n_g(i)}",
+    parameters=(
+        BY,
+        ALPHA,
+        choice(
+            "norm",
+            {
+                "genres": "the genres of the relevant items",
+                "every": "the gain of items that have all of them",
+            },
+            doc="What the gain is divided by.",
+        ),
+    ),
+)
+@kernel
+def err_ia(lists, within, cutoffs, context, alpha, norm, out):
+    """Gain of the list over its ranks."""
+    ideal = EVERY if norm == 1 else NONE
+    measure(lists, within, cutoffs, context, alpha, RECIPROCAL, 0, ideal, 0, 0, out)
+
+
+@aspect_metric(
+    name="nerr_ia",
+    summary="ERR-IA as a share of that of the ideal list.",
+    formula="ERR-IA / ERR-IA of the relevant items, always the one of most gain next",
+    latex=r"\frac{\text{ERR-IA}}{\text{ERR-IA}^*}",
+    parameters=(BY, ALPHA),
+)
+@kernel
+def nerr_ia(lists, within, cutoffs, context, alpha, out):
+    """Gain of the list over its ranks."""
+    measure(lists, within, cutoffs, context, alpha, RECIPROCAL, 0, GREEDY, 0, 0, out)
+
+
+@aspect_metric(
+    name="NRBP",
+    aliases=("nNRBP(norm='ideal')",),
+    summary="Gain of genres by who looks so far, each worth less with every hit that it has had.",
+    formula="(1 - (1 - alpha) beta) / genres of R * sum over ranks r of beta^(r - 1) * sum over "
+    "genres of (1 - alpha)^(earlier hits with it)",
+    latex=r"\frac{1 - (1 - \alpha) \beta}{|G(R)|} \sum_{i} r_i \beta^{i - 1} "
+    r"\sum_{g \in G(i)} (1 - \alpha)^{n_g(i)}",
+    source="Clarke, Kolla and Vechtomova 2009, An effectiveness measure for ambiguous and "
+    "underspecified queries, ICTIR, p. 193",
+    parameters=(
+        BY,
+        ALPHA,
+        number("beta", 0.5, above=0.0, below=1.0, doc="Who looks one rank further."),
+        choice(
+            "norm",
+            {
+                "every": "the gain of an endless list of items that have all wanted genres",
+                "ideal": "the gain of the relevant items, always the one of most gain next",
+            },
+            doc="What the gain is divided by.",
+        ),
+    ),
+)
+@kernel
+def nrbp(lists, within, cutoffs, context, alpha, beta, norm, out):
+    """Gain of the list by its ranks; an endless list of all genres gains 1."""
+    measure(
+        lists, within, cutoffs, context, alpha, beta, 0, NONE if norm == 0 else GREEDY, 0, 0, out
+    )
+    if norm == 0:
+        for user in range(out.shape[0]):
+            for column in range(out.shape[1]):
+                out[user, column] *= 1.0 - (1.0 - alpha) * beta

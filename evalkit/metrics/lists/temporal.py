@@ -1,11 +1,11 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
-"""Which items of a list earlier lists lack."""
+"""Temporal diversity and novelty: what of a list earlier lists lack."""
 
 import math
 
 import numpy as np
 
-from evalkit.metrics import Lists, kernel
+from evalkit.metrics import Lists, kernel, list_metric
 
 
 def joined(several):
@@ -24,7 +24,7 @@ def joined(several):
     return lists, np.concatenate(ranks)[order] + 1
 
 
-def tables(values, context, several):
+def earlier_of(context, several):
     """Earlier items of each user, their ranks, and how many items there are."""
     return *joined(several), context.items.popularity.size
 
@@ -54,3 +54,41 @@ def share_of_new(lists, within, cutoffs, earlier, ranks, n_items, out):
             out[user, column] = counts[column] / within[user, column] if is_there else math.nan
         for place in range(first, first + n):
             marks[earlier.items[place]] = 0
+
+
+@list_metric(
+    name="temporal_diversity",
+    aliases=("lathia_diversity",),
+    summary="Share of the list that the model's list before did not show.",
+    formula="items of the list that are not in the list before / items of the list",
+    latex=r"\frac{|L_t \setminus L_{t-1}|}{n}",
+    source="Lathia et al. 2010, Temporal diversity in recommender systems, p. 215",
+    bounds=(0.0, 1.0),
+    undefined="for a user without an earlier list",
+    higher_is_better=None,
+    needs=("earlier",),
+    tables=lambda values, context: earlier_of(context, context.earlier[:1]),
+)
+@kernel
+def temporal_diversity(lists, within, cutoffs, earlier, ranks, n_items, out):
+    """Share of the first items that the first ranks before did not show."""
+    share_of_new(lists, within, cutoffs, earlier, ranks, n_items, out)
+
+
+@list_metric(
+    name="temporal_novelty",
+    aliases=("lathia_novelty",),
+    summary="Share of the list that none of the model's earlier lists showed.",
+    formula="items of the list that are in no earlier list / items of the list",
+    latex=r"\frac{|L_t \setminus \bigcup_{s<t} L_s|}{n}",
+    source="Lathia et al. 2010, Temporal diversity in recommender systems, p. 216",
+    bounds=(0.0, 1.0),
+    undefined="for a user without an earlier list",
+    higher_is_better=None,
+    needs=("earlier",),
+    tables=lambda values, context: earlier_of(context, context.earlier),
+)
+@kernel
+def temporal_novelty(lists, within, cutoffs, earlier, ranks, n_items, out):
+    """Share of the first items that the first ranks before did not show."""
+    share_of_new(lists, within, cutoffs, earlier, ranks, n_items, out)

@@ -1,13 +1,15 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
-"""Distances of the pairs of items that a list shows."""
+"""Intra-list diversity: distances of the pairs of a list, by vectors or genres."""
 
 import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from evalkit.metrics import choice, kernel, of_items
-from evalkit.metrics.lists._categories import sets
+from evalkit.metrics import ATTENTION, PATIENCE, choice, kernel, list_metric, of_items
+from evalkit.metrics.lists._attention import attention_of
+from evalkit.metrics.lists._find import stands_in
+from evalkit.metrics.lists.genres import sets
 
 COSINE, JACCARD, HAMMING, COSINE_GENRES, HAMMING_GENRES, COLUMNS, COLUMNS_GENRES = range(7)
 LEAVES, NO_RANK, UNLIKE = range(3)
@@ -308,3 +310,119 @@ def mean_distance(
             for position in range(n):
                 for column in range(some.codes.shape[1]):
                     counts[some.codes[held[position], column]] = 0
+
+
+@list_metric(
+    name="ild",
+    aliases=("intra_list_diversity", "intra_list_distance"),
+    summary="How different the items of a list are: the mean distance of its pairs.",
+    formula="mean over pairs of items of the list of their distance",
+    latex=r"\frac{2}{n(n-1)} \sum_{i<j} d(i, j)",
+    source="Smyth and McClave 2001, Similarity vs. diversity, p. 351; Ziegler et al. 2005, "
+    "Improving recommendation lists through topic diversification, p. 25",
+    bounds=(0.0, 2.0),
+    undefined="with fewer than two known items",
+    parameters=AXES,
+    needs=needs_of,
+    tables=tables,
+)
+@kernel
+def ild(lists, within, cutoffs, some, distance, unknown, single, zero_vector, pairs_den, out):
+    """Mean distance of the pairs; of cosines by a sum of unit vectors, no pair is looked at."""
+    mean_distance(
+        lists, within, cutoffs, some, distance, unknown, single, zero_vector, pairs_den, out
+    )
+
+
+@list_metric(
+    name="ils",
+    aliases=("intra_list_similarity",),
+    summary="How alike the items of a list are: 1 less the mean distance of its pairs.",
+    formula="1 - mean over pairs of items of the list of their distance",
+    latex=r"1 - \frac{2}{n(n-1)} \sum_{i<j} d(i, j)",
+    source="Ziegler et al. 2005, Improving recommendation lists through topic diversification, "
+    "p. 25",
+    bounds=(-1.0, 1.0),
+    undefined="with fewer than two known items",
+    higher_is_better=False,
+    parameters=AXES[:-1],
+    needs=needs_of,
+    tables=tables,
+)
+@kernel
+def ils(lists, within, cutoffs, some, distance, unknown, single, zero_vector, out):
+    """One less the mean distance of the pairs."""
+    mean_distance(lists, within, cutoffs, some, distance, unknown, single, zero_vector, 0, out)
+    for user in range(out.shape[0]):
+        for column in range(out.shape[1]):
+            out[user, column] = 1.0 - out[user, column]
+
+
+@list_metric(
+    name="eild",
+    aliases=("expected_intra_list_diversity",),
+    summary="How different the relevant items of a list are, by the attention of their ranks.",
+    formula="sum over hits i of w(i) * mean of d(i, j) over hits j, by w(max(1, j - i)) / sum of w",
+    latex=r"\frac{\sum_i w(i) r_i \frac{\sum_{j \ne i} w(j - i) r_j d(i, j)}"
+    r"{\sum_{j \ne i} w(j - i) r_j}}{\sum_i w(i)}",
+    source="Vargas and Castells 2011, Rank and relevance in novelty and diversity metrics, p. 113",
+    bounds=(0.0, 2.0),
+    undefined="for a user without relevant items; with fewer than two known items",
+    parameters=(
+        choice(
+            "distance",
+            {
+                "cosine": "1 less the cosine of the vectors",
+                "jaccard": "genres that one alone has, of those that either has",
+            },
+            doc="How far two items are from each other.",
+        ),
+        ATTENTION,
+        PATIENCE,
+    ),
+    needs=lambda values: (*needs_of(values), "relevant"),
+    tables=lambda values, context: (
+        features({"distance": values["distance"]}, context.items),
+        context.relevant,
+    ),
+)
+@kernel
+def eild(lists, within, cutoffs, some, relevant, distance, attention, patience, out):
+    """Each hit's mean distance to the others, kept as sums that grow with every hit."""
+    longest = 0
+    for user in range(out.shape[0]):
+        longest = max(longest, within[user, out.shape[1] - 1])
+    hits = np.empty(longest, dtype=np.int64)
+    above, below = np.empty(longest), np.empty(longest)
+    next_one = attention_of(1, attention, patience)
+    for user in range(out.shape[0]):
+        begin, place, n, known, weights = lists.starts[user], 0, 0, 0, 0.0
+        for column in range(out.shape[1]):
+            while place < within[user, column]:
+                item = lists.items[begin + place]
+                weights += attention_of(place + 1, attention, patience)
+                if some.state[item] >= 0:
+                    known += 1
+                    if stands_in(relevant, user, item):
+                        above[n] = below[n] = 0.0
+                        for number in range(n):
+                            other = lists.items[begin + hits[number]]
+                            if distance == COSINE:
+                                far = 1.0 - cosine(some.rows, some.norms, other, item)
+                            else:
+                                far = jaccard_distance(some.bits, some.sizes, other, item)
+                            weight = attention_of(place - hits[number], attention, patience)
+                            above[number] += weight * far
+                            below[number] += weight
+                            above[n] += next_one * far
+                            below[n] += next_one
+                        hits[n] = place
+                        n += 1
+                place += 1
+            total = 0.0
+            for position in range(n):
+                if below[position] > 0.0:
+                    weight = attention_of(hits[position] + 1, attention, patience)
+                    total += weight * above[position] / below[position]
+            is_there = known > 1 and relevant.lengths[user] > 0
+            out[user, column] = total / weights if is_there else math.nan

@@ -1,12 +1,13 @@
 # mypy: disable-error-code="no-untyped-call, no-untyped-def"
-"""Expected exposure: the attention that items get in all of a user's lists, and should get."""
+"""Expected exposure: the attention of items over sampled lists, and what they should get."""
 
 import math
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
-from evalkit.metrics import ATTENTION, PATIENCE, Lists, choice, kernel, number
+from evalkit.metrics import ATTENTION, PATIENCE, Lists, choice, kernel, list_metric, number
 from evalkit.metrics.lists._attention import attention_of
 from evalkit.metrics.lists._find import stands_in
 
@@ -64,15 +65,16 @@ def tables(values, context):
     return (Aside(stacked, len(several), context.relevant, n_items),)
 
 
-DECLARED: dict[str, Any] = {
-    "source": "Diaz et al. 2020, Evaluating stochastic rankings with expected exposure, p. 277; "
+exposure_metric = partial(
+    list_metric,
+    source="Diaz et al. 2020, Evaluating stochastic rankings with expected exposure, p. 277; "
     "Raj and Ekstrand 2022, Measuring fairness in ranked results, p. 729",
-    "bounds": (0.0, math.inf),
-    "undefined": "for a user without relevant items",
-    "parameters": AXES,
-    "needs": needs,
-    "tables": tables,
-}
+    bounds=(0.0, math.inf),
+    undefined="for a user without relevant items",
+    parameters=AXES,
+    needs=needs,
+    tables=tables,
+)
 
 
 @kernel
@@ -144,3 +146,44 @@ def measure(lists, cutoffs, aside, attention, patience, stop, what, out):
                 got[item] = 0.0
                 is_noted[item] = False
             out[user, column] = total + unseen
+
+
+@exposure_metric(
+    name="ee_d",
+    aliases=("expected_exposure_disparity",),
+    summary="How unequally attention is spread over the items of a user.",
+    formula="sum over items of e^2, e = mean attention of the item over the lists of the user",
+    latex=r"\sum_i e_i^2",
+    higher_is_better=False,
+)
+@kernel
+def ee_d(lists, within, cutoffs, aside, attention, patience, stop, samples, out):
+    """The sum over all items that the user's lists show or that are relevant."""
+    measure(lists, cutoffs, aside, attention, patience, stop, SQUARE, out)
+
+
+@exposure_metric(
+    name="ee_l",
+    aliases=("expected_exposure_loss",),
+    summary="How far the attention of items is from what they should get by relevance.",
+    formula="sum over items of (e - t)^2, e = mean attention of the item, t = what it should get",
+    latex=r"\sum_i (e_i - t_i)^2",
+    higher_is_better=False,
+)
+@kernel
+def ee_l(lists, within, cutoffs, aside, attention, patience, stop, samples, out):
+    """The sum over all items that the user's lists show or that are relevant."""
+    measure(lists, cutoffs, aside, attention, patience, stop, DISTANCE, out)
+
+
+@exposure_metric(
+    name="ee_r",
+    aliases=("expected_exposure_relevance",),
+    summary="How much of the attention goes where it should, by relevance.",
+    formula="sum over items of e t, e = mean attention of the item, t = what it should get",
+    latex=r"\sum_i e_i t_i",
+)
+@kernel
+def ee_r(lists, within, cutoffs, aside, attention, patience, stop, samples, out):
+    """The sum over all items that the user's lists show or that are relevant."""
+    measure(lists, cutoffs, aside, attention, patience, stop, PRODUCT, out)
