@@ -18,7 +18,6 @@ from evalkit.metrics import at_threshold, kernel, label_metric, of_counts
     bounds=(0.0, 1.0),
     undefined="without rows",
     parameters=at_threshold(),
-    higher_is_better=True,
     over_rows=of_counts,
 )
 @kernel(allocates=False)

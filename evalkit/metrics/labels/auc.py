@@ -64,7 +64,6 @@ def of_pairs(asked: Request) -> OfSums:
         ),
         where_undefined(one=True),
     ),
-    higher_is_better=True,
     over_rows=of_pairs,
 )
 @kernel(allocates=False)

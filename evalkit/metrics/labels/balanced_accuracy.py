@@ -24,7 +24,6 @@ OTHER = 1
         ),
         *at_threshold(),
     ),
-    higher_is_better=True,
     over_rows=of_counts,
 )
 @kernel(allocates=False)

@@ -23,7 +23,6 @@ from evalkit.metrics.labels._over import or_zero, where_undefined
         where_undefined(),
         *at_threshold(),
     ),
-    higher_is_better=True,
     suffix="beta",
     over_rows=of_counts,
 )

@@ -22,7 +22,6 @@ from evalkit.metrics.labels._over import or_zero, where_undefined
     bounds=(-1.0, 1.0),
     undefined="where a row or a column of the confusion matrix is empty",
     parameters=(where_undefined(), *at_threshold()),
-    higher_is_better=True,
     over_rows=of_counts,
 )
 @kernel(allocates=False)

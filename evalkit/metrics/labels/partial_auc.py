@@ -62,7 +62,6 @@ def of_area(asked: Request) -> OfSums:
             doc="What the area is measured against.",
         ),
     ),
-    higher_is_better=True,
     over_rows=of_area,
 )
 @kernel(allocates=False)

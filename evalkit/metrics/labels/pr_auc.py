@@ -66,7 +66,6 @@ def of_precision(asked: Request) -> OfSums:
         ),
         where_undefined(one=True),
     ),
-    higher_is_better=True,
     over_rows=of_precision,
 )
 @kernel(allocates=False)

@@ -20,7 +20,6 @@ from evalkit.metrics.labels._over import or_zero, where_undefined
     bounds=(0.0, 1.0),
     undefined="where no row is called positive",
     parameters=(where_undefined(), *at_threshold("recall")),
-    higher_is_better=True,
     over_rows=of_counts,
 )
 @kernel(allocates=False)

@@ -138,7 +138,6 @@ def rating(ratings: Any, predictions: Any) -> Any:
     bounds=(-math.inf, 1.0),
     undefined="where all ratings are equal",
     parameters=(over_rows_or_users(), power_parameter()),
-    higher_is_better=True,
     domain=domain,
     over_rows=of_deviance,
 )

@@ -262,7 +262,6 @@ def of_quantile(asked: Request) -> OfSums:
         number("q", 0.5, doc="The quantile; of 0.5 it is D2 of distances.", above=0.0, below=1.0),
         where_constant(),
     ),
-    higher_is_better=True,
     over_rows=of_quantile,
 )
 @kernel(allocates=False)

@@ -23,7 +23,6 @@ from evalkit.metrics.ratings._errors import explained, explained_shares, where_c
     bounds=(-math.inf, 1.0),
     undefined="where all ratings are equal, and of fewer than two",
     parameters=(over_rows_or_users(), where_constant()),
-    higher_is_better=True,
     over_rows=lambda asked: explained(2, dict(asked.parameters)["constant"], forgives_bias=False),
 )
 @kernel(allocates=False)
