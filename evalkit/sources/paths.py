@@ -14,6 +14,7 @@ from evalkit.errors import (
     EvalkitError,
     RequestError,
     check_text,
+    did_you_mean,
     nearest,
     raise_all,
 )
@@ -93,8 +94,7 @@ def known_format(name: str, *, at: str) -> str:
     found = _SYNONYMS.get(lower, lower)
     if found in FORMATS:
         return found
-    close = nearest(lower, FORMATS)
-    hint = f"did you mean {close!r}?" if close else f"one of {', '.join(FORMATS)}"
+    hint = did_you_mean(lower, FORMATS, f"one of {', '.join(FORMATS)}")
     raise DataError(f"no format is called {name!r}", code="unknown-format", at=at, hint=hint)
 
 
