@@ -168,8 +168,6 @@ _EXAMPLES = {
 
 def _usage_error(raised: BaseException) -> errors.EvalkitError:
     """Typer's complaint about options and arguments in our words."""
-    from evalkit.errors import nearest
-
     context = getattr(raised, "ctx", None)
     command = getattr(context, "command_path", "evalkit")
     message = str(getattr(raised, "message", "") or raised)
@@ -182,28 +180,18 @@ def _usage_error(raised: BaseException) -> errors.EvalkitError:
             for spelling in (*option.opts, *option.secondary_opts)
             if spelling.startswith("-")
         ]
-        close = nearest(name, [*known, "--help"])
+        hint = errors.did_you_mean(name, [*known, "--help"], f"{command} --help lists all")
         if name in _SETTINGS and "--set" in known:
-            return errors.RequestError(
-                f"no option is called {name!r}",
-                code="unknown-option",
-                at=command,
-                hint=f"--set {_SETTINGS[name]}",
-            )
-        hint = f"did you mean {close!r}?" if close else f"{command} --help lists all"
+            hint = f"--set {_SETTINGS[name]}"
         return errors.RequestError(
             f"no option is called {name!r}", code="unknown-option", at=command, hint=hint
         )
     unknown = re.fullmatch(r"No such command '(.*)'\.", message, re.DOTALL)
     if unknown:
         commands = getattr(getattr(context, "command", None), "commands", {})
-        close = nearest(unknown[1], commands)
-        return errors.RequestError(
-            f"no command is called {unknown[1]!r}",
-            code="unknown-command",
-            at=command,
-            hint=f"did you mean {close!r}?" if close else f"{command} --help lists all",
-        )
+        hint = errors.did_you_mean(unknown[1], commands, f"{command} --help lists all")
+        message = f"no command is called {unknown[1]!r}"
+        return errors.RequestError(message, code="unknown-command", at=command, hint=hint)
     extra = re.fullmatch(r"Got unexpected extra argument\(s\) \((.*)\)", message, re.DOTALL)
     if extra:
         return errors.RequestError(

@@ -9,8 +9,8 @@ from operator import attrgetter
 from types import MappingProxyType, NoneType
 from typing import Any, cast
 
-import evalkit.report.entries as entries  # by way of the room it would load the whole room
 from evalkit.errors import DataError, EvalkitError
+from evalkit.report import entries
 from evalkit.report.by_hints import (
     load_json,
     read_list,

@@ -13,9 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import evalkit.report.entries as entries  # by way of the room it would load the whole room
-from evalkit.errors import DataError, RequestError, nearest
+from evalkit.errors import DataError, RequestError, did_you_mean
 from evalkit.metrics import other_kinds
+from evalkit.report import entries
 from evalkit.report._index import ReportIndex, it_has
 from evalkit.report.frames import Records
 
@@ -443,11 +443,10 @@ class Report:
             )
         if model in models:
             return model
-        close = nearest(model, models)
         raise RequestError(
             f"the report has no model {model!r}",
             code="unknown-model",
-            hint=f"did you mean {close!r}?" if close else it_has(models),
+            hint=did_you_mean(model, models, it_has(models)),
         )
 
     def _find_segment(self, segment: str | None) -> tuple[str | None, str | None]:
@@ -465,11 +464,10 @@ class Report:
                 code="ambiguous-segment",
                 hint=f"write one of {', '.join(fitting)}",
             )
-        close = nearest(segment, spelled)
         raise RequestError(
             f"the report has no segment {segment!r}",
             code="unknown-segment",
-            hint=f"did you mean {close!r}?" if close else it_has(tuple(spelled)),
+            hint=did_you_mean(segment, spelled, it_has(tuple(spelled))),
         )
 
 

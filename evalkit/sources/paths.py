@@ -9,7 +9,15 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from evalkit.config import is_in_catalog
-from evalkit.errors import DataError, EvalkitError, RequestError, check_text, nearest, raise_all
+from evalkit.errors import (
+    DataError,
+    EvalkitError,
+    RequestError,
+    check_text,
+    did_you_mean,
+    nearest,
+    raise_all,
+)
 from evalkit.sources import versions
 from evalkit.sources.guess import Guessing
 from evalkit.sources.trec import Kind, kind_of_lines
@@ -79,8 +87,7 @@ def known_format(name: str, *, at: str) -> str:
     found = _SYNONYMS.get(lower, lower)
     if found in FORMATS:
         return found
-    close = nearest(lower, FORMATS)
-    hint = f"did you mean {close!r}?" if close else f"one of {', '.join(FORMATS)}"
+    hint = did_you_mean(lower, FORMATS, f"one of {', '.join(FORMATS)}")
     raise DataError(f"no format is called {name!r}", code="unknown-format", at=at, hint=hint)
 
 

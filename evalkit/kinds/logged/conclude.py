@@ -100,7 +100,10 @@ def conclude_logged(
     n_users, depth = of_users.height, int(cast("float", of_users["all:0"].max()))
     counts = Counts(
         TruthCounts(sums.counts.rows, sums.counts.rows, {}, n_users, 0, sums.counts.rows, None),
-        {name: _counts_of(sums.counts.rows, n_users, depth) for name in (LOGGING, *names)},
+        dict.fromkeys(
+            (LOGGING, *names),
+            ModelCounts(sums.counts.rows, sums.counts.rows, {}, n_users, depth=depth),
+        ),
     )
     inference = Inference(
         estimates=tuple(estimates), comparisons=tuple(comparisons), standings=(), findings=(),
@@ -123,15 +126,7 @@ def _used(chosen: Any, comparisons: Sequence[Comparison]) -> StatisticsUsed:
     return StatisticsUsed(
         level=chosen.level, method="normal", test="t", correction=chosen.correction,
         family="report", n_tests=len(tested), baseline=LOGGING, margin=chosen.margin,
-        replicates=None, seed=None, power=chosen.power,
-    )  # fmt: skip
-
-
-def _counts_of(n_rows: int, n_users: int, depth: int) -> ModelCounts:
-    return ModelCounts(
-        rows=n_rows, rows_used=n_rows, rows_dropped={}, users=n_users, users_without_ranking=0,
-        users_without_truth=0, duplicates=0, duplicates_searched="none", seen_in_train=None,
-        bad_ranks=0, ties=0, depth=depth,
+        power=chosen.power,
     )  # fmt: skip
 
 
@@ -268,10 +263,8 @@ def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> l
                 segmentation=draft.cell.segmentation, segment=draft.cell.segment, delta=delta,
                 std_error=std_error if is_tested else None,
                 low=_limit(limits.low), high=_limit(limits.high),
-                relative=delta / base if base > 0 else None, relative_low=None, relative_high=None,
+                relative=delta / base if base > 0 else None, test="t", n_users=n, verdict=verdict,
                 p_value=p if is_tested else None, p_adjusted=p_adjusted if is_tested else None,
-                effect_size=None, test="t", n_users=n, wins=None, ties=None, losses=None,
-                margin=None, verdict=verdict, smallest_difference=None, users_needed=None,
                 df=float(n - 1), low_adjusted=_limit(adjusted_limits.low),
                 high_adjusted=_limit(adjusted_limits.high),
             )
