@@ -5,18 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from evalkit.cli import console
+from evalkit.cli import console, options
 from evalkit.cli.named_runs import JobName, tell_taken
-from evalkit.cli.options import (
-    Json,
-    LogFormat,
-    MetricFile,
-    Overrides,
-    Quiet,
-    RunsFolder,
-    Variables,
-    file_settings,
-)
 from evalkit.errors import FINE, GATE_FAILED, DataError, RequestError, clean
 
 if TYPE_CHECKING:
@@ -35,14 +25,14 @@ def gate(
         Path | None,
         Option("--config", metavar="FILE", help="Gates of that config. Default: the run's own."),
     ] = None,
-    out: RunsFolder = Path("runs"),
+    out: options.RunsFolder = Path("runs"),
     name: JobName = None,
-    metric_file: MetricFile = None,
-    overrides: Overrides = None,
-    variables: Variables = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
+    metric_file: options.MetricFile = None,
+    overrides: options.Overrides = None,
+    variables: options.Variables = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    log_format: options.LogFormat = "text",
 ) -> int:
     """Judge a finished run by its gates, or by those of a config.
 
@@ -56,7 +46,7 @@ def gate(
 
         asked = load_config(
             config,
-            overrides=[*(overrides or ()), *file_settings(metric_file)],
+            overrides=[*(overrides or ()), *options.file_settings(metric_file)],
             variables=parse_variables(variables or ()),
         )
         rules, level = asked.gates, asked.statistics.level

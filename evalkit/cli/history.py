@@ -473,15 +473,6 @@ def _plain(value: str | int | float | bytes | None) -> str | int | float | None:
 def _table(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, right: AbstractSet[int] = frozenset()
 ) -> str:
-    from evalkit.report.text import display_width, pad
+    from evalkit.report.text import lay_out
 
-    cells = [[clean(cell) for cell in row] for row in (head, *rows)]
-    widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(
-            pad(cell, width, right=place in right)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
-    return "\n".join(lines)
+    return "\n".join(lay_out((head, *rows), right))

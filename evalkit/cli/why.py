@@ -109,7 +109,7 @@ def _document(explained: "list[Explained]") -> str:
 
 
 def _table(explained: "list[Explained]") -> str:
-    from evalkit.report.text import display_width, pad, shorten, shorten_all, show_level
+    from evalkit.report.text import lay_out, shorten, shorten_all, show_level
 
     header = ["model", "metric", "before", "after", "delta", *NAMES]
     models = list(dict.fromkeys(each.model for each in explained))
@@ -131,11 +131,7 @@ def _table(explained: "list[Explained]") -> str:
             limits = [explanation.limits(name) or (0.0, 0.0) for name in ("delta", *NAMES)]
             halves = (f"±{(high - low) / 2.0:.4f}" for low, high in limits)
             rows.append(["", "", "", show_level(explanation.level), *halves])
-    widths = [max(display_width(row[place]) for row in rows) for place in range(len(header))]
-    lines = [
-        " ".join(pad(cell, widths[place], right=place > 1) for place, cell in enumerate(row))
-        for row in rows
-    ]
+    lines = lay_out(rows, right=range(2, len(header)), gap=" ")
     by = explained[0].segmentation
     lines.append(
         "one group of all users, so the mix is 0" if by is None else f"mix: by {clean(by)}"
@@ -144,4 +140,4 @@ def _table(explained: "list[Explained]") -> str:
     lines += [f"no limits: {clean(each)}" for each in reasons]
     if any(each.errors is not None for each in explained):
         lines.append("±: as if both runs had drawn their users; users of both make it too wide")
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(lines)

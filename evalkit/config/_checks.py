@@ -22,7 +22,7 @@ from evalkit.config._problems import Problems
 from evalkit.config._profiles import names_by
 from evalkit.config._records import SELECTED, Config, is_path_of
 from evalkit.config._variables import sections, sections_in, tables_of
-from evalkit.errors import EvalkitError, nearest
+from evalkit.errors import EvalkitError, did_you_mean
 from evalkit.metrics import (
     Request,
     declared,
@@ -235,12 +235,11 @@ def _metrics_of(tree: Mapping[str, object], problems: Problems) -> list[Request]
 
 
 def _add_not_measured(label: str, measured: list[str], key: Key, problems: Problems) -> None:
-    close = nearest(label, measured)
     problems.add(
         key,
         "metric-not-measured",
         f"{label} is not among metrics.names",
-        hint=f"did you mean {close!r}?" if close else "add it there",
+        hint=did_you_mean(label, measured, "add it there"),
     )
 
 
@@ -276,12 +275,11 @@ def check_segments(tree: Mapping[str, object], problems: Problems) -> None:
         for segmentation in names:
             at = ("segments", "cross", number)
             if segmentation not in named:
-                close = nearest(segmentation, named)
                 problems.add(
                     at,
                     "unknown-segmentation",
                     f"no segmentation is called {segmentation!r}",
-                    hint=f"did you mean {close!r}?" if close else "cross names two segmentations",
+                    hint=did_you_mean(segmentation, named, "cross names two segmentations"),
                 )
             elif "item" in named[segmentation]:
                 problems.add(
@@ -356,12 +354,11 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
 
 
 def _add_unknown_model(key: Key, name: str, known: list[str], problems: Problems) -> None:
-    close = nearest(name, known)
     problems.add(
         key,
         "unknown-model",
         f"no model is called {name!r}",
-        hint=f"did you mean {close!r}?" if close else f"there is {', '.join(known)}",
+        hint=did_you_mean(name, known, f"there is {', '.join(known)}"),
     )
 
 

@@ -8,7 +8,7 @@ from evalkit.config._named import combined_in, labels_of, requests_named
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
 from evalkit.config._tables import SPAN
-from evalkit.errors import nearest
+from evalkit.errors import did_you_mean
 from evalkit.metrics import is_gmean
 
 BOUNDS = ("min", "max", "max_drop", "max_drop_relative", "max_change")
@@ -127,14 +127,13 @@ def _check_metric(
     measured += combined_in(tree)
     found = labels_of([metric], tree) or [metric]
     if len(found) > 1 or found[0] not in measured:
-        close = nearest(found[0], measured)
         problems.add(
             (*key, "metric"),
             "metric-not-measured",
             f"{metric!r} is {len(found)} metrics, a gate judges one"
             if len(found) > 1
             else f"{found[0]} is not among metrics.names",
-            hint=f"did you mean {close!r}?" if close else "add it there",
+            hint=did_you_mean(found[0], measured, "add it there"),
         )
     for request in requests_named([metric], tree) if "max_drop" in gate else ():
         if request.metric.higher_is_better is None:
@@ -162,12 +161,11 @@ def _check_model(
         message, hint = f"{gate['data']} is of the truth, not of a model", "leave model out"
         problems.add((*key, "model"), "conflicting-keys", message, hint=hint)
     if isinstance(model, str) and known and model not in known:
-        close = nearest(model, known)
         problems.add(
             (*key, "model"),
             "unknown-model",
             f"no model is called {model!r}",
-            hint=f"did you mean {close!r}?" if close else f"there is {', '.join(known)}",
+            hint=did_you_mean(model, known, f"there is {', '.join(known)}"),
         )
     if model is not None and model == gate.get("baseline"):
         problems.add(
@@ -198,12 +196,11 @@ def _check_segment(
             hint='write segmentation=segment, as segment = "activity=new"',
         )
     elif not set(rule.split(" & ")) <= set(named):
-        close = nearest(rule, named)
         problems.add(
             (*key, "segment"),
             "unknown-segment",
             f"no segmentation is called {rule!r}",
-            hint=f"did you mean {close!r}?" if close else "[segments] makes them",
+            hint=did_you_mean(rule, named, "[segments] makes them"),
         )
     if "data" in gate:
         problems.add(

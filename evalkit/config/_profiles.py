@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from evalkit.config._policies import Policies, default_of
 from evalkit.config._tables import MetricsSection
-from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
+from evalkit.errors import EvalkitError, RequestError, did_you_mean, raise_all
 from evalkit.metrics import (
     BOUNDS,
     POLICIES,
@@ -116,8 +116,7 @@ def _policies_of(profile: Profile) -> Policies:
             name = str(problem["loc"][0])
             at = f"{profile.file}: policies.{name}"
             if problem["type"] == "extra_forbidden":
-                close = nearest(name, Policies.model_fields)
-                hint = f"did you mean {close!r}?" if close else "evalkit schema lists them"
+                hint = did_you_mean(name, Policies.model_fields, "evalkit schema lists them")
                 message = f"no policy is called {name!r}"
                 problems.append(RequestError(message, code="unknown-key", at=at, hint=hint))
             else:

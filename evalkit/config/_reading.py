@@ -11,7 +11,7 @@ from evalkit.config._building import build_config, build_split
 from evalkit.config._joined import joined, of_one_table
 from evalkit.config._places import Key, Places, key_lines
 from evalkit.config._records import Config, SplitConfig
-from evalkit.errors import RequestError, nearest
+from evalkit.errors import RequestError, did_you_mean
 from evalkit.metrics import other_kinds
 
 MAX_BYTES = 1 << 20
@@ -242,8 +242,7 @@ def _config_hint(file: Path) -> str:
         found = [str(each) for each in sorted(file.parent.glob("*.toml"))[:1000]]
     except OSError:
         return ""
-    close = nearest(str(file), found)
-    return f"did you mean {close!r}?" if close else ""
+    return did_you_mean(str(file), found)
 
 
 def _syntax_error(message: str, text: str, source: str) -> RequestError:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..errors import RequestError, nearest
+from ..errors import RequestError, did_you_mean
 from ._declare import Metric, write_call
 from ._declared import KINDS
 from ._over_users import opens_over_users
@@ -181,26 +181,24 @@ def unknown_parameter(
 ) -> RequestError:
     """That a metric lacks a parameter, and which one was meant."""
     known = [each.name for each in metric.parameters]
-    close = nearest(name, [*known, *policies])
     hint = f"it has {', '.join(known)}" if known else "it takes none of its own"
     return RequestError(
         f"{metric.name} has no parameter {name!r}",
         code="unknown-parameter",
         at=at,
-        hint=f"did you mean {close!r}?" if close else hint,
+        hint=did_you_mean(name, [*known, *policies], hint),
     )
 
 
 def bad_value(metric: Metric, parameter: Parameter, text: str, at: str) -> RequestError:
     """That a parameter does not take a value."""
     word = text.strip("'\"")
-    close = nearest(word, parameter.choices)
     spelling = f"write {parameter.name}={_written(parameter.default)}, the default"
     return RequestError(
         f"{parameter.name} of {metric.name} is {parameter.domain}, not {word!r}",
         code="bad-parameter-value",
         at=at,
-        hint=f"did you mean {close!r}?" if close else spelling,
+        hint=did_you_mean(word, parameter.choices, spelling),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalkit.errors import RequestError, install_hint, nearest
+from evalkit.errors import RequestError, did_you_mean, install_hint
 
 if TYPE_CHECKING:
     import polars as pl
@@ -84,12 +84,11 @@ class Figures(dict[str, Plot]):
     """Figures by their titles, in the order of the page."""
 
     def __missing__(self, name: str) -> Plot:
-        close = nearest(name, list(self))
         listed = ", ".join(map(repr, list(self)[:6])) or "none"
         raise RequestError(
             f"the page has no figure {name!r}",
             code="unknown-choice",
-            hint=f"did you mean {close!r}?" if close else f"it has {listed}",
+            hint=did_you_mean(name, list(self), f"it has {listed}"),
         )
 
 

@@ -412,11 +412,16 @@ def compare_texts(left, rows, right, places):  # type: ignore[no-untyped-def]
 def compare_neighbours(keys, texts):  # type: ignore[no-untyped-def]
     """Whether neighbours of one key are the same texts."""
     views = texts.views
+    if keys.size == 0:
+        return True
+    key, head, rest = keys[0], views[0], views[1]
     for row in range(1, keys.size):
-        is_same = keys[row - 1] != keys[row] or (  # mostly the one text in the same place
-            views[2 * row - 2] == views[2 * row] and views[2 * row - 1] == views[2 * row + 1]
-        )
-        if not is_same and not is_same_text(texts, row - 1, texts, row):
+        at = np.uint64(row)  # of an index without a sign nobody asks whether it is negative
+        key_before, head_before, rest_before = key, head, rest
+        key, head, rest = keys[at], views[at + at], views[at + at + np.uint64(1)]
+        # mostly the one text in the same place
+        is_other = (head ^ head_before) | (rest ^ rest_before)
+        if key == key_before and is_other != 0 and not is_same_text(texts, row - 1, texts, row):
             return False
     return True
 
@@ -434,12 +439,16 @@ def first_places(keys: Keys) -> Rows:
 @kernel(allocates=False)
 def find_places(keys, firsts, wanted, places):  # type: ignore[no-untyped-def]
     """The place of each wanted key among ascending ones, hashes, that hold it."""
-    for number in range(wanted.size):
-        key = wanted[number]
-        place = firsts[np.int64(key >> np.uint64(64 - PLACE_BITS))]
-        while keys[place] < key:
-            place += 1
-        places[number] = place
+    for first in range(0, wanted.size, TOGETHER):
+        last = min(first + TOGETHER, wanted.size)
+        for number in range(first, last):
+            places[number] = firsts[np.int64(wanted[number] >> np.uint64(64 - PLACE_BITS))]
+            prefetch(keys, places[number])
+        for number in range(first, last):
+            place = places[number]
+            while keys[place] < wanted[number]:
+                place += 1
+            places[number] = place
 
 
 class Share(Protocol):

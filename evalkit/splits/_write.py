@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 GROUP = 1 << 20  # rows of a row group
+ASSIGNMENT = "assignment.parquet"
 MARKS = ("cold_user", "cold_item")
 
 
@@ -204,15 +205,14 @@ class Writing:
         )
 
 
-def write_assignment(cut: Cut, folder: Path) -> list[str]:
+def write_assignment(cut: Cut, folder: Path) -> None:
     """One byte a row in place of rows: the letters of `Split.assignment`."""
     with ExitStack() as stack:
-        sink = _Sink(folder / "assignment.parquet", stack.enter_context(ExitStack()))
+        sink = _Sink(folder / ASSIGNMENT, stack.enter_context(ExitStack()))
         n_rows = cut.folds[0].letters.size
         for begin in range(0, max(n_rows, 1), GROUP):
             sink.add(pl.DataFrame(list(_columns(cut, begin, begin + GROUP))))
         sink.close()
-    return ["assignment.parquet"]
 
 
 def _columns(cut: Cut, begin: int, end: int) -> Iterator[pl.Series]:

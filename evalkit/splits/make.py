@@ -1,6 +1,5 @@
 """One entry point for every split: the config, the command line and Python call `make_split`."""
 
-import hashlib
 import json
 import os
 import stat
@@ -19,7 +18,7 @@ from evalkit.errors import DataError, RequestError
 from evalkit.kernels.memory import run_within
 from evalkit.report.figures import Figures
 from evalkit.report.version import VERSION
-from evalkit.runs import digest, machine_errors, private_folder
+from evalkit.runs import digest, file_record, machine_errors, private_folder, sync_directory, write
 from evalkit.sources import Guessing, open_split
 from evalkit.splits import manifest
 from evalkit.splits._codes import ReadAgainError
@@ -31,7 +30,7 @@ from evalkit.splits._memory import SplitBudget
 from evalkit.splits._reverse_scan import Back
 from evalkit.splits._rule import settle_rule
 from evalkit.splits._source import Log, batches_of, refuse_changed
-from evalkit.splits._write import FoldPart, Writing, write_assignment
+from evalkit.splits._write import ASSIGNMENT, FoldPart, Writing, write_assignment
 from evalkit.splits.leakage import join_folds
 
 LEAKAGE = "leakage.json"
@@ -123,7 +122,7 @@ def _made(log: Log, rule: SplitSection, identity: str | None, out: Path | None) 
     for seed in range(1, 100):
         feed = LogFeed.of(log, rule, seed)
         try:
-            cut = cut_rows(feed, rule, None, log.table.at, SplitBudget(rule.memory_limit))
+            cut = cut_rows(feed, rule, log.table.at, SplitBudget(rule.memory_limit))
             return _finish(log, feed, cut, rule, identity, out)
         except ReadAgainError:
             continue
@@ -349,19 +348,13 @@ def _add_files(
         part = written.get((entry["fold"] - 1, entry["name"]))
         entry["files"] = []
         if part is not None and folder is not None:
-            entry["files"] = [_file(folder, part.path)]
+            entry["files"] = [{"path": part.path, **file_record(folder, part.path)}]
     told["files"] = []
     if rule.write == "assignment" and folder is not None:
         write_assignment(cut, folder)
-        told["files"] = [_file(folder, "assignment.parquet")]
+        told["files"] = [{"path": ASSIGNMENT, **file_record(folder, ASSIGNMENT)}]
     if rule.write == "where":
         _add_predicates(log, told)
-
-
-def _file(folder: Path, path: str) -> dict[str, Any]:
-    with (folder / path).open("rb") as stream:
-        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-    return {"path": path, "sha256": sha256, "bytes": (folder / path).stat().st_size}
 
 
 def _add_predicates(log: Log, told: dict[str, Any]) -> None:
@@ -404,27 +397,16 @@ def write_leaks(folder: Path, leaks: dict[str, Any], title: str) -> None:
         {key: each for key, each in fold.items() if n == 0 or key != "plots"}
         for n, fold in enumerate(leaks["folds"])
     ]
-    _write_text(folder / LEAKAGE, json.dumps(kept, indent=2, sort_keys=True) + "\n")
-    _write_text(folder / "leakage.html", render_leakage(title, leaks))
-
-
-def _write_text(path: Path, text: str) -> None:
-    with path.open("x", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    write(folder / LEAKAGE, (json.dumps(kept, indent=2, sort_keys=True) + "\n").encode())
+    write(folder / "leakage.html", render_leakage(title, leaks).encode())
 
 
 def _publish(folder: Path, told: dict[str, Any], out: Path, leaks: dict[str, Any]) -> None:
     """The manifest last, then the folder under its name, whole or not at all."""
     write_leaks(folder, leaks, out.name)
     text = json.dumps(told, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    _write_text(folder / SPLIT_FILE, text)
+    write(folder / SPLIT_FILE, text.encode())
     out.parent.mkdir(parents=True, exist_ok=True)
     os.chmod(folder, stat.S_IMODE(os.stat(out.parent).st_mode) & 0o755 | 0o700)
     os.rename(folder, out)
-    descriptor = os.open(out.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_directory(out.parent)

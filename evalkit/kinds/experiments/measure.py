@@ -212,8 +212,6 @@ def used_of(statistics: Statistics, n_tests: int, baseline: str) -> StatisticsUs
         n_tests=n_tests,
         baseline=baseline,
         margin=statistics.margin,
-        replicates=None,
-        seed=None,
         power=statistics.power,
     )
 
@@ -228,7 +226,7 @@ def report_of(
 ) -> Report:
     """What was said, with what was read and how long it took."""
     rows, n = sum(each.rows for each in inputs), sum(said.units.values())
-    models = {name: _counts_of(size) for name, size in said.units.items()}
+    models = {name: ModelCounts(size, size, {}, size) for name, size in said.units.items()}
     counts = Counts(TruthCounts(rows, rows, {}, n, 0, n), models)
     used = used_of(asked.statistics, said.n_tests, asked.baseline)
     meta = clock.meta(rows, work.useful_threads, versions())
@@ -260,21 +258,4 @@ def report_of(
         warnings=said.warnings,
         per_user_values=said.per_user,
         **own,  # type: ignore[arg-type]
-    )
-
-
-def _counts_of(units: int) -> ModelCounts:
-    return ModelCounts(
-        rows=units,
-        rows_used=units,
-        rows_dropped={},
-        users=units,
-        users_without_ranking=0,
-        users_without_truth=0,
-        duplicates=0,
-        duplicates_searched="none",
-        seen_in_train=None,
-        bad_ranks=0,
-        ties=0,
-        depth=0,
     )

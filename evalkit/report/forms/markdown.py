@@ -6,17 +6,9 @@ from functools import lru_cache
 
 from evalkit.config.form_names import Form
 from evalkit.errors import clean
+from evalkit.report import findings
 from evalkit.report.answer import answer_of
 from evalkit.report.comparisons import further_columns, how_corrected, show_p
-from evalkit.report.findings import (
-    HEAD,
-    MOST_ON_PAPER,
-    NOTE,
-    NOTHING,
-    TITLE,
-    found_by_pair,
-    searches,
-)
 from evalkit.report.nights import tell_nights
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
@@ -51,7 +43,7 @@ def render_markdown(report: Report) -> str:
     lines += _comparison_lines(report)
     told = [f"- {escape(each)}" for each in tell_nights(report.nights)]
     lines += [*told, ""] if told else []
-    lines += _finding_lines(report) if searches(report) else []
+    lines += _finding_lines(report) if findings.searches(report) else []
     lines += _warning_lines(report)
     for group in groups(report):
         lines += _group_lines(group, count_words(report).unit) if group.segment is not None else []
@@ -123,11 +115,16 @@ def _comparison_lines(report: Report) -> list[str]:
 
 
 def _finding_lines(report: Report) -> list[str]:
-    lines = [f"## {TITLE.capitalize()}", ""]
-    lines += [f"{NOTE.capitalize()}." if report.findings else f"{NOTHING.capitalize()}.", ""]
-    for found in found_by_pair(report, most=MOST_ON_PAPER):
-        lines += [f"### {escape(found.title)}", "", _row(list(HEAD))]
-        lines.append(_row([":--", ":--", ":--", *["--:"] * (len(HEAD) - 3)]))
+    lines = [f"## {findings.TITLE.capitalize()}", ""]
+    lines += [
+        f"{findings.NOTE.capitalize()}."
+        if report.findings
+        else f"{findings.NOTHING.capitalize()}.",
+        "",
+    ]
+    for found in findings.found_by_pair(report, most=findings.MOST_ON_PAPER):
+        lines += [f"### {escape(found.title)}", "", _row(list(findings.HEAD))]
+        lines.append(_row([":--", ":--", ":--", *["--:"] * (len(findings.HEAD) - 3)]))
         lines += [_row([escape(cell) for cell in row]) for row in found.rows]
         lines += ["", f"{found.left_out} more are in report.json.", ""] if found.left_out else [""]
     return lines

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from evalkit.errors import DataError, RequestError, nearest
+from evalkit.errors import DataError, RequestError, did_you_mean, nearest
 from evalkit.report import Report
 from evalkit.runs import LATEST, TAGS, directory_of, finished, is_whole, load_run, machine_errors
 
@@ -194,12 +194,11 @@ def untag(folder: Path, tag: str) -> None:
         RequestError: there is no such tag [unknown-tag].
     """
     if tag not in read_tags(folder):
-        close = nearest(tag, read_tags(folder))
         raise RequestError(
             f"no run is tagged {tag!r}",
             code="unknown-tag",
             at=str(folder),
-            hint=f"did you mean {close!r}?" if close else "",
+            hint=did_you_mean(tag, read_tags(folder)),
         )
     with machine_errors(folder / TAGS):
         os.unlink(folder / TAGS / tag)

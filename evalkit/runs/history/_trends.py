@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from evalkit.errors import RequestError, nearest
+from evalkit.errors import RequestError, did_you_mean
 from evalkit.metrics import KINDS, load_metric_files
 from evalkit.report.trend import Point, Trend, order_of
 from evalkit.runs.history._index import open_index
@@ -146,11 +146,10 @@ def _label(connection: sqlite3.Connection, metric: str, folder: Path) -> str:
     same = [label for label in labels if label.lower() == metric.lower()]
     if metric in labels or same:
         return metric if metric in labels else same[0]
-    close = nearest(metric, labels)
     known = f"they have {', '.join(sorted(labels)[:8])}" if labels else "there is no whole run yet"
     raise RequestError(
         f"no run has a metric {metric!r}",
         code="metric-not-in-report",
         at=str(folder),
-        hint=f"did you mean {close!r}?" if close else known,
+        hint=did_you_mean(metric, labels, known),
     )

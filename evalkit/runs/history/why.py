@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from evalkit.aggregate.accumulators.parts import PART_SCHEMA, read_sum
-from evalkit.errors import DataError, RequestError, nearest
+from evalkit.errors import DataError, RequestError, did_you_mean
 from evalkit.metrics import load_metric_files, parse_metrics
 from evalkit.report import Estimate, Report
 from evalkit.runs.history._truths import differences_of_truth
@@ -202,13 +202,12 @@ def _segmentation(parts: Sequence[pl.DataFrame], by: str | None) -> str | None:
     if by is None:
         return common[0] if common else None
     if by not in common:
-        close = nearest(by, common)
         known = ", ".join(common) or "none"
         raise RequestError(
             f"the runs have no segmentation {by!r} in common",
             code="unknown-segmentation",
             at="--by",
-            hint=f"did you mean {close!r}?" if close else f"they have {known}",
+            hint=did_you_mean(by, common, f"they have {known}"),
         )
     return by
 
@@ -218,11 +217,10 @@ def _chosen(wanted: Sequence[str], listed: Sequence[pl.Series], what: str, code:
     common = [name for name in names[0] if name in set(names[1])]
     for name in wanted:
         if name not in common:
-            close = nearest(name, common)
             raise RequestError(
                 f"the runs have no {what} {name!r} in common",
                 code=code,
-                hint=f"did you mean {close!r}?" if close else f"they have {', '.join(common)}",
+                hint=did_you_mean(name, common, f"they have {', '.join(common)}"),
             )
     return list(wanted) or common
 
