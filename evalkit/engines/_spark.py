@@ -25,22 +25,9 @@ from evalkit.engines._progress import telling
 from evalkit.engines._proofs import open_errors, proof
 from evalkit.engines._refusals import MOST_WHOLE, check_request, check_tables, refuse_large
 from evalkit.engines._results import PartitionResults, refuse_unheld, take
-from evalkit.engines._task import (
-    ROW,
-    Task,
-    cut_files,
-    cut_frames,
-    measure_rows,
-    merge_rows,
-)
+from evalkit.engines._task import ROW, Task, cut_files, cut_frames, measure_rows, merge_rows
 from evalkit.engines._values import values_of
-from evalkit.errors import (
-    DataError,
-    EvalkitError,
-    MachineError,
-    RequestError,
-    install_hint,
-)
+from evalkit.errors import DataError, EvalkitError, MachineError, RequestError, install_hint
 from evalkit.kinds import kind_named
 from evalkit.metrics import pack_file
 from evalkit.planning.leakage import check_splits

@@ -32,10 +32,7 @@ def store_errors(url: str) -> Iterator[None]:
         if kind == "GenericError":
             raise _unreachable(url, error) from error
         raise MachineError(
-            f"the store failed: {first_line(error)}",
-            code="store-failed",
-            at=url,
-            hint="try again",
+            f"the store failed: {first_line(error)}", code="store-failed", at=url, hint="try again"
         ) from error
 
 

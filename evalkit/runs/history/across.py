@@ -10,12 +10,7 @@ from evalkit.errors import RequestError
 from evalkit.report import Estimate, Report
 from evalkit.report.across import TOO_FEW, Across, PairAcross
 from evalkit.statistics.corrections import adjust
-from evalkit.statistics.friedman import (
-    FEWEST_SETS,
-    critical_difference,
-    friedman_test,
-    nemenyi_p,
-)
+from evalkit.statistics.friedman import FEWEST_SETS, critical_difference, friedman_test, nemenyi_p
 from evalkit.statistics.wilcoxon import count_outcomes, wilcoxon_test
 
 

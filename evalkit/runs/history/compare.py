@@ -296,11 +296,7 @@ def _config_of(
             if kind == "rankings"
             else {kind: [table]}
         ),
-        "metrics": {
-            "names": list(labels),
-            "primary": list(primary),
-            "files": list(metric_files),
-        },
+        "metrics": {"names": list(labels), "primary": list(primary), "files": list(metric_files)},
         "policies": dict(policies) if isinstance(policies, dict) else {},
     }
     try:
