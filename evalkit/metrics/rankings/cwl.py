@@ -26,7 +26,7 @@ HORIZON = number(
 FORMULA = "sum over ranks of W(i) * relevance / max_relevance, W(i) the share of looks at rank i; "
 GOES_ON = "the chance to go on from rank i is "
 LATEX = r"\sum_i W_i \, g_i, \quad W_i = \frac{\prod_{j < i} C_j}{\sum_m \prod_{j < m} C_j}, \quad "
-rate_of_gain = partial(
+rate_metric = partial(
     metric,
     bounds=(0.0, 1.0),
     undefined="never; 0 for a user without relevant items",
@@ -77,7 +77,7 @@ def fill_rates(hits, cutoffs, user_model, goal, most, horizon, out):
             out[user, column] = rate / chances
 
 
-@rate_of_gain(
+@rate_metric(
     name="INST",
     summary="Rate of gain of a user who goes on as long as what was sought is not found.",
     formula=FORMULA + GOES_ON + "((i + T + t - 1) / (i + T + t))^2, t = T less what was gained",
@@ -93,7 +93,7 @@ def inst(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
     fill_rates(hits, cutoffs, INST, goal, most, horizon, out)
 
 
-@rate_of_gain(
+@rate_metric(
     name="INSQ",
     summary="Rate of gain of a user who grows more patient from rank to rank.",
     formula=FORMULA + GOES_ON + "((i + 2T - 1) / (i + 2T))^2",
@@ -108,7 +108,7 @@ def insq(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
     fill_rates(hits, cutoffs, INSQ, goal, most, horizon, out)
 
 
-@rate_of_gain(
+@rate_metric(
     name="BPM",
     aliases=("bejeweled_player_model",),
     summary="Mean gain down to the rank where a user has gained enough, at most k ranks.",
@@ -125,7 +125,7 @@ def bpm(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
     fill_rates(hits, cutoffs, BPM, goal, most, horizon, out)
 
 
-@rate_of_gain(
+@rate_metric(
     name="SDCG",
     aliases=("scaled_discounted_cumulative_gain",),
     summary="Discounted gain as a share of that of k items of the top grade.",
@@ -141,7 +141,7 @@ def sdcg(hits, relevant, lengths, cutoffs, most, horizon, out):
     fill_rates(hits, cutoffs, SDCG, 1.0, most, horizon, out)
 
 
-@rate_of_gain(
+@rate_metric(
     name="nearly_ERR",
     aliases=(
         "NERR8(users='inverse')",
