@@ -17,8 +17,7 @@ from evalkit.metrics import (
     rating_metric,
     square_root,
 )
-from evalkit.metrics.ratings.deviances import rating
-from evalkit.metrics.ratings.errors import explained, explained_shares
+from evalkit.metrics.ratings.errors import explained, explained_shares, rating
 
 SAMPLE = 1
 LEVELS = (

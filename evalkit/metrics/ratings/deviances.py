@@ -17,6 +17,7 @@ from evalkit.metrics import (
     over_rows_or_users,
     rating_metric,
 )
+from evalkit.metrics.ratings.errors import rating
 from evalkit.metrics.ratings.losses import loss_metric
 
 SOURCE = "Jorgensen 1987, Exponential dispersion models, J. R. Stat. Soc. B 49, 2"
@@ -117,11 +118,6 @@ def of_deviance(asked: Request) -> OfSums:
     terms = (tweedie.request(power=power), rating, shape, ROWS)
     ends = ((rating, "lowest"), (rating, "highest"))
     return OfSums((*terms, *ends), value, Smooth(terms, smooth), is_exact=False)
-
-
-def rating(ratings: Any, predictions: Any) -> Any:
-    """The ratings themselves."""
-    return ratings
 
 
 @rating_metric(
