@@ -1,5 +1,7 @@
 """What a report is made of: estimates, comparisons, counts, curves, gates, as frozen records."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

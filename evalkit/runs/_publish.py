@@ -58,11 +58,9 @@ def publish(
     for each in formats:
         check_format(each, FILES)
     if not _manifest.RUN_ID.fullmatch(report.run_id) or report.run_id == _manifest.LATEST:
-        raise RequestError(
-            f"run_id {report.run_id!r} cannot be the name of a directory",
-            code="bad-run-id",
-            hint="write letters, digits, '.', '_' and '-', 100 at most",
-        )
+        message = f"run_id {report.run_id!r} cannot be the name of a directory"
+        hint = "write letters, digits, '.', '_' and '-', 100 at most"
+        raise RequestError(message, code="bad-run-id", hint=hint)
     config = report.config if config is None else config
     per_user = report.per_user_values if per_user is None else per_user
     is_whole = segments_in_json or "parquet" not in formats
@@ -84,19 +82,13 @@ def _publish(
     target = job.folder / report.run_id
     latest = job.folder / _manifest.LATEST
     if os.path.lexists(target):
-        raise RequestError(
-            f"run {report.run_id!r} is written already, and runs are written once",
-            code="run-exists",
-            at=str(target),
-            hint="evaluate again for a new run, or write to another folder",
-        )
+        message = f"run {report.run_id!r} is written already, and runs are written once"
+        hint = "evaluate again for a new run, or write to another folder"
+        raise RequestError(message, code="run-exists", at=str(target), hint=hint)
     if os.path.lexists(latest) and not os.path.islink(latest):
-        raise MachineError(
-            "'latest' is no link, so it cannot be moved to the new run",
-            code="latest-not-moved",
-            at=str(latest),
-            hint=f"mv {quote(str(latest))} {quote(f'{latest}.old')}",
-        )
+        message = "'latest' is no link, so it cannot be moved to the new run"
+        hint = f"mv {quote(str(latest))} {quote(f'{latest}.old')}"
+        raise MachineError(message, code="latest-not-moved", at=str(latest), hint=hint)
     with job.scratch(report.run_id) as parts, _files.machine_errors(job.folder):
         _fill(parts, report, in_json, formats, config, per_user)
         # mkdtemp gives 0700; a finished run is as open to others as the folder it is in.
@@ -190,12 +182,9 @@ def _fill(
     known = _manifest.read_manifest(parts)
     problems = [*_manifest.damage_of(parts, known), *_manifest.unlisted(parts, known)]
     if problems:
-        raise MachineError(
-            f"what was written reads back otherwise: {problems[0]}",
-            code="write-failed",
-            at=str(parts.parent),
-            hint="the disk or the memory is at fault; look into the system's log",
-        )
+        message = f"what was written reads back otherwise: {problems[0]}"
+        hint = "the disk or the memory is at fault; look into the system's log"
+        raise MachineError(message, code="write-failed", at=str(parts.parent), hint=hint)
 
 
 def _write_frame(path: Path, frame: "pl.DataFrame") -> dict[str, object]:

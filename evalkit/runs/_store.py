@@ -156,12 +156,9 @@ class StoreFolder:
             return
         if not is_marked:
             self._delete([self.at(run_id, _manifest.MANIFEST)])
-            raise errors.BusyError(
-                "another process took the lock and removed what this one had written",
-                code="lock-lost",
-                at=f"{self.url}/{run_id}",
-                hint="try again",
-            )
+            message = "another process took the lock and removed what this one had written"
+            hint = "try again"
+            raise errors.BusyError(message, code="lock-lost", at=f"{self.url}/{run_id}", hint=hint)
 
     def _sweep_own(self, name: str) -> None:
         """Remove what killed jobs of this name were putting there: no live one can be.
@@ -184,12 +181,9 @@ class StoreFolder:
         return found is not None and found[0] == manifest
 
     def _exists(self, run_id: str) -> errors.RequestError:
-        return errors.RequestError(
-            f"run {run_id!r} is written already, and runs are written once",
-            code="run-exists",
-            at=f"{self.url}/{run_id}",
-            hint="evaluate again for a new run",
-        )
+        message = f"run {run_id!r} is written already, and runs are written once"
+        hint = "evaluate again for a new run"
+        return errors.RequestError(message, code="run-exists", at=f"{self.url}/{run_id}", hint=hint)
 
     def mirror(self, folder: Path, *, name: str | None = None, files: Sequence[str] = ()) -> None:
         """Put the manifests of the last runs into a local folder, to look for one.
@@ -372,12 +366,9 @@ def open_store(url: str, options: Mapping[str, str]) -> StoreFolder:
         from obstore.exceptions import BaseError
         from obstore.store import from_url
     except ImportError as error:
-        raise errors.RequestError(
-            "runs go to a store through obstore, which is not installed",
-            code="missing-extra",
-            at=url,
-            hint=errors.install_hint("s3"),
-        ) from error
+        message = "runs go to a store through obstore, which is not installed"
+        hint = errors.install_hint("s3")
+        raise errors.RequestError(message, code="missing-extra", at=url, hint=hint) from error
     given = expand(options)
     of_environment = os.environ.get("AWS_ALLOW_HTTP", "false")
     allow_http = given.pop("aws_allow_http", of_environment).lower() == "true"
@@ -390,10 +381,7 @@ def open_store(url: str, options: Mapping[str, str]) -> StoreFolder:
             retry_config={"max_retries": retries, "retry_timeout": timedelta(seconds=30)},
         )
     except (BaseError, ValueError, TypeError) as error:
-        raise errors.RequestError(
-            f"the store cannot be opened: {first_line(error)}",
-            code="bad-store",
-            at=url,
-            hint="[storage] takes options such as aws_region and aws_endpoint_url",
-        ) from error
+        message = f"the store cannot be opened: {first_line(error)}"
+        hint = "[storage] takes options such as aws_region and aws_endpoint_url"
+        raise errors.RequestError(message, code="bad-store", at=url, hint=hint) from error
     return StoreFolder(url.rstrip("/"), StoreObjects(store), (found["prefix"] or "").strip("/"))

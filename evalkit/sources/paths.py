@@ -140,12 +140,8 @@ def find_files(
         name = paths[0].partition("://")[2]
         if re.search(r"\.(parquet|csv|tsv|jsonl?|arrow|feather|gz)$", name):
             hint = f'write path = "{name}" for a file; table = ... names a table of a catalog'
-        raise RequestError(
-            f"{role} is a table of Spark, which is read there alone",
-            code="table-of-spark",
-            at=", ".join(paths),
-            hint=hint,
-        )
+        message = f"{role} is a table of Spark, which is read there alone"
+        raise RequestError(message, code="table-of-spark", at=", ".join(paths), hint=hint)
     found = _Found(kind, guessing, as_they_are)
     for path in paths:
         _find(path, wanted, found)

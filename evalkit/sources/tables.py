@@ -215,12 +215,9 @@ def open_columns(
         spelled = f"columns = {{ {spelled} }}"
         if guessing.entry_point == "options":
             spelled = " ".join(f"--set {role}.columns.{key}=COLUMN" for key in lacking)
-        raise DataError(
-            f"{role} has no column that looks like {' or '.join(map(repr, lacking))}",
-            code="missing-column",
-            at=source.at,
-            hint=f"name it, {spelled}; it has {some_names(source.names)}",
-        )
+        message = f"{role} has no column that looks like {' or '.join(map(repr, lacking))}"
+        hint = f"name it, {spelled}; it has {some_names(source.names)}"
+        raise DataError(message, code="missing-column", at=source.at, hint=hint)
     named = {**columns, **{key: name for key, name in found.items() if name is not None}}
     if "time" in named and (sql := time_of_text(source, named["time"])):
         named["time"] = sql
