@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .agreement import MISSING, Codes, Values, level_counts
+from .agreement import Codes, Values, level_counts
 
 METHODS = ("majority", "mean", "median", "dawid-skene")
 TIES = ("lower", "higher", "undefined")

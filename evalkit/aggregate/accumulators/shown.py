@@ -49,11 +49,7 @@ class Sampled:
         lengths = self.lengths[users]
         places = places_of(self.lists.starts[users], lengths)
         return Sampled(
-            self.present[users],
-            lengths,
-            self.items[places],
-            self.values[users],
-            self.gains[places],
+            self.present[users], lengths, self.items[places], self.values[users], self.gains[places]
         )
 
     @classmethod
