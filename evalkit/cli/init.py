@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.guess import is_named, name_rankings
-from evalkit.cli.options import Items, LogFormat, Quiet, Reference, Train, Users
+from evalkit.cli.options import Items, Reference, Train, Users, takes
 from evalkit.errors import RequestError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ COMMENT_COLUMN = 40
 WIDTH = 100
 
 
+@takes("quiet log_format")
 def init(
     truth: Annotated[
         list[str] | None, Option("--truth", metavar="PATH", help="Held-out interactions.")
@@ -50,8 +51,6 @@ def init(
         Path, Option("--out", "-o", metavar="FILE", help="The config; - for stdout.")
     ] = Path("evalkit.toml"),
     force: Annotated[bool, Option("--force", help="Overwrite FILE.")] = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Write a commented config for given files.
 

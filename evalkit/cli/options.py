@@ -215,14 +215,14 @@ def file_settings(paths: list[str] | None) -> list[str]:
 def takes(
     names: str,
 ) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Gives a command options of `RunOptions`, in this order; it gets them as `options`.
+    """Gives a command options of `RunOptions`, in this order; it may ask for them as `options`.
 
     A name that the command has a parameter for stands for that one, at this place.
     """
 
     def decorate(command: Callable[..., Result]) -> Callable[..., Result]:
         own = dict(signature(command).parameters)
-        del own["options"]
+        has_options = own.pop("options", None) is not None
         shared = get_type_hints(RunOptions, include_extras=True)
         defaults = RunOptions()
         parameters = [each for name, each in own.items() if name not in names.split()]
@@ -238,9 +238,11 @@ def takes(
         ]
 
         @wraps(command)
-        def run(**given: object) -> Result:
-            mine = {name: given.pop(name) for name in own}
-            return command(**mine, options=RunOptions(**given))  # type: ignore[arg-type]
+        def run(*first: object, **given: object) -> Result:
+            mine = {name: given.pop(name) for name in own if name in given}
+            if has_options:
+                mine["options"] = RunOptions(**given)  # type: ignore[arg-type]
+            return command(*first, **mine)
 
         run.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}

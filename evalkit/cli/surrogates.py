@@ -6,9 +6,10 @@ from typing import Annotated
 from typer import Argument, Option
 
 from evalkit.cli import console
-from evalkit.cli.options import Json, LogFormat, Quiet
+from evalkit.cli.options import Json, takes
 
 
+@takes("quiet log_format")
 def surrogates(
     past: Annotated[
         list[str],
@@ -28,8 +29,6 @@ def surrogates(
         Path | None, Option("--html", metavar="FILE", help="Write a page of its own.")
     ] = None,
     json: Json = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Say which offline metric predicted online effects.
 
