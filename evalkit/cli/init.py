@@ -30,15 +30,13 @@ def init(
         list[str] | None, Option("--truth", metavar="PATH", help="Held-out interactions.")
     ] = None,
     rankings: Annotated[
-        list[str] | None,
-        Option("--rankings", metavar="[NAME=]PATH", help="Rankings of one model."),
+        list[str] | None, Option("--rankings", metavar="[NAME=]PATH", help="Rankings of one model.")
     ] = None,
     more_rankings: Annotated[
         list[str] | None, Argument(metavar="[[NAME=]PATH]...", help="More models.")
     ] = None,
     log: Annotated[
-        str | None,
-        Option("--log", metavar="[NAME=]PATH", help="A joined log instead of both."),
+        str | None, Option("--log", metavar="[NAME=]PATH", help="A joined log instead of both.")
     ] = None,
     train: Train = None,
     items: Items = None,
@@ -361,11 +359,7 @@ def _table_lines(paths: Sequence[str], role: str, folder: Path) -> Iterator[str]
 
 
 def _lines_of(
-    paths: Sequence[str],
-    role: str,
-    folder: Path,
-    columns: Mapping[str, str],
-    format_: str | None,
+    paths: Sequence[str], role: str, folder: Path, columns: Mapping[str, str], format_: str | None
 ) -> Iterator[str]:
     from evalkit.sources import BLANK
 

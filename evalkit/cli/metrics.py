@@ -24,11 +24,7 @@ ListFormat = Annotated[Literal["table", "json"] | None, Option("--format", help=
 
 
 @takes("quiet log_format")
-def metrics(
-    metric_file: MetricFile = None,
-    format: ListFormat = None,
-    json: Json = False,
-) -> None:
+def metrics(metric_file: MetricFile = None, format: ListFormat = None, json: Json = False) -> None:
     """List all metrics."""
     shown = choose_format(format, json)
     from evalkit.metrics import folders

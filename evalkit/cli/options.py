@@ -43,8 +43,7 @@ Profile = Annotated[
     Option("--profile", metavar="NAME", help="Follow a library, as ranx, or a file of your own."),
 ]
 Engine = Annotated[
-    str | None,
-    Option("--engine", metavar="KIND", help="Where it is measured: local, or spark."),
+    str | None, Option("--engine", metavar="KIND", help="Where it is measured: local, or spark.")
 ]
 Primary = Annotated[
     list[str] | None,
@@ -79,8 +78,7 @@ Sample = Annotated[
     float | None, Option("--sample", metavar="SHARE", help="Measure a share of the users.")
 ]
 Format = Annotated[
-    TextForm | None,
-    Option("--format", help="What stdout shows. Default: one screen."),
+    TextForm | None, Option("--format", help="What stdout shows. Default: one screen.")
 ]
 Full = Annotated[bool, Option("--full", help="All numbers, not one screen.")]
 Json = Annotated[bool, Option("--json", help="One JSON document on stdout.")]
@@ -94,8 +92,7 @@ PerUserPath = Annotated[
 ]
 RunsFolder = Annotated[Path, Option("--out", "-o", metavar="DIR", help="Folder of runs.")]
 Wait = Annotated[
-    float,
-    Option("--wait", min=0, metavar="SECONDS", help="Wait for another writer of that name."),
+    float, Option("--wait", min=0, metavar="SECONDS", help="Wait for another writer of that name.")
 ]
 Again = Annotated[bool, Option("--again", help="Look at a test part, however often that was done.")]
 IfNew = Annotated[
@@ -212,9 +209,7 @@ def file_settings(paths: list[str] | None) -> list[str]:
     return [f"--metric-file={os.path.abspath(path)}" for path in paths or ()]
 
 
-def takes(
-    names: str,
-) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+def takes(names: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
     """Gives a command options of `RunOptions`, in this order; it may ask for them as `options`.
 
     A name that the command has a parameter for stands for that one, at this place.

@@ -15,10 +15,7 @@ from evalkit.errors import RequestError
 @takes("quiet log_format")
 def report(
     run: Annotated[str, Argument(metavar="RUN", help="last, last~1, a tag, an id or a path.")],
-    format: Annotated[
-        AnyForm,
-        Option("--format", help="What to render."),
-    ] = "table",
+    format: Annotated[AnyForm, Option("--format", help="What to render.")] = "table",
     file: Annotated[
         Path | None, Option("--file", metavar="FILE", help="Write there instead of to stdout.")
     ] = None,

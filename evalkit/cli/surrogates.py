@@ -11,10 +11,7 @@ from evalkit.cli.options import Json, takes
 
 @takes("quiet log_format")
 def surrogates(
-    past: Annotated[
-        list[str],
-        Argument(metavar="PATH...", help="A table, or folders of runs."),
-    ],
+    past: Annotated[list[str], Argument(metavar="PATH...", help="A table, or folders of runs.")],
     column: Annotated[
         list[str] | None, Option("--column", metavar="NAME=COLUMN", help="As offline=ndcg_delta.")
     ] = None,

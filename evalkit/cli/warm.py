@@ -28,9 +28,7 @@ WITH_TRAIN = ["train.path={truth}", "train.drop_seen=true", "policies.truth_in_t
 
 
 @takes("quiet log_format")
-def warm(
-    threads: Threads = None,
-) -> None:
+def warm(threads: Threads = None) -> None:
     """Compile every kernel and keep it, as in an image build.
 
     Later runs start in a fraction of the time; those of all users, where root fills the cache.

@@ -48,12 +48,7 @@ def why(
         message = f"{before} and {after} measure otherwise: {'; '.join(differs)}"
         console.warn("measured-otherwise", message)
     pair = (before, first), (after, second)
-    explained = explain_runs(
-        *pair,
-        metrics=metric or [],
-        models=model or [],
-        by=by,
-    )
+    explained = explain_runs(*pair, metrics=metric or [], models=model or [], by=by)
     if not explained:
         raise RequestError(
             f"{before} and {after} have no model and metric in common", code="nothing-in-common"

@@ -26,15 +26,7 @@ from ._expressions import UnitMeasure
 from ._logs import bytes_of_days, read_logs
 from ._measuring import capped, eligible, key_of, measure_all
 from ._statistics import Statistics
-from ._units import (
-    Floats,
-    Units,
-    check_events,
-    check_sums,
-    check_units,
-    columns_of,
-    read_ready,
-)
+from ._units import Floats, Units, check_events, check_sums, check_units, columns_of, read_ready
 from .conclude import READ, conclude, spell_counts
 from .merge import UnitsByShare
 from .metrics.of_units import count, fraction

@@ -13,13 +13,7 @@ from evalkit.errors import DataError, RequestError
 from evalkit.kinds.judges import people
 from evalkit.kinds.judges.consensus import Consensus, consensus_of, write_truth
 from evalkit.kinds.judges.declaration import JudgesTable
-from evalkit.kinds.judges.estimates import (
-    FEW_JUDGES,
-    counts_of,
-    estimate,
-    inference_of,
-    maker_of,
-)
+from evalkit.kinds.judges.estimates import FEW_JUDGES, counts_of, estimate, inference_of, maker_of
 from evalkit.kinds.judges.open import section_of
 from evalkit.kinds.judges.people import ALL, PEOPLE
 from evalkit.kinds.judges.preferences import conclude_preferences

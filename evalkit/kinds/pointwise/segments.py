@@ -117,9 +117,7 @@ class UserSources:
 
 
 def open_user_sources(
-    config: Config,
-    own: Sequence[tuple[OwnTable, object | None]],
-    in_memory: Mapping[str, object],
+    config: Config, own: Sequence[tuple[OwnTable, object | None]], in_memory: Mapping[str, object]
 ) -> UserSources:
     """Every table that segments and clusters are read from; all that is wrong with any at once.
 
