@@ -57,50 +57,33 @@ def check_form(gate: Mapping[str, object], key: Key, problems: Problems) -> None
 def _check_quantity(gate: Mapping[str, object], key: Key, problems: Problems) -> None:
     if ("metric" in gate) == ("data" in gate):
         is_both = "metric" in gate
-        problems.add(
-            key,
-            "conflicting-keys" if is_both else "missing-key",
-            "metric and data exclude each other" if is_both else "the gate judges nothing",
-            hint='metric = "nDCG@10", or data = "users_without_ranking"',
-        )
+        message = "metric and data exclude each other" if is_both else "the gate judges nothing"
+        hint = 'metric = "nDCG@10", or data = "users_without_ranking"'
+        problems.add(key, "conflicting-keys" if is_both else "missing-key", message, hint=hint)
 
 
 def _check_bound(gate: Mapping[str, object], key: Key, problems: Problems) -> None:
     given = [name for name in BOUNDS if name in gate]
     if len(given) != 1:
-        problems.add(
-            key,
-            "conflicting-keys" if given else "missing-key",
-            f"{' and '.join(given)} exclude each other" if given else "the gate has no bound",
-            hint=f"give one of {', '.join(BOUNDS)}; two bounds are two gates",
-        )
+        message = f"{' and '.join(given)} exclude each other" if given else "the gate has no bound"
+        hint = f"give one of {', '.join(BOUNDS)}; two bounds are two gates"
+        problems.add(key, "conflicting-keys" if given else "missing-key", message, hint=hint)
         return
     bound = given[0]
     _check_unit(gate, key, bound, problems)
     compares = bound in ("max_drop", "max_change")
     if compares and "baseline" not in gate:
-        problems.add(
-            (*key, bound),
-            "missing-key",
-            f"{bound} compares with nothing",
-            hint='baseline = "last", or a tag, a run or a model',
-        )
+        hint = 'baseline = "last", or a tag, a run or a model'
+        problems.add((*key, bound), "missing-key", f"{bound} compares with nothing", hint=hint)
     if not compares and bound != "max_drop_relative" and "baseline" in gate:
-        problems.add(
-            (*key, "baseline"),
-            "conflicting-keys",
-            f"{bound} is a fixed bound and needs no baseline",
-            hint="max_drop or max_change compare with one",
-        )
+        message = f"{bound} is a fixed bound and needs no baseline"
+        hint = "max_drop or max_change compare with one"
+        problems.add((*key, "baseline"), "conflicting-keys", message, hint=hint)
     wrong = {"max_drop": "data", "max_drop_relative": "data", "max_change": "metric"}.get(bound)
     if wrong is not None and wrong in gate:
         other = "max_change" if bound == "max_drop" else "max_drop"
-        problems.add(
-            (*key, bound),
-            "conflicting-keys",
-            f"{bound} does not go with {wrong}",
-            hint=f"write {other} = ...",
-        )
+        message = f"{bound} does not go with {wrong}"
+        problems.add((*key, bound), "conflicting-keys", message, hint=f"write {other} = ...")
 
 
 def _check_unit(gate: Mapping[str, object], key: Key, bound: str, problems: Problems) -> None:
@@ -137,19 +120,13 @@ def _check_metric(
         )
     for request in requests_named([metric], tree) if "max_drop" in gate else ():
         if request.metric.higher_is_better is None:
-            problems.add(
-                (*key, "max_drop"),
-                "conflicting-keys",
-                f"{request.label} has no better direction, so that it cannot drop",
-                hint="give min and max, in two gates",
-            )
+            message = f"{request.label} has no better direction, so that it cannot drop"
+            hint = "give min and max, in two gates"
+            problems.add((*key, "max_drop"), "conflicting-keys", message, hint=hint)
         elif is_gmean(request):
-            problems.add(
-                (*key, "max_drop"),
-                "conflicting-keys",
-                f"differences of {request.label} are ratios",
-                hint='max_drop_relative = 0.01 and baseline = "MODEL"',
-            )
+            message = f"differences of {request.label} are ratios"
+            hint = 'max_drop_relative = 0.01 and baseline = "MODEL"'
+            problems.add((*key, "max_drop"), "conflicting-keys", message, hint=hint)
 
 
 def _check_model(
@@ -189,23 +166,13 @@ def _check_segment(
     )
     rule, equals, _ = segment.partition("=")
     if not equals:
-        problems.add(
-            (*key, "segment"),
-            "out-of-range",
-            f"{segment!r} is no segment",
-            hint='write segmentation=segment, as segment = "activity=new"',
-        )
+        hint = 'write segmentation=segment, as segment = "activity=new"'
+        problems.add((*key, "segment"), "out-of-range", f"{segment!r} is no segment", hint=hint)
     elif not set(rule.split(" & ")) <= set(named):
-        problems.add(
-            (*key, "segment"),
-            "unknown-segment",
-            f"no segmentation is called {rule!r}",
-            hint=did_you_mean(rule, named, "[segments] makes them"),
-        )
+        message = f"no segmentation is called {rule!r}"
+        hint = did_you_mean(rule, named, "[segments] makes them")
+        problems.add((*key, "segment"), "unknown-segment", message, hint=hint)
     if "data" in gate:
-        problems.add(
-            (*key, "segment"),
-            "conflicting-keys",
-            "counts are not known by segment",
-            hint="leave segment out, or judge a metric",
-        )
+        message = "counts are not known by segment"
+        hint = "leave segment out, or judge a metric"
+        problems.add((*key, "segment"), "conflicting-keys", message, hint=hint)

@@ -88,12 +88,9 @@ def follow_profile(
     files = section.files if kind == "rankings" else ()
     found = find_profile(section.profile, metrics=load_metric_files(files), at=at)
     if not found.speaks_of(kind):
-        raise RequestError(
-            f"the profile {found.name!r} says nothing of {kind}",
-            code="profile-without-kind",
-            at=at,
-            hint=f"these do: {', '.join(speaking_of(kind))}",
-        )
+        message = f"the profile {found.name!r} says nothing of {kind}"
+        hint = f"these do: {', '.join(speaking_of(kind))}"
+        raise RequestError(message, code="profile-without-kind", at=at, hint=hint)
     profile = found.of(kind)
     said = _policies_of(profile)
     by_hand = frozenset(policies.model_fields_set)
@@ -249,12 +246,9 @@ def _tie_problem(request: Request, policies: Policies, at: str) -> RequestError 
     if ties not in TIED or (request.has_closed_form and copies != "multiply"):
         return None
     what = "the mean" if ties not in BOUNDS else f"the {ties} value"
-    return RequestError(
-        f"{what} of {request.label} over all orders of equal scores is not known",
-        code="no-tie-bounds",
-        at=at,
-        hint=f"choose its order: {request.metric.base.name}(ties='item'), or under [policies]",
-    )
+    message = f"{what} of {request.label} over all orders of equal scores is not known"
+    hint = f"choose its order: {request.metric.base.name}(ties='item'), or under [policies]"
+    return RequestError(message, code="no-tie-bounds", at=at, hint=hint)
 
 
 def policies_of(request: Request, policies: Policies) -> Policies:

@@ -87,12 +87,9 @@ def _read_text(path: str | os.PathLike[str]) -> str:
         ) from None
     except OSError as error:
         reason = error.strerror.lower() if error.strerror else "it cannot be read"
-        raise RequestError(
-            f"no config can be read there: {reason}",
-            code="missing-config",
-            at=str(file),
-            hint=_config_hint(file) or "evalkit init writes a config from your files",
-        ) from None
+        message = f"no config can be read there: {reason}"
+        hint = _config_hint(file) or "evalkit init writes a config from your files"
+        raise RequestError(message, code="missing-config", at=str(file), hint=hint) from None
     if len(content) > MAX_BYTES:
         raise RequestError(
             f"a config holds at most {MAX_BYTES:,} bytes", code="config-too-large", at=str(file)

@@ -324,12 +324,9 @@ def refuse_empty(
             continue
         shown = ", ".join(f"{name} {n:,}" for name, n in zip(_NAMES, counts, strict=True) if n)
         fold = f" of fold {number + 1}" if len(n_rows) > 1 else ""
-        raise DataError(
-            f"no row is {' or '.join(lacking)}{fold}: {shown or 'no rows'}{span}",
-            code="empty-part",
-            at=at,
-            hint=f"{_asked(rule)} does not fit the log",
-        )
+        message = f"no row is {' or '.join(lacking)}{fold}: {shown or 'no rows'}{span}"
+        hint = f"{_asked(rule)} does not fit the log"
+        raise DataError(message, code="empty-part", at=at, hint=hint)
 
 
 def _asked(rule: SplitSection) -> str:

@@ -59,12 +59,9 @@ def check_library(name: str, at: str) -> None:
     """
     if name not in LIBRARIES:
         close = nearest(name, LIBRARIES)
-        raise RequestError(
-            f"no library is called {name!r}",
-            code="unknown-choice",
-            at=at,
-            hint=f"did you mean {close!r}?" if close else f"one of {', '.join(LIBRARIES)}",
-        )
+        message = f"no library is called {name!r}"
+        hint = f"did you mean {close!r}?" if close else f"one of {', '.join(LIBRARIES)}"
+        raise RequestError(message, code="unknown-choice", at=at, hint=hint)
 
 
 def explain_libraries(name: str | None = None) -> Iterator[str]:

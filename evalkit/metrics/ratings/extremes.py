@@ -19,8 +19,8 @@ from evalkit.metrics import (
     ratio,
     square_root,
 )
-from evalkit.metrics.ratings._errors import distance, error, error_metric
 from evalkit.metrics.ratings.deviances import rating
+from evalkit.metrics.ratings.errors import distance, error, error_metric
 
 MEAN, RANGE, STD = 0, 1, 2
 

@@ -19,7 +19,6 @@ from evalkit.metrics import (
     rating_metric,
     ratio,
 )
-from evalkit.metrics.ratings._errors import distance, error_metric, where_constant
 from evalkit.metrics.ratings._order import (
     Crossed,
     add_signs,
@@ -28,6 +27,7 @@ from evalkit.metrics.ratings._order import (
     sort_places,
 )
 from evalkit.metrics.ratings.agreement import agreement
+from evalkit.metrics.ratings.errors import distance, error_metric, where_constant
 from evalkit.metrics.ratings.losses import pinball
 
 C, FINITE = 1, 1

@@ -173,11 +173,9 @@ def _squares(found: Estimate | None, total: ExactSum) -> float | None:
 
 def _parts_of(name: str, report: Report) -> pl.DataFrame:
     if report.parts is None:
-        raise DataError(
-            f"run {name} kept nothing that explains a change",
-            code="parts-missing",
-            hint="runs of rankings keep it, but those with weights of users: run it again",
-        )
+        message = f"run {name} kept nothing that explains a change"
+        hint = "runs of rankings keep it, but those with weights of users: run it again"
+        raise DataError(message, code="parts-missing", hint=hint)
     parts = report.parts
     missing = [
         column for column in _ALWAYS if column in parts.columns and parts[column].has_nulls()
@@ -188,12 +186,8 @@ def _parts_of(name: str, report: Report) -> pl.DataFrame:
 
 
 def _damaged(name: str, reason: str) -> DataError:
-    return DataError(
-        f"what run {name} kept to explain a change cannot be read: {reason}",
-        code="run-damaged",
-        at=name,
-        hint="run it again",
-    )
+    message = f"what run {name} kept to explain a change cannot be read: {reason}"
+    return DataError(message, code="run-damaged", at=name, hint="run it again")
 
 
 def _segmentation(parts: Sequence[pl.DataFrame], by: str | None) -> str | None:
@@ -203,12 +197,9 @@ def _segmentation(parts: Sequence[pl.DataFrame], by: str | None) -> str | None:
         return common[0] if common else None
     if by not in common:
         known = ", ".join(common) or "none"
-        raise RequestError(
-            f"the runs have no segmentation {by!r} in common",
-            code="unknown-segmentation",
-            at="--by",
-            hint=did_you_mean(by, common, f"they have {known}"),
-        )
+        message = f"the runs have no segmentation {by!r} in common"
+        hint = did_you_mean(by, common, f"they have {known}")
+        raise RequestError(message, code="unknown-segmentation", at="--by", hint=hint)
     return by
 
 
@@ -217,11 +208,8 @@ def _chosen(wanted: Sequence[str], listed: Sequence[pl.Series], what: str, code:
     common = [name for name in names[0] if name in set(names[1])]
     for name in wanted:
         if name not in common:
-            raise RequestError(
-                f"the runs have no {what} {name!r} in common",
-                code=code,
-                hint=did_you_mean(name, common, f"they have {', '.join(common)}"),
-            )
+            hint = did_you_mean(name, common, f"they have {', '.join(common)}")
+            raise RequestError(f"the runs have no {what} {name!r} in common", code=code, hint=hint)
     return list(wanted) or common
 
 
