@@ -71,11 +71,11 @@ class OrderedUsers:
         """bool[n_users], who is in a segment, or in one that was too small and is part of it."""
         if segment == ALL:
             return np.ones(self.rows.keys.size, dtype=np.bool_)
-        for each in self.rows.segments:
-            if each.name == segment[0]:
-                found = [(each.name, label) for label in each.groups.labels]
+        for segmentation in self.rows.segments:
+            if segmentation.name == segment[0]:
+                found = [(segmentation.name, label) for label in segmentation.groups.labels]
                 are_in = [self.pooled.get(own, own) == segment for own in found]
-                return np.array(are_in, dtype=np.bool_)[each.groups.codes]
+                return np.array(are_in, dtype=np.bool_)[segmentation.groups.codes]
         return np.zeros(self.rows.keys.size, dtype=np.bool_)
 
     def choose(self, segment: Segment, models: Sequence[str], request: Request) -> ChosenUsers:

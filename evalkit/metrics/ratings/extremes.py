@@ -19,8 +19,8 @@ from evalkit.metrics import (
     ratio,
     square_root,
 )
-from evalkit.metrics.ratings._errors import distance, error, error_metric
 from evalkit.metrics.ratings.deviances import rating
+from evalkit.metrics.ratings.errors import distance, error, error_metric
 
 MEAN, RANGE, STD = 0, 1, 2
 
@@ -149,7 +149,6 @@ def of_threshold(asked: Request) -> OfSums:
     bounds=(0.0, 1.0),
     undefined="where no rating and no prediction reaches the threshold",
     parameters=(over_rows_or_users(), number("threshold", 4.0, doc="What counts as high.")),
-    higher_is_better=True,
     over_rows=of_threshold,
 )
 @kernel(allocates=False)

@@ -19,7 +19,6 @@ from evalkit.metrics import (
     rating_metric,
     ratio,
 )
-from evalkit.metrics.ratings._errors import distance, error_metric, where_constant
 from evalkit.metrics.ratings._order import (
     Crossed,
     add_signs,
@@ -28,6 +27,7 @@ from evalkit.metrics.ratings._order import (
     sort_places,
 )
 from evalkit.metrics.ratings.agreement import agreement
+from evalkit.metrics.ratings.errors import distance, error_metric, where_constant
 from evalkit.metrics.ratings.losses import pinball
 
 C, FINITE = 1, 1
@@ -262,7 +262,6 @@ def of_quantile(asked: Request) -> OfSums:
         number("q", 0.5, doc="The quantile; of 0.5 it is D2 of distances.", above=0.0, below=1.0),
         where_constant(),
     ),
-    higher_is_better=True,
     over_rows=of_quantile,
 )
 @kernel(allocates=False)
