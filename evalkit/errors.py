@@ -483,3 +483,9 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     spellings = {each.lower(): each for each in sorted(known)}
     close = get_close_matches(name.lower(), list(spellings), n=1)
     return spellings[close[0]] if close else None
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The hint that names the known spelling closest to `name`, or else `otherwise`."""
+    close = nearest(name, known)
+    return f"did you mean {close!r}?" if close else otherwise

@@ -58,16 +58,16 @@ class Batches:
             DataError: ids of another type, or scores where there were none [bad-type].
         """
         later = [each.with_columns(pl.col("batch") + self.n_batches) for each in other.rows]
-        for each in later:
-            if self.rows and each.schema != self.rows[0].schema:
-                told = [str(dict(rows.drop("batch").schema)) for rows in (self.rows[0], each)]
+        for batch in later:
+            if self.rows and batch.schema != self.rows[0].schema:
+                told = [str(dict(rows.drop("batch").schema)) for rows in (self.rows[0], batch)]
                 raise DataError(
                     f"a batch has {told[1]}, those before have {told[0]}",
                     code="bad-type",
                     at="update",
                     hint="give ids of one type, and scores to all batches or to none",
                 )
-            self.rows.append(each)
+            self.rows.append(batch)
         self.n_batches += other.n_batches
 
 

@@ -300,13 +300,7 @@ def _as_toml(text: "str | list[str]") -> str:
 
 
 def _measured(
-    request: "Config",
-    given: "Given",
-    runs: Path,
-    *,
-    again: bool,
-    threads: int | None,
-    limit: int,
+    request: "Config", given: "Given", runs: Path, *, again: bool, threads: int | None, limit: int
 ) -> "Report":
     from evalkit.cli.guess import tell_columns
     from evalkit.pipeline import run_config
@@ -344,16 +338,15 @@ def _with_all_crosses(request: "Config") -> "Config":
 
 
 def _check_models(wanted: list[str], known: list[str], config: Path) -> None:
-    from evalkit.errors import nearest
+    from evalkit.errors import did_you_mean
 
     for model in wanted:
         if model not in known:
-            close = nearest(model, known)
             raise RequestError(
                 f"the config has no model {model!r}",
                 code="unknown-model",
                 at=str(config),
-                hint=f"did you mean {close!r}?" if close else f"it has {', '.join(known)}",
+                hint=did_you_mean(model, known, f"it has {', '.join(known)}"),
             )
 
 

@@ -154,12 +154,9 @@ def fill_variables(
             for name in _PLACE.findall(found["quoted"]):
                 if name in variables:
                     places.add(name)
-                    problems.add(
-                        key,
-                        "quoted-variable",
-                        f"{{{name}}} stands inside quotes",
-                        hint=f"write {{{name}}} alone: it becomes a quoted literal",
-                    )
+                    message = f"{{{name}}} stands inside quotes"
+                    hint = f"write {{{name}}} alone: it becomes a quoted literal"
+                    problems.add(key, "quoted-variable", message, hint=hint)
             return found["quoted"]
 
         return _SQL_PIECE.sub(piece, text)

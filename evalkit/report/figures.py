@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalkit.errors import RequestError, install_hint, nearest
+from evalkit.errors import RequestError, did_you_mean, install_hint
 
 if TYPE_CHECKING:
     import polars as pl
@@ -84,12 +84,11 @@ class Figures(dict[str, Plot]):
     """Figures by their titles, in the order of the page."""
 
     def __missing__(self, name: str) -> Plot:
-        close = nearest(name, list(self))
         listed = ", ".join(map(repr, list(self)[:6])) or "none"
         raise RequestError(
             f"the page has no figure {name!r}",
             code="unknown-choice",
-            hint=f"did you mean {close!r}?" if close else f"it has {listed}",
+            hint=did_you_mean(name, list(self), f"it has {listed}"),
         )
 
 
@@ -175,10 +174,10 @@ def _draw_ranks(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
 
 
 def _draw_trade(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
-    for each in rows:
-        reach = {"xerr": _reach([each], "x", "x_"), "yerr": _reach([each])}
-        axis.errorbar([each["x"]], [each["value"]], **reach, fmt="o", label=each["name"])
-        axis.annotate(each["name"], (each["x"], each["value"]))
+    for row in rows:
+        reach = {"xerr": _reach([row], "x", "x_"), "yerr": _reach([row])}
+        axis.errorbar([row["x"]], [row["value"]], **reach, fmt="o", label=row["name"])
+        axis.annotate(row["name"], (row["x"], row["value"]))
 
 
 _DRAWING: dict[str, Callable[[tuple[Mapping[str, Any], ...], Any], None]] = {

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evalkit.config.form_names import FILES, ON_TERMINALS, TEXTS, file_of, form_of
-from evalkit.errors import RequestError, nearest
+from evalkit.errors import RequestError, did_you_mean
 from evalkit.report.figures import PICTURES
 from evalkit.report.parquet import write_metrics_parquet
 from evalkit.report.record import Report
@@ -81,9 +81,8 @@ def check_format(format: str, known: tuple[str, ...]) -> None:
     """
     if format in known:
         return
-    close = nearest(format, known)
     raise RequestError(
         f"no format is called {format!r}",
         code="unknown-format",
-        hint=f"did you mean {close!r}?" if close else f"write one of {', '.join(known)}",
+        hint=did_you_mean(format, known, f"write one of {', '.join(known)}"),
     )

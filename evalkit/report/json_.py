@@ -10,6 +10,7 @@ from types import MappingProxyType, NoneType
 from typing import Any, cast
 
 from evalkit.errors import DataError, EvalkitError
+from evalkit.report import entries
 from evalkit.report.by_hints import (
     load_json,
     read_list,
@@ -17,27 +18,6 @@ from evalkit.report.by_hints import (
     read_record,
     read_text,
     read_wholes,
-)
-from evalkit.report.entries import (
-    Check,
-    Comparison,
-    Counts,
-    Curve,
-    Distribution,
-    Estimate,
-    Finding,
-    Gap,
-    Gate,
-    Graph,
-    Input,
-    Macro,
-    Meta,
-    ModelCounts,
-    OverNights,
-    Standing,
-    StatisticsUsed,
-    TruthCounts,
-    Warning_,
 )
 from evalkit.report.record import SCHEMA_VERSION, WITHOUT_SEGMENTS, Report
 
@@ -141,12 +121,12 @@ def _fields(record: Any) -> dict[str, object]:
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
-def _truth(truth: TruthCounts) -> dict[str, object]:
+def _truth(truth: entries.TruthCounts) -> dict[str, object]:
     """Its counts; the time of its newest row where that was looked for."""
     return {name: each for name, each in _fields(truth).items() if (name, each) != ("newest", None)}
 
 
-def _counts(model: ModelCounts) -> dict[str, object]:
+def _counts(model: entries.ModelCounts) -> dict[str, object]:
     """The counts that are the same for every form of a log.
 
     Equal scores are none of them: where ranks are given nobody looks for any. They go into
@@ -158,7 +138,7 @@ def _counts(model: ModelCounts) -> dict[str, object]:
 _OF_STANDING = ("model", "value", "group")
 
 
-def _standing(standing: Standing) -> dict[str, object]:
+def _standing(standing: entries.Standing) -> dict[str, object]:
     rows = [dict(zip(_OF_STANDING, each, strict=True)) for each in standing.models]
     return {"metric": standing.metric, "models": rows}
 
@@ -296,15 +276,15 @@ def _read(document: dict[str, Any], lists: Collection[str]) -> Report:
     for name, kind in _LISTS.items():
         rows = read_list(document.get(name, [])) if name in lists else []
         found[name] = tuple(read_record(kind, each) for each in rows)
-    found["counts"] = Counts(
-        read_record(TruthCounts, counts["truth"]),
+    found["counts"] = entries.Counts(
+        read_record(entries.TruthCounts, counts["truth"]),
         {
-            name: read_record(ModelCounts, each, {"ties": ties.get(name, 0)})
+            name: read_record(entries.ModelCounts, each, {"ties": ties.get(name, 0)})
             for name, each in counts["models"].items()
         },
     )
     found["estimates"] = tuple(
-        read_record(Estimate, each, {"higher_is_better": directions.get(each["name"])})
+        read_record(entries.Estimate, each, {"higher_is_better": directions.get(each["name"])})
         for each in read_list(document["metrics"])
     )
     found["primary"] = tuple(map(read_text, read_list(document.get("primary", []))))
@@ -314,24 +294,24 @@ def _read(document: dict[str, Any], lists: Collection[str]) -> Report:
     }
     found["row_counts"] = read_wholes(document.get("row_counts", {}))
     found["standings"] = tuple(map(_read_standing, read_list(document.get("standings", []))))
-    found["statistics"] = None if used is None else read_record(StatisticsUsed, used)
-    return Report(**found, meta=read_record(Meta, document["meta"]))
+    found["statistics"] = None if used is None else read_record(entries.StatisticsUsed, used)
+    return Report(**found, meta=read_record(entries.Meta, document["meta"]))
 
 
 _TEXTS = ("evalkit", "run_id", "run_key", "name", "profile")
 _LISTS: dict[str, type] = {  # fields of the report, in their order in the document
-    "inputs": Input,
-    "comparisons": Comparison,
-    "findings": Finding,
-    "macros": Macro,
-    "gaps": Gap,
-    "curves": Curve,
-    "distributions": Distribution,
-    "graphs": Graph,
-    "nights": OverNights,
-    "checks": Check,
-    "gates": Gate,
-    "warnings": Warning_,
+    "inputs": entries.Input,
+    "comparisons": entries.Comparison,
+    "findings": entries.Finding,
+    "macros": entries.Macro,
+    "gaps": entries.Gap,
+    "curves": entries.Curve,
+    "distributions": entries.Distribution,
+    "graphs": entries.Graph,
+    "nights": entries.OverNights,
+    "checks": entries.Check,
+    "gates": entries.Gate,
+    "warnings": entries.Warning_,
 }
 
 
@@ -357,9 +337,9 @@ _WHERE_THERE = ("gaps", "nights", "checks")  # lists that are left out where the
 _FEW = ("inputs", "gates", "warnings")  # lists that are short in every report
 
 
-def _read_standing(row: dict[str, Any]) -> Standing:
+def _read_standing(row: dict[str, Any]) -> entries.Standing:
     models = [[each[name] for name in _OF_STANDING] for each in read_list(row["models"])]
-    return read_record(Standing, {**row, "models": models})
+    return read_record(entries.Standing, {**row, "models": models})
 
 
 def _directions(names: Set[str]) -> dict[str, bool | None]:

@@ -13,28 +13,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evalkit.errors import DataError, RequestError, nearest
+from evalkit.errors import DataError, RequestError, did_you_mean
 from evalkit.metrics import other_kinds
+from evalkit.report import entries
 from evalkit.report._index import ReportIndex, it_has
-from evalkit.report.entries import (
-    Check,
-    Comparison,
-    Counts,
-    Curve,
-    Distribution,
-    Estimate,
-    Finding,
-    Gap,
-    Gate,
-    Graph,
-    Input,
-    Macro,
-    Meta,
-    OverNights,
-    Standing,
-    StatisticsUsed,
-    Warning_,
-)
 from evalkit.report.frames import Records
 
 if TYPE_CHECKING:
@@ -156,23 +138,23 @@ class Report:
     run_key: str
     name: str
     profile: str
-    inputs: tuple[Input, ...]
-    counts: Counts
-    estimates: tuple[Estimate, ...]
-    meta: Meta
-    comparisons: tuple[Comparison, ...] = ()
-    gates: tuple[Gate, ...] = ()
-    nights: tuple[OverNights, ...] = ()
-    warnings: tuple[Warning_, ...] = ()
-    statistics: StatisticsUsed | None = None
-    standings: tuple[Standing, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    macros: tuple[Macro, ...] = ()
-    gaps: tuple[Gap, ...] = ()
-    curves: tuple[Curve, ...] = ()
-    distributions: tuple[Distribution, ...] = ()
-    graphs: tuple[Graph, ...] = ()
-    checks: tuple[Check, ...] = ()
+    inputs: tuple[entries.Input, ...]
+    counts: entries.Counts
+    estimates: tuple[entries.Estimate, ...]
+    meta: entries.Meta
+    comparisons: tuple[entries.Comparison, ...] = ()
+    gates: tuple[entries.Gate, ...] = ()
+    nights: tuple[entries.OverNights, ...] = ()
+    warnings: tuple[entries.Warning_, ...] = ()
+    statistics: entries.StatisticsUsed | None = None
+    standings: tuple[entries.Standing, ...] = ()
+    findings: tuple[entries.Finding, ...] = ()
+    macros: tuple[entries.Macro, ...] = ()
+    gaps: tuple[entries.Gap, ...] = ()
+    curves: tuple[entries.Curve, ...] = ()
+    distributions: tuple[entries.Distribution, ...] = ()
+    graphs: tuple[entries.Graph, ...] = ()
+    checks: tuple[entries.Check, ...] = ()
     row_counts: Mapping[str, int] = field(default_factory=dict)  # of what is no ranking
     primary: tuple[str, ...] = ()  # labels of the metrics that decide
     shown: Mapping[str, str] = field(default_factory=dict)  # label -> as it was asked for
@@ -186,9 +168,9 @@ class Report:
 
     def __post_init__(self) -> None:
         for name, kind in (
-            ("comparisons", Comparison),
-            ("findings", Finding),
-            ("checks", Check),
+            ("comparisons", entries.Comparison),
+            ("findings", entries.Finding),
+            ("checks", entries.Check),
         ):
             object.__setattr__(self, name, Records.of(kind, getattr(self, name)))
 
@@ -216,7 +198,7 @@ class Report:
 
     def estimate(
         self, model: str, metric: str | None, segmentation: str | None, segment: str | None
-    ) -> Estimate | None:
+    ) -> entries.Estimate | None:
         """One number by its label and its segment, None and None for all users."""
         return self._index.estimates.get((model, metric or "", segmentation, segment))
 
@@ -461,11 +443,10 @@ class Report:
             )
         if model in models:
             return model
-        close = nearest(model, models)
         raise RequestError(
             f"the report has no model {model!r}",
             code="unknown-model",
-            hint=f"did you mean {close!r}?" if close else it_has(models),
+            hint=did_you_mean(model, models, it_has(models)),
         )
 
     def _find_segment(self, segment: str | None) -> tuple[str | None, str | None]:
@@ -483,11 +464,10 @@ class Report:
                 code="ambiguous-segment",
                 hint=f"write one of {', '.join(fitting)}",
             )
-        close = nearest(segment, spelled)
         raise RequestError(
             f"the report has no segment {segment!r}",
             code="unknown-segment",
-            hint=f"did you mean {close!r}?" if close else it_has(tuple(spelled)),
+            hint=did_you_mean(segment, spelled, it_has(tuple(spelled))),
         )
 
 

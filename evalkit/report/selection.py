@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalkit.errors import DataError, clean
 from evalkit.report.entries import Warning_
 from evalkit.report.record import later
-from evalkit.report.text import pad, show_level, show_values
+from evalkit.report.text import lay_out, show_level, show_values
 
 if TYPE_CHECKING:
     from evalkit.report.figures import Figures
@@ -186,12 +186,7 @@ def tell_selection(selection: Selection, most: int = 20) -> str:
         marks += ["no clear difference from the best"] if trial.is_alike and trial.delta else []
         marks += [f"does not reach {each}" for each in trial.unmet]
         rows.append((trial.model, value, f"{low} to {high}", delta, "; ".join(marks)))
-    cells = [[clean(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(pad(cell, widths[n], right=n in (1, 3)) for n, cell in enumerate(row)).rstrip()
-        for row in cells
-    ]
+    lines = lay_out(rows, right=(1, 3))
     if len(measured) > most:
         lines.append(f"and {len(measured) - most:,} more in selection.json")
     lines += ["", tell_tried(selection), clean(tell_alike(selection))]

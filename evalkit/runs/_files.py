@@ -124,12 +124,9 @@ def machine_errors(at: Path) -> Iterator[None]:
     except EvalkitError:
         raise
     except MemoryError as error:
-        raise MachineError(
-            "memory ran out while the run was written",
-            code="write-failed",
-            at=str(at),
-            hint="write fewer formats, or without values of users",
-        ) from error
+        message = "memory ran out while the run was written"
+        hint = "write fewer formats, or without values of users"
+        raise MachineError(message, code="write-failed", at=str(at), hint=hint) from error
     except OSError as error:
         raise _machine_error(error.errno, reason(error), at) from error
     except BaseException as error:
@@ -142,25 +139,15 @@ def machine_errors(at: Path) -> Iterator[None]:
 
 def _machine_error(number: int | None, reason: str, at: Path) -> MachineError:
     if number in (errno.ENOSPC, errno.EDQUOT):
-        return MachineError(
-            f"the disk is full: {reason}",
-            code="disk-full",
-            at=str(at),
-            hint="nothing was written; make room, or name another folder with --out",
-        )
+        hint = "nothing was written; make room, or name another folder with --out"
+        return MachineError(f"the disk is full: {reason}", code="disk-full", at=str(at), hint=hint)
     if number in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
-        return MachineError(
-            f"the folder cannot be written: {reason}",
-            code="not-writable",
-            at=str(at),
-            hint="nothing was written; name another folder with --out",
-        )
-    return MachineError(
-        f"the run could not be written: {reason}",
-        code="write-failed",
-        at=str(at),
-        hint="nothing was written; try again, or name another folder with --out",
-    )
+        message = f"the folder cannot be written: {reason}"
+        hint = "nothing was written; name another folder with --out"
+        return MachineError(message, code="not-writable", at=str(at), hint=hint)
+    message = f"the run could not be written: {reason}"
+    hint = "nothing was written; try again, or name another folder with --out"
+    return MachineError(message, code="write-failed", at=str(at), hint=hint)
 
 
 def reason(error: OSError) -> str:

@@ -53,7 +53,7 @@ def assert_are_known(frame, known):
 @pytest.mark.parametrize("order", ["grouped", "apart"])
 def test_every_id_is_kept_once(dtype, threads, order, monkeypatch):
     monkeypatch.setattr(_ids, "LEAST_SLOTS", 4)
-    monkeypatch.setattr(_ids, "BLOCK", 500)
+    monkeypatch.setattr(_ids, "BLOCK", 60)
     texts = [*TEXTS, *(f"{number}" * (1 + number % 30) for number in range(1_000)), "long" * 1_000]
     rows = np.repeat(np.arange(len(texts)), 5)
     if order == "apart":
@@ -105,7 +105,7 @@ SCRIPT = """
 import numpy as np, polars as pl
 from evalkit.sources.ids import IdPlan, KeyCollisionError, same_ids
 from evalkit.truth import _ids
-_ids.LEAST_SLOTS, _ids.BLOCK = 4, 100
+_ids.LEAST_SLOTS, _ids.BLOCK = 4, 12
 texts = ["", "a" * 12, "a" * 13, *("number" * (n % 5) + str(n) for n in range(50))]
 frame = pl.DataFrame({"id": texts * 3})
 keys = frame["id"].hash(7).to_numpy()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from evalkit.config import Config, RankingsColumns, RankingsTable
-from evalkit.errors import DataError, EvalkitError, RequestError, nearest, raise_all
+from evalkit.errors import DataError, EvalkitError, RequestError, did_you_mean, raise_all
 from evalkit.sources import reading, refuse_absent
 
 Scalar = str | float | None
@@ -186,12 +186,11 @@ def _column_of(
     by_plain = {plain: column for column, plain in parameters.items()}
     if name in by_plain:
         return by_plain[name]
-    close = nearest(name, [*columns, *by_plain])
     raise RequestError(
         f"the trials have no column {name!r}",
         code="missing-column",
         at=config.at("selection", "cost"),
-        hint=f"did you mean {close!r}?" if close else f"they have {', '.join(columns)}",
+        hint=did_you_mean(name, [*columns, *by_plain], f"they have {', '.join(columns)}"),
     )
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
+from evalkit.errors import EvalkitError, RequestError, did_you_mean, raise_all
 from evalkit.metrics import spell_column
 
 from ._refused import not_built
@@ -104,12 +104,11 @@ def parse_measure(text: str, at: str = "metrics") -> UnitMeasure:
     kind = call["name"].lower()
     if kind not in KINDS:
         not_built(kind, at)
-        close = nearest(kind, KINDS)
         raise RequestError(
             f"no metric of experiments is called {call['name']!r}",
             code="unknown-metric",
             at=at,
-            hint=f"did you mean {close!r}?" if close else f"one of {', '.join(KINDS)}",
+            hint=did_you_mean(kind, KINDS, f"one of {', '.join(KINDS)}"),
         )
     columns, options = _arguments(call["arguments"], text, at)
     wanted = 2 if kind == "ratio" else 1
@@ -178,12 +177,11 @@ def _arguments(text: str, whole: str, at: str) -> tuple[list[str], dict[str, str
 def _value(kind: str, name: str, value: str, at: str) -> float | str:
     allowed = _OPTIONS[kind]
     if name not in allowed:
-        close = nearest(name, allowed)
         raise RequestError(
             f"{kind} has no parameter {name!r}",
             code="unknown-parameter",
             at=at,
-            hint=f"did you mean {close!r}?" if close else f"it has {', '.join(allowed)}",
+            hint=did_you_mean(name, allowed, f"it has {', '.join(allowed)}"),
         )
     text = value.strip("'\"")
     if name == "window":

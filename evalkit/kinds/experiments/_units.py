@@ -8,7 +8,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.aggregate.segments import hash_clusters
-from evalkit.errors import DataError, RequestError, nearest
+from evalkit.errors import DataError, RequestError, did_you_mean
 from evalkit.sources import Table
 
 from ._asked import ExperimentRequest
@@ -177,12 +177,11 @@ def check_sums(asked: ExperimentRequest, names: Sequence[str]) -> None:
     for measure in asked.measures:
         for name in measure.columns:
             if name not in names:
-                close = nearest(name, names)
                 raise RequestError(
                     f"{measure.label} needs the column {name!r}",
                     code="missing-column",
                     at="metrics",
-                    hint=f"did you mean {close!r}?" if close else f"there is {', '.join(names)}",
+                    hint=did_you_mean(name, names, f"there is {', '.join(names)}"),
                 )
 
 

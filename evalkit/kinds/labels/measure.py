@@ -11,7 +11,7 @@ from evalkit.aggregate.segments import ALL
 from evalkit.errors import CountedError, DataError
 from evalkit.kinds.labels._bands import Ruler
 from evalkit.kinds.labels._chosen import is_chosen, placeholder, smooth_at
-from evalkit.kinds.labels._graphs import Drawing
+from evalkit.kinds.labels._graphs import ScoreDrawing
 from evalkit.kinds.labels._groups import measure_groups
 from evalkit.kinds.labels._parts import Leading, ScoreParts
 from evalkit.kinds.labels._placements import Placements, is_area, place_rows
@@ -168,7 +168,7 @@ class Measurer:
             if "weight" not in dtypes:
                 placements = self._place(rows, leading)
         if drawn is not None and pool is not None and walked is not None:
-            drawing = Drawing(drawn, pool.totals, walked, pool.score_range[0], pooled)
+            drawing = ScoreDrawing(drawn, pool.totals, walked, pool.score_range[0], pooled)
         if drawing is not None and pool is not None and self.job.config.statistics.cluster is None:
             ruler = Ruler.make(
                 drawing.marks(), drawing.edges(), dtypes["score"], weight=pool.totals.rows

@@ -17,8 +17,7 @@ from evalkit.metrics import (
     rating_metric,
     square_root,
 )
-from evalkit.metrics.ratings._errors import explained, explained_shares
-from evalkit.metrics.ratings.deviances import rating
+from evalkit.metrics.ratings.errors import explained, explained_shares, rating
 
 SAMPLE = 1
 LEVELS = (
@@ -103,12 +102,7 @@ def moments_of(ratings, predictions, first, end):
 
 @agreement(
     name="Pearson",
-    aliases=(
-        "pearsonr",
-        "pearson_corrcoef",
-        "correlation",
-        "pearson_correlation_coefficient",
-    ),
+    aliases=("pearsonr", "pearson_corrcoef", "correlation", "pearson_correlation_coefficient"),
     summary="Linear correlation of ratings and predictions: bias and scale cost nothing.",
     formula="covariance / (standard deviation of ratings x that of predictions)",
     latex=r"\frac{\mathrm{Cov}(r, \hat r)}{\sigma_r \sigma_{\hat r}}",

@@ -19,8 +19,8 @@ from evalkit.metrics import (
     ratio,
     square_root,
 )
-from evalkit.metrics.ratings._errors import distance, error, error_metric, where_undefined
 from evalkit.metrics.ratings.deviances import rating
+from evalkit.metrics.ratings.errors import distance, error, error_metric, where_undefined
 
 MEAN, RANGE, STD = 0, 1, 2
 UNDEFINED = 0
@@ -156,7 +156,6 @@ def of_threshold(asked: Request) -> OfSums:
         where_undefined(),
         number("threshold", 4.0, doc="What counts as high."),
     ),
-    higher_is_better=True,
     over_rows=of_threshold,
 )
 @kernel(allocates=False)

@@ -19,12 +19,6 @@ from evalkit.metrics import (
     rating_metric,
     ratio,
 )
-from evalkit.metrics.ratings._errors import (
-    distance,
-    error_metric,
-    where_constant,
-    where_undefined,
-)
 from evalkit.metrics.ratings._order import (
     Crossed,
     add_signs,
@@ -33,6 +27,12 @@ from evalkit.metrics.ratings._order import (
     sort_places,
 )
 from evalkit.metrics.ratings.agreement import agreement
+from evalkit.metrics.ratings.errors import (
+    distance,
+    error_metric,
+    where_constant,
+    where_undefined,
+)
 from evalkit.metrics.ratings.losses import pinball
 
 C, FINITE, ZERO = 1, 1, 1
@@ -270,7 +270,6 @@ def of_quantile(asked: Request) -> OfSums:
         number("q", 0.5, doc="The quantile; of 0.5 it is D2 of distances.", above=0.0, below=1.0),
         where_constant(),
     ),
-    higher_is_better=True,
     over_rows=of_quantile,
 )
 @kernel(allocates=False)
