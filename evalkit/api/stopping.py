@@ -113,11 +113,7 @@ class EarlyStopping:
         files = _files_of(report)
         pair = [("best", best), (f"epoch {number}", report)]
         compared = compare_runs(
-            pair,
-            self._chosen,
-            metrics=[self.metric],
-            metric_files=files,
-            threads=usable_cores(),
+            pair, self._chosen, metrics=[self.metric], metric_files=files, threads=usable_cores()
         )
         (pair_found,) = compared.comparisons
         is_better = pair_found.verdict == "better"

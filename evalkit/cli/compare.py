@@ -300,13 +300,7 @@ def _as_toml(text: "str | list[str]") -> str:
 
 
 def _measured(
-    request: "Config",
-    given: "Given",
-    runs: Path,
-    *,
-    again: bool,
-    threads: int | None,
-    limit: int,
+    request: "Config", given: "Given", runs: Path, *, again: bool, threads: int | None, limit: int
 ) -> "Report":
     from evalkit.cli.guess import tell_columns
     from evalkit.pipeline import run_config

@@ -6,26 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from evalkit.cli import console, result
-from evalkit.cli.options import (
-    Format,
-    Full,
-    Json,
-    LogFormat,
-    MemoryLimit,
-    MetricFile,
-    Overrides,
-    Quiet,
-    RunOptions,
-    Threads,
-    file_settings,
-    set_threads,
-)
+from evalkit.cli.options import RunOptions, file_settings, set_threads, takes
 from evalkit.errors import FINE, RequestError
 
 if TYPE_CHECKING:
     from evalkit.config import Config
 
 
+@takes("metric_file overrides out format json full threads memory_limit quiet log_format")
 def experiment(
     exposures: Annotated[
         list[str], Option("--exposures", metavar="PATH", help="unit, variant, time.")
@@ -33,6 +21,7 @@ def experiment(
     metric: Annotated[
         list[str], Option("--metric", "-m", metavar="METRIC", help="As ratio(click, impression).")
     ],
+    options: RunOptions,
     variants: Annotated[
         str, Option("--variants", metavar="NAME=SHARE,...", help="The first is the baseline.")
     ] = "",
@@ -62,18 +51,9 @@ def experiment(
     aa: Annotated[
         int | None, Option("--aa", metavar="N", min=1, help="Split N times without an effect.")
     ] = None,
-    metric_file: MetricFile = None,
-    overrides: Overrides = None,
     out: Annotated[
         Path | None, Option("--out", "-o", metavar="DIR", help="Folder of runs to write to.")
     ] = None,
-    format: Format = None,
-    json: Json = False,
-    full: Full = False,
-    threads: Threads = None,
-    memory_limit: MemoryLimit = None,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> int:
     """Read an experiment without a config, or plan one by its past.
 
@@ -81,15 +61,6 @@ def experiment(
     """
     from evalkit.config import build_config
 
-    options = RunOptions(
-        format=format,
-        json=json,
-        full=full,
-        threads=threads,
-        memory_limit=memory_limit,
-        quiet=quiet,
-        log_format=log_format,
-    )
     options.check()
     is_plan = power or aa is not None
     section: dict[str, Any] = {"variants": _shares(variants, is_plan=is_plan)}
@@ -109,11 +80,11 @@ def experiment(
         tree["events"] = {"path": events}
     if is_plan and not variants:
         tree["exposures"] = {"path": exposures, "columns": {"variant": "'control'"}}
-    settings = [*(overrides or ()), *file_settings(metric_file)]
+    settings = [*(options.overrides or ()), *file_settings(options.metric_file)]
     config = build_config(tree, name="experiment", overrides=settings, entry_point="options")
-    set_threads(threads)
+    set_threads(options.threads)
     if is_plan:
-        _plan(config, relative, delta, aa, threads)
+        _plan(config, relative, delta, aa, options.threads)
         return FINE
     return result.run_and_show(config, options, folder=out, memory_limit=options.limit)
 

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
-from evalkit.cli import console, options
+from evalkit.cli import console
 from evalkit.cli.named_runs import JobName, tell_taken
+from evalkit.cli.options import RunOptions, RunsFolder, takes
 from evalkit.errors import FINE, GATE_FAILED, DataError, RequestError, clean
 
 if TYPE_CHECKING:
@@ -15,8 +16,10 @@ if TYPE_CHECKING:
     from evalkit.runs.gates import Baselines
 
 
+@takes("out name metric_file overrides variables json quiet log_format")
 def gate(
     run: Annotated[str, Argument(metavar="RUN", help="last, last~1, a tag, an id or a path.")],
+    options: RunOptions,
     baseline: Annotated[
         str | None,
         Option("--baseline", metavar="RUN", help="Compare with that run, whatever the gates say."),
@@ -25,14 +28,8 @@ def gate(
         Path | None,
         Option("--config", metavar="FILE", help="Gates of that config. Default: the run's own."),
     ] = None,
-    out: options.RunsFolder = Path("runs"),
+    out: RunsFolder = Path("runs"),
     name: JobName = None,
-    metric_file: options.MetricFile = None,
-    overrides: options.Overrides = None,
-    variables: options.Variables = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
-    log_format: options.LogFormat = "text",
 ) -> int:
     """Judge a finished run by its gates, or by those of a config.
 
@@ -42,13 +39,7 @@ def gate(
 
     report = load_named(out, run, name=name)
     if config is not None:
-        from evalkit.config import load_config, parse_variables
-
-        asked = load_config(
-            config,
-            overrides=[*(overrides or ()), *options.file_settings(metric_file)],
-            variables=parse_variables(variables or ()),
-        )
+        asked = options.load(config)
         rules, level = asked.gates, asked.statistics.level
     else:
         rules, level = _rules_of(report, run, baseline)
@@ -76,7 +67,7 @@ def gate(
     )
     _tell_taken(run, report, baselines)
     found = judge(rules, report, baselines, level=level)
-    if json:
+    if options.json:
         from dataclasses import asdict
 
         console.say_json([asdict(each) for each in found])

@@ -43,8 +43,7 @@ Profile = Annotated[
     Option("--profile", metavar="NAME", help="Follow a library, as ranx, or a file of your own."),
 ]
 Engine = Annotated[
-    str | None,
-    Option("--engine", metavar="KIND", help="Where it is measured: local, or spark."),
+    str | None, Option("--engine", metavar="KIND", help="Where it is measured: local, or spark.")
 ]
 Primary = Annotated[
     list[str] | None,
@@ -79,8 +78,7 @@ Sample = Annotated[
     float | None, Option("--sample", metavar="SHARE", help="Measure a share of the users.")
 ]
 Format = Annotated[
-    TextForm | None,
-    Option("--format", help="What stdout shows. Default: one screen."),
+    TextForm | None, Option("--format", help="What stdout shows. Default: one screen.")
 ]
 Full = Annotated[bool, Option("--full", help="All numbers, not one screen.")]
 Json = Annotated[bool, Option("--json", help="One JSON document on stdout.")]
@@ -94,8 +92,7 @@ PerUserPath = Annotated[
 ]
 RunsFolder = Annotated[Path, Option("--out", "-o", metavar="DIR", help="Folder of runs.")]
 Wait = Annotated[
-    float,
-    Option("--wait", min=0, metavar="SECONDS", help="Wait for another writer of that name."),
+    float, Option("--wait", min=0, metavar="SECONDS", help="Wait for another writer of that name.")
 ]
 Again = Annotated[bool, Option("--again", help="Look at a test part, however often that was done.")]
 IfNew = Annotated[
@@ -212,17 +209,15 @@ def file_settings(paths: list[str] | None) -> list[str]:
     return [f"--metric-file={os.path.abspath(path)}" for path in paths or ()]
 
 
-def takes(
-    names: str,
-) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Gives a command options of `RunOptions`, in this order; it gets them as `options`.
+def takes(names: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Gives a command options of `RunOptions`, in this order; it may ask for them as `options`.
 
     A name that the command has a parameter for stands for that one, at this place.
     """
 
     def decorate(command: Callable[..., Result]) -> Callable[..., Result]:
         own = dict(signature(command).parameters)
-        del own["options"]
+        has_options = own.pop("options", None) is not None
         shared = get_type_hints(RunOptions, include_extras=True)
         defaults = RunOptions()
         parameters = [each for name, each in own.items() if name not in names.split()]
@@ -238,9 +233,11 @@ def takes(
         ]
 
         @wraps(command)
-        def run(**given: object) -> Result:
-            mine = {name: given.pop(name) for name in own}
-            return command(**mine, options=RunOptions(**given))  # type: ignore[arg-type]
+        def run(*first: object, **given: object) -> Result:
+            mine = {name: given.pop(name) for name in own if name in given}
+            if has_options:
+                mine["options"] = RunOptions(**given)  # type: ignore[arg-type]
+            return command(*first, **mine)
 
         run.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}

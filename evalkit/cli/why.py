@@ -7,7 +7,7 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.named_runs import JobName, tell_taken
-from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder
+from evalkit.cli.options import RunOptions, RunsFolder, takes
 from evalkit.errors import RequestError, clean
 
 if TYPE_CHECKING:
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from evalkit.runs.history.why import Explained
 
 
+@takes("json quiet log_format")
 def why(
     before: Annotated[str, Argument(metavar="BEFORE", help="A run: last~1, a tag, a path.")],
     after: Annotated[str, Argument(metavar="AFTER", help="A later run: last, a tag, a path.")],
+    options: RunOptions,
     metric: Annotated[
         list[str] | None,
         Option("--metric", "-m", metavar="METRIC", help="As nDCG@10; default: all in common."),
@@ -31,9 +33,6 @@ def why(
     ] = None,
     runs: RunsFolder = Path("runs"),
     name: JobName = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Split the change of a number between two runs into its parts.
 
@@ -49,19 +48,14 @@ def why(
         message = f"{before} and {after} measure otherwise: {'; '.join(differs)}"
         console.warn("measured-otherwise", message)
     pair = (before, first), (after, second)
-    explained = explain_runs(
-        *pair,
-        metrics=metric or [],
-        models=model or [],
-        by=by,
-    )
+    explained = explain_runs(*pair, metrics=metric or [], models=model or [], by=by)
     if not explained:
         raise RequestError(
             f"{before} and {after} have no model and metric in common", code="nothing-in-common"
         )
     for reference, report in pair:
-        tell_taken(reference, report, on_stdout=not (json or quiet))
-    console.say(_document(explained) if json else _table(explained))
+        tell_taken(reference, report, on_stdout=not (options.json or options.quiet))
+    console.say(_document(explained) if options.json else _table(explained))
 
 
 def _check_jobs(before: "Report", after: "Report") -> None:

@@ -112,11 +112,7 @@ def _compared(
 
 
 def _sentence(
-    metric: str,
-    ranked: Sequence[Estimate],
-    pairs: Mapping[str, Comparison],
-    *,
-    picked: str | None,
+    metric: str, ranked: Sequence[Estimate], pairs: Mapping[str, Comparison], *, picked: str | None
 ) -> str:
     if not ranked:
         return "there is no number to go by"

@@ -6,13 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import cast
 
-from evalkit.config import (
-    Config,
-    Policies,
-    SegmentsSection,
-    StatisticsSection,
-    with_conventions,
-)
+from evalkit.config import Config, Policies, SegmentsSection, StatisticsSection, with_conventions
 from evalkit.errors import Errors, EvalkitError, RequestError
 from evalkit.jobs.audit import _points
 from evalkit.jobs.audit._facts import OF_SCORES, inert_axes, settled

@@ -373,12 +373,7 @@ def _measured(
 
 
 def _corrected(
-    field: _Field,
-    section: SelectionSection,
-    choose: Choose,
-    level: float,
-    how: How,
-    seed: int,
+    field: _Field, section: SelectionSection, choose: Choose, level: float, how: How, seed: int
 ) -> tuple[float | None, float | None, float | None]:
     """What the winner is worth on other users, and limits where the method gives them."""
     if section.estimate == "bbc":

@@ -76,10 +76,7 @@ class LabelReader:
         """The columns of the store."""
         schema = table.frame.collect_schema()
         is_small = schema["score"] in (pl.Float32, pl.Float16)
-        found: dict[str, type] = {
-            "score": np.uint32 if is_small else np.uint64,
-            "label": np.uint8,
-        }
+        found: dict[str, type] = {"score": np.uint32 if is_small else np.uint64, "label": np.uint8}
         return {**found, "weight": np.uint64} if "weight" in schema else found
 
     def prepare(self, rows: CheckedRows, table: Table) -> None:
@@ -136,11 +133,7 @@ def _floats(series: pl.Series) -> npt.NDArray[np.floating]:
     return as_array(series)
 
 
-def _check_whole_scores(
-    scores: npt.NDArray[np.floating],
-    rows: CheckedRows,
-    table: Table,
-) -> None:
+def _check_whole_scores(scores: npt.NDArray[np.floating], rows: CheckedRows, table: Table) -> None:
     schema = table.frame.collect_schema()
     if not schema["score"].is_integer():
         return

@@ -210,11 +210,7 @@ def _with_targets(
         columns = opened.contexts[place]
         keys = [name for name in table.columns if name.startswith("context_")]
         joined = rows.select(_as_in(rows, columns, table, keys)).join(
-            table,
-            left_on=list(columns),
-            right_on=keys,
-            how="left",
-            maintain_order="left",
+            table, left_on=list(columns), right_on=keys, how="left", maintain_order="left"
         )
         rows = rows.with_columns(
             joined["probability"].fill_null(0.0).alias(f"p:{place}:probability")

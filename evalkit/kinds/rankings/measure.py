@@ -176,11 +176,7 @@ def _train_of(
 
 
 def _probe(
-    job: RankingJob,
-    number: int,
-    truth: Truth,
-    train: Train | None,
-    share: Share | None,
+    job: RankingJob, number: int, truth: Truth, train: Train | None, share: Share | None
 ) -> dict[str, Probed]:
     """The ranks of every model of one table of the rankings, by name."""
     model, table = job.tables.rankings[number]

@@ -8,9 +8,7 @@ from evalkit.errors import RequestError
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.open import check_sums, open_all
 from evalkit.kinds.ratings._sums import has_part, has_sum
-from evalkit.kinds.ratings.read import (
-    refuse_policies,
-)
+from evalkit.kinds.ratings.read import refuse_policies
 from evalkit.planning.tables import Given, settle_columns
 from evalkit.sources import Guessing, Table, open_predictions, open_ratings
 

@@ -202,8 +202,7 @@ def _segment_figure(
         )
         rows.append(
             _plots.Row(
-                f"all {text.units_of(report)}" if group.segment is None else group.segment,
-                marks,
+                f"all {text.units_of(report)}" if group.segment is None else group.segment, marks
             )
         )
     digits = _tables.decimals_of(
