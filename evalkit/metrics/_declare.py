@@ -235,11 +235,7 @@ class Metric:
         return Request(self, tuple((name, values[name]) for name in self.defaults), cutoff)
 
     def follow(
-        self,
-        cutoff: int | None,
-        parameters: Values,
-        policies: Values,
-        given: Iterable[str],
+        self, cutoff: int | None, parameters: Values, policies: Values, given: Iterable[str]
     ) -> "Request":
         """A request with policies of its own; `given`: what somebody wrote by hand."""
         request, own = self.request(cutoff, **parameters), tuple(sorted(policies.items()))

@@ -226,12 +226,7 @@ class Resamples:
         return math.ldexp(total / count, scale) if count else math.nan
 
     def interval(
-        self,
-        column: int,
-        *,
-        level: float,
-        kind: str = "percentile",
-        estimate: float | None = None,
+        self, column: int, *, level: float, kind: str = "percentile", estimate: float | None = None
     ) -> Interval:
         """Confidence limits of the column's mean; none below two users.
 

@@ -92,10 +92,7 @@ def balanced_accuracy(tp, fp, tn, fn, one_kind):
     """As `precision`."""
     recall, specificity = tp / (tp + fn), tn / (tn + fp)
     if one_kind == OTHER:
-        recall, specificity = (
-            defined_or(recall, specificity),
-            defined_or(specificity, recall),
-        )
+        recall, specificity = defined_or(recall, specificity), defined_or(specificity, recall)
     return (recall + specificity) / 2.0
 
 

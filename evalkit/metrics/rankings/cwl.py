@@ -27,10 +27,7 @@ FORMULA = "sum over ranks of W(i) * relevance / max_relevance, W(i) the share of
 GOES_ON = "the chance to go on from rank i is "
 LATEX = r"\sum_i W_i \, g_i, \quad W_i = \frac{\prod_{j < i} C_j}{\sum_m \prod_{j < m} C_j}, \quad "
 rate_metric = partial(
-    metric,
-    bounds=(0.0, 1.0),
-    undefined="never; 0 for a user without relevant items",
-    view="graded",
+    metric, bounds=(0.0, 1.0), undefined="never; 0 for a user without relevant items", view="graded"
 )
 
 
