@@ -1,7 +1,7 @@
 """Metrics of experiments as they are written: `ratio(clicks, shown)`, `mean(revenue, cap=500)`."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evalkit.errors import EvalkitError, RequestError, did_you_mean, raise_all
@@ -61,13 +61,9 @@ class UnitMeasure:
         return replace(self, label=f"{self.label[:-1]}, cuped='off')", is_plain=True)
 
 
-def parse_measures(
-    names: Sequence[str], at: Callable[[int], str] | None = None
-) -> list[UnitMeasure]:
+def parse_measures(names: Sequence[str]) -> list[UnitMeasure]:
     """The metrics, each once, in their order.
 
-    Args:
-        at: the place of each, for errors.
     Raises:
         RequestError: all problems together [bad-metric-syntax, unknown-metric,
             unknown-parameter, bad-parameter-value].
@@ -75,9 +71,8 @@ def parse_measures(
     found: dict[str, UnitMeasure] = {}
     errors: list[EvalkitError] = []
     for place, name in enumerate(names):
-        where = at(place) if at is not None else f"metrics[{place}]"
         try:
-            measure = parse_measure(name, where)
+            measure = parse_measure(name, f"metrics[{place}]")
             found.setdefault(measure.label, measure)
         except EvalkitError as error:
             errors.append(error)
