@@ -229,12 +229,9 @@ def parse_report(
         raise
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise DataError(
-            f"this is no report.json: {reason[:300]}",
-            code="report-unreadable",
-            at=at,
-            hint="evalkit verify RUN compares every file with its checksum",
-        ) from error
+        message = f"this is no report.json: {reason[:300]}"
+        hint = "evalkit verify RUN compares every file with its checksum"
+        raise DataError(message, code="report-unreadable", at=at, hint=hint) from error
 
 
 def _unknown_schema(version: object, at: str) -> DataError:
