@@ -189,10 +189,7 @@ def evaluate_config(
         {"model": model, "path": path, "columns": _plain((rankings_columns or {}).get(model))}
         for model, path in rankings
     ]
-    tree: dict[str, object] = {
-        "rankings": tables,
-        "metrics": {"names": list(metrics)},
-    }
+    tree: dict[str, object] = {"rankings": tables, "metrics": {"names": list(metrics)}}
     if truth:
         tree["truth"] = {"path": list(truth), "columns": _plain(truth_columns)}
     return build_config(

@@ -8,12 +8,7 @@ from typing import TypeAlias
 from evalkit.config._joined import kinds_in
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
-from evalkit.config._records import (
-    AGE,
-    Config,
-    OutputSection,
-    is_path_of,
-)
+from evalkit.config._records import AGE, Config, OutputSection, is_path_of
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
 from evalkit.metrics import declared
 from evalkit.metrics.profiles import is_path

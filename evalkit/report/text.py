@@ -118,6 +118,12 @@ def half_widths(found: Iterable[Estimate | Comparison | Finding]) -> list[float]
     ]
 
 
+def decimals_of(found: Sequence[Estimate | Comparison | Finding]) -> int:
+    """Decimals for a column of values, or of differences."""
+    values = [each.value if isinstance(each, Estimate) else each.delta for each in found]
+    return decimals_for(half_widths(found), values)
+
+
 def show_level(level: float) -> str:
     """`95%`, `97.5%`, `99.995%`: as many digits as it takes to stay below 100."""
     shown = f"{100 * level:.4g}%"

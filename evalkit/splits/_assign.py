@@ -13,14 +13,7 @@ from evalkit.errors import DataError
 from evalkit.splits._counts import count_parts
 from evalkit.splits._drawn import by_rows, by_users
 from evalkit.splits._feed import Assigned, fitted
-from evalkit.splits._filters import (
-    NONE,
-    TEST,
-    TRAIN,
-    VALIDATION,
-    Letters,
-    LogRows,
-)
+from evalkit.splits._filters import NONE, TEST, TRAIN, VALIDATION, Letters, LogRows
 from evalkit.splits._groups import cut_places, of_groups
 from evalkit.splits._kernels import first_times
 from evalkit.splits._log import LogFeed

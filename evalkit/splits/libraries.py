@@ -20,17 +20,14 @@ LIBRARIES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
         "": {"rounding": "round-test"},
         "time": {"ties": "input", "validation_of_rest": True},
     },
-    "elliot": {
-        "rows": {"ties": "first"},
-        "share": {"ties": "input", "rounding": "floor-train"},
-    },
+    "elliot": {"rows": {"ties": "first"}, "share": {"ties": "input", "rounding": "floor-train"}},
     "lenskit": {"": {"rounding": "round-test, none becomes all"}, "time": {"by": "time-quantile"}},
     "recbole": {
         "": {
             "min_train": 1,
             "ties": "input",
             "rounding": "parts-floor, at least 1 where train keeps 1",
-        },
+        }
     },
     "recommenders": {"": {"rounding": "round-boundaries", "ties": "input"}},
     "recpack": {"": {"ties": "input"}},

@@ -294,11 +294,7 @@ def _told(
         "schema_version": SPLIT_VERSION,
         "evalkit": VERSION,
         "split_id": _split_id(rule, identity),
-        "inputs": {
-            "paths": list(log.table.paths),
-            "fingerprint": identity,
-            "rows": log.n_rows,
-        },
+        "inputs": {"paths": list(log.table.paths), "fingerprint": identity, "rows": log.n_rows},
         "columns": {
             key: list(each) if isinstance(each, tuple) else each for key, each in columns.items()
         },

@@ -146,7 +146,7 @@ def _cells(group: text.SegmentNumbers, label: str, *, with_limits: bool) -> list
     shown = [(each.model, each.text, each.is_best) for each in group.shown(label)]
     found = [group.cells.get((model, label)) for model, _, _ in shown]
     known = [each for each in found if each is not None]
-    digits = text.decimals_for(text.half_widths(known), [each.value for each in known])
+    digits = text.decimals_of(known)
     cells = []
     for (_, plain, is_best), each in zip(shown, found, strict=True):
         beside = ""
