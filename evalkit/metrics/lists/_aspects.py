@@ -10,7 +10,7 @@ from evalkit.metrics import Lists, choice, kernel, log2, number
 from evalkit.metrics.lists._categories import Sets, needs_of, only, sets
 from evalkit.metrics.lists._find import stands_in
 
-GREEDY, OWN, ONES, EVERY, NONE = range(5)
+GREEDY, OWN, ONES, EVERY, NONE, EVERY_LATER = range(6)
 RELEVANT, HISTORY, OF_RELEVANT = 0, 1, 1
 HITS, SHOWN = 0, 1
 REMOVED = 1
@@ -224,7 +224,7 @@ def measure(
                     n_best += 1
                     best += gain * discounts[n_best]
                 below = best
-            elif ideal == EVERY:
+            elif ideal == EVERY or ideal == EVERY_LATER:
                 depth = cutoffs[column] if cutoffs[column] < NO_END else place
                 if depth < n_best:  # the whole list is shorter than a cutoff
                     n_best, best, every = 0, 0.0, float(n_wanted)
@@ -232,7 +232,7 @@ def measure(
                     n_best += 1
                     best += every * discounted(n_best, discount)
                     every *= 1.0 - alpha
-                below = best
+                below = best if ideal == EVERY or depth > 1 else 1.0
             elif ideal == OWN:
                 below = 0.0
                 sort_descending(gains, rank, ordered)

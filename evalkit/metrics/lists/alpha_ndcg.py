@@ -35,6 +35,7 @@ from evalkit.metrics.lists._categories import BY
                 "the power of these turns; whose relevant items have no genre has 0",
                 "every": "items that have every wanted genre",
                 "none": "nothing: the gain itself",
+                "every_later": "as every, but nothing at rank 1",
             },
             doc="What the gain is divided by.",
         ),

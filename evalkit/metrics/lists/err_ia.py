@@ -2,7 +2,15 @@
 """ERR-IA: expected reciprocal rank over the genres that a user wants."""
 
 from evalkit.metrics import choice, kernel, list_metric
-from evalkit.metrics.lists._aspects import ALPHA, EVERY, NONE, OF_ERR, RECIPROCAL, measure
+from evalkit.metrics.lists._aspects import (
+    ALPHA,
+    EVERY,
+    EVERY_LATER,
+    NONE,
+    OF_ERR,
+    RECIPROCAL,
+    measure,
+)
 from evalkit.metrics.lists._categories import BY
 
 
@@ -19,6 +27,7 @@ from evalkit.metrics.lists._categories import BY
             {
                 "genres": "the genres of the relevant items",
                 "every": "the gain of items that have all of them",
+                "every_later": "the same, but nothing at rank 1",
             },
             doc="What the gain is divided by.",
         ),
@@ -28,5 +37,5 @@ from evalkit.metrics.lists._categories import BY
 @kernel
 def err_ia(lists, within, cutoffs, context, alpha, norm, out):
     """Gain of the list over its ranks."""
-    ideal = EVERY if norm == 1 else NONE
+    ideal = (NONE, EVERY, EVERY_LATER)[norm]
     measure(lists, within, cutoffs, context, alpha, RECIPROCAL, 0, ideal, 0, 0, out)

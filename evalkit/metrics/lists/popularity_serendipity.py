@@ -32,7 +32,7 @@ def tables(values, context):
     r"\frac{m + 1 - pop(i)}{m}\right)",
     source="RecTools 0.19, metrics/serendipity.py; Ge et al. 2010, Beyond accuracy, p. 259",
     bounds=(0.0, 1.0),
-    undefined="for a user without relevant items or without a list",
+    undefined="for a user without a list",
     needs=("train", "relevant", "items"),
     tables=tables,
 )
@@ -50,5 +50,4 @@ def popularity_serendipity(lists, within, cutoffs, relevant, ranks, n_items, out
                         worth -= (n_items + 1 - ranks[item]) / n_items
                     total += max(0.0, worth)
                 place += 1
-            is_there = place > 0 and relevant.lengths[user] > 0
-            out[user, column] = total / place if is_there else math.nan
+            out[user, column] = total / place if place > 0 else math.nan

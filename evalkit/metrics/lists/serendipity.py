@@ -18,13 +18,18 @@ from evalkit.metrics.lists._expected import tables as tables_of
 from evalkit.metrics.lists._find import NOBODY, stands_in
 from evalkit.metrics.lists._pairs import features
 
-LIST = 0
+LIST, ALL = 0, 2
 
 
 def needs(values):
     """Right answers, and a reference or vectors."""
-    more = (str(values["features"]), "history") if values["of"] == "content" else needs_of(values)
-    return ("relevant", *more)
+    if values["of"] == "list":
+        return ("relevant", *needs_of(values))
+    return (
+        str(values["features"]),
+        "history",
+        *(["relevant"] if values["of"] == "content" else []),
+    )
 
 
 def tables(values, context):
@@ -42,7 +47,8 @@ def tables(values, context):
     some = features({"distance": "cosine_genres" if is_genres else "cosine"}, context.items)
     places = np.zeros(context.items.order.size, dtype=np.int64)
     norms = np.where(some.state < 0, -1.0, some.norms)
-    return context.relevant, NOBODY, ordered, places, some.rows, norms
+    relevant = NOBODY if values["of"] == "content_all" else context.relevant
+    return relevant, NOBODY, ordered, places, some.rows, norms
 
 
 @kernel(allocates=False)
@@ -78,13 +84,14 @@ def mean_cosine(rows, norms, item, sums, n):
     source="Ge et al. 2010, Beyond accuracy, p. 259; Zhang et al. 2012, Auralist: introducing "
     "serendipity into music recommendation, p. 16 ('content')",
     bounds=(0.0, 2.0),
-    undefined="for a user without relevant items; of 'content' without train rows",
+    undefined="for a user without relevant items; of contents without train rows",
     parameters=(
         choice(
             "of",
             {
                 "list": "hits count that the reference does not show",
                 "content": "hits count 1 less their mean cosine to the user's train rows",
+                "content_all": "every shown item counts as such a hit",
             },
             doc="What is not expected.",
         ),
@@ -127,7 +134,7 @@ def serendipity(
         totals[:] = 0.0
         for place in range(within[user, out.shape[1] - 1]):
             item = lists.items[begin + place]
-            if not stands_in(relevant, user, item):
+            if of != ALL and not stands_in(relevant, user, item):
                 continue
             rank, worth = 0, 1.0
             if of != LIST:
@@ -144,7 +151,7 @@ def serendipity(
                     totals[column] += worth
         for column in range(out.shape[1]):
             n = within[user, column]
-            is_known = n > 0 and is_there and relevant.lengths[user] > 0
+            is_known = n > 0 and is_there and (of == ALL or relevant.lengths[user] > 0)
             out[user, column] = totals[column] / n if is_known else math.nan
             n = lists.lengths[user]
         if of == LIST:
