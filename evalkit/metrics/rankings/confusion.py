@@ -43,13 +43,20 @@ def shown_and_others(hits, user, length, cutoff, n_relevant, candidates):
     source="Manning, Raghavan and Schütze 2008, Introduction to Information Retrieval, 8.6, p. 162",
     bounds=(0.0, 1.0),
     undefined="where every candidate is relevant, and where a list is longer than the candidates",
-    parameters=(CANDIDATES,),
+    parameters=(
+        CANDIDATES,
+        choice(
+            "all_relevant",
+            {"undefined": "undefined", "zero": "0", "one": "1"},
+            doc="The value where every candidate is relevant.",
+        ),
+    ),
     higher_is_better=False,
     monotone=False,
     counts_hits=True,
 )
 @kernel(allocates=False)
-def fallout(hits, relevant, lengths, cutoffs, candidates, out):
+def fallout(hits, relevant, lengths, cutoffs, candidates, all_relevant, out):
     """Misses up to each cutoff over all of them."""
     for user in range(out.shape[0]):
         n_relevant = relevant.starts[user + 1] - relevant.starts[user]
@@ -59,6 +66,8 @@ def fallout(hits, relevant, lengths, cutoffs, candidates, out):
             )
             is_share = 0.0 < n_others and n_misses <= n_others
             out[user, column] = n_misses / n_others if is_share else math.nan
+            if n_others == 0.0 and n_misses == 0.0 and all_relevant > 0 and n_relevant > 0:
+                out[user, column] = all_relevant - 1.0
 
 
 @metric(
@@ -79,7 +88,9 @@ def accuracy(hits, relevant, lengths, cutoffs, candidates, places, out):
         n_relevant = relevant.starts[user + 1] - relevant.starts[user]
         for column in range(cutoffs.size):
             cutoff = cutoffs[column]
-            length = cutoff if places == 1 and cutoff < NO_CUTOFF else lengths[user]
+            length = lengths[user]
+            if places == 1 and cutoff < NO_CUTOFF:
+                length = max(length, cutoff)
             n_hits, n_misses, n_others = shown_and_others(
                 hits, user, length, cutoff, n_relevant, candidates
             )
@@ -107,7 +118,9 @@ def mcc(hits, relevant, lengths, cutoffs, candidates, places, out):
         n_relevant = relevant.starts[user + 1] - relevant.starts[user]
         for column in range(cutoffs.size):
             cutoff = cutoffs[column]
-            length = cutoff if places == 1 and cutoff < NO_CUTOFF else lengths[user]
+            length = lengths[user]
+            if places == 1 and cutoff < NO_CUTOFF:
+                length = max(length, cutoff)
             tp, fp, n_others = shown_and_others(hits, user, length, cutoff, n_relevant, candidates)
             tp = min(tp, float(n_relevant))
             fn, tn = n_relevant - tp, n_others - fp
