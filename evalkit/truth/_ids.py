@@ -27,6 +27,7 @@ from evalkit.sources.ids import (
     compare_neighbours,
     compare_texts,
     is_same_text,
+    prefetch_text,
     texts_of,
 )
 from evalkit.truth._table import cut
@@ -98,7 +99,7 @@ def find_known(keys, rows, texts, known, n, waiting, found):  # type: ignore[no-
         last = min(first + TOGETHER, rows.size)
         for number in range(first, last):
             prefetch(slots, home_slot(keys[rows[number]], slots))
-            prefetch_at(address_of(texts, rows[number]))
+            prefetch_text(texts, rows[number])
         n_waiting = 0
         for number in range(first, last):
             row = rows[number]
@@ -151,7 +152,7 @@ def number_keys(keys, rows, texts, slots, firsts, block, counts):  # type: ignor
         last = min(done + TOGETHER, rows.size)
         for number in range(done, last):
             prefetch(slots, home_slot(keys[rows[number]], slots))
-            prefetch_at(address_of(texts, rows[number]))
+            prefetch_text(texts, rows[number])
         while done < last:
             row = rows[done]
             at = find_slot(keys[row], slots)
@@ -210,7 +211,7 @@ def keep_texts(texts, rows, views, first, block, counts):  # type: ignore[no-unt
     """
     done, filled = counts[DONE], counts[FILLED]
     while done < rows.size:
-        prefetch_at(address_of(texts, rows[min(done + TOGETHER, rows.size - 1)]))
+        prefetch_text(texts, rows[min(done + TOGETHER, rows.size - 1)])
         end = keep_text(texts, rows[done], views, first + done, block, counts, filled)
         if end < 0:
             break
