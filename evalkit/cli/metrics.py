@@ -12,7 +12,7 @@ from typer import Argument, Option
 from evalkit.cli import console, explaining
 from evalkit.cli.codes import all_codes
 from evalkit.cli.list_examples import list_example
-from evalkit.cli.options import Json, LogFormat, MetricFile, Profile, Quiet, choose_format
+from evalkit.cli.options import Json, MetricFile, Profile, choose_format, takes
 from evalkit.cli.row_examples import row_example
 from evalkit.errors import RequestError
 
@@ -23,13 +23,8 @@ if TYPE_CHECKING:
 ListFormat = Annotated[Literal["table", "json"] | None, Option("--format", help="Default: table.")]
 
 
-def metrics(
-    metric_file: MetricFile = None,
-    format: ListFormat = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
-) -> None:
+@takes("quiet log_format")
+def metrics(metric_file: MetricFile = None, format: ListFormat = None, json: Json = False) -> None:
     """List all metrics."""
     shown = choose_format(format, json)
     from evalkit.metrics import folders
@@ -85,6 +80,7 @@ def _list(known: "list[Metric]") -> None:
             console.say(f"{'' if number else metric.name:<{width}}{line}")
 
 
+@takes("quiet log_format")
 def explain(
     name: Annotated[
         str, Argument(metavar="NAME", help="As nDCG, MAP, precision@10; or a code as few-users.")
@@ -94,8 +90,6 @@ def explain(
     latex: Annotated[bool, Option("--latex", help="The formula in LaTeX too.")] = False,
     format: ListFormat = None,
     json: Json = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Explain a metric, a code, or the splits of libraries (split).
 

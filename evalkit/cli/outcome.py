@@ -113,11 +113,8 @@ def explain(raised: BaseException) -> errors.EvalkitError:
             "the disk is full", code="disk-full", at=at, hint="free some space"
         )
     if isinstance(raised, MemoryError):
-        return errors.MachineError(
-            "the memory is used up",
-            code="out-of-memory",
-            hint="--sample 0.1 measures a tenth of the users; --memory-limit bounds a run",
-        )
+        hint = "--sample 0.1 measures a tenth of the users; --memory-limit bounds a run"
+        return errors.MachineError("the memory is used up", code="out-of-memory", hint=hint)
     if number in _NO_SUCH_PATH:
         reason = os.strerror(number or 0).lower()
         return errors.DataError(
@@ -126,24 +123,17 @@ def explain(raised: BaseException) -> errors.EvalkitError:
     if isinstance(raised, OSError):
         return errors.MachineError(f"the machine says: {text}", code="machine", at=_file_of(raised))
     if kind.__name__ == "PanicException":
-        return errors.DataError(
-            f"a file made the reader give up: {text}",
-            code="unreadable-data",
-            hint="evalkit check CONFIG names the file; is it whole?",
-        )
+        message = f"a file made the reader give up: {text}"
+        hint = "evalkit check CONFIG names the file; is it whole?"
+        return errors.DataError(message, code="unreadable-data", hint=hint)
     if library == "polars":
-        return errors.DataError(
-            f"the data cannot be read: {text}",
-            code="unreadable-data",
-            hint="evalkit check CONFIG lists what is wrong",
-        )
+        message = f"the data cannot be read: {text}"
+        hint = "evalkit check CONFIG lists what is wrong"
+        return errors.DataError(message, code="unreadable-data", hint=hint)
     if library == "typer":
         return _usage_error(raised)
-    return errors.MachineError(
-        f"{kind.__name__}: {text}",
-        code="internal",
-        hint="a fault in evalkit: EVALKIT_TRACEBACK=1 shows where; please report it",
-    )
+    hint = "a fault in evalkit: EVALKIT_TRACEBACK=1 shows where; please report it"
+    return errors.MachineError(f"{kind.__name__}: {text}", code="internal", hint=hint)
 
 
 _SETTINGS = {  # keys of a config that are looked for among options
@@ -168,8 +158,6 @@ _EXAMPLES = {
 
 def _usage_error(raised: BaseException) -> errors.EvalkitError:
     """Typer's complaint about options and arguments in our words."""
-    from evalkit.errors import nearest
-
     context = getattr(raised, "ctx", None)
     command = getattr(context, "command_path", "evalkit")
     message = str(getattr(raised, "message", "") or raised)
@@ -182,36 +170,23 @@ def _usage_error(raised: BaseException) -> errors.EvalkitError:
             for spelling in (*option.opts, *option.secondary_opts)
             if spelling.startswith("-")
         ]
-        close = nearest(name, [*known, "--help"])
+        hint = errors.did_you_mean(name, [*known, "--help"], f"{command} --help lists all")
         if name in _SETTINGS and "--set" in known:
-            return errors.RequestError(
-                f"no option is called {name!r}",
-                code="unknown-option",
-                at=command,
-                hint=f"--set {_SETTINGS[name]}",
-            )
-        hint = f"did you mean {close!r}?" if close else f"{command} --help lists all"
+            hint = f"--set {_SETTINGS[name]}"
         return errors.RequestError(
             f"no option is called {name!r}", code="unknown-option", at=command, hint=hint
         )
     unknown = re.fullmatch(r"No such command '(.*)'\.", message, re.DOTALL)
     if unknown:
         commands = getattr(getattr(context, "command", None), "commands", {})
-        close = nearest(unknown[1], commands)
-        return errors.RequestError(
-            f"no command is called {unknown[1]!r}",
-            code="unknown-command",
-            at=command,
-            hint=f"did you mean {close!r}?" if close else f"{command} --help lists all",
-        )
+        hint = errors.did_you_mean(unknown[1], commands, f"{command} --help lists all")
+        message = f"no command is called {unknown[1]!r}"
+        return errors.RequestError(message, code="unknown-command", at=command, hint=hint)
     extra = re.fullmatch(r"Got unexpected extra argument\(s\) \((.*)\)", message, re.DOTALL)
     if extra:
-        return errors.RequestError(
-            f"{command} takes no argument {extra[1]!r}",
-            code="unknown-argument",
-            at=command,
-            hint=f"{command} --help says what it takes",
-        )
+        message = f"{command} takes no argument {extra[1]!r}"
+        hint = f"{command} --help says what it takes"
+        return errors.RequestError(message, code="unknown-argument", at=command, hint=hint)
     parameter = getattr(raised, "param", None)
     hint = f"{command} --help says more"
     if parameter is not None:

@@ -1,3 +1,4 @@
+# ruff: noqa: F401  # these are the names
 """The names of the room, which its `__init__` gives when one is asked for."""
 
 from evalkit.config._alerts import AlertsSection
@@ -35,10 +36,7 @@ from evalkit.config._records import (
     SplitConfig,
     StatisticsSection,
 )
-from evalkit.config._selection import (
-    Confirmation,
-    SelectionSection,
-)
+from evalkit.config._selection import Confirmation, SelectionSection
 from evalkit.config._shares import is_laid_out, of_share, reads_catalogs, refuse_layout, with_paths
 from evalkit.config._split import Core, SplitSection, bytes_of
 from evalkit.config._tables import (
@@ -69,79 +67,3 @@ from evalkit.config._tables import (
     tuple_of_list,
 )
 from evalkit.config._variables import parse_variables
-
-__all__ = [
-    "CATALOG",
-    "MAX_BYTES",
-    "SELECTED",
-    "SPAN",
-    "SPLIT_FILE",
-    "SPLIT_VERSION",
-    "AlertsSection",
-    "Builtin",
-    "Config",
-    "Confirmation",
-    "Core",
-    "EngineSection",
-    "EntryPoint",
-    "GateRule",
-    "ItemsTable",
-    "Key",
-    "KindTable",
-    "LabelsTable",
-    "LogColumns",
-    "LogTable",
-    "Moment",
-    "Names",
-    "OutputSection",
-    "Places",
-    "Policies",
-    "PredictionsTable",
-    "RankingsColumns",
-    "RankingsTable",
-    "RatingsTable",
-    "Record",
-    "Segmentation",
-    "SegmentsSection",
-    "SelectionSection",
-    "SplitConfig",
-    "SplitSection",
-    "StatisticsSection",
-    "Texts",
-    "TrainColumns",
-    "TrainTable",
-    "TruthColumns",
-    "TruthTable",
-    "UsersTable",
-    "build_builtin",
-    "build_config",
-    "build_gates",
-    "build_split",
-    "build_statistics",
-    "bytes_of",
-    "config_schema",
-    "evaluate_config",
-    "find_entry",
-    "hinted",
-    "is_in_catalog",
-    "is_laid_out",
-    "is_none",
-    "is_split_alone",
-    "key",
-    "key_lines",
-    "load_config",
-    "load_split",
-    "metrics_meant",
-    "of_share",
-    "parse_config",
-    "parse_variables",
-    "policies_of",
-    "read_split",
-    "reads_catalogs",
-    "refuse_layout",
-    "speaking",
-    "spell",
-    "tuple_of_list",
-    "with_conventions",
-    "with_paths",
-]

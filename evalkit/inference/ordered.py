@@ -23,12 +23,7 @@ from evalkit.metrics import Request, bounds_of, is_ordered
 from evalkit.report import Warning_
 from evalkit.statistics.distributions import t_quantile
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
-from evalkit.statistics.quantiles import (
-    Ordered,
-    error_of_mean,
-    paired_error,
-    skewness_of_mean,
-)
+from evalkit.statistics.quantiles import Ordered, error_of_mean, paired_error, skewness_of_mean
 
 MOST_DRAWS = 200  # of which a standard error is made (Efron and Tibshirani 1993, 6.4)
 TIED = 0.1  # of the error of a share: where more users have the value, a quantile has ties

@@ -87,7 +87,7 @@ def _primary_lines(
     known = [model for model in answer.models if (model, answer.metric) in overall.cells]
     models = known[:MOST_MODELS]
     cells = [overall.cells[model, answer.metric] for model in models]
-    digits = text.decimals_for(text.half_widths(cells), [each.value for each in cells])
+    digits = text.decimals_of(cells)
     columns = [
         _ScreenColumn("value", text.show_values([each.value for each in cells])),
         _ScreenColumn(
@@ -130,8 +130,7 @@ def _primary_lines(
 
 def _pair_columns(pairs: Sequence[Comparison | None], answer: Answer) -> list[_ScreenColumn]:
     """Differences and the limits that their verdicts go with, in the digits of those of all."""
-    overall = answer.pairs.values()
-    digits = text.decimals_for(text.half_widths(overall), [each.delta for each in overall])
+    digits = text.decimals_of([*answer.pairs.values()])
     limits = [_limits(each.judged_limits, digits, sign="+") if each else "" for each in pairs]
     return [
         _ScreenColumn("delta", [f"{each.delta:+.{digits}f}" if each else "" for each in pairs]),
@@ -236,7 +235,7 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
             )
         else:
             cells = [each.estimate for each in shown_]
-            digits = text.decimals_for(text.half_widths(cells), [each.value for each in cells])
+            digits = text.decimals_of(cells)
             columns.append(_ScreenColumn("value", text.show_values([each.value for each in cells])))
             limits = [_limits((each.low, each.high), digits) for each in cells]
             columns.append(_ScreenColumn("interval", limits, 2))

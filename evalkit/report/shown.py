@@ -55,7 +55,7 @@ def definitions(report: Report) -> list[str]:
     Also models that have every number of another one, with its error.
     """
     named = [f"{shown}: {label}" for label, shown in report.shown.items() if label != shown]
-    return named + _doubles(report)
+    return named + once(report, _doubles)
 
 
 def _doubles(report: Report) -> list[str]:

@@ -332,12 +332,9 @@ def load_numbers(path: Path, manifest: Manifest, metrics: Collection[str] | None
 
 
 def _damaged(path: Path, problem: str) -> DataError:
-    return DataError(
-        f"this is no whole run: {problem}",
-        code="run-damaged",
-        at=str(path),
-        hint=f"evalkit verify {quote(str(path))} lists every problem",
-    )
+    message = f"this is no whole run: {problem}"
+    hint = f"evalkit verify {quote(str(path))} lists every problem"
+    return DataError(message, code="run-damaged", at=str(path), hint=hint)
 
 
 def _read_report(

@@ -50,12 +50,9 @@ def columns_of(file: File) -> tuple[str, ...]:
     counts = Counter(name.strip() for name in first)
     twice = [name for name, count in counts.items() if count > 1 and name]
     if twice:
-        raise DataError(
-            f"the first line names the column {twice[0]!r} {counts[twice[0]]} times",
-            code="duplicate-column",
-            at=file.path,
-            hint="give every column a name of its own",
-        )
+        message = f"the first line names the column {twice[0]!r} {counts[twice[0]]} times"
+        hint = "give every column a name of its own"
+        raise DataError(message, code="duplicate-column", at=file.path, hint=hint)
     return names
 
 

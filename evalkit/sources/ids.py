@@ -105,12 +105,9 @@ def plan_ids(
     first_role, _, first = tables[0]
     for role, at, columns in tables[1:]:
         if len(columns) != len(first):
-            raise DataError(
-                f"{role} has {len(columns)} {what} columns, {first_role} has {len(first)}",
-                code="id-columns",
-                at=at,
-                hint=f"name the same {what} columns in both, in one order",
-            )
+            message = f"{role} has {len(columns)} {what} columns, {first_role} has {len(first)}"
+            hint = f"name the same {what} columns in both, in one order"
+            raise DataError(message, code="id-columns", at=at, hint=hint)
     dtypes = [
         _common_type(
             what,
@@ -162,21 +159,15 @@ def _common_type(
                 f"under {_section(role)}",
             )
         if _kind(dtype) is None:
-            raise DataError(
-                f"{role}.{what} is {dtype}, which cannot be an id",
-                code="bad-id-type",
-                at=at,
-                hint="ids are integers, text, categoricals, binary, dates or timestamps",
-            )
+            message = f"{role}.{what} is {dtype}, which cannot be an id"
+            hint = "ids are integers, text, categoricals, binary, dates or timestamps"
+            raise DataError(message, code="bad-id-type", at=at, hint=hint)
     first_role, _, first = typed[0]
     for role, at, dtype in typed[1:]:
         if _kind(dtype) != _kind(first):
-            raise DataError(
-                f"{role}.{what} is {dtype}, {first_role}.{what} is {first}: no id can match",
-                code="id-kind",
-                at=at,
-                hint=_mend(what, (role, at, dtype), typed[0], spelled, lists),
-            )
+            message = f"{role}.{what} is {dtype}, {first_role}.{what} is {first}: no id can match"
+            hint = _mend(what, (role, at, dtype), typed[0], spelled, lists)
+            raise DataError(message, code="id-kind", at=at, hint=hint)
     dtypes = [dtype for _, _, dtype in typed]
     kind = _kind(first)
     if kind == "integer":
@@ -593,11 +584,9 @@ class Sample:
 
     def __post_init__(self) -> None:
         if not 0 < self.fraction <= 1:
-            raise RequestError(
-                f"sample is {self.fraction!r}, not above 0 and at most 1",
-                code="bad-sample",
-                hint="sample=0.01 measures one user in a hundred",
-            )
+            message = f"sample is {self.fraction!r}, not above 0 and at most 1"
+            hint = "sample=0.01 measures one user in a hundred"
+            raise RequestError(message, code="bad-sample", hint=hint)
 
     def holds(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
         """Which rows of a frame with keys belong to users of the sample."""

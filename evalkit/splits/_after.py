@@ -65,12 +65,9 @@ def leave_after(
         for name in _POLICIES:
             n_wrong = dropped.pop(f"wrong {name}", 0)
             if n_wrong:
-                raise DataError(
-                    f"{n_wrong:,} held-out rows are {name.replace('_', ' ')}",
-                    code="cold-rows",
-                    at=at,
-                    hint=f'{name} = "keep" counts them, "drop" leaves them out',
-                )
+                message = f"{n_wrong:,} held-out rows are {name.replace('_', ' ')}"
+                hint = f'{name} = "keep" counts them, "drop" leaves them out'
+                raise DataError(message, code="cold-rows", at=at, hint=hint)
 
 
 def _leave(

@@ -13,14 +13,7 @@ from evalkit.errors import DataError
 from evalkit.splits._counts import count_parts
 from evalkit.splits._drawn import by_rows, by_users
 from evalkit.splits._feed import Assigned, fitted
-from evalkit.splits._filters import (
-    NONE,
-    TEST,
-    TRAIN,
-    VALIDATION,
-    Letters,
-    LogRows,
-)
+from evalkit.splits._filters import NONE, TEST, TRAIN, VALIDATION, Letters, LogRows
 from evalkit.splits._groups import cut_places, of_groups
 from evalkit.splits._kernels import first_times
 from evalkit.splits._log import LogFeed
@@ -324,12 +317,9 @@ def refuse_empty(
             continue
         shown = ", ".join(f"{name} {n:,}" for name, n in zip(_NAMES, counts, strict=True) if n)
         fold = f" of fold {number + 1}" if len(n_rows) > 1 else ""
-        raise DataError(
-            f"no row is {' or '.join(lacking)}{fold}: {shown or 'no rows'}{span}",
-            code="empty-part",
-            at=at,
-            hint=f"{_asked(rule)} does not fit the log",
-        )
+        message = f"no row is {' or '.join(lacking)}{fold}: {shown or 'no rows'}{span}"
+        hint = f"{_asked(rule)} does not fit the log"
+        raise DataError(message, code="empty-part", at=at, hint=hint)
 
 
 def _asked(rule: SplitSection) -> str:

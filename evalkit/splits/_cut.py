@@ -209,12 +209,9 @@ def _decided(
 def _refuse_none(feed: LogFeed, at: str) -> None:
     if not feed.n_kept:
         told = ", ".join(f"{name} {n:,}" for name, n in feed.dropped.items())
-        raise DataError(
-            f"no row is left: {told or 'the log is empty'}",
-            code="empty-part",
-            at=at,
-            hint="ask for less, or look at the log with evalkit check",
-        )
+        message = f"no row is left: {told or 'the log is empty'}"
+        hint = "ask for less, or look at the log with evalkit check"
+        raise DataError(message, code="empty-part", at=at, hint=hint)
 
 
 def tell_leaks(cut: Cut, feed: LogFeed) -> list[dict[str, Any]]:

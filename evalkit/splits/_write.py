@@ -159,12 +159,9 @@ class Writing:
     def __post_init__(self) -> None:
         taken = [name for name in MARKS if name in self.log.whole.collect_schema()]
         if self.rule.mark_cold and taken:
-            raise RequestError(
-                f"the log has columns {' and '.join(taken)}, which held-out parts would get",
-                code="bad-split",
-                at=self.log.table.at,
-                hint="mark_cold = false under [split]",
-            )
+            message = f"the log has columns {' and '.join(taken)}, which held-out parts would get"
+            hint = "mark_cold = false under [split]"
+            raise RequestError(message, code="bad-split", at=self.log.table.at, hint=hint)
         n_folds = len(self.cut.folds)
         for number, fold in enumerate(self.cut.folds):
             for name, letter in PARTS.items():

@@ -109,12 +109,9 @@ def _found(tables: Mapping[str, Table], section: SplitSection, seed: int) -> dic
             empty.append(name)
             break
     if empty:
-        raise DataError(
-            f"{empty[0]} has no rows",
-            code="empty-part",
-            at=tables[empty[0]].at,
-            hint="each part needs rows to be compared",
-        )
+        message = f"{empty[0]} has no rows"
+        hint = "each part needs rows to be compared"
+        raise DataError(message, code="empty-part", at=tables[empty[0]].at, hint=hint)
     if leaks.needs_times:
         for batch in _batches(tables["train"], (of_users, of_items), has_times, section):
             leaks.add_times(batch.times, np.ones(batch.times.size, dtype=np.uint8))
@@ -134,12 +131,9 @@ def _batches(
             kept = batch.drop_nulls(needed)
             n_null = batch.height - kept.height
             if n_null and section.null_ids == "error":
-                raise DataError(
-                    f"{n_null:,} rows have no user, item or time",
-                    code="null-id",
-                    at=table.at,
-                    hint="--set split.null_ids=drop leaves them out",
-                )
+                message = f"{n_null:,} rows have no user, item or time"
+                hint = "--set split.null_ids=drop leaves them out"
+                raise DataError(message, code="null-id", at=table.at, hint=hint)
             users, items = of_users.encode(kept, "user"), of_items.encode(kept, "item")
             times = as_array(as_ticks(kept["time"])) if has_times else np.zeros(0, np.int64)
             yield LogRows(users, items, times, of_users.n, of_items.n)

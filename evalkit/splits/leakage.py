@@ -194,10 +194,7 @@ class Leaks:
             return {"shared": None, "resolution": None}
         step, a_second = self._clock.step, PER_SECOND[self.unit]
         fitting = (name for name, n in _RESOLUTIONS if step and step % (n * a_second) == 0)
-        return {
-            "shared": self._clock.n_shared() / n_rows,
-            "resolution": next(fitting, self.unit),
-        }
+        return {"shared": self._clock.n_shared() / n_rows, "resolution": next(fitting, self.unit)}
 
     def _plots(self) -> dict[str, Any]:
         """Counts for the page: rows by day, users' boundaries, first rows of items."""
@@ -258,12 +255,7 @@ def join_folds(folds: Sequence[dict[str, Any]]) -> dict[str, Any]:
         for name, count in counts_of(fold).items():
             counts[name] = max(count, counts.get(name, 0))
     worst = max(VERDICTS.index(fold["verdict"]) for fold in folds)
-    return {
-        "schema_version": 1,
-        "verdict": VERDICTS[worst],
-        "counts": counts,
-        "folds": list(folds),
-    }
+    return {"schema_version": 1, "verdict": VERDICTS[worst], "counts": counts, "folds": list(folds)}
 
 
 def counts_of(leaks: Mapping[str, Any]) -> dict[str, float]:

@@ -20,17 +20,14 @@ LIBRARIES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
         "": {"rounding": "round-test"},
         "time": {"ties": "input", "validation_of_rest": True},
     },
-    "elliot": {
-        "rows": {"ties": "first"},
-        "share": {"ties": "input", "rounding": "floor-train"},
-    },
+    "elliot": {"rows": {"ties": "first"}, "share": {"ties": "input", "rounding": "floor-train"}},
     "lenskit": {"": {"rounding": "round-test, none becomes all"}, "time": {"by": "time-quantile"}},
     "recbole": {
         "": {
             "min_train": 1,
             "ties": "input",
             "rounding": "parts-floor, at least 1 where train keeps 1",
-        },
+        }
     },
     "recommenders": {"": {"rounding": "round-boundaries", "ties": "input"}},
     "recpack": {"": {"ties": "input"}},
@@ -59,12 +56,9 @@ def check_library(name: str, at: str) -> None:
     """
     if name not in LIBRARIES:
         close = nearest(name, LIBRARIES)
-        raise RequestError(
-            f"no library is called {name!r}",
-            code="unknown-choice",
-            at=at,
-            hint=f"did you mean {close!r}?" if close else f"one of {', '.join(LIBRARIES)}",
-        )
+        message = f"no library is called {name!r}"
+        hint = f"did you mean {close!r}?" if close else f"one of {', '.join(LIBRARIES)}"
+        raise RequestError(message, code="unknown-choice", at=at, hint=hint)
 
 
 def explain_libraries(name: str | None = None) -> Iterator[str]:

@@ -75,11 +75,8 @@ class Split:
             files = manifest.find_part(self.path, name, fold).files
             return pl.scan_parquet(list(files), glob=False)
         if name not in PARTS or self._log is None:
-            raise RequestError(
-                f"the split has no part {name!r}",
-                code="unknown-part",
-                hint=f"one of {', '.join(PARTS)}",
-            )
+            message = f"the split has no part {name!r}"
+            raise RequestError(message, code="unknown-part", hint=f"one of {', '.join(PARTS)}")
         chosen = self.assignment[fold - 1] == PARTS[name]
         return self._log.whole.collect().filter(chosen).lazy()
 
@@ -143,26 +140,17 @@ def _check_log(log: Log, rule: SplitSection) -> None:
     schema = log.schema
     by_time = rule.order == "time" and rule.by not in ("users", "rows", "round-robin", "blocks")
     if "time" not in schema and by_time and rule.by in ("user", "item"):
-        raise DataError(
-            f"by = {rule.by!r} takes the latest rows, and the log has no time",
-            code="missing-time",
-            at=log.table.at,
-            hint='time = "..." under [split.columns], or order = "input" where the latest is last',
-        )
+        message = f"by = {rule.by!r} takes the latest rows, and the log has no time"
+        hint = 'time = "..." under [split.columns], or order = "input" where the latest is last'
+        raise DataError(message, code="missing-time", at=log.table.at, hint=hint)
     if "time" not in schema and by_time:
-        raise DataError(
-            "a split at a moment needs a time, and the log has none",
-            code="missing-time",
-            at=log.table.at,
-            hint='time = "..." under [split.columns], or by = "rows"',
-        )
+        message = "a split at a moment needs a time, and the log has none"
+        hint = 'time = "..." under [split.columns], or by = "rows"'
+        raise DataError(message, code="missing-time", at=log.table.at, hint=hint)
     if "relevance" not in schema and (rule.threshold is not None or rule.dedupe == "max"):
-        raise DataError(
-            "threshold and the best of repeats need a relevance",
-            code="missing-column",
-            at=log.table.at,
-            hint='relevance = "rating" under [split.columns]',
-        )
+        message = "threshold and the best of repeats need a relevance"
+        hint = 'relevance = "rating" under [split.columns]'
+        raise DataError(message, code="missing-column", at=log.table.at, hint=hint)
 
 
 def _finish(
@@ -280,12 +268,9 @@ def _found(out: Path, rule: SplitSection, identity: str | None) -> Split:
         there = read_split(out)
         if identity is not None and there["split_id"] == wanted:
             return Split(there, out, is_new=False)
-    raise RequestError(
-        "the folder is there, and holds no such split",
-        code="file-exists",
-        at=str(out),
-        hint=f"--out another folder, or remove it: rm -r {out}",
-    )
+    message = "the folder is there, and holds no such split"
+    hint = f"--out another folder, or remove it: rm -r {out}"
+    raise RequestError(message, code="file-exists", at=str(out), hint=hint)
 
 
 def _rule_of(rule: SplitSection) -> dict[str, Any]:
@@ -309,11 +294,7 @@ def _told(
         "schema_version": SPLIT_VERSION,
         "evalkit": VERSION,
         "split_id": _split_id(rule, identity),
-        "inputs": {
-            "paths": list(log.table.paths),
-            "fingerprint": identity,
-            "rows": log.n_rows,
-        },
+        "inputs": {"paths": list(log.table.paths), "fingerprint": identity, "rows": log.n_rows},
         "columns": {
             key: list(each) if isinstance(each, tuple) else each for key, each in columns.items()
         },

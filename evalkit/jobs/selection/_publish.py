@@ -6,14 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evalkit.config import (
-    SELECTED,
-    Config,
-    Confirmation,
-    RankingsTable,
-    TruthColumns,
-    TruthTable,
-)
+from evalkit.config import SELECTED, Config, Confirmation, RankingsTable, TruthColumns, TruthTable
 from evalkit.config.credentials import storing
 from evalkit.errors import RequestError
 from evalkit.jobs.job import Job

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
+from evalkit.errors import EvalkitError, RequestError, did_you_mean, raise_all
 from evalkit.runs.history.experiment_looks import ExperimentLook
 from evalkit.statistics.independent import Rules
 
@@ -161,8 +161,11 @@ def read_asked(written: WrittenExperiment) -> ExperimentRequest:
     before, sums, segments = written.before or {}, written.sums, written.segments
     for column in before:
         if measures and not any(column in measure.columns for measure in measures):
-            close = nearest(column, [name for measure in measures for name in measure.columns])
-            hint = f"did you mean {close!r}?" if close else "name a column of a metric"
+            hint = did_you_mean(
+                column,
+                [name for measure in measures for name in measure.columns],
+                "name a column of a metric",
+            )
             message = f"before names covariates of {column!r}, which is in no metric"
             errors.append(
                 RequestError(message, code="missing-column", at=f"before.{column}", hint=hint)
@@ -259,26 +262,21 @@ def _profile(name: str) -> Mapping[str, object]:
     if name in PROFILES:
         return PROFILES[name]
     not_built(name, "profile")
-    close = nearest(name, PROFILES)
-    raise RequestError(
-        f"no profile of experiments is called {name!r}",
-        code="unknown-profile",
-        at="profile",
-        hint=f"did you mean {close!r}?" if close else f"one of {', '.join(PROFILES)}",
-    )
+    message = f"no profile of experiments is called {name!r}"
+    hint = did_you_mean(name, PROFILES, f"one of {', '.join(PROFILES)}")
+    raise RequestError(message, code="unknown-profile", at="profile", hint=hint)
 
 
 def _check_baseline(
     baseline: str | None, shares: Mapping[str, float], errors: list[EvalkitError]
 ) -> None:
     if baseline is not None and shares and baseline not in shares:
-        close = nearest(baseline, shares)
         errors.append(
             RequestError(
                 f"no variant is called {baseline!r}",
                 code="unknown-model",
                 at="statistics.baseline",
-                hint=f"did you mean {close!r}?" if close else f"one of {', '.join(shares)}",
+                hint=did_you_mean(baseline, shares, f"one of {', '.join(shares)}"),
             )
         )
 
@@ -294,13 +292,12 @@ def _among(
             errors.append(error)
             continue
         if measure.label not in labels:
-            close = nearest(measure.label, labels)
             errors.append(
                 RequestError(
                     f"{measure.label} is not among the metrics",
                     code="metric-not-measured",
                     at=f"{role}[{place}]",
-                    hint=f"did you mean {close!r}?" if close else "add it there",
+                    hint=did_you_mean(measure.label, labels, "add it there"),
                 )
             )
         found.append(measure.label)
@@ -314,20 +311,16 @@ def _sum_of(name: str, given: object) -> Sum:
         of = given.get("of")
         if set(given) <= {"kind", "of"} and (of is None or isinstance(of, str)):
             return Sum(str(given["kind"]), of)
-    raise RequestError(
-        f"sums.{name} is {given!r}, neither a kind of events nor kind and of",
-        code="wrong-type",
-        at=f"sums.{name}",
-        hint=f'{name} = "click" counts rows, {{ kind = "purchase", of = "value" }} adds values up',
-    )
+    message = f"sums.{name} is {given!r}, neither a kind of events nor kind and of"
+    hint = f'{name} = "click" counts rows, {{ kind = "purchase", of = "value" }} adds values up'
+    raise RequestError(message, code="wrong-type", at=f"sums.{name}", hint=hint)
 
 
 def _check_policies(policies: Mapping[str, str], errors: list[EvalkitError]) -> None:
     for key, value in policies.items():
         if key not in POLICIES:
-            close = nearest(key, POLICIES)
             message, hint = f"no policy of experiments is called {key!r}", f"{', '.join(POLICIES)}"
-            hint = f"did you mean {close!r}?" if close else f"one of {hint}"
+            hint = did_you_mean(key, POLICIES, f"one of {hint}")
         elif value not in POLICIES[key]:
             message = f"{key} is {value!r}"
             hint = f"one of {', '.join(map(repr, POLICIES[key]))}"

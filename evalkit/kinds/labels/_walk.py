@@ -180,12 +180,24 @@ class Won:
         return self.pairs + self.weight.value
 
 
+@dataclass(slots=True, kw_only=True)
+class OneSum:
+    """Terms that are one exact sum."""
+
+    sums: TermSum = field(default_factory=TermSum)
+
+    def merge(self, other: Any) -> None:
+        self.sums.merge(other.sums)
+
+    def value(self) -> Fraction | float:
+        return self.sums.value
+
+
 @dataclass(slots=True)
-class Precision:
+class Precision(OneSum):
     """Recall that each score adds, times precision, times rows with label 1."""
 
     integration: str
-    sums: TermSum = field(default_factory=TermSum)
 
     def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
         rows = above[0] + above[1]
@@ -194,38 +206,24 @@ class Precision:
         n = _kernels.precision_terms(ties.positives, ties.sum_1, ties.sum_0, before, steps, lines)
         self.sums.add((steps if self.integration == "step" else lines)[:n])
 
-    def merge(self, other: "Precision") -> None:
-        self.sums.merge(other.sums)
-
-    def value(self) -> Fraction:
-        return self.sums.value
-
 
 @dataclass(slots=True)
-class Area:
+class Area(OneSum):
     """Pairs under the ROC curve up to a share of the rows with label 0."""
 
     share: float
-    sums: TermSum = field(default_factory=TermSum)
 
     def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
         area, most = np.empty(ties.scores.size), self.share * totals.negatives
         n = int(_kernels.area_up_to(ties.positives, ties.negatives, *above, most, area))
         self.sums.add(area[:n])
 
-    def merge(self, other: "Area") -> None:
-        self.sums.merge(other.sums)
-
-    def value(self) -> Fraction:
-        return self.sums.value
-
 
 @dataclass(slots=True)
-class Loss:
+class Loss(OneSum):
     """The losses of rows times their weights; `infinite`: the weight of those without a number."""
 
     request: metrics.Request
-    sums: TermSum = field(default_factory=TermSum)
     infinite: float = 0.0
 
     def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
@@ -237,7 +235,7 @@ class Loss:
             self.sums.add_products(losses, weights, weighted=totals.weighted)
 
     def merge(self, other: "Loss") -> None:
-        self.sums.merge(other.sums)
+        OneSum.merge(self, other)
         self.infinite += other.infinite
 
     def value(self) -> Fraction | float:
@@ -307,12 +305,11 @@ class EqualErrors:
 
 
 @dataclass(slots=True)
-class LogArea:
+class LogArea(OneSum):
     """Rows with label 1 above a false positive rate, over its bits between two rates."""
 
     low: float
     high: float
-    sums: TermSum = field(default_factory=TermSum)
 
     def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
         if not totals.negatives:
@@ -325,12 +322,6 @@ class LogArea:
         heights = [y[wide] + slope * (ends[wide + side] - x[wide]) for side in (0, 1)]
         bits = metrics.log2_of(ends[wide + 1]) - metrics.log2_of(ends[wide])
         self.sums.add((heights[0] + heights[1]) / 2.0 * bits)
-
-    def merge(self, other: "LogArea") -> None:
-        self.sums.merge(other.sums)
-
-    def value(self) -> Fraction:
-        return self.sums.value
 
 
 OF_TOTALS: Mapping[metrics.Term, Callable[[LabelTotals], float]] = {

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit import report
 from evalkit.errors import DataError
 from evalkit.inference.conclude import Inference
 from evalkit.inference.spread import DifferenceSpread
@@ -21,17 +22,6 @@ from evalkit.metrics import Request
 from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.work import Kind, MeasureOptions, ShareResult
-from evalkit.report import (
-    Comparison,
-    Counts,
-    Estimate,
-    ModelCounts,
-    PerUser,
-    Report,
-    StatisticsUsed,
-    TruthCounts,
-    Warning_,
-)
 from evalkit.report.entries import Check
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import t_two_sided
@@ -41,8 +31,8 @@ Values = npt.NDArray[np.float64]
 
 
 def conclude_logged(
-    left: ShareResult, work: MeasureOptions, told: Sequence[Warning_], clock: Clock | None
-) -> Report:
+    left: ShareResult, work: MeasureOptions, told: Sequence[report.Warning_], clock: Clock | None
+) -> report.Report:
     """The report of all shares.
 
     Raises:
@@ -60,10 +50,10 @@ def conclude_logged(
         raise DataError("the log has no rounds", code="empty-input", at=sums.at)
     _weights.refuse_slates(config.requests, recipes, sums)
     names = [target.model for target in targets]
-    estimates: list[Estimate] = []
+    estimates: list[report.Estimate] = []
     drafts: list[_Draft] = []
     checks: list[Check] = []
-    rough: list[Warning_] = []
+    rough: list[report.Warning_] = []
     per_user: dict[str, pl.DataFrame] = {}
     for cell in _numbers.cells_of(sums, list(config.segments.named)):
         is_whole = cell.segmentation is None
@@ -98,9 +88,14 @@ def conclude_logged(
     keys = [name for name in sums.frame.columns if ":" not in name and not _numbers.is_split(name)]
     of_users = sums.frame.group_by(keys).agg(pl.col("all:0").sum())
     n_users, depth = of_users.height, int(cast("float", of_users["all:0"].max()))
-    counts = Counts(
-        TruthCounts(sums.counts.rows, sums.counts.rows, {}, n_users, 0, sums.counts.rows, None),
-        {name: _counts_of(sums.counts.rows, n_users, depth) for name in (LOGGING, *names)},
+    counts = report.Counts(
+        report.TruthCounts(
+            sums.counts.rows, sums.counts.rows, {}, n_users, 0, sums.counts.rows, None
+        ),
+        dict.fromkeys(
+            (LOGGING, *names),
+            report.ModelCounts(sums.counts.rows, sums.counts.rows, {}, n_users, depth=depth),
+        ),
     )
     inference = Inference(
         estimates=tuple(estimates), comparisons=tuple(comparisons), standings=(), findings=(),
@@ -109,29 +104,21 @@ def conclude_logged(
     kept = None
     if per_user:
         labels = tuple(request.label for request in config.requests)
-        kept = PerUser(tuple(sums.user_names), labels, per_user)
+        kept = report.PerUser(tuple(sums.user_names), labels, per_user)
     clock.stop("aggregate")
     drawn = list(_weights.graphs_of(sums, names))
     found = RunResults(counts, inference, warnings, graphs=drawn, per_user_values=kept)
     meta = clock.meta(sums.counts.rows, work.useful_threads, versions())
-    report = make_report(config, found, left.inputs, meta, clock=clock, sample=work.sample)
-    return replace(report, checks=tuple(checks))
+    whole = make_report(config, found, left.inputs, meta, clock=clock, sample=work.sample)
+    return replace(whole, checks=tuple(checks))
 
 
-def _used(chosen: Any, comparisons: Sequence[Comparison]) -> StatisticsUsed:
+def _used(chosen: Any, comparisons: Sequence[report.Comparison]) -> report.StatisticsUsed:
     tested = [each for each in comparisons if each.p_value is not None]
-    return StatisticsUsed(
+    return report.StatisticsUsed(
         level=chosen.level, method="normal", test="t", correction=chosen.correction,
         family="report", n_tests=len(tested), baseline=LOGGING, margin=chosen.margin,
-        replicates=None, seed=None, power=chosen.power,
-    )  # fmt: skip
-
-
-def _counts_of(n_rows: int, n_users: int, depth: int) -> ModelCounts:
-    return ModelCounts(
-        rows=n_rows, rows_used=n_rows, rows_dropped={}, users=n_users, users_without_ranking=0,
-        users_without_truth=0, duplicates=0, duplicates_searched="none", seen_in_train=None,
-        bad_ranks=0, ties=0, depth=depth,
+        power=chosen.power,
     )  # fmt: skip
 
 
@@ -167,9 +154,9 @@ def _estimate(
     number: _numbers.LoggedNumber,
     cell: _numbers.SegmentSums,
     limits: Interval,
-) -> Estimate:
+) -> report.Estimate:
     error = number.std_error
-    return Estimate(
+    return report.Estimate(
         model=model, metric=request.label, name=request.metric.name, cutoff=None,
         parameters=dict(request.parameters), value=number.value, n_users=len(number.influence),
         n_undefined=0, segmentation=cell.segmentation, segment=cell.segment,
@@ -235,7 +222,9 @@ def _drafts(
         yield _Draft(one, other, request.label, cell, numbers[one], numbers[other], widest)
 
 
-def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> list[Comparison]:
+def _judged(
+    drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]
+) -> list[report.Comparison]:
     """Comparisons, corrected together; where few rounds carry a target, nothing is told apart."""
     correction = "holm" if chosen.correction == "tukey" else chosen.correction
     p_values = [draft.p_value for draft in drafts]
@@ -263,15 +252,13 @@ def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> l
             verdict = "better" if delta > 0 else "worse"
         base = draft.one.value
         found.append(
-            Comparison(
+            report.Comparison(
                 baseline=draft.baseline, candidate=draft.candidate, metric=draft.metric,
                 segmentation=draft.cell.segmentation, segment=draft.cell.segment, delta=delta,
                 std_error=std_error if is_tested else None,
                 low=_limit(limits.low), high=_limit(limits.high),
-                relative=delta / base if base > 0 else None, relative_low=None, relative_high=None,
+                relative=delta / base if base > 0 else None, test="t", n_users=n, verdict=verdict,
                 p_value=p if is_tested else None, p_adjusted=p_adjusted if is_tested else None,
-                effect_size=None, test="t", n_users=n, wins=None, ties=None, losses=None,
-                margin=None, verdict=verdict, smallest_difference=None, users_needed=None,
                 df=float(n - 1), low_adjusted=_limit(adjusted_limits.low),
                 high_adjusted=_limit(adjusted_limits.high),
             )
@@ -283,7 +270,7 @@ def _limit(number: float) -> float | None:
     return None if math.isnan(number) else number
 
 
-def run_logged(config: Any, work: MeasureOptions) -> Report:
+def run_logged(config: Any, work: MeasureOptions) -> report.Report:
     """The report of all users at once."""
     clock = work.clock()
     clock.start()

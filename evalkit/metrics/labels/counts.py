@@ -83,10 +83,8 @@ def false_negatives(tp, fp, tn, fn):
 @rate(
     name="positive-rate",
     aliases=("predicted_positive_rate", "PPR", "selection_rate"),
-    summary=(
-        "Share of rows that are called positive; that groups differ in it breaks demographic "
-        "parity."
-    ),
+    summary="Share of rows that are called positive; that groups differ in it breaks demographic "
+    "parity.",
     formula="(TP + FP) / (TP + FP + TN + FN)",
     latex=r"\frac{TP + FP}{TP + FP + TN + FN}",
     source="Hardt, Price and Srebro 2016, Equality of opportunity in supervised learning, 1",

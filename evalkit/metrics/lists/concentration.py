@@ -242,11 +242,8 @@ def effective_items(shown, items, values):
 
 def divisor(values, unit, n_items, n_shown):
     """What the entropy is divided by."""
-    return {
-        "bits": 1.0,
-        "share": math.log2(max(n_items, 1)) * unit,
-        "per_item": float(n_shown),
-    }[values["scale"]]
+    below = {"bits": 1.0, "share": math.log2(max(n_items, 1)) * unit, "per_item": float(n_shown)}
+    return below[values["scale"]]
 
 
 def ends_of_entropy(shown, items, values):

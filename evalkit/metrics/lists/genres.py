@@ -252,16 +252,7 @@ def fill_terms(masses, smoothing, total, log_base, terms):
 )
 @kernel
 def genre_entropy(
-    lists,
-    within,
-    cutoffs,
-    sets,
-    is_listed,
-    weighting,
-    patience,
-    log_base,
-    smoothing,
-    out,
+    lists, within, cutoffs, sets, is_listed, weighting, patience, log_base, smoothing, out
 ):
     """Entropy of the masses of categories up to each cutoff."""
     n_categories = sets.n_categories

@@ -43,9 +43,7 @@ SHARE = 1
     undefined="for a user without a list",
     parameters=(
         choice(
-            "of",
-            {"list": "1 or 0", "items": "items shown over the cutoff"},
-            doc="What is counted.",
+            "of", {"list": "1 or 0", "items": "items shown over the cutoff"}, doc="What is counted."
         ),
     ),
 )

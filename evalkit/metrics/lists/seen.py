@@ -33,9 +33,7 @@ def share_of_seen(lists, within, history, wanted, of_nothing, out):
     undefined="for a user without a list",
     parameters=(
         choice(
-            "empty",
-            {"nan": "has no value", "one": "is all unseen"},
-            doc="A list without an item.",
+            "empty", {"nan": "has no value", "one": "is all unseen"}, doc="A list without an item."
         ),
     ),
     needs=("history",),

@@ -2,6 +2,7 @@
 """Temporal diversity and novelty: what of a list earlier lists lack."""
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -27,6 +28,15 @@ def joined(several):
 def earlier_of(context, several):
     """Earlier items of each user, their ranks, and how many items there are."""
     return *joined(several), context.items.popularity.size
+
+
+new_metric = partial(
+    list_metric,
+    bounds=(0.0, 1.0),
+    undefined="for a user without an earlier list",
+    higher_is_better=None,
+    needs=("earlier",),
+)
 
 
 @kernel
@@ -56,17 +66,13 @@ def share_of_new(lists, within, cutoffs, earlier, ranks, n_items, out):
             marks[earlier.items[place]] = 0
 
 
-@list_metric(
+@new_metric(
     name="temporal_diversity",
     aliases=("lathia_diversity",),
     summary="Share of the list that the model's list before did not show.",
     formula="items of the list that are not in the list before / items of the list",
     latex=r"\frac{|L_t \setminus L_{t-1}|}{n}",
     source="Lathia et al. 2010, Temporal diversity in recommender systems, p. 215",
-    bounds=(0.0, 1.0),
-    undefined="for a user without an earlier list",
-    higher_is_better=None,
-    needs=("earlier",),
     tables=lambda values, context: earlier_of(context, context.earlier[:1]),
 )
 @kernel
@@ -75,17 +81,13 @@ def temporal_diversity(lists, within, cutoffs, earlier, ranks, n_items, out):
     share_of_new(lists, within, cutoffs, earlier, ranks, n_items, out)
 
 
-@list_metric(
+@new_metric(
     name="temporal_novelty",
     aliases=("lathia_novelty",),
     summary="Share of the list that none of the model's earlier lists showed.",
     formula="items of the list that are in no earlier list / items of the list",
     latex=r"\frac{|L_t \setminus \bigcup_{s<t} L_s|}{n}",
     source="Lathia et al. 2010, Temporal diversity in recommender systems, p. 216",
-    bounds=(0.0, 1.0),
-    undefined="for a user without an earlier list",
-    higher_is_better=None,
-    needs=("earlier",),
     tables=lambda values, context: earlier_of(context, context.earlier),
 )
 @kernel

@@ -2,10 +2,20 @@
 """A list beside one of a reference: what both show, and in which order."""
 
 import math
+from functools import partial
 
 import numpy as np
 
 from evalkit.metrics import NO_CUTOFF, choice, kernel, list_metric, number
+
+pair_metric = partial(
+    list_metric,
+    bounds=(0.0, 1.0),
+    undefined="for a user whom the reference has no list for",
+    higher_is_better=None,
+    needs=("reference",),
+    tables=lambda values, context: (context.reference, context.items.popularity.size),
+)
 
 
 @kernel(allocates=False)
@@ -80,21 +90,13 @@ def count_common(lists, reference, within, cutoffs, ref_k, n_items, out):
 OVER_K, ZERO = 0, 1
 
 
-def tables(values, context):
-    """The other lists, and how many items there are."""
-    return context.reference, context.items.popularity.size
-
-
-@list_metric(
+@pair_metric(
     name="overlap",
     aliases=("intersection",),
     summary="Share of the list that the reference shows this user too.",
     formula="items in both lists / k",
     latex=r"\frac{|A \cap B|}{k}",
     source="Webber et al. 2010, A similarity measure for indefinite rankings, p. 20:6",
-    bounds=(0.0, 1.0),
-    undefined="for a user whom the reference has no list for",
-    higher_is_better=None,
     parameters=(
         choice(
             "den",
@@ -115,8 +117,6 @@ def tables(values, context):
             doc="A user whom the reference has no list for.",
         ),
     ),
-    needs=("reference",),
-    tables=tables,
 )
 @kernel
 def overlap(lists, within, cutoffs, reference, n_items, den, ref_k, lacking, out):
@@ -132,7 +132,7 @@ def overlap(lists, within, cutoffs, reference, n_items, den, ref_k, lacking, out
             out[user, column] = counts[user, column, 0] / below if is_there else math.nan
 
 
-@list_metric(
+@pair_metric(
     name="jaccard",
     aliases=("jaccard_index",),
     summary="Items that the list and the reference share, of all that either of them shows.",
@@ -140,11 +140,6 @@ def overlap(lists, within, cutoffs, reference, n_items, den, ref_k, lacking, out
     latex=r"\frac{|A \cap B|}{|A \cup B|}",
     source="Jaccard 1912, The distribution of the flora in the alpine zone, New Phytologist 11, "
     "p. 44",
-    bounds=(0.0, 1.0),
-    undefined="for a user whom the reference has no list for",
-    higher_is_better=None,
-    needs=("reference",),
-    tables=tables,
 )
 @kernel
 def jaccard(lists, within, cutoffs, reference, n_items, out):
@@ -158,7 +153,7 @@ def jaccard(lists, within, cutoffs, reference, n_items, out):
             out[user, column] = both / (one + other - both) if is_there else math.nan
 
 
-@list_metric(
+@pair_metric(
     name="kendall_tau",
     aliases=("tau",),
     summary="Whether the list and the reference put the items that both show in one order.",
@@ -167,9 +162,6 @@ def jaccard(lists, within, cutoffs, reference, n_items, out):
     source="Kendall 1945, The treatment of ties in ranking problems, Biometrika 33, p. 239",
     bounds=(-1.0, 1.0),
     undefined="with fewer than two items in common",
-    higher_is_better=None,
-    needs=("reference",),
-    tables=tables,
 )
 @kernel
 def kendall_tau(lists, within, cutoffs, reference, n_items, out):
@@ -209,7 +201,7 @@ def kendall_tau(lists, within, cutoffs, reference, n_items, out):
             out[user, column] = sign / pair if pair > 0.0 else math.nan
 
 
-@list_metric(
+@pair_metric(
     name="least_item_promoted",
     aliases=("LIP",),
     summary="Ranks below the cutoff from which the first items were brought up, in the reference.",
@@ -217,8 +209,6 @@ def kendall_tau(lists, within, cutoffs, reference, n_items, out):
     latex=r"\max\left(0, \max_{i \in L_{1:k}} rank_B(i) - k\right)",
     source="Ekstrand et al. 2024, LensKit for Python, metrics/reranking/_lip.py",
     bounds=(0.0, math.inf),
-    undefined="for a user whom the reference has no list for",
-    higher_is_better=None,
     parameters=(
         choice(
             "ranks",
@@ -226,8 +216,6 @@ def kendall_tau(lists, within, cutoffs, reference, n_items, out):
             doc="Ranks of the reference.",
         ),
     ),
-    needs=("reference",),
-    tables=tables,
 )
 @kernel
 def least_item_promoted(lists, within, cutoffs, reference, n_items, ranks, out):
@@ -249,16 +237,13 @@ def least_item_promoted(lists, within, cutoffs, reference, n_items, ranks, out):
 EXTRAPOLATED, PREFIX, NORMALIZED, AVERAGE = 0, 1, 2, 3
 
 
-@list_metric(
+@pair_metric(
     name="rbo",
     aliases=("rank_biased_overlap",),
     summary="Agreement of the list with the reference's, where the first ranks weigh most.",
     formula="(1 - p) / p * sum over depths d of p^d * common items / d, and what lies behind",
     latex=r"\frac{1-p}{p} \sum_{d} \frac{|A_{1:d} \cap B_{1:d}|}{d} p^d",
     source="Webber et al. 2010, A similarity measure for indefinite rankings, equation 32",
-    bounds=(0.0, 1.0),
-    undefined="for a user whom the reference has no list for",
-    higher_is_better=None,
     parameters=(
         number("p", 0.9, above=0.0, below=1.0, doc="Who looks one rank further."),
         choice(
@@ -272,8 +257,6 @@ EXTRAPOLATED, PREFIX, NORMALIZED, AVERAGE = 0, 1, 2, 3
             doc="What becomes of ranks that the lists do not show.",
         ),
     ),
-    needs=("reference",),
-    tables=tables,
 )
 @kernel
 def rbo(lists, within, cutoffs, reference, n_items, p, tail, out):
@@ -326,7 +309,5 @@ def rbo(lists, within, cutoffs, reference, n_items, p, tail, out):
                 out[user, column] = whole if cutoffs[column] == NO_CUTOFF else total / weights
             else:
                 out[user, column] = plain / min(short, end)
-        for place in range(n):
-            marks[lists.items[begin + place]] = 0
-        for place in range(m):
-            marks[reference.items[other + place]] = 0
+        clear(lists, user, marks)
+        clear(reference, user, marks)

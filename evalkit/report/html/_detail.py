@@ -8,7 +8,7 @@ from evalkit.report.html import _plots, _tables
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._scale import show
 from evalkit.report.record import Report
-from evalkit.report.text import count_noun, decimals_for, half_widths
+from evalkit.report.text import count_noun, decimals_for, decimals_of
 from evalkit.report.turning import turned
 
 MOST_POINTS = 24  # of a drawn curve
@@ -241,10 +241,7 @@ def _limited_cell(
     place: int, values: Sequence[float], lows: _Limits, highs: _Limits, digits: int
 ) -> Html:
     """A number with its limits, where it has some."""
-    low, high = _limits_at(lows, highs, place)
-    limits = None
-    if low is not None and high is not None:
-        limits = el("i", f"{show(low, digits)}–{show(high, digits)}")
+    limits = _tables.limits_of(*_limits_at(lows, highs, place), digits)
     return el("td", show(values[place], digits), limits)
 
 
@@ -260,7 +257,7 @@ def matrix_section(report: Report) -> Html | None:
         of = {(each.candidate, each.baseline): each for each in map(turned, pairs)}
         of |= {(each.candidate, each.baseline): each for each in pairs}
         models = [model for model in report.models if any(model in pair for pair in of)]
-        digits = decimals_for(half_widths(pairs), [each.delta for each in pairs])
+        digits = decimals_of(pairs)
         rows = []
         for row in models:
             cells = []

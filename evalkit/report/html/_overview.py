@@ -86,7 +86,7 @@ def _tiles(report: Report) -> Html | None:
         pair = answer.pairs.get(best)
         beside = None
         if pair is not None:
-            digits = text.decimals_for(text.half_widths([pair]), [pair.delta])
+            digits = text.decimals_of([pair])
             kind = pair.verdict if pair.verdict in ("better", "worse") else None
             beside = join(
                 f"{show(pair.delta, digits, signed=True)} to {pair.baseline}: ",
@@ -98,7 +98,7 @@ def _tiles(report: Report) -> Html | None:
             el(
                 "li",
                 el("span", label),
-                el("strong", show(found.value, _tables.decimals_of([found]))),
+                el("strong", show(found.value, text.decimals_of([found]))),
                 el("span", best),
                 el("small", beside) if beside is not None else None,
             )
@@ -263,14 +263,7 @@ def _changes(report: Report, baseline: str, comparisons: Sequence[Comparison]) -
 def comparison_table(comparisons: Sequence[Comparison]) -> Html:
     """One row for each comparison."""
     by_metric = {
-        metric: text.decimals_for(
-            [
-                (each.high - each.low) / 2
-                for each in comparisons
-                if each.metric == metric and each.low is not None and each.high is not None
-            ],
-            [each.delta for each in comparisons if each.metric == metric],
-        )
+        metric: text.decimals_of([each for each in comparisons if each.metric == metric])
         for metric in {each.metric for each in comparisons}
     }
     further = further_columns(
@@ -284,13 +277,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
     rows = []
     for place, comparison in enumerate(comparisons):
         digits = by_metric[comparison.metric]
-        limits = None
-        if finite(comparison.low) is not None and finite(comparison.high) is not None:
-            limits = el(
-                "i",
-                f"{show(comparison.low, digits, signed=True)} … "
-                f"{show(comparison.high, digits, signed=True)}",
-            )
+        ends = finite(comparison.low), finite(comparison.high)
+        limits = _tables.limits_of(*ends, digits, " … ", signed=True)
         relative = (
             "–"
             if comparison.relative is None
@@ -371,7 +359,7 @@ def model_table(
     With an answer, each model's difference to the reference follows the metric that decides.
     """
     has_delta = answer is not None and answer.reference is not None
-    decimals = {label: _tables.decimals_of(_column(group, label)) for label in shown}
+    decimals = {label: text.decimals_of(_column(group, label)) for label in shown}
     named = [(_name_of(label), label) for label in shown]
     has_cutoffs = any("@" in label for label in shown)
     above = None

@@ -89,8 +89,7 @@ def _heat_map(
     here = [pairs.get((rule, group.segment), {}) for group in of]
     deltas = [each for by_model in here for each in by_model.values()]
     found = [e for group in of for (_, named), e in group.cells.items() if named == label]
-    decimals = text.decimals_for(text.half_widths(deltas), [each.delta for each in deltas])
-    decimals = decimals if pairs else _tables.decimals_of(found)
+    decimals = text.decimals_of(deltas or found)
     cells = [[_heat_cell(group, by_model, model, label, decimals, is_signed=bool(pairs))
               for model in columns] for group, by_model in zip(of, here, strict=True)]  # fmt: skip
     title = f"{label} by {rule} and model"
@@ -136,7 +135,7 @@ def _difference_figure(
     all_pairs = [each for place in places for each in pairs.get(place, {}).values()]
     candidates = [model for model in report.models if any(c.candidate == model for c in all_pairs)]
     reference = all_pairs[0].baseline if all_pairs else ""
-    digits = text.decimals_for(text.half_widths(all_pairs), [each.delta for each in all_pairs])
+    digits = text.decimals_of(all_pairs)
     rows, lines = [], []
     for place in places:
         here = pairs.get(place, {})
@@ -153,9 +152,7 @@ def _difference_figure(
             each = here.get(model)
             kind = each.verdict if each and each.verdict in ("better", "worse") else None
             shown = "–" if each is None else show(each.delta, digits, signed=True)
-            limits = None
-            if each is not None and each.low is not None and each.high is not None:
-                limits = el("i", f"{show(each.low, digits)} … {show(each.high, digits)}")
+            limits = None if each is None else _tables.limits_of(each.low, each.high, digits, " … ")
             cells.append(el("td", el("b", shown, class_=kind) if kind else shown, limits))
         lines.append([_tables.name_cell(name), _tables.number_cell(f"{users:,}"), *cells])
     title = f"{label} by {rule}: difference to {reference}"
@@ -202,11 +199,10 @@ def _segment_figure(
         )
         rows.append(
             _plots.Row(
-                f"all {text.units_of(report)}" if group.segment is None else group.segment,
-                marks,
+                f"all {text.units_of(report)}" if group.segment is None else group.segment, marks
             )
         )
-    digits = _tables.decimals_of(
+    digits = text.decimals_of(
         [
             each
             for group in together
