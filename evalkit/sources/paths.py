@@ -281,15 +281,12 @@ def _refuse_part(path: str, found: _Found) -> bool:
         readable = f"give the folder of the table, {folder!r}, which is read at its version now"
         if kind == "Hudi":
             readable = "write its rows of today into files of their own"
-        found.errors.append(
-            DataError(
-                f"these are files of the {kind} table {folder!r}, which keeps rows of older "
-                "versions beside those of today",
-                code="files-of-a-table",
-                at=path,
-                hint=f"{readable}; to read all files: {_as_they_are(found.guessing, path)}",
-            )
+        message = (
+            f"these are files of the {kind} table {folder!r}, which keeps rows of older "
+            "versions beside those of today"
         )
+        hint = f"{readable}; to read all files: {_as_they_are(found.guessing, path)}"
+        found.errors.append(DataError(message, code="files-of-a-table", at=path, hint=hint))
         return True
     return False
 
