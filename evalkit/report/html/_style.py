@@ -1,4 +1,4 @@
-"""The page's style (`*.css`) and its one script (`page.js`), with the hashes that let a browser run them."""
+"""The page's style and its one script, files of their own, with the hashes that a browser checks."""
 
 import hashlib
 import re
