@@ -1,4 +1,4 @@
-"""The page's style and its one script, files of their own, with the hashes that a browser checks."""
+"""The page's style and its one script, and the hashes that let a browser run them."""
 
 import hashlib
 import re
