@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from evalkit.config.form_names import FILES, TEXTS, file_of
 from evalkit.errors import MachineError, RequestError
 from evalkit.report import PerUser, Report, check_format, render
-from evalkit.report.json_ import dump_line
+from evalkit.report.json_ import dump_line, pieces_of
 from evalkit.report.parquet import tables_of
 from evalkit.report.verdict import is_first, verdict_of
 from evalkit.runs import _files, _manifest
@@ -142,13 +142,12 @@ def _fill(
         waiting = {
             file: beside.submit(_write_frame, parts / file, frame) for file, frame in frames.items()
         }
-        written = {
-            _manifest.REPORT: _files.write(parts / _manifest.REPORT, in_json.to_json().encode())
-        }
+        pieces = map(str.encode, pieces_of(in_json))
+        written = {_manifest.REPORT: _files.write(parts / _manifest.REPORT, pieces)}
         for name in FILES:
             if name in formats and name in TEXTS and (file := file_of(name)) not in written:
                 text = render(report, name)
-                written[file] = _files.write(parts / file, text.encode("utf-8", "replace"))
+                written[file] = _files.write(parts / file, [text.encode("utf-8", "replace")])
         written |= {file: each.result() for file, each in waiting.items()}
     for name in () if per_user is None else _take_in(parts, per_user):
         written[name] = _files.file_record(parts, name)
@@ -178,7 +177,8 @@ def _fill(
     }
     manifest = json.loads(dump_line(manifest))
     manifest["checksum"] = digest(manifest)
-    _files.write(parts / _manifest.MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
+    text = json.dumps(manifest, indent=2) + "\n"
+    _files.write(parts / _manifest.MANIFEST, [text.encode()])
     known = _manifest.read_manifest(parts)
     problems = [*_manifest.damage_of(parts, known), *_manifest.unlisted(parts, known)]
     if problems:
@@ -194,7 +194,7 @@ def _write_frame(path: Path, frame: "pl.DataFrame") -> dict[str, object]:
 
     content = BytesIO()
     frame.write_parquet(content, compression="zstd", statistics=True)
-    record = _files.write(path, content.getvalue())
+    record = _files.write(path, [content.getvalue()])
     if not pl.read_parquet(path, glob=False).equals(frame):
         raise OSError(errno.EIO, f"{path.name} reads back otherwise", str(path))
     return record

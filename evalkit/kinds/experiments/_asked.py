@@ -249,12 +249,9 @@ def _profile(name: str) -> Mapping[str, object]:
     if name in PROFILES:
         return PROFILES[name]
     not_built(name, "profile")
-    raise RequestError(
-        f"no profile of experiments is called {name!r}",
-        code="unknown-profile",
-        at="profile",
-        hint=did_you_mean(name, PROFILES, f"one of {', '.join(PROFILES)}"),
-    )
+    message = f"no profile of experiments is called {name!r}"
+    hint = did_you_mean(name, PROFILES, f"one of {', '.join(PROFILES)}")
+    raise RequestError(message, code="unknown-profile", at="profile", hint=hint)
 
 
 def _check_baseline(baseline: str | None, shares: Mapping[str, float]) -> None:
@@ -292,12 +289,9 @@ def _sum_of(name: str, given: object) -> Sum:
         of = given.get("of")
         if set(given) <= {"kind", "of"} and (of is None or isinstance(of, str)):
             return Sum(str(given["kind"]), of)
-    raise RequestError(
-        f"sums.{name} is {given!r}, neither a kind of events nor kind and of",
-        code="wrong-type",
-        at=f"sums.{name}",
-        hint=f'{name} = "click" counts rows, {{ kind = "purchase", of = "value" }} adds values up',
-    )
+    message = f"sums.{name} is {given!r}, neither a kind of events nor kind and of"
+    hint = f'{name} = "click" counts rows, {{ kind = "purchase", of = "value" }} adds values up'
+    raise RequestError(message, code="wrong-type", at=f"sums.{name}", hint=hint)
 
 
 def _check_policies(policies: Mapping[str, str], errors: list[EvalkitError]) -> None:

@@ -112,12 +112,9 @@ def read_statistics(given: Mapping[str, object]) -> Statistics:
             elif key not in fields:
                 for text in (key, value):
                     not_built(str(text), f"statistics.{key}")
-                raise RequestError(
-                    f"statistics of experiments have no {key!r}",
-                    code="unknown-key",
-                    at=f"statistics.{key}",
-                    hint=did_you_mean(key, fields, f"{', '.join(sorted(fields))}"),
-                )
+                message = f"statistics of experiments have no {key!r}"
+                hint = did_you_mean(key, fields, f"{', '.join(sorted(fields))}")
+                raise RequestError(message, code="unknown-key", at=f"statistics.{key}", hint=hint)
             elif key in CHOICES:
                 if value not in CHOICES[key]:
                     raise _wrong(key, value, f"one of {', '.join(map(repr, CHOICES[key]))}")
