@@ -168,12 +168,15 @@ class Race:
     n_pairs: int
 
 
-def measure_dcg(judged: pl.DataFrame, ranked: pl.DataFrame) -> pl.DataFrame:
+def measure_dcg(judged: pl.DataFrame, lists: Mapping[str, pl.DataFrame]) -> list[pl.DataFrame]:
     """DCG of every user: a sum over ranks, so that one number of a pair is its whole move."""
-    rows = ranked.join(judged, on=["place", "item"], how="left").with_columns(
-        value=pl.col("relevance").fill_null(0.0) / (pl.col("rank") + 1.0).log(2)
-    )
-    return rows.group_by(user="place").agg(pl.col("value").sum())
+    worth = pl.col("relevance").fill_null(0.0) / (pl.col("rank") + 1.0).log(2)
+    return [
+        ranked.join(judged, on=["place", "item"], how="left")
+        .group_by(user="place")
+        .agg(value=worth.sum())
+        for ranked in lists.values()
+    ]
 
 
 def race(seed: int, *, n_users: int = 15, n_items: int = 30, depth: int = 8) -> Race | None:

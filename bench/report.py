@@ -72,9 +72,11 @@ def invent(segments: int, models: int, metrics: int, *, compares: bool, seed: in
     def compare(model: str, label: str, rule: str | None, segment: str | None) -> Comparison:
         delta, half = rng.random() - 0.5, rng.random() / 50
         return Comparison(
-            names[0], model, label, rule, segment, delta, half / 1.96, delta - half, delta + half,
-            delta / 2, None, None, rng.random(), rng.random(), delta, "t", 1_000, 300, 400, 300,
-            None, "cannot tell", half, None,
+            baseline=names[0], candidate=model, metric=label, segmentation=rule, segment=segment,
+            delta=delta, std_error=half / 1.96, low=delta - half, high=delta + half,
+            relative=delta / 2, p_value=rng.random(), p_adjusted=rng.random(), effect_size=delta,
+            test="t", n_users=1_000, wins=300, ties=400, losses=300, verdict="cannot tell",
+            smallest_difference=half,
         )  # fmt: skip
 
     compared = [
@@ -101,8 +103,9 @@ def invent(segments: int, models: int, metrics: int, *, compares: bool, seed: in
         meta=Meta("2026-01-01T00:00:00.000Z", 1.0, 1.0, 1 << 20, 1e6, 2),
         comparisons=tuple(compared),
         statistics=StatisticsUsed(
-            *(0.95, "normal", "t", "holm", "metric", len(compared)),
-            *(names[0] if compares else None, None, None, None, 0.8),
+            **{"level": 0.95, "method": "normal", "test": "t", "correction": "holm", "power": 0.8},
+            **{"family": "metric", "n_tests": len(compared)},
+            baseline=names[0] if compares else None,
         ),
     )
 

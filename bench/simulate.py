@@ -50,7 +50,7 @@ from evalkit.statistics.intervals import (
     normal_interval,
 )
 from evalkit.statistics.means import interval_of
-from evalkit.statistics.paired import non_inferiority_test, t_test
+from evalkit.statistics.paired import non_inferiority_test, p_of_t_tests
 from evalkit.statistics.permutation import SignFlips
 from evalkit.statistics.ratios import N_TERMS, RatioSum, terms_of
 from evalkit.statistics.two_way import TwoWay
@@ -420,8 +420,9 @@ def p_values_of(
     )
     for drawn in (plain, studentised):
         drawn.add(keys, column)
+    n, skewness = total.count, sums.skewness_of(0)
     found = {
-        "t": t_test(total.mean, total.std_error, total.count, skewness=sums.skewness_of(0)).p_value,
+        "t": p_of_t_tests([total.mean], [total.std_error], [n], [skewness], [n - 1])[0],
         "bootstrap": plain.test(0).p_value,
         "bootstrap, studentised": studentised.test(0).p_value,
     }

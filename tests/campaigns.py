@@ -59,11 +59,11 @@ def mark_campaigns(items: Sequence[pytest.Item]) -> None:
 
 def _n_of_combinations(cases: Sequence[pytest.Item]) -> int:
     """A third of the cases, and at least as many as a parameter has values: all of one table."""
-    of_names = defaultdict(set)
+    of_parameters = defaultdict(set)
     for case in cases:
-        for name, place in case.callspec.indices.items():
-            of_names[name].add(place)
-    return max(FEWEST, -(-len(cases) // 3), *map(len, of_names.values()))
+        for number, value in _values(case):
+            of_parameters[number].add(value)
+    return max(FEWEST, -(-len(cases) // 3), *map(len, of_parameters.values()))
 
 
 def covering(cases: Sequence[pytest.Item], n_kept: int) -> list[pytest.Item]:
@@ -83,6 +83,14 @@ def covering(cases: Sequence[pytest.Item], n_kept: int) -> list[pytest.Item]:
 
 
 def _parts(case: pytest.Item) -> tuple[set[object], set[object]]:
-    """The values of the parameters of a case by their places, and all pairs of these."""
-    values = [*case.callspec.indices.items()]
+    """The values of the parameters of a case, and all pairs of these."""
+    values = _values(case)
     return set(values), set(combinations(values, 2))
+
+
+def _values(case: pytest.Item) -> list[tuple[int, str]]:
+    """What each call of `parametrize` gives the case, by its id: a row of a table is one value.
+
+    `callspec.indices` are no places of values: pytest numbers the cases there.
+    """
+    return [*enumerate(case.callspec._idlist)]

@@ -1,6 +1,7 @@
 """What every test may ask for."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,10 @@ from campaigns import examples, mark_campaigns
 from hypothesis import HealthCheck, settings
 
 DATA_VARIABLE = "EVALKIT_TEST_DATA"
+
+# or every command that tests start compiles evalkit's files anew
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # a loaded machine is no fault of what is tested
 settings.register_profile(

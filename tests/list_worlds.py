@@ -26,6 +26,7 @@ from evalkit.metrics import (
     Shown,
     Vectors,
     attention,
+    measure_lists,
     registry_of,
     worth,
 )
@@ -232,8 +233,10 @@ def measure(
         assert metric.lists.n_sums is not None
         shape = (*shape, metric.lists.n_sums(values, world.context))
     out = np.full(shape, -12345.0)
-    call = metric.kernel if kernel is None else kernel(metric.kernel)
-    call(world.lists, within, wanted, *tables, *request.encoded, out)
+    if kernel is None:
+        measure_lists(request, world.lists, wanted, tables, out)
+    else:
+        kernel(metric.kernel)(world.lists, within, wanted, *tables, *request.encoded, out)
     if metric.lists.family == "users":
         if "users" not in metric.lists.needs(values):
             out[world.lists.lengths == 0] = math.nan

@@ -6,20 +6,17 @@ from types import SimpleNamespace
 import pytest
 from campaigns import covering, mark_campaigns
 
-NAMES = ("ids", "ties", "threads")
+pytest_plugins = "pytester"
 
 
 def cases_of(*sizes):
     """A case for each combination of so many values of each parameter."""
     places = product(*map(range, sizes))
-    return [
-        SimpleNamespace(callspec=SimpleNamespace(indices=dict(zip(NAMES, place, strict=False))))
-        for place in places
-    ]
+    return [SimpleNamespace(callspec=SimpleNamespace(_idlist=place)) for place in places]
 
 
 def values_of(cases, n=1):
-    return {part for case in cases for part in combinations(case.callspec.indices.items(), n)}
+    return {part for case in cases for part in combinations(enumerate(case.callspec._idlist), n)}
 
 
 @pytest.mark.parametrize("sizes", [(7,), (4, 3), (2, 5, 3), (6, 6, 2)])
@@ -43,7 +40,7 @@ def test_cases_are_no_more_than_asked_for_and_always_the_same():
     assert kept == covering(cases, 4)
     assert len(kept) == 4
     assert len(covering(cases, 99)) == 30
-    places = sorted(case.callspec.indices["ids"] for case in kept)
+    places = sorted(case.callspec._idlist[0] for case in kept)
     assert min(b - a for a, b in pairwise(places)) >= 4  # far apart
 
 
@@ -76,3 +73,33 @@ def test_a_table_runs_whole_combinations_by_a_third_and_marked_ones_as_they_say(
     mark_campaigns(cases)
 
     assert sum("campaign" not in case.marks for case in cases) == n_kept
+
+
+STACKED = """
+import pytest
+
+@pytest.fixture(params=["int", "text"])
+def ids(request):
+    return request.param
+
+@pytest.mark.parametrize("ties", ["item", "input"])
+@pytest.mark.parametrize(("k", "value"), [(1, 0.5), (2, 0.5), (3, 0.5), (4, 1.0)])
+def test_law(ids, ties, k, value):
+    pass
+
+@pytest.mark.parametrize(("k", "value"), [(k, 0.5) for k in range(20)])
+def test_table(k, value):
+    pass
+"""
+
+
+def test_cases_are_those_of_pytest_itself(pytester):
+    items = pytester.getitems(STACKED)
+    kept = covering(items[:16], 6)
+    mark_campaigns(items)
+
+    assert {value for item in kept for value in item.callspec.params.values()} == {
+        "int", "text", "item", "input", 1, 2, 3, 4, 0.5,
+    }  # fmt: skip
+    left = [item.originalname for item in items if not item.get_closest_marker("campaign")]
+    assert (left.count("test_law"), left.count("test_table")) == (6, 20)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from evalkit.aggregate.segments import ALL, SMALL, SMALL_KEY, Segment, SortKey, UserSegments
 from evalkit.config import StatisticsSection
-from evalkit.errors import DataError, nearest
+from evalkit.errors import DataError, did_you_mean
 from evalkit.statistics.exact import (
     LOSSES,
     TIES,
@@ -44,13 +44,9 @@ def pairs_among(models: Sequence[str], chosen: StatisticsSection, *, at: str) ->
     """
     baseline = chosen.baseline
     if baseline is not None and baseline not in models:
-        close = nearest(baseline, models)
-        raise DataError(
-            f"the baseline {baseline!r} is no model of the rankings",
-            code="unknown-model",
-            at=at,
-            hint=f"did you mean {close!r}?" if close else f"they hold {', '.join(models)}",
-        )
+        message = f"the baseline {baseline!r} is no model of the rankings"
+        hint = did_you_mean(baseline, models, f"they hold {', '.join(models)}")
+        raise DataError(message, code="unknown-model", at=at, hint=hint)
     others = [each for each in models if each != baseline]
     if chosen.pairs == "all":
         return list(combinations(models if baseline is None else [baseline, *others], 2))

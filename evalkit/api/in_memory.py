@@ -5,22 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
+from evalkit import sources
 from evalkit.config import metrics_meant
 from evalkit.errors import EvalkitError, RequestError
 from evalkit.metrics import OwnMetric, name_metrics, parse_metrics
-from evalkit.sources import (
-    Ids,
-    Named,
-    Shape,
-    are_lists,
-    check_pairing,
-    columns_in,
-    describe_given,
-    frame_of,
-    is_one_ranking,
-    is_spark,
-    open_given,
-)
 
 Columns: TypeAlias = Mapping[str, str | Sequence[str]]
 TableColumns: TypeAlias = Columns | Mapping[str, Columns] | None
@@ -44,12 +32,9 @@ def named_of(columns: Columns | None, keys: Sequence[str]) -> dict[str, str | Se
     """
     for key in columns or {}:
         if key not in keys:
-            raise RequestError(
-                f"no column is called {key!r} here",
-                code="unknown-key",
-                at="columns",
-                hint=f"the keys are our names: {', '.join(keys)}",
-            )
+            message = f"no column is called {key!r} here"
+            hint = f"the keys are our names: {', '.join(keys)}"
+            raise RequestError(message, code="unknown-key", at="columns", hint=hint)
     return dict(columns or {})
 
 
@@ -107,14 +92,14 @@ def taken_over(table: object, role: str) -> object | None:
     """
     if is_path(table):
         return None
-    if is_spark(table):
+    if sources.is_spark(table):
         return table
-    frame, n_rows = open_given(table, role)
+    frame, n_rows = sources.open_given(table, role)
     if n_rows is None:
         return frame
-    if isinstance(table, Named):
+    if isinstance(table, sources.Named):
         return table
-    return Named(frame.collect(), describe_given(table, role))
+    return sources.Named(frame.collect(), sources.describe_given(table, role))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,20 +177,14 @@ def columns_of(columns: TableColumns, table: str) -> Columns:
 
 def _check_tables(of: Mapping[str, object], argument: str) -> None:
     if not isinstance(of, Mapping):
-        raise RequestError(
-            f"{argument} is {of!r}, and does not say of which table",
-            code="bad-value",
-            at=argument,
-            hint=f'pass {argument}={{"truth": {of!r}}}, or rankings, train, ...',
-        )
+        message = f"{argument} is {of!r}, and does not say of which table"
+        hint = f'pass {argument}={{"truth": {of!r}}}, or rankings, train, ...'
+        raise RequestError(message, code="bad-value", at=argument, hint=hint)
     for table in of:
         if table not in TABLES:
-            raise RequestError(
-                f"no table is called {table!r} here",
-                code="unknown-key",
-                at=argument,
-                hint=f"the keys are {', '.join(TABLES)}",
-            )
+            message = f"no table is called {table!r} here"
+            hint = f"the keys are {', '.join(TABLES)}"
+            raise RequestError(message, code="unknown-key", at=argument, hint=hint)
 
 
 def add_floors(tree: dict[str, object], **floors: float | None) -> None:
@@ -225,12 +204,9 @@ def say_of_tables(tree: dict[str, object], said: Mapping[str, Mapping[str, str] 
         _check_tables(of or {}, key)
         for table, value in (of or {}).items():
             if table not in tree:
-                raise RequestError(
-                    f"{key} speaks of {table}, which is not given",
-                    code="missing-key",
-                    at=key,
-                    hint=f"pass {table}=, or leave it out of {key}",
-                )
+                message = f"{key} speaks of {table}, which is not given"
+                hint = f"pass {table}=, or leave it out of {key}"
+                raise RequestError(message, code="missing-key", at=key, hint=hint)
             found = tree[table]
             for section in found if isinstance(found, list) else [found]:
                 cast("dict[str, object]", section)[key] = value
@@ -245,25 +221,25 @@ class GivenFrames:
         depth: how far matrices of scores are read.
     """
 
-    user_ids: Ids
-    item_ids: Ids
+    user_ids: sources.Ids
+    item_ids: sources.Ids
     depth: int | None
 
     def table(self, table: object, role: str) -> object:
         if table is None or is_path(table):
             return table
         ids = {"users": self.user_ids, "items": self.item_ids}
-        found = frame_of(table, role, depth=self.depth, **ids)
+        found = sources.frame_of(table, role, depth=self.depth, **ids)
         if found is None:
             return table
-        at = describe_given(table, role)
+        at = sources.describe_given(table, role)
         if hasattr(table, "shape") and any(each is None for each in ids.values()):
             at = f"{at[:-1]}; user_ids= and item_ids= name its rows and columns)"
-        return Named(found, at, shape=self._shape_of(table))
+        return sources.Named(found, at, shape=self._shape_of(table))
 
-    def _shape_of(self, table: object) -> Shape:
+    def _shape_of(self, table: object) -> sources.Shape:
         """Rows and columns of a matrix, or how many lists, where their numbers are ids."""
-        if are_lists(table):
+        if sources.are_lists(table):
             return (len(cast("list[object]", table)) if self.user_ids is None else None, None)
         shape = getattr(table, "shape", ())
         if len(shape) != 2:
@@ -275,11 +251,11 @@ class GivenFrames:
     def rankings(self, rankings: object, truth: object) -> object:
         users = range(len(truth)) if isinstance(truth, list) else truth
         known = users if isinstance(users, Mapping | range) else ()
-        is_table = not isinstance(rankings, Mapping) or columns_in(rankings) is not None
-        is_table = is_table or is_one_ranking(cast("Mapping[Any, object]", rankings), known)
+        is_table = not isinstance(rankings, Mapping) or sources.columns_in(rankings) is not None
+        is_table = is_table or sources.is_one_ranking(cast("Mapping[Any, object]", rankings), known)
         own = [rankings] if is_table else list(cast("Mapping[str, object]", rankings).values())
         own = [each["path"] if _has_earlier(each) else each for each in own]  # type: ignore[index]
-        check_pairing(truth, own, self.user_ids, self.item_ids)
+        sources.check_pairing(truth, own, self.user_ids, self.item_ids)
         if isinstance(rankings, Mapping) and not is_table:
             return {
                 name: self.table(each["path"] if _has_earlier(each) else each, "rankings")
@@ -333,11 +309,8 @@ def metrics_section(
     """
     if not isinstance(metrics, Sequence) or isinstance(metrics, str):
         meant = ["nDCG@10"] if metrics is None else metrics_meant(metrics)
-        raise RequestError(
-            f"metrics is {metrics!r:.80}, not a list",
-            code="wrong-type",
-            hint=f"pass metrics={meant!r:.80}",
-        )
+        message = f"metrics is {metrics!r:.80}, not a list"
+        raise RequestError(message, code="wrong-type", hint=f"pass metrics={meant!r:.80}")
     names, own = name_metrics(metrics)
     leads = primary if isinstance(primary, str) else list(primary)
     tree: dict[str, object] = {"names": names, "primary": leads, "profile": profile}

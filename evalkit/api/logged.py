@@ -3,14 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalkit.api.in_memory import (
-    TABLES,
-    Columns,
-    metrics_section,
-    named_of,
-    paths_of,
-    taken_over,
-)
+from evalkit.api.in_memory import TABLES, Columns, metrics_section, named_of, paths_of, taken_over
 from evalkit.config import build_config, hinted
 from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given

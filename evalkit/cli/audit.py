@@ -35,7 +35,7 @@ def audit(
     For every two profiles: the smallest set of conventions that explains the difference, and
     how much each of them contributes, measured by switching them.
     """
-    from evalkit.errors import RequestError, nearest
+    from evalkit.errors import RequestError, did_you_mean
 
     shown = choose_format(format, options.json)
     limit, share = options.limit, options.share
@@ -53,12 +53,8 @@ def audit(
     )
     names = [each.model for each in audits]
     if model is not None and model not in names:
-        close = nearest(model, names)
-        raise RequestError(
-            f"no model is called {model!r}",
-            code="unknown-model",
-            at="--model",
-            hint=f"did you mean {close!r}?" if close else f"there is {', '.join(names)}",
-        )
+        message = f"no model is called {model!r}"
+        hint = did_you_mean(model, names, f"there is {', '.join(names)}")
+        raise RequestError(message, code="unknown-model", at="--model", hint=hint)
     chosen = [each for each in audits if model in (None, each.model)]
     console.say(render_audit(chosen, shown).rstrip("\n"))

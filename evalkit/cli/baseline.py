@@ -7,10 +7,11 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.guess import tell_columns
-from evalkit.cli.options import LogFormat, Quiet, check_file_option, set_threads
 from evalkit.cli.options import Threads as ThreadCount
+from evalkit.cli.options import check_file_option, set_threads, takes
 
 
+@takes("quiet log_format")
 def baseline(
     builtin: Annotated[str, Argument(metavar="BUILTIN", help="random, popular, recent or last.")],
     train: Annotated[list[str], Option("--train", metavar="PATH", help="What models had seen.")],
@@ -41,8 +42,6 @@ def baseline(
     item: Annotated[str | None, Option("--item", metavar="COLUMN", help="Item column.")] = None,
     time: Annotated[str | None, Option("--time", metavar="COLUMN", help="Time column.")] = None,
     threads: ThreadCount = None,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Write rankings of a baseline, made of train alone.
 

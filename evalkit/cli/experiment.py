@@ -6,26 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from evalkit.cli import console, result
-from evalkit.cli.options import (
-    Format,
-    Full,
-    Json,
-    LogFormat,
-    MemoryLimit,
-    MetricFile,
-    Overrides,
-    Quiet,
-    RunOptions,
-    Threads,
-    file_settings,
-    set_threads,
-)
+from evalkit.cli.options import RunOptions, file_settings, set_threads, takes
 from evalkit.errors import FINE, RequestError
 
 if TYPE_CHECKING:
     from evalkit.config import Config
 
 
+@takes("metric_file overrides out format json full threads memory_limit quiet log_format")
 def experiment(
     exposures: Annotated[
         list[str], Option("--exposures", metavar="PATH", help="unit, variant, time.")
@@ -33,6 +21,7 @@ def experiment(
     metric: Annotated[
         list[str], Option("--metric", "-m", metavar="METRIC", help="As ratio(click, impression).")
     ],
+    options: RunOptions,
     variants: Annotated[
         str, Option("--variants", metavar="NAME=SHARE,...", help="The first is the baseline.")
     ] = "",
@@ -62,18 +51,9 @@ def experiment(
     aa: Annotated[
         int | None, Option("--aa", metavar="N", min=1, help="Split N times without an effect.")
     ] = None,
-    metric_file: MetricFile = None,
-    overrides: Overrides = None,
     out: Annotated[
         Path | None, Option("--out", "-o", metavar="DIR", help="Folder of runs to write to.")
     ] = None,
-    format: Format = None,
-    json: Json = False,
-    full: Full = False,
-    threads: Threads = None,
-    memory_limit: MemoryLimit = None,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> int:
     """Read an experiment without a config, or plan one by its past.
 
@@ -81,15 +61,6 @@ def experiment(
     """
     from evalkit.config import build_config
 
-    options = RunOptions(
-        format=format,
-        json=json,
-        full=full,
-        threads=threads,
-        memory_limit=memory_limit,
-        quiet=quiet,
-        log_format=log_format,
-    )
     options.check()
     is_plan = power or aa is not None
     section: dict[str, Any] = {"variants": _shares(variants, is_plan=is_plan)}
@@ -109,11 +80,11 @@ def experiment(
         tree["events"] = {"path": events}
     if is_plan and not variants:
         tree["exposures"] = {"path": exposures, "columns": {"variant": "'control'"}}
-    settings = [*(overrides or ()), *file_settings(metric_file)]
+    settings = [*(options.overrides or ()), *file_settings(options.metric_file)]
     config = build_config(tree, name="experiment", overrides=settings, entry_point="options")
-    set_threads(threads)
+    set_threads(options.threads)
     if is_plan:
-        _plan(config, relative, delta, aa, threads)
+        _plan(config, relative, delta, aa, options.threads)
         return FINE
     return result.run_and_show(config, options, folder=out, memory_limit=options.limit)
 
@@ -122,12 +93,9 @@ def _shares(text: str, *, is_plan: bool) -> dict[str, float]:
     if not text and is_plan:
         return {"control": 1.0, "candidate": 1.0}
     if not text:
-        raise RequestError(
-            "nobody says which variants there are",
-            code="missing-option",
-            at="--variants",
-            hint="--variants control=50,b=50: as the column spells them, the baseline first",
-        )
+        message = "nobody says which variants there are"
+        hint = "--variants control=50,b=50: as the column spells them, the baseline first"
+        raise RequestError(message, code="missing-option", at="--variants", hint=hint)
     found: dict[str, float] = {}
     names = [part.partition("=")[0].strip() for part in text.split(",")]
     for part in text.split(","):
@@ -137,24 +105,17 @@ def _shares(text: str, *, is_plan: bool) -> dict[str, float]:
         except ValueError:
             equals = ""
         if not equals or not name.strip():
-            raise RequestError(
-                f"{text!r} are no variants with shares",
-                code="bad-share",
-                at="--variants",
-                hint=f"--variants {','.join(f'{each}=50' for each in names)}",
-            )
+            message = f"{text!r} are no variants with shares"
+            hint = f"--variants {','.join(f'{each}=50' for each in names)}"
+            raise RequestError(message, code="bad-share", at="--variants", hint=hint)
     return found
 
 
 def _sum(text: str) -> tuple[str, object]:
     name, equals, kind = text.partition("=")
     if not equals:
-        raise RequestError(
-            f"{text!r} is not COLUMN=KIND",
-            code="bad-option",
-            at="--sum",
-            hint="--sum clicks=click, or --sum revenue=purchase:value",
-        )
+        hint = "--sum clicks=click, or --sum revenue=purchase:value"
+        raise RequestError(f"{text!r} is not COLUMN=KIND", code="bad-option", at="--sum", hint=hint)
     kind, colon, of = kind.partition(":")
     return name, {"kind": kind, "of": of} if colon else kind
 

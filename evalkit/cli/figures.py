@@ -7,10 +7,11 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.named_runs import JobName
-from evalkit.cli.options import LogFormat, Quiet, RunsFolder
+from evalkit.cli.options import RunsFolder, takes
 from evalkit.errors import RequestError
 
 
+@takes("quiet log_format")
 def figures(
     names: Annotated[
         list[str],
@@ -29,8 +30,6 @@ def figures(
     ] = None,
     out: RunsFolder = Path("runs"),
     name: JobName = None,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """List the pictures of a finished thing, or write one of them.
 
@@ -40,12 +39,9 @@ def figures(
     found = find(*names, metric=metric, folder=out, name=name)
     if figure is None and (file is None or len(found) != 1):
         if file is not None:
-            raise RequestError(
-                f"there are {len(found)} figures, and one file",
-                code="bad-option",
-                at=f"--file {file}",
-                hint=f"--figure {next(iter(found), 'TITLE')!r}",
-            )
+            message = f"there are {len(found)} figures, and one file"
+            hint = f"--figure {next(iter(found), 'TITLE')!r}"
+            raise RequestError(message, code="bad-option", at=f"--file {file}", hint=hint)
         for title in found:
             console.say(title)
         return

@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from evalkit.cli import console
-from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder, Wait
+from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder, Wait, takes
 from evalkit.cli.store_runs import ReadFolder, is_copy, local_copy
 from evalkit.errors import RequestError, clean
 
@@ -58,6 +58,7 @@ def _latest_runs(out: Path, name: str | None, limit: int) -> list[tuple[Any, ...
 
 
 @history.command("html")
+@takes("quiet log_format")
 def write_index(
     out: ReadFolder = RUNS,
     name: Name = None,
@@ -65,8 +66,6 @@ def write_index(
     file: Annotated[
         Path | None, Option("--file", metavar="FILE", help="Default: index.html beside the runs.")
     ] = None,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Write one page over all runs, with links to their pages."""
     import os
@@ -163,6 +162,7 @@ def list_runs(
 
 
 @history.command()
+@takes("quiet log_format")
 def show(
     metric: Annotated[str, Argument(metavar="METRIC", help="As nDCG@10.")],
     out: ReadFolder = RUNS,
@@ -182,8 +182,6 @@ def show(
         Path | None, Option("--html", metavar="FILE", help="Write a page with a plot.")
     ] = None,
     json: Json = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Show one metric over time, a line for each model."""
     from evalkit.runs.history import read_trends
@@ -232,6 +230,7 @@ def show(
 
 
 @history.command("nights")
+@takes("quiet log_format")
 def compare_nights(
     run: Annotated[
         str, Argument(metavar="RUN", help="The last night: last, a tag, an id or a path.")
@@ -247,8 +246,6 @@ def compare_nights(
     out: RunsFolder = RUNS,
     name: Name = None,
     json: Json = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Compare models over all nights of a job, valid however often somebody looks."""
     from evalkit.report.nights import tell_nights
@@ -258,12 +255,9 @@ def compare_nights(
     report = load_named(out, run, name=name)
     compared = compare_over_nights(report, out, users or users_of(report), metrics=metric or ())
     if not compared:
-        raise RequestError(
-            f"run {report.run_id} compares no two models by such a metric",
-            code="nothing-in-common",
-            at=str(out),
-            hint="write baseline = MODEL under [statistics]",
-        )
+        message = f"run {report.run_id} compares no two models by such a metric"
+        hint = "write baseline = MODEL under [statistics]"
+        raise RequestError(message, code="nothing-in-common", at=str(out), hint=hint)
     if json:
         from evalkit.report.json_ import dump_line
 
@@ -274,14 +268,13 @@ def compare_nights(
 
 
 @history.command("query")
+@takes("quiet log_format")
 def query_runs(
     sql: Annotated[str, Argument(metavar="SQL", help="One SELECT.")],
     out: ReadFolder = RUNS,
     format: Annotated[
         Literal["table", "json", "csv"], Option("--format", help="What stdout shows.")
     ] = "table",
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Read the index by SQL: tables runs, metrics, comparisons, gates, counts, tags."""
     from evalkit.runs.history import query
@@ -312,11 +305,10 @@ def query_runs(
 
 
 @history.command()
+@takes("quiet log_format")
 def export(
     file: Annotated[Path, Argument(metavar="FILE", help="Parquet file to write.")],
     out: ReadFolder = RUNS,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Write every number of every run to one Parquet file."""
     from io import BytesIO
@@ -347,6 +339,7 @@ def export(
 
 
 @history.command()
+@takes("quiet log_format")
 def looks(
     truth: Annotated[
         list[str] | None,
@@ -354,8 +347,6 @@ def looks(
     ] = None,
     out: RunsFolder = RUNS,
     json: Json = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """List the runs that looked at a test part, found by what it holds.
 
@@ -396,14 +387,13 @@ def looks(
 
 
 @history.command()
+@takes("quiet log_format")
 def tag(
     run: Annotated[str, Argument(metavar="RUN", help="last, last~1, a tag, an id or a path.")],
     tag: Annotated[str, Argument(metavar="TAG", help="As prod; it moves if it is there.")],
     out: RunsFolder = RUNS,
     name: Name = None,
     remove: Annotated[bool, Option("--remove", help="Take the tag from the run.")] = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Give a run a name that stays: for baselines, and against pruning."""
     from evalkit.runs.history import find_named, read_tags, tag_run, untag
@@ -414,25 +404,21 @@ def tag(
         console.say(f"{tag}: {found.name}")
         return
     if tag in (tags := read_tags(out)) and tags[tag] != found.name:
-        raise RequestError(
-            f"{tag!r} is the tag of {tags[tag]}",
-            code="unknown-tag",
-            at=str(out),
-            hint=f"evalkit history tag {tags[tag]} {tag} --remove --out {out}",
-        )
+        message = f"{tag!r} is the tag of {tags[tag]}"
+        hint = f"evalkit history tag {tags[tag]} {tag} --remove --out {out}"
+        raise RequestError(message, code="unknown-tag", at=str(out), hint=hint)
     untag(out, tag)
     console.say(f"{tag}: taken from {found.name}")
 
 
 @history.command()
+@takes("quiet log_format")
 def prune(
     keep: Annotated[int, Option("--keep", min=1, metavar="N", help="Of every job.")],
     out: RunsFolder = RUNS,
     name: Name = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Say what would be removed.")] = False,
     wait: Wait = 0.0,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Remove old runs; the last ones, tagged ones and `latest` stay."""
     from evalkit.runs.history import prune, refresh
@@ -473,15 +459,6 @@ def _plain(value: str | int | float | bytes | None) -> str | int | float | None:
 def _table(
     head: Sequence[str], rows: Sequence[Sequence[str]], *, right: AbstractSet[int] = frozenset()
 ) -> str:
-    from evalkit.report.text import display_width, pad
+    from evalkit.report.text import lay_out
 
-    cells = [[clean(cell) for cell in row] for row in (head, *rows)]
-    widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(
-            pad(cell, width, right=place in right)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
-    return "\n".join(lines)
+    return "\n".join(lay_out((head, *rows), right))

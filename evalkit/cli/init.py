@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.guess import is_named, name_rankings
-from evalkit.cli.options import Items, LogFormat, Quiet, Reference, Train, Users
+from evalkit.cli.options import Items, Reference, Train, Users, takes
 from evalkit.errors import RequestError
 
 if TYPE_CHECKING:
@@ -24,20 +24,19 @@ COMMENT_COLUMN = 40
 WIDTH = 100
 
 
+@takes("quiet log_format")
 def init(
     truth: Annotated[
         list[str] | None, Option("--truth", metavar="PATH", help="Held-out interactions.")
     ] = None,
     rankings: Annotated[
-        list[str] | None,
-        Option("--rankings", metavar="[NAME=]PATH", help="Rankings of one model."),
+        list[str] | None, Option("--rankings", metavar="[NAME=]PATH", help="Rankings of one model.")
     ] = None,
     more_rankings: Annotated[
         list[str] | None, Argument(metavar="[[NAME=]PATH]...", help="More models.")
     ] = None,
     log: Annotated[
-        str | None,
-        Option("--log", metavar="[NAME=]PATH", help="A joined log instead of both."),
+        str | None, Option("--log", metavar="[NAME=]PATH", help="A joined log instead of both.")
     ] = None,
     train: Train = None,
     items: Items = None,
@@ -50,8 +49,6 @@ def init(
         Path, Option("--out", "-o", metavar="FILE", help="The config; - for stdout.")
     ] = Path("evalkit.toml"),
     force: Annotated[bool, Option("--force", help="Overwrite FILE.")] = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Write a commented config for given files.
 
@@ -63,12 +60,9 @@ def init(
     beside |= {"users": users or (), "reference": [reference] if reference else ()}
     has_lists = any(beside[name] for name in OF_LISTS)
     if split and (truth or log or train):
-        raise RequestError(
-            "--split makes truth and train of one log",
-            code="bad-option",
-            at="--split",
-            hint="leave --truth, --train and --log out",
-        )
+        message = "--split makes truth and train of one log"
+        hint = "leave --truth, --train and --log out"
+        raise RequestError(message, code="bad-option", at="--split", hint=hint)
     if not split and (
         bool(log) == bool(truth or models) or (not log and not (models and (truth or has_lists)))
     ):
@@ -362,11 +356,7 @@ def _table_lines(paths: Sequence[str], role: str, folder: Path) -> Iterator[str]
 
 
 def _lines_of(
-    paths: Sequence[str],
-    role: str,
-    folder: Path,
-    columns: Mapping[str, str],
-    format_: str | None,
+    paths: Sequence[str], role: str, folder: Path, columns: Mapping[str, str], format_: str | None
 ) -> Iterator[str]:
     from evalkit.sources import BLANK
 

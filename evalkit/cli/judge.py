@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from evalkit.cli import console
-from evalkit.cli.options import ConfigFile, MetricFile, Overrides, Variables, file_settings
+from evalkit.cli.options import ConfigFile, RunOptions, takes
 
 judge = typer.Typer(no_args_is_help=True, help="People as judges: what to judge next.")
 
@@ -17,11 +17,13 @@ def judges() -> None:
 
 
 @judge.command()
+@takes("metric_file overrides variables")
 def plan(
     config: ConfigFile,
     metric: Annotated[
         str, typer.Option("--metric", "-m", metavar="METRIC", help="One metric, as nDCG@10.")
     ],
+    options: RunOptions,
     n: Annotated[int, typer.Option("-n", min=1, help="Pairs that can be judged.")] = 100,
     model: Annotated[
         list[str] | None,
@@ -34,25 +36,17 @@ def plan(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="CSV file of the pairs; judges fill it in.")
     ] = Path("to-judge.csv"),
-    metric_file: MetricFile = None,
-    overrides: Overrides = None,
-    variables: Variables = None,
 ) -> None:
     """Find the unjudged pairs of user and item that could turn the verdict on two models.
 
     The file has empty columns judge and rating; [judges] reads it as it is, when it is filled.
     """
     from evalkit.api import evaluate
-    from evalkit.config import load_config, parse_variables
     from evalkit.kinds.judges.plan import plan_of_config
     from evalkit.planning.tables import Given
     from evalkit.runs import machine_errors, replacing
 
-    asked = load_config(
-        config,
-        overrides=[*(overrides or ()), *file_settings(metric_file)],
-        variables=parse_variables(variables or ()),
-    )
+    asked = options.load(config)
     found = plan_of_config(
         asked,
         metric,

@@ -118,9 +118,7 @@ def _measure(requests: Sequence["Request"]) -> list[float]:
             "items": {"path": paths["items"], "separator": "|", "now": NOW},
             "users": {"path": paths["users"]},
             "segments": {"group": {"path": paths["users"], "user": "user", "by": "group"}},
-            "rankings": [
-                {"model": MODEL, "path": paths[MODEL], "earlier": [paths["earlier"]]},
-            ],
+            "rankings": [{"model": MODEL, "path": paths[MODEL], "earlier": [paths["earlier"]]}],
             "metrics": {
                 "names": [each.label for each in requests],
                 "reference": paths["reference"],

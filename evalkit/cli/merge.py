@@ -39,9 +39,5 @@ def merge(
         files or (), allow_missing=allow_missing, metric_files=options.metric_file or ()
     )
     return result.run_and_show(
-        config,
-        options,
-        partials=partials,
-        folder=options.out or config.output.path,
-        alerts=named,
+        config, options, partials=partials, folder=options.out or config.output.path, alerts=named
     )

@@ -9,26 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from typer import Argument, Option
 
-from evalkit.cli import console
+from evalkit.cli import console, explaining
 from evalkit.cli.codes import all_codes
-from evalkit.cli.explaining import (
-    EXAMPLE_CUTOFFS,
-    INDENT,
-    WIDTH,
-    all_profiles,
-    entry,
-    example_by_profile,
-    explain_code,
-    library_names,
-    lines_of_names,
-    names_record,
-    one_profile,
-    plain_example,
-    profiles_record,
-    spelled,
-)
 from evalkit.cli.list_examples import list_example
-from evalkit.cli.options import Json, LogFormat, MetricFile, Profile, Quiet, choose_format
+from evalkit.cli.options import Json, MetricFile, Profile, choose_format, takes
 from evalkit.cli.row_examples import row_example
 from evalkit.errors import RequestError
 
@@ -39,13 +23,8 @@ if TYPE_CHECKING:
 ListFormat = Annotated[Literal["table", "json"] | None, Option("--format", help="Default: table.")]
 
 
-def metrics(
-    metric_file: MetricFile = None,
-    format: ListFormat = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
-) -> None:
+@takes("quiet log_format")
+def metrics(metric_file: MetricFile = None, format: ListFormat = None, json: Json = False) -> None:
     """List all metrics."""
     shown = choose_format(format, json)
     from evalkit.metrics import folders
@@ -91,16 +70,17 @@ _WHERE = {"lists": "Beside them, of what lists are like:"}
 def _list(known: "list[Metric]") -> None:
     width = max(len(metric.name) for metric in known) + 2
     for metric in known:
-        lines = textwrap.wrap(metric.summary, WIDTH - width)
+        lines = textwrap.wrap(metric.summary, explaining.WIDTH - width)
         for detail in (
             ", ".join(parameter.name for parameter in metric.parameters),
             f"also {', '.join(metric.aliases)}" if metric.aliases else "",
         ):
-            lines += textwrap.wrap(detail, WIDTH - width, break_on_hyphens=False)
+            lines += textwrap.wrap(detail, explaining.WIDTH - width, break_on_hyphens=False)
         for number, line in enumerate(lines):
             console.say(f"{'' if number else metric.name:<{width}}{line}")
 
 
+@takes("quiet log_format")
 def explain(
     name: Annotated[
         str, Argument(metavar="NAME", help="As nDCG, MAP, precision@10; or a code as few-users.")
@@ -110,8 +90,6 @@ def explain(
     latex: Annotated[bool, Option("--latex", help="The formula in LaTeX too.")] = False,
     format: ListFormat = None,
     json: Json = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Explain a metric, a code, or the splits of libraries (split).
 
@@ -126,18 +104,18 @@ def explain(
             console.say(line)
         return
     if name in all_codes():
-        explain_code(all_codes()[name], as_json=shown == "json")
+        explaining.explain_code(all_codes()[name], as_json=shown == "json")
         return
     from evalkit.metrics.profiles import DEFAULT, find_profile
 
     followed = find_profile(profile or DEFAULT, at="--profile")
-    said = library_names(name, profile)
+    said = explaining.library_names(name, profile)
     try:
         found = _find(name, followed if profile else None, _own_by_kind(metric_file))
     except RequestError as error:
         if said and error.code in ("unknown-metric", "refused-metric", "ambiguous-metric"):
-            console.say_json(names_record(name, said)) if shown == "json" else None
-            for line in () if shown == "json" else lines_of_names(name, said):
+            console.say_json(explaining.names_record(name, said)) if shown == "json" else None
+            for line in () if shown == "json" else explaining.lines_of_names(name, said):
                 console.say(line)
             return
         if error.code != "unknown-metric":
@@ -151,8 +129,8 @@ def explain(
         console.say_json(
             [
                 _record(request.metric, kind)
-                | profiles_record(request, followed, kind)
-                | names_record(name, said)
+                | explaining.profiles_record(request, followed, kind)
+                | explaining.names_record(name, said)
                 for kind, request in found
             ]
         )
@@ -166,10 +144,10 @@ def explain(
         chosen = followed.of(kind) if profile and followed.speaks_of(kind) else None
         if profile and chosen is None:
             text = f"{followed.name} says nothing of {kind}; these do: {_speaking_of(kind)}."
-            console.say(textwrap.fill(text, WIDTH))
+            console.say(textwrap.fill(text, explaining.WIDTH))
         for line in _explanation(name, request, kind, chosen, latex=latex):
             console.say(line)
-    for line in lines_of_names(name, said) if profile is None else ():
+    for line in explaining.lines_of_names(name, said) if profile is None else ():
         console.say(line)
 
 
@@ -256,19 +234,21 @@ def _explanation(
 ) -> Iterator[str]:
     metric = request.metric
     if metric.over_users is not None:
-        yield from textwrap.wrap(f"{request.label}: {metric.summary}", WIDTH)
+        yield from textwrap.wrap(f"{request.label}: {metric.summary}", explaining.WIDTH)
         yield ""
         for title, text in (("formula", metric.formula), ("source", metric.source)):
-            yield from entry(title, text)
+            yield from explaining.entry(title, text)
         yield from ("", f"The values of users: evalkit explain {metric.base.name}")
         return
     head = metric.request().label
-    yield from textwrap.wrap(f"{head}: {metric.summary}", WIDTH)
+    yield from textwrap.wrap(f"{head}: {metric.summary}", explaining.WIDTH)
     written = name.partition("@")[0].strip()
     if followed is not None:
-        yield from textwrap.wrap(f"{followed.name} speaks for {followed.version}.", WIDTH)
+        yield from textwrap.wrap(
+            f"{followed.name} speaks for {followed.version}.", explaining.WIDTH
+        )
         bare = replace(request, cutoff=None).label
-        yield from textwrap.wrap(f"There {head} is {bare}.", WIDTH)
+        yield from textwrap.wrap(f"There {head} is {bare}.", explaining.WIDTH)
     elif written.lower() not in (metric.name.lower(), request.metric.request().label.lower()):
         bare = metric.request(None, **dict(request.parameters)).label
         yield f"{written} is read as {bare}."
@@ -286,7 +266,7 @@ def _explanation(
         ("source", metric.source),
     ):
         if text:
-            yield from entry(title, text)
+            yield from explaining.entry(title, text)
     yield ""
     if metric.parameters:
         yield "Parameters"
@@ -297,9 +277,9 @@ def _explanation(
         yield "No parameters"
     yield ""
     if followed is None:
-        yield from all_profiles(request, kind)
+        yield from explaining.all_profiles(request, kind)
     else:
-        yield from one_profile(request, followed, kind)
+        yield from explaining.one_profile(request, followed, kind)
     yield ""
     if kind not in HAVE_EXAMPLES:
         return
@@ -310,33 +290,33 @@ def _explanation(
         return
     yield from _example(request)
     if followed is not None and followed.has_metric(metric.name, request.cutoff or 1):
-        yield from example_by_profile(request, followed)
+        yield from explaining.example_by_profile(request, followed)
 
 
 def _parameter_lines(parameter: "Parameter", value: "Value") -> Iterator[str]:
-    default = spelled(parameter.default)
+    default = explaining.spelled(parameter.default)
     if value != parameter.default:
-        default = f"{spelled(value)} (default {default})"
+        default = f"{explaining.spelled(value)} (default {default})"
     domain = "" if parameter.choices else f" It is {parameter.domain}."
-    yield from entry(f"{parameter.name}={default}", f"  {parameter.doc}{domain}", 0)
+    yield from explaining.entry(f"{parameter.name}={default}", f"  {parameter.doc}{domain}", 0)
     width = max((len(choice) for choice in parameter.choices), default=0) + 4
     for choice, meaning in zip(parameter.choices, parameter.meanings, strict=True):
-        for number, line in enumerate(textwrap.wrap(meaning, WIDTH - width - 6)):
+        for number, line in enumerate(textwrap.wrap(meaning, explaining.WIDTH - width - 6)):
             shown = "" if number else repr(choice)
-            yield f"{INDENT * 3}{shown:<{width}}{line}"
+            yield f"{explaining.INDENT * 3}{shown:<{width}}{line}"
 
 
 def _example(request: "Request") -> Iterator[str]:
     """What the metric makes of one small ranking, and what each of its choices changes."""
     metric = request.metric
     yield "Example"
-    example = metric.example or plain_example()
+    example = metric.example or explaining.plain_example()
     gains = [gain for gain in (*example.ranked, *example.missed) if gain > 0]
     found = ", ".join(f"{gain:g}" for gain in sorted(gains, reverse=True))
     ranked = ", ".join(f"{gain:g}" if gain else "-" for gain in example.ranked)
-    yield f"{INDENT}a user's relevant items have the relevance {found};"
-    yield f"{INDENT}the ranking shows, from rank 1: {ranked}   (- is not relevant)"
-    cutoffs = EXAMPLE_CUTOFFS if metric.cutoff == "optional" else (None,)
+    yield f"{explaining.INDENT}a user's relevant items have the relevance {found};"
+    yield f"{explaining.INDENT}the ranking shows, from rank 1: {ranked}   (- is not relevant)"
+    cutoffs = explaining.EXAMPLE_CUTOFFS if metric.cutoff == "optional" else (None,)
     written = {name: value for name, value in request.parameters if name in request.given}
     values = {**dict(request.parameters), **example.values, **written}
     variants = [metric.request(cutoff, **values) for cutoff in cutoffs]
@@ -348,7 +328,7 @@ def _example(request: "Request") -> Iterator[str]:
         ]
     width = max(len(each.label) for each in variants)
     for each in variants:
-        yield f"{INDENT}{each.label:<{width}}  {_example_value(each):.6f}"
+        yield f"{explaining.INDENT}{each.label:<{width}}  {_example_value(each):.6f}"
 
 
 def _example_value(request: "Request") -> float:
@@ -357,7 +337,7 @@ def _example_value(request: "Request") -> float:
 
     from evalkit.metrics import Hits, Relevant
 
-    example = request.metric.example or plain_example()
+    example = request.metric.example or explaining.plain_example()
     shown = [gain for gain in example.ranked if gain > 0]
     ranks = [rank for rank, gain in enumerate(example.ranked, start=1) if gain > 0]
     wanted = sorted([*shown, *example.missed], reverse=True)

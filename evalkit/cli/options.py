@@ -43,8 +43,7 @@ Profile = Annotated[
     Option("--profile", metavar="NAME", help="Follow a library, as ranx, or a file of your own."),
 ]
 Engine = Annotated[
-    str | None,
-    Option("--engine", metavar="KIND", help="Where it is measured: local, or spark."),
+    str | None, Option("--engine", metavar="KIND", help="Where it is measured: local, or spark.")
 ]
 Primary = Annotated[
     list[str] | None,
@@ -79,8 +78,7 @@ Sample = Annotated[
     float | None, Option("--sample", metavar="SHARE", help="Measure a share of the users.")
 ]
 Format = Annotated[
-    TextForm | None,
-    Option("--format", help="What stdout shows. Default: one screen."),
+    TextForm | None, Option("--format", help="What stdout shows. Default: one screen.")
 ]
 Full = Annotated[bool, Option("--full", help="All numbers, not one screen.")]
 Json = Annotated[bool, Option("--json", help="One JSON document on stdout.")]
@@ -94,8 +92,7 @@ PerUserPath = Annotated[
 ]
 RunsFolder = Annotated[Path, Option("--out", "-o", metavar="DIR", help="Folder of runs.")]
 Wait = Annotated[
-    float,
-    Option("--wait", min=0, metavar="SECONDS", help="Wait for another writer of that name."),
+    float, Option("--wait", min=0, metavar="SECONDS", help="Wait for another writer of that name.")
 ]
 Again = Annotated[bool, Option("--again", help="Look at a test part, however often that was done.")]
 IfNew = Annotated[
@@ -212,17 +209,15 @@ def file_settings(paths: list[str] | None) -> list[str]:
     return [f"--metric-file={os.path.abspath(path)}" for path in paths or ()]
 
 
-def takes(
-    names: str,
-) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
-    """Gives a command options of `RunOptions`, in this order; it gets them as `options`.
+def takes(names: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Gives a command options of `RunOptions`, in this order; it may ask for them as `options`.
 
     A name that the command has a parameter for stands for that one, at this place.
     """
 
     def decorate(command: Callable[..., Result]) -> Callable[..., Result]:
         own = dict(signature(command).parameters)
-        del own["options"]
+        has_options = own.pop("options", None) is not None
         shared = get_type_hints(RunOptions, include_extras=True)
         defaults = RunOptions()
         parameters = [each for name, each in own.items() if name not in names.split()]
@@ -238,9 +233,11 @@ def takes(
         ]
 
         @wraps(command)
-        def run(**given: object) -> Result:
-            mine = {name: given.pop(name) for name in own}
-            return command(**mine, options=RunOptions(**given))  # type: ignore[arg-type]
+        def run(*first: object, **given: object) -> Result:
+            mine = {name: given.pop(name) for name in own if name in given}
+            if has_options:
+                mine["options"] = RunOptions(**given)  # type: ignore[arg-type]
+            return command(*first, **mine)
 
         run.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in parameters}
@@ -261,11 +258,8 @@ def choose_format(
             f"--json and --format {format} exclude each other", code="bad-option", at="--json"
         )
     if full and (is_json or format not in (None, "table")):
-        raise RequestError(
-            f"--full and --format {format or 'json'} exclude each other",
-            code="bad-option",
-            at="--full",
-        )
+        message = f"--full and --format {format or 'json'} exclude each other"
+        raise RequestError(message, code="bad-option", at="--full")
     return "json" if is_json else format or ("table" if full else known)
 
 
@@ -306,12 +300,9 @@ def parse_count(text: str, *, at: str) -> int:
 def check_sample(share: float | None) -> float | None:
     """The share of users to measure; above 0 and at most 1."""
     if share is not None and not 0 < share <= 1:
-        raise RequestError(
-            f"{share!r} is not above 0 and at most 1",
-            code="bad-option",
-            at="--sample",
-            hint="--sample 0.01 measures one user in a hundred",
-        )
+        message = f"{share!r} is not above 0 and at most 1"
+        hint = "--sample 0.01 measures one user in a hundred"
+        raise RequestError(message, code="bad-option", at="--sample", hint=hint)
     return share
 
 
@@ -331,10 +322,7 @@ def check_file_option(path: Path | None, option: str) -> None:
         return
     folder = path.parent
     if path.is_dir() or not folder.is_dir():
-        raise RequestError(
-            f"no {option.strip('-')} file can be written there",
-            code="bad-option",
-            at=f"{option} {path}",
-            hint="name a file in a folder that exists",
-        )
+        message = f"no {option.strip('-')} file can be written there"
+        hint = "name a file in a folder that exists"
+        raise RequestError(message, code="bad-option", at=f"{option} {path}", hint=hint)
     check_writable(folder, f"{option} {path}")

@@ -13,18 +13,9 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
+from evalkit import errors
 from evalkit.cli import console
 from evalkit.cli.native import filter_native_stderr, flush_native_stderr
-from evalkit.errors import (
-    FINE,
-    MACHINE_FAILED,
-    REQUEST_WRONG,
-    DataError,
-    EvalkitError,
-    MachineError,
-    RequestError,
-    show_warnings_by,
-)
 
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
@@ -54,7 +45,7 @@ def end_with(arguments: Sequence[str]) -> NoReturn:
     sys.unraisablehook = _end_or_show
     filter_native_stderr()
     console.configure(arguments)
-    show_warnings_by(console.warn)
+    errors.show_warnings_by(console.warn)
     _watch_signals()
     _leave(exit_status_of(command))
 
@@ -86,21 +77,21 @@ def exit_status_of(command: Callable[[], int]) -> int:
             return _tell_stop(_stopped[0])
         if isinstance(stop.__context__, BrokenPipeError):
             _forget_stdout()
-            return FINE
+            return errors.FINE
         if stop.code is None or isinstance(stop.code, int):
-            return stop.code or FINE
+            return stop.code or errors.FINE
         console.tell_line(str(stop.code))
-        return MACHINE_FAILED
+        return errors.MACHINE_FAILED
     except BaseException as raised:
         if isinstance(raised, BrokenPipeError):
             _forget_stdout()
-            return FINE
+            return errors.FINE
         _show_traceback()
         if _stopped:  # libraries make other exceptions of what a signal raises
             return _tell_stop(_stopped[0])
         if type(raised).__name__ == "NoArgsIsHelpError":
             console.tell_line(str(raised))
-            return REQUEST_WRONG
+            return errors.REQUEST_WRONG
         if isinstance(raised, KeyboardInterrupt):
             return _tell_stop(signal.SIGINT)
         error = explain(raised)
@@ -108,9 +99,9 @@ def exit_status_of(command: Callable[[], int]) -> int:
         return error.exit_status
 
 
-def explain(raised: BaseException) -> EvalkitError:
+def explain(raised: BaseException) -> errors.EvalkitError:
     """What was raised, as an error with a code, a place and a hint."""
-    if isinstance(raised, EvalkitError):
+    if isinstance(raised, errors.EvalkitError):
         return raised
     kind = type(raised)
     library = kind.__module__.partition(".")[0]
@@ -118,37 +109,31 @@ def explain(raised: BaseException) -> EvalkitError:
     number = raised.errno if isinstance(raised, OSError) else None
     if number in _DISK_FULL or "No space left on device" in text:
         at = _file_of(raised)
-        return MachineError("the disk is full", code="disk-full", at=at, hint="free some space")
-    if isinstance(raised, MemoryError):
-        return MachineError(
-            "the memory is used up",
-            code="out-of-memory",
-            hint="--sample 0.1 measures a tenth of the users; --memory-limit bounds a run",
+        return errors.MachineError(
+            "the disk is full", code="disk-full", at=at, hint="free some space"
         )
+    if isinstance(raised, MemoryError):
+        hint = "--sample 0.1 measures a tenth of the users; --memory-limit bounds a run"
+        return errors.MachineError("the memory is used up", code="out-of-memory", hint=hint)
     if number in _NO_SUCH_PATH:
         reason = os.strerror(number or 0).lower()
-        return DataError(f"a path cannot be used: {reason}", code="bad-path", at=_file_of(raised))
+        return errors.DataError(
+            f"a path cannot be used: {reason}", code="bad-path", at=_file_of(raised)
+        )
     if isinstance(raised, OSError):
-        return MachineError(f"the machine says: {text}", code="machine", at=_file_of(raised))
+        return errors.MachineError(f"the machine says: {text}", code="machine", at=_file_of(raised))
     if kind.__name__ == "PanicException":
-        return DataError(
-            f"a file made the reader give up: {text}",
-            code="unreadable-data",
-            hint="evalkit check CONFIG names the file; is it whole?",
-        )
+        message = f"a file made the reader give up: {text}"
+        hint = "evalkit check CONFIG names the file; is it whole?"
+        return errors.DataError(message, code="unreadable-data", hint=hint)
     if library == "polars":
-        return DataError(
-            f"the data cannot be read: {text}",
-            code="unreadable-data",
-            hint="evalkit check CONFIG lists what is wrong",
-        )
+        message = f"the data cannot be read: {text}"
+        hint = "evalkit check CONFIG lists what is wrong"
+        return errors.DataError(message, code="unreadable-data", hint=hint)
     if library == "typer":
         return _usage_error(raised)
-    return MachineError(
-        f"{kind.__name__}: {text}",
-        code="internal",
-        hint="a fault in evalkit: EVALKIT_TRACEBACK=1 shows where; please report it",
-    )
+    hint = "a fault in evalkit: EVALKIT_TRACEBACK=1 shows where; please report it"
+    return errors.MachineError(f"{kind.__name__}: {text}", code="internal", hint=hint)
 
 
 _SETTINGS = {  # keys of a config that are looked for among options
@@ -171,10 +156,8 @@ _EXAMPLES = {
 }
 
 
-def _usage_error(raised: BaseException) -> EvalkitError:
+def _usage_error(raised: BaseException) -> errors.EvalkitError:
     """Typer's complaint about options and arguments in our words."""
-    from evalkit.errors import nearest
-
     context = getattr(raised, "ctx", None)
     command = getattr(context, "command_path", "evalkit")
     message = str(getattr(raised, "message", "") or raised)
@@ -187,36 +170,23 @@ def _usage_error(raised: BaseException) -> EvalkitError:
             for spelling in (*option.opts, *option.secondary_opts)
             if spelling.startswith("-")
         ]
-        close = nearest(name, [*known, "--help"])
+        hint = errors.did_you_mean(name, [*known, "--help"], f"{command} --help lists all")
         if name in _SETTINGS and "--set" in known:
-            return RequestError(
-                f"no option is called {name!r}",
-                code="unknown-option",
-                at=command,
-                hint=f"--set {_SETTINGS[name]}",
-            )
-        hint = f"did you mean {close!r}?" if close else f"{command} --help lists all"
-        return RequestError(
+            hint = f"--set {_SETTINGS[name]}"
+        return errors.RequestError(
             f"no option is called {name!r}", code="unknown-option", at=command, hint=hint
         )
     unknown = re.fullmatch(r"No such command '(.*)'\.", message, re.DOTALL)
     if unknown:
         commands = getattr(getattr(context, "command", None), "commands", {})
-        close = nearest(unknown[1], commands)
-        return RequestError(
-            f"no command is called {unknown[1]!r}",
-            code="unknown-command",
-            at=command,
-            hint=f"did you mean {close!r}?" if close else f"{command} --help lists all",
-        )
+        hint = errors.did_you_mean(unknown[1], commands, f"{command} --help lists all")
+        message = f"no command is called {unknown[1]!r}"
+        return errors.RequestError(message, code="unknown-command", at=command, hint=hint)
     extra = re.fullmatch(r"Got unexpected extra argument\(s\) \((.*)\)", message, re.DOTALL)
     if extra:
-        return RequestError(
-            f"{command} takes no argument {extra[1]!r}",
-            code="unknown-argument",
-            at=command,
-            hint=f"{command} --help says what it takes",
-        )
+        message = f"{command} takes no argument {extra[1]!r}"
+        hint = f"{command} --help says what it takes"
+        return errors.RequestError(message, code="unknown-argument", at=command, hint=hint)
     parameter = getattr(raised, "param", None)
     hint = f"{command} --help says more"
     if parameter is not None:
@@ -224,12 +194,12 @@ def _usage_error(raised: BaseException) -> EvalkitError:
         name = parameter.opts[0] if is_option else parameter.metavar or parameter.name.upper()
         if kind == "MissingParameter":
             hint = _EXAMPLES.get(command, hint)
-            return RequestError(
+            return errors.RequestError(
                 f"{name} is not given", code="missing-option", at=command, hint=hint
             )
         message = f"{name}: {message.removeprefix('Value error, ')}"
     message = message[:1].lower() + message[1:].rstrip(".")
-    return RequestError(message, code="bad-option", at=command, hint=hint)
+    return errors.RequestError(message, code="bad-option", at=command, hint=hint)
 
 
 def _first_line(raised: BaseException) -> str:

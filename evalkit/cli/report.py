@@ -7,33 +7,26 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.named_runs import JobName
-from evalkit.cli.options import LogFormat, Quiet, RunsFolder
+from evalkit.cli.options import RunsFolder, takes
 from evalkit.config.form_names import ON_TERMINALS, AnyForm
 from evalkit.errors import RequestError
 
 
+@takes("quiet log_format")
 def report(
     run: Annotated[str, Argument(metavar="RUN", help="last, last~1, a tag, an id or a path.")],
-    format: Annotated[
-        AnyForm,
-        Option("--format", help="What to render."),
-    ] = "table",
+    format: Annotated[AnyForm, Option("--format", help="What to render.")] = "table",
     file: Annotated[
         Path | None, Option("--file", metavar="FILE", help="Write there instead of to stdout.")
     ] = None,
     out: RunsFolder = Path("runs"),
     name: JobName = None,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Render a finished run again, in any form."""
     if format == "parquet" and file is None:
-        raise RequestError(
-            "Parquet goes to a file",
-            code="bad-option",
-            at="--format parquet",
-            hint="--file metrics.parquet",
-        )
+        message = "Parquet goes to a file"
+        hint = "--file metrics.parquet"
+        raise RequestError(message, code="bad-option", at="--format parquet", hint=hint)
     from evalkit.runs.history import load_named
 
     found = load_named(out, run, name=name)

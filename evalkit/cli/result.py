@@ -6,18 +6,10 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from evalkit import errors
 from evalkit.cli import console
 from evalkit.cli.guess import tell_columns
 from evalkit.cli.options import RunOptions
-from evalkit.errors import (
-    FINE,
-    GATE_FAILED,
-    BusyError,
-    DataError,
-    EvalkitError,
-    MachineError,
-    clean,
-)
 
 if TYPE_CHECKING:
     from evalkit.config import AlertsSection, Config
@@ -80,8 +72,8 @@ def run_and_show(
             opened=tell_columns,
         )
         done = job.run() if store is None else run_in_store(job, store)
-    except EvalkitError as error:
-        if not isinstance(error, BusyError):
+    except errors.EvalkitError as error:
+        if not isinstance(error, errors.BusyError):
             _alert(told, error, folder, store)
         raise
     finally:
@@ -122,7 +114,7 @@ def _show(done: "Done", options: RunOptions) -> int:
     except OSError as error:
         if done.path is None:
             raise
-        raise MachineError(
+        raise errors.MachineError(
             f"the run is complete, but it cannot be shown: {error.strerror or error}",
             code="write-failed",
             at=str(done.path),
@@ -133,7 +125,7 @@ def _show(done: "Done", options: RunOptions) -> int:
 
 def _alert(
     config: "Config",
-    outcome: "Report | EvalkitError",
+    outcome: "Report | errors.EvalkitError",
     folder: Path | str | None,
     store: "StoreFolder | None",
     path: str = "",
@@ -154,7 +146,7 @@ def _track(done: "Done", name: str, where: str) -> None:
     path = done.path if isinstance(done.path, Path) else None
     try:
         tell_tracker(name, done.report, where, path)
-    except MachineError as error:
+    except errors.MachineError as error:
         console.warn(error.code, error.message, at=error.at, hint=error.hint)
 
 
@@ -167,12 +159,9 @@ def _write_prometheus(report: "Report", path: Path) -> None:
         with replacing(path) as file:
             file.write(render_prometheus(report).encode())
     except OSError as error:
-        raise MachineError(
-            f"the run is complete, but its Prometheus file is not written: {error.strerror}",
-            code="write-failed",
-            at=str(path),
-            hint="give this user the right to write there",
-        ) from error
+        message = f"the run is complete, but its Prometheus file is not written: {error.strerror}"
+        hint = "give this user the right to write there"
+        raise errors.MachineError(message, code="write-failed", at=str(path), hint=hint) from error
 
 
 def _print(done: "Done", format: str, *, summary: bool) -> int:
@@ -186,7 +175,7 @@ def _print(done: "Done", format: str, *, summary: bool) -> int:
 
     report, path = done.report, done.path
     verdict = verdict_of(report)
-    status = FINE if verdict.is_fine else GATE_FAILED
+    status = errors.FINE if verdict.is_fine else errors.GATE_FAILED
     is_shown = format in ON_TERMINALS
     if not done.is_new:
         console.warn("nothing-new", f"the same work is done already: {path}")
@@ -208,7 +197,7 @@ def _print(done: "Done", format: str, *, summary: bool) -> int:
         )
     follow: Callable[[str], None] = console.say if is_shown else console.note
     for gate in report.gates if format == "table" and not summary else ():
-        console.say(f"gate {gate.outcome}: {clean(gate.message)}")
+        console.say(f"gate {gate.outcome}: {errors.clean(gate.message)}")
     if done.ahead.number and not summary:
         follow(str(done.ahead))
     if path is not None and not summary:
@@ -218,6 +207,6 @@ def _print(done: "Done", format: str, *, summary: bool) -> int:
         follow(f"verdict: {verdict}")
     for gate in report.gates:
         if gate.fails:
-            console.tell(DataError(gate.message, code="gate-failed", at=str(path or "")))
+            console.tell(errors.DataError(gate.message, code="gate-failed", at=str(path or "")))
     console.log("info", f"{report.name}: the run ends, {verdict}")
     return status

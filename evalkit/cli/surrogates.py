@@ -6,14 +6,12 @@ from typing import Annotated
 from typer import Argument, Option
 
 from evalkit.cli import console
-from evalkit.cli.options import Json, LogFormat, Quiet
+from evalkit.cli.options import Json, takes
 
 
+@takes("quiet log_format")
 def surrogates(
-    past: Annotated[
-        list[str],
-        Argument(metavar="PATH...", help="A table, or folders of runs."),
-    ],
+    past: Annotated[list[str], Argument(metavar="PATH...", help="A table, or folders of runs.")],
     column: Annotated[
         list[str] | None, Option("--column", metavar="NAME=COLUMN", help="As offline=ndcg_delta.")
     ] = None,
@@ -28,8 +26,6 @@ def surrogates(
         Path | None, Option("--html", metavar="FILE", help="Write a page of its own.")
     ] = None,
     json: Json = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Say which offline metric predicted online effects.
 

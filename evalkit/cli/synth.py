@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 from typer import Option
 
 from evalkit.cli import console
-from evalkit.cli.options import LogFormat, Quiet, parse_count
+from evalkit.cli.options import parse_count, takes
 
 
+@takes("quiet log_format")
 def synth(
     out: Annotated[Path, Option("--out", "-o", metavar="DIR", help="New or empty folder.")],
     users: Annotated[str, Option(metavar="N", help="Users, as 1000 or 1e6.")],
@@ -30,8 +31,6 @@ def synth(
         bool, Option("--experiment", help="Exposures and events of so many units instead.")
     ] = False,
     seed: Annotated[int, Option(metavar="N", help="The same seed gives the same logs.")] = 1,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Write invented logs of any size, and a config for them."""
     n_users = parse_count(users, at="--users")

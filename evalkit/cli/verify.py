@@ -6,14 +6,13 @@ from typing import Annotated
 from typer import Argument
 
 from evalkit.cli import console
-from evalkit.cli.options import LogFormat, Quiet
+from evalkit.cli.options import takes
 from evalkit.errors import DataError, EvalkitError, RequestError, raise_all
 
 
+@takes("quiet log_format")
 def verify(
     run: Annotated[str, Argument(metavar="RUN", help="Folder of one run, or its URL in a store.")],
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Compare the files of a run with the checksums in its manifest."""
     if "://" in run:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalkit.cli import console
-from evalkit.cli.options import LogFormat, Quiet, Threads, set_threads
+from evalkit.cli.options import Threads, set_threads, takes
 
 if TYPE_CHECKING:
     from evalkit.cli.synth_logs import Form, Ids, Order
@@ -27,11 +27,8 @@ NO_JUDGED = "policies.no_judged=warn"  # where nothing is judged, some metrics a
 WITH_TRAIN = ["train.path={truth}", "train.drop_seen=true", "policies.truth_in_train=count"]
 
 
-def warm(
-    threads: Threads = None,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
-) -> None:
+@takes("quiet log_format")
+def warm(threads: Threads = None) -> None:
     """Compile every kernel and keep it, as in an image build.
 
     Later runs start in a fraction of the time; those of all users, where root fills the cache.

@@ -7,7 +7,7 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.named_runs import JobName, tell_taken
-from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder
+from evalkit.cli.options import RunOptions, RunsFolder, takes
 from evalkit.errors import RequestError, clean
 
 if TYPE_CHECKING:
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from evalkit.runs.history.why import Explained
 
 
+@takes("json quiet log_format")
 def why(
     before: Annotated[str, Argument(metavar="BEFORE", help="A run: last~1, a tag, a path.")],
     after: Annotated[str, Argument(metavar="AFTER", help="A later run: last, a tag, a path.")],
+    options: RunOptions,
     metric: Annotated[
         list[str] | None,
         Option("--metric", "-m", metavar="METRIC", help="As nDCG@10; default: all in common."),
@@ -31,9 +33,6 @@ def why(
     ] = None,
     runs: RunsFolder = Path("runs"),
     name: JobName = None,
-    json: Json = False,
-    quiet: Quiet = False,
-    log_format: LogFormat = "text",
 ) -> None:
     """Split the change of a number between two runs into its parts.
 
@@ -49,29 +48,22 @@ def why(
         message = f"{before} and {after} measure otherwise: {'; '.join(differs)}"
         console.warn("measured-otherwise", message)
     pair = (before, first), (after, second)
-    explained = explain_runs(
-        *pair,
-        metrics=metric or [],
-        models=model or [],
-        by=by,
-    )
+    explained = explain_runs(*pair, metrics=metric or [], models=model or [], by=by)
     if not explained:
         raise RequestError(
             f"{before} and {after} have no model and metric in common", code="nothing-in-common"
         )
     for reference, report in pair:
-        tell_taken(reference, report, on_stdout=not (json or quiet))
-    console.say(_document(explained) if json else _table(explained))
+        tell_taken(reference, report, on_stdout=not (options.json or options.quiet))
+    console.say(_document(explained) if options.json else _table(explained))
 
 
 def _check_jobs(before: "Report", after: "Report") -> None:
     """Refuse runs whose numbers are of two different jobs: no parts of a change explain them."""
     if before.name != after.name:
-        raise RequestError(
-            f"run {before.run_id} is of {before.name!r}, run {after.run_id} of {after.name!r}",
-            code="different-jobs",
-            hint=f"evalkit compare {before.run_id} {after.run_id} compares jobs over one truth",
-        )
+        message = f"run {before.run_id} is of {before.name!r}, run {after.run_id} of {after.name!r}"
+        hint = f"evalkit compare {before.run_id} {after.run_id} compares jobs over one truth"
+        raise RequestError(message, code="different-jobs", hint=hint)
 
 
 NAMES = ("mix", "truth", "coverage", "within")
@@ -109,7 +101,7 @@ def _document(explained: "list[Explained]") -> str:
 
 
 def _table(explained: "list[Explained]") -> str:
-    from evalkit.report.text import display_width, pad, shorten, shorten_all, show_level
+    from evalkit.report.text import lay_out, shorten, shorten_all, show_level
 
     header = ["model", "metric", "before", "after", "delta", *NAMES]
     models = list(dict.fromkeys(each.model for each in explained))
@@ -131,11 +123,7 @@ def _table(explained: "list[Explained]") -> str:
             limits = [explanation.limits(name) or (0.0, 0.0) for name in ("delta", *NAMES)]
             halves = (f"±{(high - low) / 2.0:.4f}" for low, high in limits)
             rows.append(["", "", "", show_level(explanation.level), *halves])
-    widths = [max(display_width(row[place]) for row in rows) for place in range(len(header))]
-    lines = [
-        " ".join(pad(cell, widths[place], right=place > 1) for place, cell in enumerate(row))
-        for row in rows
-    ]
+    lines = lay_out(rows, right=range(2, len(header)), gap=" ")
     by = explained[0].segmentation
     lines.append(
         "one group of all users, so the mix is 0" if by is None else f"mix: by {clean(by)}"
@@ -144,4 +132,4 @@ def _table(explained: "list[Explained]") -> str:
     lines += [f"no limits: {clean(each)}" for each in reasons]
     if any(each.errors is not None for each in explained):
         lines.append("±: as if both runs had drawn their users; users of both make it too wide")
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(lines)

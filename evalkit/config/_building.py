@@ -27,12 +27,7 @@ from evalkit.config._parts import fill_parts, fill_tables
 from evalkit.config._places import Key, Places, spell
 from evalkit.config._problems import Problems
 from evalkit.config._profiles import follow_profile
-from evalkit.config._records import (
-    Config,
-    GateRule,
-    SplitConfig,
-    StatisticsSection,
-)
+from evalkit.config._records import Config, GateRule, SplitConfig, StatisticsSection
 from evalkit.config._selection import check_selection, with_defaults
 from evalkit.config._shares import check_layout
 from evalkit.config._storage import check_storage

@@ -32,30 +32,21 @@ def check_builtins(tree: Mapping[str, object], problems: Problems) -> None:
         if builtin is None:
             continue
         if not isinstance(tree.get("truth"), dict):
-            problems.add(
-                (*key, "builtin"),
-                "missing-key",
-                f"{builtin!r} is made for the users of [truth], and there is none",
-                hint="evalkit baseline writes rankings of any users: give their path",
-            )
+            message = f"{builtin!r} is made for the users of [truth], and there is none"
+            hint = "evalkit baseline writes rankings of any users: give their path"
+            problems.add((*key, "builtin"), "missing-key", message, hint=hint)
         train = tree.get("train")
         if not isinstance(train, dict):
-            problems.add(
-                (*key, "builtin"),
-                "missing-key",
-                f"{builtin!r} is made of train, and there is no [train]",
-                hint='path = "train.parquet" under [train]',
-            )
+            message = f"{builtin!r} is made of train, and there is no [train]"
+            hint = 'path = "train.parquet" under [train]'
+            problems.add((*key, "builtin"), "missing-key", message, hint=hint)
             continue
         paths = train.get("path")
         for path in [paths] if isinstance(paths, str) else paths or ():
             if isinstance(path, str) and SHARE_PLACE.search(path):
-                problems.add(
-                    (*key, "builtin"),
-                    "share-places",
-                    f"{builtin!r} is made of all of train, and its path has {{share}}",
-                    hint="write its rankings first: evalkit baseline, and give their path",
-                )
+                message = f"{builtin!r} is made of all of train, and its path has {{share}}"
+                hint = "write its rankings first: evalkit baseline, and give their path"
+                problems.add((*key, "builtin"), "share-places", message, hint=hint)
 
 
 def check_builtin(table: Mapping[str, object], key: Key, problems: Problems) -> None:
@@ -63,12 +54,8 @@ def check_builtin(table: Mapping[str, object], key: Key, problems: Problems) -> 
     builtin = table.get("builtin")
     if builtin is None:
         if "path" not in table:
-            problems.add(
-                key,
-                "missing-key",
-                f"{spell((*key, 'path'))!r} is not given",
-                hint='path = "als.parquet", or builtin = "popular" for a baseline made of train',
-            )
+            hint = 'path = "als.parquet", or builtin = "popular" for a baseline made of train'
+            problems.add(key, "missing-key", f"{spell((*key, 'path'))!r} is not given", hint=hint)
         unfit = {name: "a builtin" for name in _OF_BUILTINS if name in table}
     else:
         unfit = {name: "files" for name in _OF_FILES if name in table}
@@ -77,28 +64,16 @@ def check_builtin(table: Mapping[str, object], key: Key, problems: Problems) -> 
                 unfit[name] = " and ".join(map(repr, builtins))
     for name, of in unfit.items():
         where = f"builtin = {builtin!r}" if builtin is not None else "path"
-        problems.add(
-            (*key, name),
-            "conflicting-keys",
-            f"{name} is for {of}, and here is {where}",
-            hint="leave it out",
-        )
+        message = f"{name} is for {of}, and here is {where}"
+        problems.add((*key, name), "conflicting-keys", message, hint="leave it out")
     if "half_life" in table and "window" in table:
-        problems.add(
-            (*key, "window"),
-            "conflicting-keys",
-            "half_life and window exclude each other",
-            hint="keep one of them",
-        )
+        message = "half_life and window exclude each other"
+        problems.add((*key, "window"), "conflicting-keys", message, hint="keep one of them")
     for name in ("half_life", "window"):
         span = table.get(name)
         if isinstance(span, str) and not SPAN.fullmatch(span):
-            problems.add(
-                (*key, name),
-                "out-of-range",
-                f"{span!r} is no span of time",
-                hint='write minutes, hours or days: "30m", "1h", "7d"',
-            )
+            hint = 'write minutes, hours or days: "30m", "1h", "7d"'
+            problems.add((*key, name), "out-of-range", f"{span!r} is no span of time", hint=hint)
 
 
 def build_builtin(values: Mapping[str, object], options: Mapping[str, str]) -> RankingsTable:

@@ -22,7 +22,7 @@ from evalkit.config._problems import Problems
 from evalkit.config._profiles import names_by
 from evalkit.config._records import SELECTED, Config, is_path_of
 from evalkit.config._variables import sections, sections_in, tables_of
-from evalkit.errors import EvalkitError, nearest
+from evalkit.errors import EvalkitError, did_you_mean
 from evalkit.metrics import (
     Request,
     declared,
@@ -54,30 +54,20 @@ def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
         columns = table.get("columns")
         has_column = isinstance(columns, dict) and "model" in columns
         if "model" in table and has_column:
-            problems.add(
-                (*key, "model"),
-                "conflicting-keys",
-                "model and columns.model exclude each other",
-                hint="columns.model reads the name from each row",
-            )
+            message = "model and columns.model exclude each other"
+            hint = "columns.model reads the name from each row"
+            problems.add((*key, "model"), "conflicting-keys", message, hint=hint)
         elif "model" not in table and not has_column:
-            problems.add(
-                key,
-                "missing-key",
-                f"{spell((*key, 'model'))!r} is not given",
-                hint='model = "als", or columns.model for one table with many models',
-            )
+            hint = 'model = "als", or columns.model for one table with many models'
+            problems.add(key, "missing-key", f"{spell((*key, 'model'))!r} is not given", hint=hint)
         model = table.get("model")
         if model == "":
             problems.add((*key, "model"), "missing-key", "the model has no name")
         elif isinstance(model, str):
             if model in seen:
-                problems.add(
-                    (*key, "model"),
-                    "duplicate-model",
-                    f"two rankings are called {model!r}",
-                    hint=f"the first is at {seen[model]}; files of one model are a list of paths",
-                )
+                message = f"two rankings are called {model!r}"
+                hint = f"the first is at {seen[model]}; files of one model are a list of paths"
+                problems.add((*key, "model"), "duplicate-model", message, hint=hint)
             seen.setdefault(model, problems.places.at((*key, "model")))
 
 
@@ -89,13 +79,11 @@ def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -
         hint = f"{kind} and rankings are two configs"
         if kind == "log":
             hint = "a joined log holds truth and rankings in one table"
-        problems.add(
-            (kind,),
-            "conflicting-keys",
+        message = (
             f"[{kind}] and {' and '.join(f'[{each}]' for each in dict.fromkeys(others))} "
-            "exclude each other",
-            hint=hint,
+            "exclude each other"
         )
+        problems.add((kind,), "conflicting-keys", message, hint=hint)
     elif not has - {"train", "items", "users"}:
         problems.add(
             (),
@@ -122,28 +110,18 @@ def _refuse_of_rankings(kind: str, tree: Mapping[str, object], problems: Problem
     section = tree.get("segments")
     for name, table in section.items() if isinstance(section, dict) else ():
         if isinstance(table, dict) and "item" in table:
-            problems.add(
-                ("segments", name, "item"),
-                "conflicting-keys",
-                f"segments of items are made of rankings, not of {kind}",
-                hint=f"""where = "genre = 'drama'" under [{kind}] for the rows of one""",
-            )
+            message = f"segments of items are made of rankings, not of {kind}"
+            hint = f"""where = "genre = 'drama'" under [{kind}] for the rows of one"""
+            problems.add(("segments", name, "item"), "conflicting-keys", message, hint=hint)
         if isinstance(table, dict) and table.get("by") == "n_relevant" and "path" not in table:
-            problems.add(
-                ("segments", name, "by"),
-                "conflicting-keys",
-                f"users of {kind} have no number of relevant items",
-                hint="write a table of users with such a number",
-            )
+            message = f"users of {kind} have no number of relevant items"
+            hint = "write a table of users with such a number"
+            problems.add(("segments", name, "by"), "conflicting-keys", message, hint=hint)
     statistics = tree.get("statistics")
     for name in declared(kind).refuses:
         if isinstance(statistics, dict) and statistics.get(name):
-            problems.add(
-                ("statistics", name),
-                "conflicting-keys",
-                f"{name} is for rankings, not for {kind}",
-                hint="leave it out",
-            )
+            message = f"{name} is for rankings, not for {kind}"
+            problems.add(("statistics", name), "conflicting-keys", message, hint="leave it out")
 
 
 def check_names(tree: Mapping[str, object], problems: Problems) -> None:
@@ -151,12 +129,8 @@ def check_names(tree: Mapping[str, object], problems: Problems) -> None:
     if isinstance(name, str) and (
         not name.strip() or name.startswith(".") or not name.isprintable() or set(name) & set("/\\")
     ):
-        problems.add(
-            ("name",),
-            "out-of-range",
-            f"{name!r} cannot name a run",
-            hint="no slash, no leading dot, printable characters",
-        )
+        hint = "no slash, no leading dot, printable characters"
+        problems.add(("name",), "out-of-range", f"{name!r} cannot name a run", hint=hint)
 
 
 def check_metrics(tree: Mapping[str, object], problems: Problems) -> None:
@@ -204,12 +178,9 @@ def _metrics_of(tree: Mapping[str, object], problems: Problems) -> list[Request]
         return []
     for section in found if measured != "rankings" else ():
         if over(section) == "rows" and section.metric.over_rows is None:
-            problems.add(
-                key,
-                "users-only",
-                f"the file of {section.label} does not say how it is made of all rows",
-                hint=f"write {section.metric.name}(over='users'), or declare over_rows",
-            )
+            message = f"the file of {section.label} does not say how it is made of all rows"
+            hint = f"write {section.metric.name}(over='users'), or declare over_rows"
+            problems.add(key, "users-only", message, hint=hint)
     check_combined(tree, metrics, found, problems)
     check_whole(tree, found, problems)
     primary = others.get("primary")
@@ -235,13 +206,8 @@ def _metrics_of(tree: Mapping[str, object], problems: Problems) -> list[Request]
 
 
 def _add_not_measured(label: str, measured: list[str], key: Key, problems: Problems) -> None:
-    close = nearest(label, measured)
-    problems.add(
-        key,
-        "metric-not-measured",
-        f"{label} is not among metrics.names",
-        hint=f"did you mean {close!r}?" if close else "add it there",
-    )
+    hint = did_you_mean(label, measured, "add it there")
+    problems.add(key, "metric-not-measured", f"{label} is not among metrics.names", hint=hint)
 
 
 def check_profile(tree: Mapping[str, object], problems: Problems) -> None:
@@ -263,12 +229,8 @@ def check_segments(tree: Mapping[str, object], problems: Problems) -> None:
     for name, table in named.items():
         key: Key = ("segments", name)
         if not name.strip() or not name.isprintable() or set(name) & set("=&"):
-            problems.add(
-                key,
-                "out-of-range",
-                f"{name!r} cannot name a segmentation",
-                hint="printable characters without = and &",
-            )
+            message = f"{name!r} cannot name a segmentation"
+            problems.add(key, "out-of-range", message, hint="printable characters without = and &")
         _check_segmentation(key, table, problems)
     crosses = section.get("cross")
     for number, pair in enumerate(crosses if isinstance(crosses, list) else []):
@@ -276,20 +238,13 @@ def check_segments(tree: Mapping[str, object], problems: Problems) -> None:
         for segmentation in names:
             at = ("segments", "cross", number)
             if segmentation not in named:
-                close = nearest(segmentation, named)
-                problems.add(
-                    at,
-                    "unknown-segmentation",
-                    f"no segmentation is called {segmentation!r}",
-                    hint=f"did you mean {close!r}?" if close else "cross names two segmentations",
-                )
+                message = f"no segmentation is called {segmentation!r}"
+                hint = did_you_mean(segmentation, named, "cross names two segmentations")
+                problems.add(at, "unknown-segmentation", message, hint=hint)
             elif "item" in named[segmentation]:
-                problems.add(
-                    at,
-                    "conflicting-keys",
-                    f"{segmentation!r} has segments of items, and crosses are of users",
-                    hint="join both columns in the table of items",
-                )
+                message = f"{segmentation!r} has segments of items, and crosses are of users"
+                hint = "join both columns in the table of items"
+                problems.add(at, "conflicting-keys", message, hint=hint)
 
 
 def _check_segmentation(key: Key, table: Mapping[str, object], problems: Problems) -> None:
@@ -299,12 +254,8 @@ def _check_segmentation(key: Key, table: Mapping[str, object], problems: Problem
         problems.add((*key, "edges"), "conflicting-keys", message, hint="keep one of them")
     if "item" in table and not has_path:
         message = "segments of items need a table of items"
-        problems.add(
-            (*key, "item"),
-            "missing-key",
-            message,
-            hint=f'path = "items.parquet" under [{spell(key)}]',
-        )
+        hint = f'path = "items.parquet" under [{spell(key)}]'
+        problems.add((*key, "item"), "missing-key", message, hint=hint)
     if "item" in table and "user" in table:
         message = "a table has segments of users or of items"
         problems.add((*key, "item"), "conflicting-keys", message, hint="keep one of user and item")
@@ -336,12 +287,9 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
         _add_unknown_model(("statistics", "baseline"), baseline, known, problems)
     is_plain = section.get("test", "auto") in ("auto", "t") and section.get("pairs") == "all"
     if section.get("correction") == "tukey" and not is_plain:
-        problems.add(
-            ("statistics", "correction"),
-            "conflicting-keys",
-            "Tukey's test is a t test of all pairs of models",
-            hint='write correction = "holm" under [statistics], or compare all pairs by t tests',
-        )
+        message = "Tukey's test is a t test of all pairs of models"
+        hint = 'write correction = "holm" under [statistics], or compare all pairs by t tests'
+        problems.add(("statistics", "correction"), "conflicting-keys", message, hint=hint)
     _check_ratios(section, tree, problems)
     asked = section.get("metrics")
     metrics = tree.get("metrics")
@@ -356,13 +304,8 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
 
 
 def _add_unknown_model(key: Key, name: str, known: list[str], problems: Problems) -> None:
-    close = nearest(name, known)
-    problems.add(
-        key,
-        "unknown-model",
-        f"no model is called {name!r}",
-        hint=f"did you mean {close!r}?" if close else f"there is {', '.join(known)}",
-    )
+    hint = did_you_mean(name, known, f"there is {', '.join(known)}")
+    problems.add(key, "unknown-model", f"no model is called {name!r}", hint=hint)
 
 
 def ranking_tables(tree: Mapping[str, object]) -> list[Mapping[str, object]]:

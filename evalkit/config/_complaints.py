@@ -9,9 +9,7 @@ from evalkit.config._fields import annotation_at, entry_of, record_in, takes_tex
 from evalkit.config._joined import joined
 from evalkit.config._places import Key, spell
 from evalkit.config._problems import Problems
-from evalkit.config._records import (
-    Config,
-)
+from evalkit.config._records import Config
 from evalkit.config._tables import Record
 from evalkit.errors import nearest
 from evalkit.metrics import other_kinds

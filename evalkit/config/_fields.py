@@ -6,9 +6,7 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 from evalkit.config._joined import joined, kinds_in
 from evalkit.config._places import Key
 from evalkit.config._policies import OneOf
-from evalkit.config._records import (
-    Config,
-)
+from evalkit.config._records import Config
 from evalkit.config._tables import Record
 
 

@@ -8,7 +8,7 @@ from evalkit.config._named import combined_in, labels_of, requests_named
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
 from evalkit.config._tables import SPAN
-from evalkit.errors import nearest
+from evalkit.errors import did_you_mean
 from evalkit.metrics import is_gmean
 
 BOUNDS = ("min", "max", "max_drop", "max_drop_relative", "max_change")
@@ -57,50 +57,33 @@ def check_form(gate: Mapping[str, object], key: Key, problems: Problems) -> None
 def _check_quantity(gate: Mapping[str, object], key: Key, problems: Problems) -> None:
     if ("metric" in gate) == ("data" in gate):
         is_both = "metric" in gate
-        problems.add(
-            key,
-            "conflicting-keys" if is_both else "missing-key",
-            "metric and data exclude each other" if is_both else "the gate judges nothing",
-            hint='metric = "nDCG@10", or data = "users_without_ranking"',
-        )
+        message = "metric and data exclude each other" if is_both else "the gate judges nothing"
+        hint = 'metric = "nDCG@10", or data = "users_without_ranking"'
+        problems.add(key, "conflicting-keys" if is_both else "missing-key", message, hint=hint)
 
 
 def _check_bound(gate: Mapping[str, object], key: Key, problems: Problems) -> None:
     given = [name for name in BOUNDS if name in gate]
     if len(given) != 1:
-        problems.add(
-            key,
-            "conflicting-keys" if given else "missing-key",
-            f"{' and '.join(given)} exclude each other" if given else "the gate has no bound",
-            hint=f"give one of {', '.join(BOUNDS)}; two bounds are two gates",
-        )
+        message = f"{' and '.join(given)} exclude each other" if given else "the gate has no bound"
+        hint = f"give one of {', '.join(BOUNDS)}; two bounds are two gates"
+        problems.add(key, "conflicting-keys" if given else "missing-key", message, hint=hint)
         return
     bound = given[0]
     _check_unit(gate, key, bound, problems)
     compares = bound in ("max_drop", "max_change")
     if compares and "baseline" not in gate:
-        problems.add(
-            (*key, bound),
-            "missing-key",
-            f"{bound} compares with nothing",
-            hint='baseline = "last", or a tag, a run or a model',
-        )
+        hint = 'baseline = "last", or a tag, a run or a model'
+        problems.add((*key, bound), "missing-key", f"{bound} compares with nothing", hint=hint)
     if not compares and bound != "max_drop_relative" and "baseline" in gate:
-        problems.add(
-            (*key, "baseline"),
-            "conflicting-keys",
-            f"{bound} is a fixed bound and needs no baseline",
-            hint="max_drop or max_change compare with one",
-        )
+        message = f"{bound} is a fixed bound and needs no baseline"
+        hint = "max_drop or max_change compare with one"
+        problems.add((*key, "baseline"), "conflicting-keys", message, hint=hint)
     wrong = {"max_drop": "data", "max_drop_relative": "data", "max_change": "metric"}.get(bound)
     if wrong is not None and wrong in gate:
         other = "max_change" if bound == "max_drop" else "max_drop"
-        problems.add(
-            (*key, bound),
-            "conflicting-keys",
-            f"{bound} does not go with {wrong}",
-            hint=f"write {other} = ...",
-        )
+        message = f"{bound} does not go with {wrong}"
+        problems.add((*key, bound), "conflicting-keys", message, hint=f"write {other} = ...")
 
 
 def _check_unit(gate: Mapping[str, object], key: Key, bound: str, problems: Problems) -> None:
@@ -127,30 +110,23 @@ def _check_metric(
     measured += combined_in(tree)
     found = labels_of([metric], tree) or [metric]
     if len(found) > 1 or found[0] not in measured:
-        close = nearest(found[0], measured)
         problems.add(
             (*key, "metric"),
             "metric-not-measured",
             f"{metric!r} is {len(found)} metrics, a gate judges one"
             if len(found) > 1
             else f"{found[0]} is not among metrics.names",
-            hint=f"did you mean {close!r}?" if close else "add it there",
+            hint=did_you_mean(found[0], measured, "add it there"),
         )
     for request in requests_named([metric], tree) if "max_drop" in gate else ():
         if request.metric.higher_is_better is None:
-            problems.add(
-                (*key, "max_drop"),
-                "conflicting-keys",
-                f"{request.label} has no better direction, so that it cannot drop",
-                hint="give min and max, in two gates",
-            )
+            message = f"{request.label} has no better direction, so that it cannot drop"
+            hint = "give min and max, in two gates"
+            problems.add((*key, "max_drop"), "conflicting-keys", message, hint=hint)
         elif is_gmean(request):
-            problems.add(
-                (*key, "max_drop"),
-                "conflicting-keys",
-                f"differences of {request.label} are ratios",
-                hint='max_drop_relative = 0.01 and baseline = "MODEL"',
-            )
+            message = f"differences of {request.label} are ratios"
+            hint = 'max_drop_relative = 0.01 and baseline = "MODEL"'
+            problems.add((*key, "max_drop"), "conflicting-keys", message, hint=hint)
 
 
 def _check_model(
@@ -162,12 +138,11 @@ def _check_model(
         message, hint = f"{gate['data']} is of the truth, not of a model", "leave model out"
         problems.add((*key, "model"), "conflicting-keys", message, hint=hint)
     if isinstance(model, str) and known and model not in known:
-        close = nearest(model, known)
         problems.add(
             (*key, "model"),
             "unknown-model",
             f"no model is called {model!r}",
-            hint=f"did you mean {close!r}?" if close else f"there is {', '.join(known)}",
+            hint=did_you_mean(model, known, f"there is {', '.join(known)}"),
         )
     if model is not None and model == gate.get("baseline"):
         problems.add(
@@ -191,24 +166,13 @@ def _check_segment(
     )
     rule, equals, _ = segment.partition("=")
     if not equals:
-        problems.add(
-            (*key, "segment"),
-            "out-of-range",
-            f"{segment!r} is no segment",
-            hint='write segmentation=segment, as segment = "activity=new"',
-        )
+        hint = 'write segmentation=segment, as segment = "activity=new"'
+        problems.add((*key, "segment"), "out-of-range", f"{segment!r} is no segment", hint=hint)
     elif not set(rule.split(" & ")) <= set(named):
-        close = nearest(rule, named)
-        problems.add(
-            (*key, "segment"),
-            "unknown-segment",
-            f"no segmentation is called {rule!r}",
-            hint=f"did you mean {close!r}?" if close else "[segments] makes them",
-        )
+        message = f"no segmentation is called {rule!r}"
+        hint = did_you_mean(rule, named, "[segments] makes them")
+        problems.add((*key, "segment"), "unknown-segment", message, hint=hint)
     if "data" in gate:
-        problems.add(
-            (*key, "segment"),
-            "conflicting-keys",
-            "counts are not known by segment",
-            hint="leave segment out, or judge a metric",
-        )
+        message = "counts are not known by segment"
+        hint = "leave segment out, or judge a metric"
+        problems.add((*key, "segment"), "conflicting-keys", message, hint=hint)

@@ -36,12 +36,9 @@ def read_split(folder: str | os.PathLike[str]) -> dict[str, Any]:
             raise ValueError("it lists no parts")
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise DataError(
-            f"no split can be read there: {reason}",
-            code="bad-manifest-of-split",
-            at=str(path),
-            hint="evalkit split writes such a folder",
-        ) from None
+        message = f"no split can be read there: {reason}"
+        hint = "evalkit split writes such a folder"
+        raise DataError(message, code="bad-manifest-of-split", at=str(path), hint=hint) from None
     return found
 
 
@@ -62,12 +59,9 @@ def find_entry(
         ", ".join(sorted({str(each.get("name")) for each in parts}))
         or 'no files: write = "parts" makes them'
     )
-    raise RequestError(
-        f"the split has no part {name!r}" + (f" in fold {fold}" if fold else ""),
-        code="unknown-part",
-        at=at,
-        hint=f"it has {names}" + (f" in {n_folds} folds" if n_folds > 1 else ""),
-    )
+    message = f"the split has no part {name!r}" + (f" in fold {fold}" if fold else "")
+    hint = f"it has {names}" + (f" in {n_folds} folds" if n_folds > 1 else "")
+    raise RequestError(message, code="unknown-part", at=at, hint=hint)
 
 
 def fill_tables(tree: Mapping[str, object], problems: Problems) -> None:
@@ -133,12 +127,8 @@ def _with_own_split(error: DataError, tree: Mapping[str, object], folder: str) -
     out = own.get("out") if isinstance(own, dict) else None
     if not isinstance(out, str) or os.path.abspath(out) != folder:
         return error
-    return DataError(
-        error.message,
-        code=error.code,
-        at=error.at,
-        hint="evalkit split with this config writes it: it comes before check and run",
-    )
+    hint = "evalkit split with this config writes it: it comes before check and run"
+    return DataError(error.message, code=error.code, at=error.at, hint=hint)
 
 
 def _fill(section: str, table: dict[str, Any], part: str, problems: Problems) -> None:

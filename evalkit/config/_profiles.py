@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from evalkit.config._policies import Policies, default_of
 from evalkit.config._tables import MetricsSection
-from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
+from evalkit.errors import EvalkitError, RequestError, did_you_mean, raise_all
 from evalkit.metrics import (
     BOUNDS,
     POLICIES,
@@ -88,12 +88,9 @@ def follow_profile(
     files = section.files if kind == "rankings" else ()
     found = find_profile(section.profile, metrics=load_metric_files(files), at=at)
     if not found.speaks_of(kind):
-        raise RequestError(
-            f"the profile {found.name!r} says nothing of {kind}",
-            code="profile-without-kind",
-            at=at,
-            hint=f"these do: {', '.join(speaking_of(kind))}",
-        )
+        message = f"the profile {found.name!r} says nothing of {kind}"
+        hint = f"these do: {', '.join(speaking_of(kind))}"
+        raise RequestError(message, code="profile-without-kind", at=at, hint=hint)
     profile = found.of(kind)
     said = _policies_of(profile)
     by_hand = frozenset(policies.model_fields_set)
@@ -116,8 +113,7 @@ def _policies_of(profile: Profile) -> Policies:
             name = str(problem["loc"][0])
             at = f"{profile.file}: policies.{name}"
             if problem["type"] == "extra_forbidden":
-                close = nearest(name, Policies.model_fields)
-                hint = f"did you mean {close!r}?" if close else "evalkit schema lists them"
+                hint = did_you_mean(name, Policies.model_fields, "evalkit schema lists them")
                 message = f"no policy is called {name!r}"
                 problems.append(RequestError(message, code="unknown-key", at=at, hint=hint))
             else:
@@ -214,12 +210,9 @@ def _weighted(
     how, at = weighting_of(request, config.policies.propensity), config.at("metrics", "names")
     others = tuple(each for each in request.policies if each[0] != "propensity")
     if not config.has_propensity:
-        problem = RequestError(
-            f"{request.label} asks for propensity = {how!r}, and the truth has none",
-            code="missing-key",
-            at=at,
-            hint='name its column: propensity = "p" under [truth.columns]',
-        )
+        message = f"{request.label} asks for propensity = {how!r}, and the truth has none"
+        hint = 'name its column: propensity = "p" under [truth.columns]'
+        problem = RequestError(message, code="missing-key", at=at, hint=hint)
         is_default = how == default_of("propensity") and "propensity" not in request.given
         is_asked = "propensity" in by_hand and how in WEIGHTED and not is_default
         return replace(request, policies=others), problem if is_asked else None
@@ -250,12 +243,9 @@ def _tie_problem(request: Request, policies: Policies, at: str) -> RequestError 
     if ties not in TIED or (request.has_closed_form and copies != "multiply"):
         return None
     what = "the mean" if ties not in BOUNDS else f"the {ties} value"
-    return RequestError(
-        f"{what} of {request.label} over all orders of equal scores is not known",
-        code="no-tie-bounds",
-        at=at,
-        hint=f"choose its order: {request.metric.base.name}(ties='item'), or under [policies]",
-    )
+    message = f"{what} of {request.label} over all orders of equal scores is not known"
+    hint = f"choose its order: {request.metric.base.name}(ties='item'), or under [policies]"
+    return RequestError(message, code="no-tie-bounds", at=at, hint=hint)
 
 
 def policies_of(request: Request, policies: Policies) -> Policies:

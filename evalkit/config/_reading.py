@@ -11,7 +11,7 @@ from evalkit.config._building import build_config, build_split
 from evalkit.config._joined import joined, of_one_table
 from evalkit.config._places import Key, Places, key_lines
 from evalkit.config._records import Config, SplitConfig
-from evalkit.errors import RequestError, nearest
+from evalkit.errors import RequestError, did_you_mean
 from evalkit.metrics import other_kinds
 
 MAX_BYTES = 1 << 20
@@ -87,12 +87,9 @@ def _read_text(path: str | os.PathLike[str]) -> str:
         ) from None
     except OSError as error:
         reason = error.strerror.lower() if error.strerror else "it cannot be read"
-        raise RequestError(
-            f"no config can be read there: {reason}",
-            code="missing-config",
-            at=str(file),
-            hint=_config_hint(file) or "evalkit init writes a config from your files",
-        ) from None
+        message = f"no config can be read there: {reason}"
+        hint = _config_hint(file) or "evalkit init writes a config from your files"
+        raise RequestError(message, code="missing-config", at=str(file), hint=hint) from None
     if len(content) > MAX_BYTES:
         raise RequestError(
             f"a config holds at most {MAX_BYTES:,} bytes", code="config-too-large", at=str(file)
@@ -192,10 +189,7 @@ def evaluate_config(
         {"model": model, "path": path, "columns": _plain((rankings_columns or {}).get(model))}
         for model, path in rankings
     ]
-    tree: dict[str, object] = {
-        "rankings": tables,
-        "metrics": {"names": list(metrics)},
-    }
+    tree: dict[str, object] = {"rankings": tables, "metrics": {"names": list(metrics)}}
     if truth:
         tree["truth"] = {"path": list(truth), "columns": _plain(truth_columns)}
     return build_config(
@@ -242,8 +236,7 @@ def _config_hint(file: Path) -> str:
         found = [str(each) for each in sorted(file.parent.glob("*.toml"))[:1000]]
     except OSError:
         return ""
-    close = nearest(str(file), found)
-    return f"did you mean {close!r}?" if close else ""
+    return did_you_mean(str(file), found)
 
 
 def _syntax_error(message: str, text: str, source: str) -> RequestError:

@@ -137,8 +137,7 @@ class StatisticsSection(Record):
     replicates: int = key(1000, "Resamples of bootstrap and permutation.", ge=100, le=100_000)
     seed: int = key(1, "Of everything that is drawn.", ge=0, le=2**63 - 1)
     baseline: str | None = key(
-        None,
-        "Every other model is compared with this one; selected: the winner of evalkit select.",
+        None, "Every other model is compared with this one; selected: the winner of evalkit select."
     )
     pairs: Literal["baseline", "all"] = key(
         "baseline", "Compare with the baseline, or every two models."
@@ -305,10 +304,9 @@ class OutputSection(Record):
     """Where the report goes and in which forms."""
 
     path: str = key("runs", "Folder of runs; relative to the config file.")
-    formats: Annotated[
-        tuple[FileForm, ...],
-        BeforeValidator(tuple_of_list),
-    ] = key(("json", "parquet", "markdown", "html"), "Forms of the report to write.")
+    formats: Annotated[tuple[FileForm, ...], BeforeValidator(tuple_of_list)] = key(
+        ("json", "parquet", "markdown", "html"), "Forms of the report to write."
+    )
     segments_in_json: bool = key(
         False, "Keep segments in report.json, also where Parquet holds them."
     )

@@ -5,9 +5,7 @@ from typing import Any, TypeVar
 
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
-from evalkit.config._records import (
-    Config,
-)
+from evalkit.config._records import Config
 from evalkit.config._tables import is_in_catalog
 from evalkit.config._variables import SHARE_PLACE, sections, tables_of
 from evalkit.errors import RequestError

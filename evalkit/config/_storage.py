@@ -12,9 +12,6 @@ def check_storage(tree: Mapping[str, object], problems: Problems) -> None:
     section = tree.get("storage")
     for key, value in section.items() if isinstance(section, dict) else ():
         if isinstance(value, str) and names_secret(key) and not is_reference(value):
-            problems.add(
-                ("storage", key),
-                "secret-in-config",
-                f"{key} is a secret, and the config would keep it",
-                hint=f'{key} = "${{{key.upper()}}}" takes it from the environment',
-            )
+            message = f"{key} is a secret, and the config would keep it"
+            hint = f'{key} = "${{{key.upper()}}}" takes it from the environment'
+            problems.add(("storage", key), "secret-in-config", message, hint=hint)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -72,14 +72,36 @@ def key(default: Any, description: str, **limits: Any) -> Any:
     return Field(default, description=description, **limits)
 
 
-class KindTable(Record):
-    """A table of a kind's own section; which of its columns is which, the kind adds."""
+# Keys that tables share; those of the class that is named last come first.
 
+
+class ModelKey(Record):
+    model: str | None = key(None, "Name of the model; or name columns.model.")
+
+
+class PathKeys(Record):
     path: Texts = key(..., _PATH)
     table: str | None = key(None, _TABLE, exclude_if=is_none)
+
+
+class PartKeys(Record):
+    split: str | None = key(None, _SPLIT, exclude_if=is_none)
+    part: str | None = key(None, _PART, exclude_if=is_none)
+    fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
+
+
+class FormKeys(Record):
+    if TYPE_CHECKING:
+        columns: Any  # of each table in its own place
+
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
     files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
+
+
+class KindTable(FormKeys, PathKeys):
+    """A table of a kind's own section; which of its columns is which, the kind adds."""
+
     where: str | None = key(None, _WHERE)
     columns: Any
 
@@ -146,17 +168,9 @@ class UsersColumns(Record):
     user: Texts = key(("user",), "User column, or a list of columns together.")
 
 
-class TruthTable(Record):
+class TruthTable(FormKeys, PartKeys, PathKeys):
     """Held-out interactions: the right answers."""
 
-    path: Texts = key(..., _PATH)
-    table: str | None = key(None, _TABLE, exclude_if=is_none)
-    split: str | None = key(None, _SPLIT, exclude_if=is_none)
-    part: str | None = key(None, _PART, exclude_if=is_none)
-    fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
-    format: str | None = key(None, _FORMAT)
-    header: bool | None = key(None, _HEADER, exclude_if=is_none)
-    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: TruthColumns = Field(default_factory=TruthColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: relevance above 0.")
@@ -177,12 +191,9 @@ class TruthTable(Record):
 Builtin = Literal["random", "popular", "recent", "last"]
 
 
-class RankingsTable(Record):
-    """Rankings that one model made, or many with `columns.model`; or a baseline made of train."""
+class BuiltinKeys(Record):
+    """What says how a baseline is made of train."""
 
-    model: str | None = key(None, "Name of the model; or name columns.model.")
-    path: Texts = key((), _PATH)
-    table: str | None = key(None, _TABLE, exclude_if=is_none)
     builtin: Builtin | None = key(
         None, "Instead of path: a baseline that is made of train.", exclude_if=is_none
     )
@@ -208,9 +219,12 @@ class RankingsTable(Record):
         "Of last: a user's latest items, the default, or those of most rows.",
         exclude_if=is_none,
     )
-    format: str | None = key(None, _FORMAT)
-    header: bool | None = key(None, _HEADER, exclude_if=is_none)
-    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
+
+
+class RankingsTable(FormKeys, BuiltinKeys, PathKeys, ModelKey):
+    """Rankings that one model made, or many with `columns.model`; or a baseline made of train."""
+
+    path: Texts = key((), _PATH)
     columns: RankingsColumns = Field(default_factory=RankingsColumns, description=_COLUMNS)
     ranked_by: Literal["rows"] | None = key(None, _RANKED_BY, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
@@ -221,45 +235,26 @@ class RankingsTable(Record):
     )
 
 
-class LogTable(Record):
+class LogTable(FormKeys, PathKeys, ModelKey):
     """A joined log: rankings whose rows carry the label."""
 
-    model: str | None = key(None, "Name of the model; or name columns.model.")
-    path: Texts = key(..., _PATH)
-    table: str | None = key(None, _TABLE, exclude_if=is_none)
-    format: str | None = key(None, _FORMAT)
-    header: bool | None = key(None, _HEADER, exclude_if=is_none)
-    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: LogColumns = Field(default_factory=LogColumns, description=_COLUMNS)
     ranked_by: Literal["rows"] | None = key(None, _RANKED_BY, exclude_if=is_none)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: label above 0.")
 
 
-class TrainTable(Record):
+class TrainTable(FormKeys, PartKeys, PathKeys):
     """What the models had seen: ranked items found here are counted."""
 
-    path: Texts = key(..., _PATH)
-    table: str | None = key(None, _TABLE, exclude_if=is_none)
-    split: str | None = key(None, _SPLIT, exclude_if=is_none)
-    part: str | None = key(None, _PART, exclude_if=is_none)
-    fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
-    format: str | None = key(None, _FORMAT)
-    header: bool | None = key(None, _HEADER, exclude_if=is_none)
-    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: TrainColumns = Field(default_factory=TrainColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     drop_seen: bool = key(False, "Drop seen items from the rankings.")
 
 
-class ItemsTable(Record):
+class ItemsTable(FormKeys, PathKeys):
     """All items that there are, and what is known of them; metrics name further columns."""
 
-    path: Texts = key(..., _PATH)
-    table: str | None = key(None, _TABLE, exclude_if=is_none)
-    format: str | None = key(None, _FORMAT)
-    header: bool | None = key(None, _HEADER, exclude_if=is_none)
-    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: ItemsColumns = Field(default_factory=ItemsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     separator: str | None = key(
@@ -268,14 +263,9 @@ class ItemsTable(Record):
     now: Moment | None = key(None, "When the lists were made, for ages: as published is written.")
 
 
-class UsersTable(Record):
+class UsersTable(FormKeys, PathKeys):
     """Who should have got a list."""
 
-    path: Texts = key(..., _PATH)
-    table: str | None = key(None, _TABLE, exclude_if=is_none)
-    format: str | None = key(None, _FORMAT)
-    header: bool | None = key(None, _HEADER, exclude_if=is_none)
-    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: UsersColumns = Field(default_factory=UsersColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
@@ -318,41 +308,23 @@ class LabelsColumns(Record):
     model: str | None = key(None, "Model column, for one table with many models.")
 
 
-class RatingsTable(Record):
+class RatingsTable(FormKeys, PathKeys, ModelKey):
     """True ratings: of one model's rows together with its predictions, or for [[predictions]]."""
 
-    model: str | None = key(None, "Name of the model; or name columns.model.")
-    path: Texts = key(..., _PATH)
-    table: str | None = key(None, _TABLE, exclude_if=is_none)
-    format: str | None = key(None, _FORMAT)
-    header: bool | None = key(None, _HEADER, exclude_if=is_none)
-    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: RatingsColumns = Field(default_factory=RatingsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
 
-class PredictionsTable(Record):
+class PredictionsTable(FormKeys, PathKeys, ModelKey):
     """Predicted ratings of one model, or of many with `columns.model`."""
 
-    model: str | None = key(None, "Name of the model; or name columns.model.")
-    path: Texts = key(..., _PATH)
-    table: str | None = key(None, _TABLE, exclude_if=is_none)
-    format: str | None = key(None, _FORMAT)
-    header: bool | None = key(None, _HEADER, exclude_if=is_none)
-    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: PredictionsColumns = Field(default_factory=PredictionsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
 
 
-class LabelsTable(Record):
+class LabelsTable(FormKeys, PathKeys, ModelKey):
     """Scored rows with labels of one model, or of many with `columns.model`."""
 
-    model: str | None = key(None, "Name of the model; or name columns.model.")
-    path: Texts = key(..., _PATH)
-    table: str | None = key(None, _TABLE, exclude_if=is_none)
-    format: str | None = key(None, _FORMAT)
-    header: bool | None = key(None, _HEADER, exclude_if=is_none)
-    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
     columns: LabelsColumns = Field(default_factory=LabelsColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(

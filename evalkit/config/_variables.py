@@ -8,12 +8,7 @@ from typing import TypeAlias
 from evalkit.config._joined import kinds_in
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
-from evalkit.config._records import (
-    AGE,
-    Config,
-    OutputSection,
-    is_path_of,
-)
+from evalkit.config._records import AGE, Config, OutputSection, is_path_of
 from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
 from evalkit.metrics import declared
 from evalkit.metrics.profiles import is_path
@@ -154,12 +149,9 @@ def fill_variables(
             for name in _PLACE.findall(found["quoted"]):
                 if name in variables:
                     places.add(name)
-                    problems.add(
-                        key,
-                        "quoted-variable",
-                        f"{{{name}}} stands inside quotes",
-                        hint=f"write {{{name}}} alone: it becomes a quoted literal",
-                    )
+                    message = f"{{{name}}} stands inside quotes"
+                    hint = f"write {{{name}}} alone: it becomes a quoted literal"
+                    problems.add(key, "quoted-variable", message, hint=hint)
             return found["quoted"]
 
         return _SQL_PIECE.sub(piece, text)

@@ -41,12 +41,9 @@ def expand(options: Mapping[str, str]) -> dict[str, str]:
     def value_of(found: re.Match[str]) -> str:
         value = os.environ.get(found[1])
         if value is None:
-            raise RequestError(
-                f"the environment has no {found[1]}",
-                code="missing-variable",
-                at="[storage]",
-                hint=f"export {found[1]}=... before evalkit starts",
-            )
+            message = f"the environment has no {found[1]}"
+            hint = f"export {found[1]}=... before evalkit starts"
+            raise RequestError(message, code="missing-variable", at="[storage]", hint=hint)
         return value
 
     return {key: _REFERENCE.sub(value_of, value) for key, value in options.items()}
@@ -82,12 +79,9 @@ def _read(key: str, text: str) -> str | int | float:
     try:
         return _NUMBERS[key](text)
     except ValueError:
-        raise RequestError(
-            f"{key} is {text!r}, not a number",
-            code="bad-value",
-            at="[storage]",
-            hint=f'such as {key} = "2"',
-        ) from None
+        message = f"{key} is {text!r}, not a number"
+        hint = f'such as {key} = "2"'
+        raise RequestError(message, code="bad-value", at="[storage]", hint=hint) from None
 
 
 def current_options() -> dict[str, str] | None:

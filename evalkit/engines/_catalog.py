@@ -78,12 +78,9 @@ def _open(session: Any, path: str) -> tuple[Any, Version | None]:
         frame = session.table(name)
         _ = frame.schema  # through Spark Connect nothing is looked up before
     except (AnalysisException, ParseException) as error:
-        raise DataError(
-            f"Spark finds no such table: {str(error).strip().splitlines()[0]}",
-            code="path-not-found",
-            at=path,
-            hint="its name is catalog.database.table, as Spark's SQL has it",
-        ) from error
+        message = f"Spark finds no such table: {str(error).strip().splitlines()[0]}"
+        hint = "its name is catalog.database.table, as Spark's SQL has it"
+        raise DataError(message, code="path-not-found", at=path, hint=hint) from error
     return _at_version(session, name, frame)
 
 

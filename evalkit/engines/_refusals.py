@@ -57,12 +57,9 @@ def refuse_large(n_rows: int, what: str, at: str) -> None:
         RequestError: they are too many [not-on-spark].
     """
     if n_rows > MOST_WHOLE:
-        raise RequestError(
-            f"{what} more than {MOST_WHOLE:,} items, and every share needs all",
-            code="not-on-spark",
-            at=at,
-            hint=f"give it fewer items, or {IN_PROCESS}",
-        )
+        message = f"{what} more than {MOST_WHOLE:,} items, and every share needs all"
+        hint = f"give it fewer items, or {IN_PROCESS}"
+        raise RequestError(message, code="not-on-spark", at=at, hint=hint)
 
 
 def refuse_many(task: RankingTask, tables: Tables, known: GlobalStats, most: int) -> None:

@@ -25,22 +25,9 @@ from evalkit.engines._progress import telling
 from evalkit.engines._proofs import open_errors, proof
 from evalkit.engines._refusals import MOST_WHOLE, check_request, check_tables, refuse_large
 from evalkit.engines._results import PartitionResults, refuse_unheld, take
-from evalkit.engines._task import (
-    ROW,
-    Task,
-    cut_files,
-    cut_frames,
-    measure_rows,
-    merge_rows,
-)
+from evalkit.engines._task import ROW, Task, cut_files, cut_frames, measure_rows, merge_rows
 from evalkit.engines._values import values_of
-from evalkit.errors import (
-    DataError,
-    EvalkitError,
-    MachineError,
-    RequestError,
-    install_hint,
-)
+from evalkit.errors import DataError, EvalkitError, MachineError, RequestError, install_hint
 from evalkit.kinds import kind_named
 from evalkit.metrics import pack_file
 from evalkit.planning.leakage import check_splits
@@ -154,12 +141,9 @@ def _stand_ins(given: Given, named: Mapping[int, CatalogTable]) -> Given:
         if table is None:
             return None
         if not is_spark(table):
-            raise RequestError(
-                f"{role} is in the memory of this process, and Spark reads elsewhere",
-                code="not-on-spark",
-                at=role,
-                hint="give a DataFrame of Spark, or the path of Parquet files",
-            )
+            message = f"{role} is in the memory of this process, and Spark reads elsewhere"
+            hint = "give a DataFrame of Spark, or the path of Parquet files"
+            raise RequestError(message, code="not-on-spark", at=role, hint=hint)
         if id(table) not in stood:
             empty = _without_rows(table)
             own = named.get(id(table))
@@ -204,12 +188,9 @@ def _session(engine: EngineSection, given: Given) -> Iterator[Any]:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ModuleNotFoundError as error:
-        raise RequestError(
-            f"Spark is not installed here: {error}",
-            code="no-spark",
-            at="[engine]",
-            hint=install_hint("spark"),
-        ) from error
+        message = f"Spark is not installed here: {error}"
+        hint = install_hint("spark")
+        raise RequestError(message, code="no-spark", at="[engine]", hint=hint) from error
     tables = [given.truth, given.train, given.weight, *given.rankings, *given.segments.values()]
     tables += [given.items, given.users, given.reference]
     (running, *_) = [*(each.sparkSession for each in tables if each is not None), None]  # type: ignore[attr-defined]
@@ -302,12 +283,9 @@ def _failed(told: str) -> EvalkitError:
         return MachineError(message, code="spark-failed", at="[engine]", hint=hint)
     named = [line for line in lines if "Error" in line or "Exception" in line]
     causes = [line for line in named if not line.endswith("awaitResult")] or named or lines
-    return MachineError(
-        f"Spark ended the job: {causes[0] if causes else 'no cause is told'}"[:500],
-        code="spark-failed",
-        at="[engine]",
-        hint="the driver's log has the whole cause; where memory ran out, raise partitions",
-    )
+    message = f"Spark ended the job: {causes[0] if causes else 'no cause is told'}"[:500]
+    hint = "the driver's log has the whole cause; where memory ran out, raise partitions"
+    return MachineError(message, code="spark-failed", at="[engine]", hint=hint)
 
 
 # ---------------------------------------------------------------- the job
@@ -462,9 +440,6 @@ def _merged(folder: Path, kind: type) -> Any:
     try:
         return open_partials(sorted(folder.iterdir())).merged(kind).body
     except DataError as error:
-        raise MachineError(
-            f"executors and driver do not agree: {error.message}",
-            code="spark-failed",
-            at="[engine]",
-            hint="install the same versions of evalkit and its libraries on every node",
-        ) from error
+        message = f"executors and driver do not agree: {error.message}"
+        hint = "install the same versions of evalkit and its libraries on every node"
+        raise MachineError(message, code="spark-failed", at="[engine]", hint=hint) from error

@@ -48,12 +48,9 @@ def write_values(
     except OSError as error:
         with suppress(OSError):
             path.unlink()
-        raise MachineError(
-            f"an executor cannot write values of users: {error.strerror or error}",
-            code="spark-failed",
-            at=str(folder),
-            hint="runs go to a folder that executors share with this process; see docs/spark.md",
-        ) from error
+        message = f"an executor cannot write values of users: {error.strerror or error}"
+        hint = "runs go to a folder that executors share with this process; see docs/spark.md"
+        raise MachineError(message, code="spark-failed", at=str(folder), hint=hint) from error
     return [name]
 
 
@@ -79,12 +76,9 @@ def values_of(
         except OSError:
             is_whole = False
         if not is_whole:
-            raise MachineError(
-                "a file of values of users is not here as an executor wrote it",
-                code="spark-failed",
-                at=str(path),
-                hint="try again; nobody else may write into the folder of runs",
-            )
+            message = "a file of values of users is not here as an executor wrote it"
+            hint = "try again; nobody else may write into the folder of runs"
+            raise MachineError(message, code="spark-failed", at=str(path), hint=hint)
     if not paths:
         return UserWriter(folder, columns, labels).finish(in_order=True)
     return PerUser(columns, labels, path=paths)

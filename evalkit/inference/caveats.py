@@ -192,9 +192,7 @@ def of_tied_orders(
         yield from _of_tied_segments(in_segments)
 
 
-def _of_tied_segments(
-    numbers: Iterable[tuple[Estimate, Sequence[float]]],
-) -> Iterator[Warning_]:
+def _of_tied_segments(numbers: Iterable[tuple[Estimate, Sequence[float]]]) -> Iterator[Warning_]:
     """One warning for each model and metric, of segments of two users or more."""
     found: dict[tuple[str, str], list[str]] = {}
     for each, ends in numbers:

@@ -31,12 +31,7 @@ from evalkit.statistics.power import (
 )
 from evalkit.statistics.proportions import NEAREST, mcnemar_p
 from evalkit.statistics.sample_ratio import binomial_p
-from evalkit.statistics.tukey import (
-    TukeyPair,
-    error_of_one_pair,
-    p_of_all_pairs,
-    tukey_test,
-)
+from evalkit.statistics.tukey import TukeyPair, error_of_one_pair, p_of_all_pairs, tukey_test
 
 if TYPE_CHECKING:
     from evalkit.inference.ordered import OrderedValues
@@ -332,10 +327,7 @@ def correct(
 
 
 def _note_adjusted(
-    drafts: Sequence[Draft],
-    found: Family,
-    chosen: StatisticsSection,
-    resampling: Resampling | None,
+    drafts: Sequence[Draft], found: Family, chosen: StatisticsSection, resampling: Resampling | None
 ) -> None:
     """Note adjusted p-values, and limits as the plain ones are, each at the level it was judged."""
     for each, p_value, error in zip(drafts, found.p_adjusted, found.errors, strict=True):

@@ -14,7 +14,7 @@ from evalkit.aggregate.sums import Pair
 from evalkit.inference.spread import DifferenceSpread
 from evalkit.report import Comparison
 from evalkit.report.frames import make_records
-from evalkit.statistics.distributions import find_t_quantiles, normal_quantile, t_quantile
+from evalkit.statistics.distributions import find_t_quantiles, normal_quantiles, t_quantile
 from evalkit.statistics.many import difference_limits, relative_limits, within
 from evalkit.statistics.proportions import paired_limits
 from evalkit.statistics.unseen import AGAINST, FEWEST_AGAINST, SQUARES, reach_unseen
@@ -153,8 +153,8 @@ def _reaches(
     has_sizes = np.array([not each.is_weighted for each in spreads], dtype=bool)
     is_known = np.array(known, dtype=bool) & np.isfinite(widest) & (std_errors > 0.0)
     ns = np.array([each.df for each in spreads]) + 1.0
-    z_of = {error: -normal_quantile(error) for error in set(errors)}
-    zs = np.array([z_of[error] for error in errors])
+    z_of = normal_quantiles(errors)
+    zs = -np.array([z_of[error] for error in errors])
     with np.errstate(invalid="ignore"):
         squares = ns * ((ns - 1.0) * std_errors * std_errors + deltas * deltas)
         by_squares = np.sqrt(np.sqrt(SQUARES * squares) / widest)

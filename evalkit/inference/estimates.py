@@ -259,11 +259,7 @@ def _by_ratio(
 
 
 def number_of(
-    request: Request,
-    policies: Policies,
-    column: int,
-    sums: ExactSums,
-    measured: Sequence[Request],
+    request: Request, policies: Policies, column: int, sums: ExactSums, measured: Sequence[Request]
 ) -> float:
     """The number over users: their mean, but where a convention says otherwise."""
     parts, total = parts_of(request), sums.sum_of(column)
@@ -277,9 +273,7 @@ def number_of(
     return value if is_gmean(request) else rounded(value, policies.round_mean)
 
 
-def _by_segmentation(
-    estimates: Sequence[Estimate],
-) -> dict[tuple[str, str, str], list[Estimate]]:
+def _by_segmentation(estimates: Sequence[Estimate]) -> dict[tuple[str, str, str], list[Estimate]]:
     """Numbers of known segments by model, metric and segmentation."""
     groups: dict[tuple[str, str, str], list[Estimate]] = {}
     for estimate in estimates:

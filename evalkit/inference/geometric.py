@@ -26,15 +26,17 @@ def shown_means(
     decimals = {
         each.label: policies_of(each, policies).round_mean for each in requests if is_gmean(each)
     }
-    for each in estimates:
-        if each.metric not in decimals or not each.n_users:
-            yield each
+    for estimate in estimates:
+        if estimate.metric not in decimals or not estimate.n_users:
+            yield estimate
             continue
-        value = math.exp(each.value)
-        error = None if each.std_error is None else value * each.std_error
-        low, high = (None if end is None else math.exp(end) for end in (each.low, each.high))
-        shown = rounded(value, decimals[each.metric])
-        yield replace(each, value=shown, std_error=error, low=low, high=high)
+        value = math.exp(estimate.value)
+        error = None if estimate.std_error is None else value * estimate.std_error
+        low, high = (
+            None if end is None else math.exp(end) for end in (estimate.low, estimate.high)
+        )
+        shown = rounded(value, decimals[estimate.metric])
+        yield replace(estimate, value=shown, std_error=error, low=low, high=high)
 
 
 def shown_ratios(
@@ -42,18 +44,18 @@ def shown_ratios(
 ) -> Iterator[Comparison]:
     """Comparisons, of which differences of mean logarithms become ratios less 1."""
     labels = {each.label for each in requests if is_gmean(each)}
-    for each in comparisons:
-        if each.metric not in labels:
-            yield each
+    for compared in comparisons:
+        if compared.metric not in labels:
+            yield compared
             continue
         limits: dict[str, Any] = {
-            name: None if (end := getattr(each, name)) is None else math.expm1(end)
+            name: None if (end := getattr(compared, name)) is None else math.expm1(end)
             for name in LIMITS
         }
-        delta = math.expm1(each.delta)
-        error = None if each.std_error is None else (1.0 + delta) * each.std_error
+        delta = math.expm1(compared.delta)
+        error = None if compared.std_error is None else (1.0 + delta) * compared.std_error
         yield replace(
-            each,
+            compared,
             **limits,
             delta=delta,
             std_error=error,

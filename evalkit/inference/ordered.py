@@ -23,12 +23,7 @@ from evalkit.metrics import Request, bounds_of, is_ordered
 from evalkit.report import Warning_
 from evalkit.statistics.distributions import t_quantile
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
-from evalkit.statistics.quantiles import (
-    Ordered,
-    error_of_mean,
-    paired_error,
-    skewness_of_mean,
-)
+from evalkit.statistics.quantiles import Ordered, error_of_mean, paired_error, skewness_of_mean
 
 MOST_DRAWS = 200  # of which a standard error is made (Efron and Tibshirani 1993, 6.4)
 TIED = 0.1  # of the error of a share: where more users have the value, a quantile has ties
@@ -71,11 +66,11 @@ class OrderedUsers:
         """bool[n_users], who is in a segment, or in one that was too small and is part of it."""
         if segment == ALL:
             return np.ones(self.rows.keys.size, dtype=np.bool_)
-        for each in self.rows.segments:
-            if each.name == segment[0]:
-                found = [(each.name, label) for label in each.groups.labels]
+        for segmentation in self.rows.segments:
+            if segmentation.name == segment[0]:
+                found = [(segmentation.name, label) for label in segmentation.groups.labels]
                 are_in = [self.pooled.get(own, own) == segment for own in found]
-                return np.array(are_in, dtype=np.bool_)[each.groups.codes]
+                return np.array(are_in, dtype=np.bool_)[segmentation.groups.codes]
         return np.zeros(self.rows.keys.size, dtype=np.bool_)
 
     def choose(self, segment: Segment, models: Sequence[str], request: Request) -> ChosenUsers:

@@ -135,12 +135,7 @@ def _spreads(
         tables[place] = tuple(int(each.ravel()[place]) for each in of_all)  # type: ignore[assignment]
     widest = (bounds[:, 1] - bounds[:, 0]).tolist() * n.shape[0]
     columns = zip(
-        n.ravel().tolist(),
-        deltas.skewnesses.ravel().tolist(),
-        widest,
-        tables,
-        *signs,
-        strict=True,
+        n.ravel().tolist(), deltas.skewnesses.ravel().tolist(), widest, tables, *signs, strict=True
     )
     is_mended = chosen.skewness
     return [

@@ -23,9 +23,10 @@ from evalkit.aggregate.accumulators.counting import (
     gain_of,
 )
 from evalkit.aggregate.accumulators.resampling import resamples
-from evalkit.aggregate.accumulators.shown import SAMPLED, Sampled, ShownSums, places_of
+from evalkit.aggregate.accumulators.shown import SAMPLED, Sampled, ShownSums
 from evalkit.aggregate.segments import ALL, UNKNOWN, Segment
 from evalkit.aggregate.sums import GrandTotals, Pair
+from evalkit.aggregate.user_values.gather import ranges
 from evalkit.config import Config, policies_of
 from evalkit.errors import RequestError
 from evalkit.inference.caveats import FEWEST_MOVING, of_few_lists
@@ -464,7 +465,7 @@ def _influences(
     lists, cutoff, influences = sampled.lists, request.kernel_cutoff, np.empty(users.size)
     if weighing_of(request) == "gain":
         lengths = np.minimum(lists.lengths[users], cutoff)
-        rows = places_of(lists.starts[users], lengths)
+        rows = ranges(lists.starts[users], lengths)
         gains = sampled.gains[rows, columns.gains.index(gain_of(request))]
         added = slopes[lists.items[rows], 0] + slopes[lists.items[rows], 1] * gains
         owners = np.repeat(np.arange(users.size), lengths)

@@ -335,11 +335,7 @@ class Measure:
         return sum(n_sums_of(each, self.context) for each in requests)
 
     def sums(
-        self,
-        requests: Sequence[Request],
-        lists: Lists,
-        counted: Mask,
-        users: npt.NDArray[np.int64],
+        self, requests: Sequence[Request], lists: Lists, counted: Mask, users: npt.NDArray[np.int64]
     ) -> Measured:
         """float64[n_users, n_sums], what some users add to the sums of requests; NaN without.
 

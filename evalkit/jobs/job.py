@@ -17,16 +17,8 @@ from evalkit.planning.counters import Progress
 from evalkit.planning.tables import Given
 from evalkit.report import PerUser, Report, Warning_
 from evalkit.runs import gates, history
+from evalkit.runs.history import holdout_uses
 from evalkit.runs.history.experiment_looks import ExperimentLook, experiment_looks
-from evalkit.runs.history.holdout_uses import (
-    NO_LOOK,
-    Ahead,
-    fetch_notes,
-    look_ahead,
-    look_by_files,
-    note_look,
-    send_notes,
-)
 from evalkit.runs.history.nights import compare_over_nights
 from evalkit.sources import Table
 
@@ -41,7 +33,7 @@ class Done:
     report: Report
     path: Path | str | None  # a URL in a store
     is_new: bool = True
-    ahead: Ahead = NO_LOOK
+    ahead: holdout_uses.Ahead = holdout_uses.NO_LOOK
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +71,7 @@ class Job:
     opened: Callable[[Sequence[Table]], None] | None = None
     partials: "PartialFiles | None" = None
     again: bool = False
-    ahead: Ahead | None = None
+    ahead: holdout_uses.Ahead | None = None
     concluded: Callable[[Report], None] | None = None
 
     def run(self) -> Done:
@@ -126,7 +118,7 @@ class Job:
                 )
                 with suppress(EvalkitError):  # whoever reads the index next brings it up to date
                     history.refresh(self.folder, kept)
-            note_look(self._runs, ahead, report)
+            holdout_uses.note_look(self._runs, ahead, report)
             if self.per_user is not None:
                 _copy_values(report, self.per_user, path)
         return Done(report, path, ahead=ahead)
@@ -136,14 +128,14 @@ class Job:
         """The folder of past runs, also where none is written."""
         return self.folder or Path(self.config.output.path)
 
-    def _looked(self) -> tuple[Ahead, Config]:
+    def _looked(self) -> tuple[holdout_uses.Ahead, Config]:
         """The look that this is, and the config as it is run: `selected` by its name."""
         if self.partials is not None:  # no file is opened that a partial names
             inputs, at = self.partials.header.whole_inputs, "partials"
-            ahead = look_by_files(inputs, self._runs, again=self.again, at=at)
+            ahead = holdout_uses.look_by_files(inputs, self._runs, again=self.again, at=at)
             return ahead, ahead.corrected(self.config)
         config = history.name_selected(self.config, self._runs)
-        ahead = self.ahead or look_ahead(config, self._runs, again=self.again)
+        ahead = self.ahead or holdout_uses.look_ahead(config, self._runs, again=self.again)
         return ahead, ahead.corrected(config)
 
     def _measure(self, config: Config, values: Path | None) -> Report:
@@ -348,11 +340,11 @@ def run_in_store(job: Job, store: runs.StoreFolder) -> Done:
         if looks_back:
             store.mirror(folder, name=config.name)
         store.sweep()
-        known = fetch_notes(store, folder)
+        known = holdout_uses.fetch_notes(store, folder)
         done = local.run()
         if done.path is None:
             raise AssertionError("a job with a folder writes a run")
-        send_notes(store, folder, known)
+        holdout_uses.send_notes(store, folder, known)
         return replace(done, path=store.publish(Path(done.path)))
 
 
@@ -373,9 +365,6 @@ def _copy_values(report: Report, path: Path, run: Path | None) -> None:
                 shutil.copyfileobj(values, file, 1 << 20)
     except OSError as error:
         stands = f"the run is complete in {run}, but " if run is not None else ""
-        raise MachineError(
-            f"{stands}its values of users are not written: {error.strerror or error}",
-            code="write-failed",
-            at=str(path),
-            hint="make room there, or name another file: --per-user FILE",
-        ) from error
+        message = f"{stands}its values of users are not written: {error.strerror or error}"
+        hint = "make room there, or name another file: --per-user FILE"
+        raise MachineError(message, code="write-failed", at=str(path), hint=hint) from error

@@ -7,8 +7,10 @@ calls a part. It is linked with all parts that it needs, optimised once, and kep
 that needs nothing but the C library.
 """
 
+import gc
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -211,7 +213,21 @@ def _all_needed_by(library: Any) -> list[Any]:
     )  # numba's come on request
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No search for garbage: numba makes objects by the million, which live until the end."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 @global_compiler_lock  # type: ignore[untyped-decorator]
+@_uncollected()
 def compile_entry(part: Any, arguments: Sequence[object], name: str) -> tuple[bytes, bytes]:
     """Object code of one function `int32 name(int64 *words)`, and what it gives back.
 

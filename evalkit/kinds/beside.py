@@ -77,10 +77,7 @@ def conclude_both(
     config, sums = left.config, left.sums
     n_logged = sum(each.role in ("logged", "targets") for each in left.inputs)
     of_log = replace(
-        left,
-        config=config.part(of_rankings=False),
-        inputs=left.inputs[:n_logged],
-        sums=sums.logged,
+        left, config=config.part(of_rankings=False), inputs=left.inputs[:n_logged], sums=sums.logged
     )
     ids = {k.removeprefix(OF_RANKINGS): v for k, v in left.ids.items() if k.startswith(OF_RANKINGS)}
     of_rankings = replace(
@@ -111,10 +108,7 @@ def conclude_both(
         macros=ranked.macros,
         graphs=(*log.graphs, *ranked.graphs),
         checks=(*log.checks, *(each for each in ranked.checks if each.model is not None)),
-        warnings=(
-            *log.warnings,
-            *(w for w in ranked.warnings if (w.code, w.message) not in known),
-        ),
+        warnings=(*log.warnings, *(w for w in ranked.warnings if (w.code, w.message) not in known)),
         config=config.dump(),
         per_user_values=ranked.per_user_values,
     )

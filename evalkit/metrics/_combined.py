@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from ..errors import EvalkitError, RequestError, nearest
+from ..errors import EvalkitError, RequestError, did_you_mean
 from ._declare import Combination, Metric, Request, metric
 from ._parameters import text
 from ._registry import fold, registry_of, spellings
@@ -142,8 +142,7 @@ def _part(
     if len(found) != 1:
         raise _refused(f"{written!r} is {len(found)} metrics", at, "one cutoff each")
     if found[0] not in measured:
-        close = nearest(found[0].label, [each.label for each in measured])
-        hint = f"did you mean {close!r}?" if close else "add it there"
+        hint = did_you_mean(found[0].label, [each.label for each in measured], "add it there")
         message = f"{found[0].label} is not among metrics.names"
         raise RequestError(message, code="metric-not-measured", at=at, hint=hint)
     return found[0]

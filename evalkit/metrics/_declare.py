@@ -235,11 +235,7 @@ class Metric:
         return Request(self, tuple((name, values[name]) for name in self.defaults), cutoff)
 
     def follow(
-        self,
-        cutoff: int | None,
-        parameters: Values,
-        policies: Values,
-        given: Iterable[str],
+        self, cutoff: int | None, parameters: Values, policies: Values, given: Iterable[str]
     ) -> "Request":
         """A request with policies of its own; `given`: what somebody wrote by hand."""
         request, own = self.request(cutoff, **parameters), tuple(sorted(policies.items()))
@@ -490,44 +486,17 @@ def metric(
 ) -> Callable[[Kernel[..., Any]], Metric]:
     """Makes a `Metric` of the kernel below it; the package's docstring shows a whole file."""
 
+    declared = locals()
     if isinstance(view, str) and view not in get_args(View):
         raise ValueError(f"view is one of {', '.join(get_args(View))}, not {view!r}")
-
-    def declare(kernel: Kernel[..., Any]) -> Metric:
-        return Metric(
-            name=name,
-            summary=summary,
-            formula=formula,
-            latex=latex,
-            source=source,
-            bounds=bounds,
-            undefined=undefined,
-            aliases=aliases,
-            parameters=parameters,
-            higher_is_better=higher_is_better,
-            monotone=monotone,
-            cutoff=cutoff,
-            suffix=suffix,
-            view=view if callable(view) else _Always(view),
-            tied=tied,
-            has_closed_form=has_closed_form or _Always(tied is not None),
-            needs_rows=needs_rows or _Always(False),
-            tables=tables,
-            example=example,
-            kind=kind,
-            over_rows=of_loss if is_loss else _callable(over_rows),
-            is_loss=is_loss,
-            domain=_callable(domain),
-            of_probabilities=of_probabilities,
-            over_hits=over_hits,
-            counts_hits=counts_hits,
-            lists=lists,
-            kernel=kernel,
-            columns=columns,
-            unbiased=unbiased,
-        )
-
-    return declare
+    declared |= {
+        "view": view if callable(view) else _Always(view),
+        "has_closed_form": has_closed_form or _Always(tied is not None),
+        "needs_rows": needs_rows or _Always(False),
+        "over_rows": of_loss if is_loss else _callable(over_rows),
+        "domain": _callable(domain),
+    }
+    return lambda kernel: Metric(kernel=kernel, **declared)
 
 
 rating_metric = partial(metric, kind="ratings", monotone=False, cutoff="never")

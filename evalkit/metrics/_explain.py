@@ -4,15 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from textwrap import wrap
 
-from ._declare import (
-    Example,
-    Hits,
-    Metric,
-    Relevant,
-    Request,
-    TiedHits,
-    View,
-)
+from ._declare import Example, Hits, Metric, Relevant, Request, TiedHits, View
 from ._parameters import NO_CUTOFF, Parameter, Value, write_value
 from ._registry import registry
 from .sampling import bias_variance, most_likely

@@ -238,11 +238,7 @@ def _of_users(found: Request) -> Request | None:
 
 
 def _request(
-    spelling: _Spelling,
-    name: str,
-    cutoff: int | None,
-    written: Values,
-    conventions: Conventions,
+    spelling: _Spelling, name: str, cutoff: int | None, written: Values, conventions: Conventions
 ) -> Request:
     """What was written wins over the conventions, and these over the defaults."""
     metric = spelling.metric

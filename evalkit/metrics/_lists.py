@@ -180,11 +180,7 @@ Weighing = Literal["lists", "attention", "length", "share", "gain"]
 
 ATTENTION = choice(
     "attention",
-    {
-        "log2": "1 / log2(1 + rank)",
-        "geometric": "patience ^ (rank - 1)",
-        "flat": "1 at every rank",
-    },
+    {"log2": "1 / log2(1 + rank)", "geometric": "patience ^ (rank - 1)", "flat": "1 at every rank"},
     doc="How much of a user's attention a rank gets.",
 )
 PATIENCE = number(

@@ -83,10 +83,7 @@ Lack = tuple[str, str, str]  # what is missing, where, a hint
 
 
 def _lacking(
-    need: str,
-    config: Config,
-    opened: Mapping[str, Sequence[Table]],
-    columns: Sequence[str],
+    need: str, config: Config, opened: Mapping[str, Sequence[Table]], columns: Sequence[str]
 ) -> Lack | None:
     """What is missing for a need, if it is."""
     has = {

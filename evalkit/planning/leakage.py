@@ -205,11 +205,7 @@ def _is_mixed(table: Table, splitter: Splitter, spelled: Mapping[str, Sequence[s
 
 
 def _mixed(
-    key: Key,
-    table: Table,
-    splitter: Splitter,
-    spelled: Mapping[str, Sequence[str]],
-    config: Config,
+    key: Key, table: Table, splitter: Splitter, spelled: Mapping[str, Sequence[str]], config: Config
 ) -> DataError:
     values = ", ".join(repr(text) for texts in spelled.values() for text in texts[:3])
     role = str(key[0])

@@ -125,11 +125,7 @@ _FORMS: tuple[tuple[str, str, Callable[[str], str]], ...] = (
         f"replace(lower({COLUMN}), '-', '')",
         lambda text: text.replace("-", "").lower(),
     ),
-    (
-        "as whole numbers",
-        f"cast(cast(cast({COLUMN} as double) as bigint) as varchar)",
-        _whole,
-    ),
+    ("as whole numbers", f"cast(cast(cast({COLUMN} as double) as bigint) as varchar)", _whole),
 )
 
 

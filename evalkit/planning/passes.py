@@ -15,45 +15,9 @@ import numpy.typing as npt
 
 from evalkit.errors import EvalkitError
 from evalkit.kernels import memory as machine
-from evalkit.kernels.memory import (
-    COMPILING,
-    default_limit,
-    fits,
-    give_back_early,
-    polars_gives_back,
-    room_to_compile,
-)
 from evalkit.kernels.threads import usable_cores
-from evalkit.planning._counts import (
-    by_name,
-    count_models,
-    count_rows,
-    count_segments,
-    models_by_score,
-    most_different,
-    most_items,
-    most_rows,
-    most_segments,
-    users_of_lists,
-)
-from evalkit.planning._texts import (
-    DECODED,
-    DECODED_IN_SHARES,
-    HASHED_ID,
-    USUAL_TEXT,
-    Ids,
-    TextSizes,
-    ids_of_items,
-)
+from evalkit.planning import _counts, _texts, list_memory
 from evalkit.planning.item_memory import AskedOfItems, memory_of_items
-from evalkit.planning.list_memory import (
-    RELEVANT,
-    AskedOfLists,
-    MadeMemory,
-    bytes_of_items,
-    count_listed_items,
-    memory_of_lists,
-)
 from evalkit.planning.memory import (
     SUM,
     MemoryNeeds,
@@ -135,20 +99,20 @@ class Asked:
     all_pairs: bool
     listed: frozenset[int]
     sample: float
-    lists: AskedOfLists | None = None
+    lists: list_memory.AskedOfLists | None = None
     threads: int = 1
     items: AskedOfItems | None = None
     n_kept: int = 0
     n_ordered: int = 0
 
 
-def look_at_texts(tables: Tables, memory_limit: int | None) -> TextSizes | None:
+def look_at_texts(tables: Tables, memory_limit: int | None) -> _texts.TextSizes | None:
     """What ids take beside their keys; None where no limit asks."""
-    return None if memory_limit is None else TextSizes.of(tables)
+    return None if memory_limit is None else _texts.TextSizes.of(tables)
 
 
 def count_shares(
-    tables: Tables, memory_limit: int | None, asked: Asked, texts: TextSizes | None = None
+    tables: Tables, memory_limit: int | None, asked: Asked, texts: _texts.TextSizes | None = None
 ) -> int:
     """Into how many passes users are split, so that the process stays below the limit.
 
@@ -160,43 +124,44 @@ def count_shares(
     if memory_limit is None:
         return 1
     looks_at_items = asked.lists is not None or any(each.made for _, each in tables.rankings)
-    n_items = float(most_items(tables)) if looks_at_items else 0.0
-    segments = by_name(most_segments, tables)
-    texts = texts or TextSizes.of(tables)
+    n_items = float(_counts.most_items(tables)) if looks_at_items else 0.0
+    segments = _counts.by_name(_counts.most_segments, tables)
+    texts = texts or _texts.TextSizes.of(tables)
     bound = _bound(tables, asked, n_items, segments, texts)
-    if fits(bound, memory_limit):  # seen without holding a row
+    if machine.fits(bound, memory_limit):  # seen without holding a row
         return 1
-    n_models = count_models(tables)
+    n_models = _counts.count_models(tables)
     bound = _bound(tables, asked, n_items, segments, texts, n_models)
-    if fits(bound, memory_limit):
+    if machine.fits(bound, memory_limit):
         return 1
-    least = texts.group and at_rest() + 2 * DECODED * texts.group  # no pass decodes less
+    least = texts.group and at_rest() + 2 * _texts.DECODED * texts.group  # no pass decodes less
     if with_noise(least) > memory_limit:
-        raise machine.too_small(memory_limit, math.ceil((bound + room_to_compile()) / MIB))
+        raise machine.too_small(memory_limit, math.ceil((bound + machine.room_to_compile()) / MIB))
     with suppress(EvalkitError):  # of a table that cannot be read, which is told in its turn
-        segments = by_name(count_segments, tables)  # much less than users, as items are
-        if fits(_bound(tables, asked, n_items, segments, texts, n_models), memory_limit):
+        # much less than users, as items are
+        segments = _counts.by_name(_counts.count_segments, tables)
+        if machine.fits(_bound(tables, asked, n_items, segments, texts, n_models), memory_limit):
             return 1
     if looks_at_items:
-        n_items = count_listed_items(tables)
-        if fits(_bound(tables, asked, n_items, segments, texts, n_models), memory_limit):
+        n_items = list_memory.count_listed_items(tables)
+        if machine.fits(_bound(tables, asked, n_items, segments, texts, n_models), memory_limit):
             return 1
-    give_back_early()
+    machine.give_back_early()
     return _Needs.of(tables, asked, n_items, texts).n_shares(memory_limit)
 
 
 def memory_of_rows(
-    tables: Tables, memory_limit: int | None, asked: Asked, texts: TextSizes | None
+    tables: Tables, memory_limit: int | None, asked: Asked, texts: _texts.TextSizes | None
 ) -> int:
     """Bytes that a run in one pass leaves for rows, which are read twice where they do not fit."""
-    most = int(HELD_SHARE * default_limit())
+    most = int(HELD_SHARE * machine.default_limit())
     if memory_limit is None or texts is None:
         return most
     looks_at_items = asked.lists is not None or any(each.made for _, each in tables.rankings)
-    n_items = float(most_items(tables)) if looks_at_items else 0.0
-    segments = by_name(most_segments, tables)
+    n_items = float(_counts.most_items(tables)) if looks_at_items else 0.0
+    segments = _counts.by_name(_counts.most_segments, tables)
     bound = _bound(tables, asked, n_items, segments, texts)
-    return max(0, min(most, int((memory_limit - bound - COMPILING) / NOISE)))
+    return max(0, min(most, int((memory_limit - bound - machine.COMPILING) / NOISE)))
 
 
 def _bound(
@@ -204,23 +169,23 @@ def _bound(
     asked: Asked,
     n_items: float,
     segments: Mapping[str, int],
-    texts: TextSizes,
+    texts: _texts.TextSizes,
     n_models: int | None = None,
 ) -> int:
     """More than a run of so many items needs, and of so many segments of each segmentation."""
-    rows = most_rows(tables.truth)
-    seen = 0 if tables.train is None else most_rows(tables.train)
-    ranked = [most_rows(tables.rankings[number][1]) for number in asked.listed]
-    text = max(float(USUAL_TEXT), texts.mean) if texts.is_hashed else 0.0
+    rows = _counts.most_rows(tables.truth)
+    seen = 0 if tables.train is None else _counts.most_rows(tables.train)
+    ranked = [_counts.most_rows(tables.rankings[number][1]) for number in asked.listed]
+    text = max(float(_texts.USUAL_TEXT), texts.mean) if texts.is_hashed else 0.0
     truth: float = ROW + weighed(tables) + WIDE_KEY + GROWN * RUN + MOVED_ROW + USER
-    truth += text and 2 * (HASHED_ID + text)
+    truth += text and 2 * (_texts.HASHED_ID + text)
     lists = (LISTED_ROW + text) * sum(ranked)
-    train = (SEEN_ROW + GROWN * SEEN_MOVED + (text and HASHED_ID + text)) * seen
+    train = (SEEN_ROW + GROWN * SEEN_MOVED + (text and _texts.HASHED_ID + text)) * seen
     if n_models is None:
         names = [table.frame.collect_schema() for _, table in tables.rankings]
         n_models = USUAL_MODELS if any("model" in each for each in names) else len(names)
-    shown = users_of_lists(tables) if n_items else []
-    n_ranked = max((most_different([table], "user") for table in shown), default=0)
+    shown = _counts.users_of_lists(tables) if n_items else []
+    n_ranked = max((_counts.most_different([table], "user") for table in shown), default=0)
     crosses = tables.config.segments.cross
     n_segments = sum(segments.values())
     n_segments += sum(segments[one] * segments[other] for one, other in crosses)
@@ -231,16 +196,16 @@ def _bound(
         _count_pairs(n_models, asked),
         n_segments,
         asked.threads,
-        max(models_by_score(table, n_models) for _, table in tables.rankings),
+        max(_counts.models_by_score(table, n_models) for _, table in tables.rankings),
         seen,
         seen,
         text=text,
-        extra=bytes_of_items(tables.items),
+        extra=list_memory.bytes_of_items(tables.items),
     )
-    room = memory_of_lists(asked.lists, sizes, holds_all=asked.holds_all)
+    room = list_memory.memory_of_lists(asked.lists, sizes, holds_all=asked.holds_all)
     if asked.items is not None:
         room = memory_of_items(asked.items, replace(sizes, n_items=rows), segments, rows, rows)
-    made = MadeMemory.of(tables, n_ranked, n_items, seen, text)
+    made = list_memory.MadeMemory.of(tables, n_ranked, n_items, seen, text)
     truth += TIED * sizes.n_apart
     if asked.holds_all:
         truth += (n_models - 1) * (RANK + RANKED_USER)
@@ -271,7 +236,7 @@ def with_noise(n_bytes: float) -> int:
 
 def at_rest() -> int:
     """What the process takes before a row is read, besides compiling."""
-    return AT_REST if polars_gives_back() else AT_REST + KEPT
+    return AT_REST if machine.polars_gives_back() else AT_REST + KEPT
 
 
 def _streamed(n_truth: int, n_rows: int, text: float, group: int, *, in_shares: bool) -> int:
@@ -280,7 +245,7 @@ def _streamed(n_truth: int, n_rows: int, text: float, group: int, *, in_shares: 
     a_core = STREAMED_A_CORE + (GATHERED_A_CORE if is_gathered else 0)
     most = STREAMED + usable_cores() * (a_core + (TEXTS_A_CORE if text else 0))
     of_truth = min(most, STREAMED_TRUTH + STREAMED_TRUTH_ROW * n_truth)
-    decoded = (DECODED_IN_SHARES if in_shares else DECODED) * group
+    decoded = (_texts.DECODED_IN_SHARES if in_shares else _texts.DECODED) * group
     of_texts = int(max(decoded, min(max(n_truth, n_rows), STREAMED_TEXTS) * text))
     return max(of_truth, min(most, STREAMED_ROW * n_rows)) + of_texts
 
@@ -299,7 +264,7 @@ def _waiting(tables: Tables, text: float) -> int:
 
 def _sorted(tables: Tables, text: float) -> int:
     """What the largest table takes that is put in order, while its rows are."""
-    rows = [count_rows(table) for table in tables.logs if "order" in table.columns]
+    rows = [_counts.count_rows(table) for table in tables.logs if "order" in table.columns]
     return int(max(rows, default=0) * (SORTED_ROW + 2 * text))
 
 
@@ -352,21 +317,21 @@ class _Needs:
     alone: int
     cells: npt.NDArray[np.float64]
     apart: npt.NDArray[np.float64]
-    ids: list[Ids]
+    ids: list[_texts.Ids]
     lists: float
     collected: float
     extra: MemoryNeeds
-    made: MadeMemory
+    made: list_memory.MadeMemory
     moved: float
     sorted_values: float
     packed: int
 
     @classmethod
-    def of(cls, tables: Tables, asked: Asked, n_items: float, texts: TextSizes) -> "_Needs":
+    def of(cls, tables: Tables, asked: Asked, n_items: float, texts: _texts.TextSizes) -> "_Needs":
         """Read the truth's users, and count models and segments."""
         users, items = plan_ids_of(tables, 1)
         survey = Survey.of(tables.truth, users)
-        n_models = count_models(tables)
+        n_models = _counts.count_models(tables)
         row, text = float(ROW + weighed(tables)), 0.0
         if items.hashed or items.unsigned:
             row += WIDE_KEY
@@ -374,26 +339,26 @@ class _Needs:
         n_users, n_truth = survey.n_users, int(survey.rows.sum())
         if users.hashed or items.hashed:
             text = survey.text.mean + id_bytes(tables.truth, items).mean
-            text = max(text, texts.mean) if texts.mean > USUAL_TEXT else text
+            text = max(text, texts.mean) if texts.mean > _texts.USUAL_TEXT else text
         if users.hashed:
-            user += Ids(n_users, n_truth, survey.text).taken(1.0) / max(1.0, n_users)
-        row += TIED * max(models_by_score(table, n_models) for _, table in tables.rankings)
+            user += _texts.Ids(n_users, n_truth, survey.text).taken(1.0) / max(1.0, n_users)
+        row += TIED * max(_counts.models_by_score(table, n_models) for _, table in tables.rankings)
         if asked.holds_all:
             row += (n_models - 1) * RANK
             user += (n_models - 1) * RANKED_USER
         held, apart = _cells(survey, row, user, _grown(tables.truth))
         cells = asked.sample * held
-        ranked = [count_rows(table) for _, table in tables.rankings]
+        ranked = [_counts.count_rows(table) for _, table in tables.rankings]
         n_listed = asked.sample * max([ranked[number] for number in asked.listed], default=0)
         n_rows, n_seen, moved = max(ranked), 0, 0.0
         if tables.train is not None:
-            n_seen, moved = count_rows(tables.train), SEEN_MOVED * _grown(tables.train)
+            n_seen, moved = _counts.count_rows(tables.train), SEEN_MOVED * _grown(tables.train)
             n_rows = max(n_rows, n_seen)
             cells += asked.sample * SEEN_ROW * n_seen / CELLS
-        segments = by_name(count_segments, tables)
+        segments = _counts.by_name(_counts.count_segments, tables)
         n_segments = sum(segments.values())
         sums = _sums(tables, n_models, n_segments, asked)
-        extra, made = MemoryNeeds(), MadeMemory()
+        extra, made = MemoryNeeds(), list_memory.MadeMemory()
         ordered = _sorted(tables, text)
         n_pairs = _count_pairs(n_models, asked)
         sizes = Sizes(n_items, n_users, n_models, n_pairs, n_segments, asked.threads, text=text)
@@ -402,14 +367,14 @@ class _Needs:
             most = float(survey.rows.max())  # of users who share a cell
             extra = memory_of_items(asked.items, sizes, segments, asked.sample * n_truth, most)
         if n_items:
-            own = [Survey.of(table, users) for table in users_of_lists(tables)]
+            own = [Survey.of(table, users) for table in _counts.users_of_lists(tables)]
             sizes = replace(
                 sizes,
                 n_items=n_items,
                 n_users=max(each.n_users for each in own),
                 text=id_bytes(tables.items or tables.train or tables.rankings[0][1], items).mean,
             )
-            made = MadeMemory.of(tables, sizes.n_users, n_items, n_seen, text)
+            made = list_memory.MadeMemory.of(tables, sizes.n_users, n_items, n_seen, text)
         if asked.lists is not None:
             if tables.train is not None:
                 seen = Survey.of(tables.train, users)
@@ -418,21 +383,23 @@ class _Needs:
                     sizes, n_train=n_seen, n_train_users=seen.n_users, in_order=seen.in_order
                 )
             by_score = [
-                models_by_score(table, n_models) * (not each.in_order)
+                _counts.models_by_score(table, n_models) * (not each.in_order)
                 for (_, table), each in zip(tables.rankings, own, strict=True)
             ]
-            sizes = replace(sizes, n_apart=max(by_score), extra=bytes_of_items(tables.items))
-            extra = memory_of_lists(asked.lists, sizes, holds_all=asked.holds_all)
+            sizes = replace(
+                sizes, n_apart=max(by_score), extra=list_memory.bytes_of_items(tables.items)
+            )
+            extra = list_memory.memory_of_lists(asked.lists, sizes, holds_all=asked.holds_all)
             extra = replace(extra, share=asked.sample * extra.share)
-            cells += asked.sample * (user * sizes.n_users + RELEVANT * n_truth) / CELLS
+            cells += asked.sample * (user * sizes.n_users + list_memory.RELEVANT * n_truth) / CELLS
         streamed = partial(_streamed, n_truth, n_rows, text, texts.group)
         return cls(
-            at_rest() + room_to_compile() + sums + _ordered(asked, n_models, n_users),
+            at_rest() + machine.room_to_compile() + sums + _ordered(asked, n_models, n_users),
             streamed(in_shares=True) + _waiting(tables, text) + ordered,
             streamed(in_shares=False) + ordered,
             cells,
             asked.sample * apart,
-            ids_of_items(tables, items, asked.sample) if items.hashed else [],
+            _texts.ids_of_items(tables, items, asked.sample) if items.hashed else [],
             (LISTED_ROW + 2.0 * text) * n_listed,
             (COLLECTED_ROW + text) * n_listed,
             extra,
@@ -452,7 +419,7 @@ class _Needs:
         """
         least = min(self._taken(1), self._taken(NAMED_SHARES))  # sums of shares may be the larger
         needed = math.ceil(with_noise(least) / MIB)
-        most = MOST_SHARES if needed * MIB <= default_limit() else LAST_SHARES
+        most = MOST_SHARES if needed * MIB <= machine.default_limit() else LAST_SHARES
         n_shares = 1
         while n_shares <= most:
             if with_noise(self._taken(n_shares)) <= limit:

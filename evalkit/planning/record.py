@@ -5,21 +5,11 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from evalkit import report
 from evalkit.config import Config
 from evalkit.inference.conclude import Inference
 from evalkit.metrics import digest_of, hashes_of_files
 from evalkit.planning.counters import Clock
-from evalkit.report import (
-    Counts,
-    Curve,
-    Distribution,
-    Graph,
-    Input,
-    Meta,
-    PerUser,
-    Report,
-    Warning_,
-)
 from evalkit.report.version import VERSION
 from evalkit.runs import new_run_id, run_key
 
@@ -28,32 +18,32 @@ from evalkit.runs import new_run_id, run_key
 class RunResults:
     """What a run found, whatever its kind."""
 
-    counts: Counts
+    counts: report.Counts
     inference: Inference
-    warnings: Sequence[Warning_]
-    curves: Sequence[Curve] = ()
-    graphs: Sequence[Graph] = ()
-    distributions: Sequence[Distribution] = ()
+    warnings: Sequence[report.Warning_]
+    curves: Sequence[report.Curve] = ()
+    graphs: Sequence[report.Graph] = ()
+    distributions: Sequence[report.Distribution] = ()
     parts: pl.DataFrame | None = None
-    per_user_values: PerUser | None = None
+    per_user_values: report.PerUser | None = None
 
 
 def make_report(
     config: Config,
     found: RunResults,
-    inputs: Sequence[Input],
-    meta: Meta,
+    inputs: Sequence[report.Input],
+    meta: report.Meta,
     *,
     clock: Clock,
     sample: float | None,
-) -> Report:
+) -> report.Report:
     """The record of a run."""
     inference = found.inference
     fingerprints = [each.fingerprint for each in inputs]
     if config.metrics.files:
         own = hashes_of_files(config.metrics.files)
         meta = replace(meta, versions={**meta.versions, **own})
-    return Report(
+    return report.Report(
         evalkit=VERSION,
         run_id=new_run_id(clock.started),
         run_key=key_of_inputs(config, fingerprints, sample),
@@ -85,12 +75,7 @@ def key_of_inputs(config: Config, fingerprints: Sequence[str | None], sample: fl
     """The run key of a config over inputs of these fingerprints."""
     asked = config.model_dump(mode="json", exclude={"output", "name"})
     definitions = [
-        [
-            request.label,
-            request.reported,
-            dict(request.policies),
-            digest_of(request.metric),
-        ]
+        [request.label, request.reported, dict(request.policies), digest_of(request.metric)]
         for request in config.requests
     ]
     return run_key({**asked, "sample": sample}, fingerprints, {"evalkit": VERSION}, definitions)

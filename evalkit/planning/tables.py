@@ -208,12 +208,9 @@ def _open_tables(config: Config, given: Given) -> Tables:
 def _check_order(truth: Table, rankings: Sequence[Table]) -> None:
     """Refuse a truth with ranks beside rankings with relevance, where nobody named columns."""
     if truth.chosen.looks_otherwise and all(each.chosen.looks_otherwise for each in rankings):
-        raise DataError(
-            "the truth has ranks and the rankings have relevance: they look swapped",
-            code="swapped-tables",
-            at=truth.at,
-            hint="give the truth first, or name the columns of user and item",
-        )
+        message = "the truth has ranks and the rankings have relevance: they look swapped"
+        hint = "give the truth first, or name the columns of user and item"
+        raise DataError(message, code="swapped-tables", at=truth.at, hint=hint)
 
 
 def _check_shapes(truth: Table, rankings: Sequence[Table]) -> None:

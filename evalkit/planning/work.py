@@ -79,11 +79,8 @@ class MeasureOptions:
         """Raises RequestError where the limit of memory is no number of bytes [wrong-type]."""
         limit = self.memory_limit
         if limit is not None and (type(limit) is bool or not isinstance(limit, int) or limit < 0):
-            raise RequestError(
-                f"memory_limit is {self.memory_limit!r}, not a number of bytes",
-                code="wrong-type",
-                hint="4 GiB are memory_limit=4 * 2**30",
-            )
+            message = f"memory_limit is {self.memory_limit!r}, not a number of bytes"
+            raise RequestError(message, code="wrong-type", hint="4 GiB are memory_limit=4 * 2**30")
 
     def started(self, clock: Clock | None) -> Clock:
         """The clock that runs, or one that starts now."""
@@ -103,11 +100,8 @@ class MeasureOptions:
         if self.threads is None:
             return cores
         if not hasattr(self.threads, "__index__") or self.threads < 1:
-            raise RequestError(
-                f"threads is {self.threads!r}, not 1 or more",
-                code="bad-threads",
-                hint="leave it out to use every core",
-            )
+            message = f"threads is {self.threads!r}, not 1 or more"
+            raise RequestError(message, code="bad-threads", hint="leave it out to use every core")
         return min(self.threads, cores)
 
     def clock(self, tables: Sequence[Table] = ()) -> Clock:

@@ -5,6 +5,7 @@ Out: `Report`, and its text, page or table in each form.
 Open first: `record.py`, then `entries.py`.
 """
 
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
-    if name.startswith("_"):
-        raise AttributeError(name)
+    if name.startswith("_") or PathFinder.find_spec(name, __spec__.submodule_search_locations):
+        raise AttributeError(name)  # a module of the room, which loads without the others
     from evalkit.report import _public
 
     return getattr(_public, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ Place: TypeAlias = tuple[str, str, str | None, str | None]  # model, metric, seg
 
 Asked: TypeAlias = tuple[str, frozenset[str]]  # a label without a profile, parameters written
 
+_PLACE_OF = attrgetter("model", "metric", "segmentation", "segment")
+
 
 class ReportIndex:
     """Names in their order, and every number by its place."""
@@ -20,16 +23,14 @@ class ReportIndex:
 
     def __init__(self, counted: Sequence[str], estimates: Sequence[Estimate]) -> None:
         self.asked: dict[Asked, str] | None = None  # read when it is first wanted
-        self.estimates: dict[Place, Estimate] = {}
-        for estimate in estimates:
-            place = (estimate.model, estimate.metric, estimate.segmentation, estimate.segment)
-            self.estimates.setdefault(place, estimate)
-        places = self.estimates
-        self.models = tuple(dict.fromkeys([*counted, *(model for model, *_ in places)]))
-        self.labels = tuple(dict.fromkeys(label for _, label, *_ in places))
-        self.segments = tuple(
-            dict.fromkeys((rule, name) for *_, rule, name in places if name is not None)
+        places = [*map(_PLACE_OF, estimates)]
+        self.estimates: dict[Place, Estimate] = dict(  # the first of a place
+            zip(reversed(places), reversed(estimates), strict=True)
         )
+        self.models = tuple(dict.fromkeys([*counted, *map(itemgetter(0), places)]))
+        self.labels = tuple(dict.fromkeys(map(itemgetter(1), places)))
+        segments = dict.fromkeys(map(itemgetter(2, 3), places))
+        self.segments = tuple((rule, name) for rule, name in segments if name is not None)
 
 
 def it_has(names: Sequence[str]) -> str:

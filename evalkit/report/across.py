@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalkit.errors import clean
 from evalkit.report.record import later
-from evalkit.report.text import pad, show_level, show_values
+from evalkit.report.text import lay_out, show_level, show_values
 
 if TYPE_CHECKING:
     from evalkit.report.figures import Figures
@@ -106,14 +106,8 @@ def tell_across(across: Across) -> str:
     rows = [["", *across.models]]
     rows += [[name, *(column[n] for column in columns)] for n, name in enumerate(across.sets)]
     rows.append(["mean rank", *(f"{rank:.3f}" for rank in across.mean_ranks)])
-    cells = [[clean(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [f"{across.metric} over {len(across.sets)} data sets", ""]
-    lines += [
-        "  ".join(pad(cell, widths[n], right=n > 0) for n, cell in enumerate(row)).rstrip()
-        for row in cells
-    ]
-    lines.append("")
+    lines += [*lay_out(rows, right=range(1, len(rows[0]))), ""]
     if across.note:
         lines.append(across.note)
     if across.p_value is not None:

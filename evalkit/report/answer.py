@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from evalkit.report.decision import decision_sentence
 from evalkit.report.entries import Comparison, Estimate
 from evalkit.report.record import Report
-from evalkit.report.text import decimals_for, half_widths
+from evalkit.report.text import decimals_of
 from evalkit.report.turning import against
 
 MOST_NAMED = 3
@@ -112,11 +112,7 @@ def _compared(
 
 
 def _sentence(
-    metric: str,
-    ranked: Sequence[Estimate],
-    pairs: Mapping[str, Comparison],
-    *,
-    picked: str | None,
+    metric: str, ranked: Sequence[Estimate], pairs: Mapping[str, Comparison], *, picked: str | None
 ) -> str:
     if not ranked:
         return "there is no number to go by"
@@ -172,4 +168,4 @@ def limits(of: Estimate | Comparison) -> str:
 
 
 def _digits(of: Estimate | Comparison) -> int:
-    return decimals_for(half_widths([of]), [of.value if isinstance(of, Estimate) else of.delta])
+    return decimals_of([of])

@@ -48,14 +48,14 @@ class ModelCounts:
     rows_used: int
     rows_dropped: Mapping[str, int]  # by reason
     users: int
-    users_without_ranking: int  # of the truth
-    users_without_truth: int  # whom the truth lacks
-    duplicates: int  # rows that list a user's item again
-    duplicates_searched: str  # "relevant": among relevant items only; "all"
-    seen_in_train: int | None  # ranked items; None: no train log was given
-    bad_ranks: int  # users with gaps or repeats
-    ties: int  # hits whose score another row of the list has
-    depth: int  # the longest list
+    users_without_ranking: int = 0  # of the truth
+    users_without_truth: int = 0  # whom the truth lacks
+    duplicates: int = 0  # rows that list a user's item again
+    duplicates_searched: str = "none"  # "relevant": among relevant items only; "all"
+    seen_in_train: int | None = None  # ranked items; None: no train log was given
+    bad_ranks: int = 0  # users with gaps or repeats
+    ties: int = 0  # hits whose score another row of the list has
+    depth: int = 0  # the longest list
     unknown_items: int = 0  # rows of the lists that metrics look at, of items that [items] lacks
     empty_genres: int = 0  # such rows, of items whose genres are asked for and that have none
     zero_vectors: int = 0  # such rows, of items whose vector is all zeros
@@ -103,7 +103,7 @@ class Warning_:
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """Two models on the users whom both have a value of, paired by user.
 
@@ -137,29 +137,29 @@ class Comparison:
     baseline: str
     candidate: str
     metric: str
-    segmentation: str | None
-    segment: str | None
+    segmentation: str | None = None
+    segment: str | None = None
     delta: float
-    std_error: float | None
-    low: float | None
-    high: float | None
-    relative: float | None
-    relative_low: float | None
-    relative_high: float | None
-    p_value: float | None
-    p_adjusted: float | None
-    effect_size: float | None
+    std_error: float | None = None
+    low: float | None = None
+    high: float | None = None
+    relative: float | None = None
+    relative_low: float | None = None
+    relative_high: float | None = None
+    p_value: float | None = None
+    p_adjusted: float | None = None
+    effect_size: float | None = None
     test: (
         str  # hall, t, mcnemar, sign, wilcoxon, permutation, bootstrap, tukey; ", tail", ", unseen"
     )
     n_users: int
-    wins: int | None
-    ties: int | None
-    losses: int | None
-    margin: float | None
+    wins: int | None = None
+    ties: int | None = None
+    losses: int | None = None
+    margin: float | None = None
     verdict: str
-    smallest_difference: float | None
-    users_needed: int | None
+    smallest_difference: float | None = None
+    users_needed: int | None = None
     n_clusters: int | None = None
     df: float | None = None
     family: str | None = None
@@ -347,7 +347,7 @@ class Graph:
     groups: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StatisticsUsed:
     """How intervals and comparisons were made."""
 
@@ -357,10 +357,10 @@ class StatisticsUsed:
     correction: str
     family: str
     n_tests: int
-    baseline: str | None
-    margin: float | None
-    replicates: int | None
-    seed: int | None
+    baseline: str | None = None
+    margin: float | None = None
+    replicates: int | None = None
+    seed: int | None = None
     power: float
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalkit.errors import RequestError, install_hint, nearest
+from evalkit.errors import RequestError, did_you_mean, install_hint
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,24 +43,18 @@ class Plot(str):
         path = Path(file)
         ending = path.suffix.lower()
         if ending not in PICTURES:
-            raise RequestError(
-                f"no figure is written as {path.suffix!r}",
-                code="unknown-format",
-                at=str(path),
-                hint="write .svg, .pdf or .png",
-            )
+            message = f"no figure is written as {path.suffix!r}"
+            hint = "write .svg, .pdf or .png"
+            raise RequestError(message, code="unknown-format", at=str(path), hint=hint)
         if ending == ".svg":
             path.write_text(self.fixed, encoding="utf-8", errors="replace")
             return path
         try:
             import vl_convert
         except ImportError:
-            raise RequestError(
-                f"{ending} needs vl-convert-python, which is not there",
-                code="missing-extra",
-                at=str(path),
-                hint=f"{install_hint('figures')}, or write .svg",
-            ) from None
+            message = f"{ending} needs vl-convert-python, which is not there"
+            hint = f"{install_hint('figures')}, or write .svg"
+            raise RequestError(message, code="missing-extra", at=str(path), hint=hint) from None
         is_pdf = ending == ".pdf"
         made = vl_convert.svg_to_pdf if is_pdf else vl_convert.svg_to_png
         path.write_bytes(made(self.fixed, scale=1.0 if is_pdf else 3.0))
@@ -84,13 +78,9 @@ class Figures(dict[str, Plot]):
     """Figures by their titles, in the order of the page."""
 
     def __missing__(self, name: str) -> Plot:
-        close = nearest(name, list(self))
         listed = ", ".join(map(repr, list(self)[:6])) or "none"
-        raise RequestError(
-            f"the page has no figure {name!r}",
-            code="unknown-choice",
-            hint=f"did you mean {close!r}?" if close else f"it has {listed}",
-        )
+        hint = did_you_mean(name, list(self), f"it has {listed}")
+        raise RequestError(f"the page has no figure {name!r}", code="unknown-choice", hint=hint)
 
 
 def _by(rows: Iterable[Mapping[str, Any]], key: str) -> dict[str, list[Mapping[str, Any]]]:
@@ -175,10 +165,10 @@ def _draw_ranks(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
 
 
 def _draw_trade(rows: tuple[Mapping[str, Any], ...], axis: Any) -> None:
-    for each in rows:
-        reach = {"xerr": _reach([each], "x", "x_"), "yerr": _reach([each])}
-        axis.errorbar([each["x"]], [each["value"]], **reach, fmt="o", label=each["name"])
-        axis.annotate(each["name"], (each["x"], each["value"]))
+    for row in rows:
+        reach = {"xerr": _reach([row], "x", "x_"), "yerr": _reach([row])}
+        axis.errorbar([row["x"]], [row["value"]], **reach, fmt="o", label=row["name"])
+        axis.annotate(row["name"], (row["x"], row["value"]))
 
 
 _DRAWING: dict[str, Callable[[tuple[Mapping[str, Any], ...], Any], None]] = {

@@ -5,11 +5,13 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
+from itertools import islice
 from operator import attrgetter
 from types import MappingProxyType, NoneType
 from typing import Any, cast
 
 from evalkit.errors import DataError, EvalkitError
+from evalkit.report import entries
 from evalkit.report.by_hints import (
     load_json,
     read_list,
@@ -18,27 +20,6 @@ from evalkit.report.by_hints import (
     read_text,
     read_wholes,
 )
-from evalkit.report.entries import (
-    Check,
-    Comparison,
-    Counts,
-    Curve,
-    Distribution,
-    Estimate,
-    Finding,
-    Gap,
-    Gate,
-    Graph,
-    Input,
-    Macro,
-    Meta,
-    ModelCounts,
-    OverNights,
-    Standing,
-    StatisticsUsed,
-    TruthCounts,
-    Warning_,
-)
 from evalkit.report.record import SCHEMA_VERSION, WITHOUT_SEGMENTS, Report
 
 # Half characters (names of files that are no UTF-8) and what a terminal or an editor would obey.
@@ -46,11 +27,18 @@ _UNPRINTABLE = re.compile(
     "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 
+ROWS_A_PIECE = 1000
+
 
 def render_json(report: Report) -> str:
     """The text of report.json: fixed key order, one entry a line, one newline at the end."""
+    return "".join(pieces_of(report))
+
+
+def pieces_of(report: Report) -> Iterator[str]:
+    """The text of report.json in pieces of `ROWS_A_PIECE` entries at most, made one by one."""
     counts = report.counts
-    models = _block([(name, _line(_counts(each))) for name, each in counts.models.items()], 4)
+    models = _block(((name, [_line(_counts(each))]) for name, each in counts.models.items()), 4)
     ties = {name: each.ties for name, each in counts.models.items()}
     lists = {name: _records(getattr(report, name)) for name in _LISTS}
     has_caveats = any(each.caveats for each in report.estimates)
@@ -59,21 +47,22 @@ def render_json(report: Report) -> str:
         if not getattr(report, name):
             lists.pop(name)
     used = report.statistics
-    parts = [
-        ("schema_version", _line(report.schema_version)),
-        *((name, _line(getattr(report, name))) for name in _TEXTS),
+    parts: list[tuple[str, Iterable[str]]] = [
+        ("schema_version", [_line(report.schema_version)]),
+        *((name, [_line(getattr(report, name))]) for name in _TEXTS),
         ("inputs", lists.pop("inputs")),
-        ("counts", _block([("truth", _line(_truth(counts.truth))), ("models", models)], 2)),
-        ("primary", _line(report.primary)),
+        ("counts", _block([("truth", [_line(_truth(counts.truth))]), ("models", models)], 2)),
+        ("primary", [_line(report.primary)]),
         ("metrics", _records(report.estimates, estimate, {"label": shown_labels(report)})),
         ("comparisons", lists.pop("comparisons")),
-        ("statistics", _line(None if used is None else _fields(used))),
-        ("standings", _rows(map(_standing, report.standings))),
+        ("statistics", [_line(None if used is None else _fields(used))]),
+        ("standings", _rows(_line(_standing(each)) for each in report.standings)),
         *lists.items(),
-        *((("row_counts", _line(report.row_counts)),) if report.row_counts else ()),
-        ("meta", _line({**_fields(report.meta), "ties": ties})),
+        *((("row_counts", [_line(report.row_counts)]),) if report.row_counts else ()),
+        ("meta", [_line({**_fields(report.meta), "ties": ties})]),
     ]
-    return _block(parts, 0) + "\n"
+    yield from _block(parts, 0)
+    yield "\n"
 
 
 _ESTIMATE = (  # the keys of one entry of `metrics`, in the order of the format
@@ -141,12 +130,12 @@ def _fields(record: Any) -> dict[str, object]:
     return {each.name: getattr(record, each.name) for each in fields(record)}
 
 
-def _truth(truth: TruthCounts) -> dict[str, object]:
+def _truth(truth: entries.TruthCounts) -> dict[str, object]:
     """Its counts; the time of its newest row where that was looked for."""
     return {name: each for name, each in _fields(truth).items() if (name, each) != ("newest", None)}
 
 
-def _counts(model: ModelCounts) -> dict[str, object]:
+def _counts(model: entries.ModelCounts) -> dict[str, object]:
     """The counts that are the same for every form of a log.
 
     Equal scores are none of them: where ranks are given nobody looks for any. They go into
@@ -158,20 +147,26 @@ def _counts(model: ModelCounts) -> dict[str, object]:
 _OF_STANDING = ("model", "value", "group")
 
 
-def _standing(standing: Standing) -> dict[str, object]:
+def _standing(standing: entries.Standing) -> dict[str, object]:
     rows = [dict(zip(_OF_STANDING, each, strict=True)) for each in standing.models]
     return {"metric": standing.metric, "models": rows}
 
 
-def _block(parts: Iterable[tuple[str, str]], indent: int) -> str:
-    inner = " " * (indent + 2)
-    lines = [f"{inner}{_line(key)}: {text}" for key, text in parts]
-    return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}" if lines else "{}"
+def _block(parts: Iterable[tuple[str, Iterable[str]]], indent: int) -> Iterator[str]:
+    inner, begin = " " * (indent + 2), "{\n"
+    for key, pieces in parts:
+        yield f"{begin}{inner}{_line(key)}: "
+        yield from pieces
+        begin = ",\n"
+    yield "{}" if begin == "{\n" else "\n" + " " * indent + "}"
 
 
-def _rows(rows: Iterable[object]) -> str:
-    lines = [f"    {_line(row)}" for row in rows]
-    return "[\n" + ",\n".join(lines) + "\n  ]" if lines else "[]"
+def _rows(rows: Iterable[str]) -> Iterator[str]:
+    begin, left = "[\n    ", iter(rows)
+    while some := ",\n    ".join(islice(left, ROWS_A_PIECE)):
+        yield begin + some
+        begin = ",\n    "
+    yield "[]" if begin[0] == "[" else "\n  ]"
 
 
 def shown_labels(report: Report) -> list[str]:
@@ -183,10 +178,11 @@ def _records(
     records: Sequence[Any],
     names: Sequence[str] = (),
     given: Mapping[str, Sequence[object]] = MappingProxyType({}),
-) -> str:
+) -> Iterator[str]:
     """Records of one kind, one a line, written field by field: there may be very many."""
     if not records:
-        return "[]"
+        yield "[]"
+        return
     names = names or [
         each.name
         for each in fields(records[0])
@@ -197,8 +193,7 @@ def _records(
         dump_column(given[name] if name in given else [*map(attrgetter(name), records)])
         for name in names
     ]
-    lines = [f"    {{{form}}}" % row for row in zip(*columns, strict=True)]
-    return "[\n" + ",\n".join(lines) + "\n  ]"
+    yield from _rows(map(f"{{{form}}}".__mod__, zip(*columns, strict=True)))
 
 
 def parse_report(
@@ -234,12 +229,9 @@ def parse_report(
         raise
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise DataError(
-            f"this is no report.json: {reason[:300]}",
-            code="report-unreadable",
-            at=at,
-            hint="evalkit verify RUN compares every file with its checksum",
-        ) from error
+        message = f"this is no report.json: {reason[:300]}"
+        hint = "evalkit verify RUN compares every file with its checksum"
+        raise DataError(message, code="report-unreadable", at=at, hint=hint) from error
 
 
 def _unknown_schema(version: object, at: str) -> DataError:
@@ -296,15 +288,15 @@ def _read(document: dict[str, Any], lists: Collection[str]) -> Report:
     for name, kind in _LISTS.items():
         rows = read_list(document.get(name, [])) if name in lists else []
         found[name] = tuple(read_record(kind, each) for each in rows)
-    found["counts"] = Counts(
-        read_record(TruthCounts, counts["truth"]),
+    found["counts"] = entries.Counts(
+        read_record(entries.TruthCounts, counts["truth"]),
         {
-            name: read_record(ModelCounts, each, {"ties": ties.get(name, 0)})
+            name: read_record(entries.ModelCounts, each, {"ties": ties.get(name, 0)})
             for name, each in counts["models"].items()
         },
     )
     found["estimates"] = tuple(
-        read_record(Estimate, each, {"higher_is_better": directions.get(each["name"])})
+        read_record(entries.Estimate, each, {"higher_is_better": directions.get(each["name"])})
         for each in read_list(document["metrics"])
     )
     found["primary"] = tuple(map(read_text, read_list(document.get("primary", []))))
@@ -314,24 +306,24 @@ def _read(document: dict[str, Any], lists: Collection[str]) -> Report:
     }
     found["row_counts"] = read_wholes(document.get("row_counts", {}))
     found["standings"] = tuple(map(_read_standing, read_list(document.get("standings", []))))
-    found["statistics"] = None if used is None else read_record(StatisticsUsed, used)
-    return Report(**found, meta=read_record(Meta, document["meta"]))
+    found["statistics"] = None if used is None else read_record(entries.StatisticsUsed, used)
+    return Report(**found, meta=read_record(entries.Meta, document["meta"]))
 
 
 _TEXTS = ("evalkit", "run_id", "run_key", "name", "profile")
 _LISTS: dict[str, type] = {  # fields of the report, in their order in the document
-    "inputs": Input,
-    "comparisons": Comparison,
-    "findings": Finding,
-    "macros": Macro,
-    "gaps": Gap,
-    "curves": Curve,
-    "distributions": Distribution,
-    "graphs": Graph,
-    "nights": OverNights,
-    "checks": Check,
-    "gates": Gate,
-    "warnings": Warning_,
+    "inputs": entries.Input,
+    "comparisons": entries.Comparison,
+    "findings": entries.Finding,
+    "macros": entries.Macro,
+    "gaps": entries.Gap,
+    "curves": entries.Curve,
+    "distributions": entries.Distribution,
+    "graphs": entries.Graph,
+    "nights": entries.OverNights,
+    "checks": entries.Check,
+    "gates": entries.Gate,
+    "warnings": entries.Warning_,
 }
 
 
@@ -357,9 +349,9 @@ _WHERE_THERE = ("gaps", "nights", "checks")  # lists that are left out where the
 _FEW = ("inputs", "gates", "warnings")  # lists that are short in every report
 
 
-def _read_standing(row: dict[str, Any]) -> Standing:
+def _read_standing(row: dict[str, Any]) -> entries.Standing:
     models = [[each[name] for name in _OF_STANDING] for each in read_list(row["models"])]
-    return read_record(Standing, {**row, "models": models})
+    return read_record(entries.Standing, {**row, "models": models})
 
 
 def _directions(names: Set[str]) -> dict[str, bool | None]:

@@ -13,28 +13,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evalkit.errors import DataError, RequestError, nearest
+from evalkit.errors import DataError, RequestError, did_you_mean
 from evalkit.metrics import other_kinds
+from evalkit.report import entries
 from evalkit.report._index import ReportIndex, it_has
-from evalkit.report.entries import (
-    Check,
-    Comparison,
-    Counts,
-    Curve,
-    Distribution,
-    Estimate,
-    Finding,
-    Gap,
-    Gate,
-    Graph,
-    Input,
-    Macro,
-    Meta,
-    OverNights,
-    Standing,
-    StatisticsUsed,
-    Warning_,
-)
 from evalkit.report.frames import Records
 
 if TYPE_CHECKING:
@@ -156,23 +138,23 @@ class Report:
     run_key: str
     name: str
     profile: str
-    inputs: tuple[Input, ...]
-    counts: Counts
-    estimates: tuple[Estimate, ...]
-    meta: Meta
-    comparisons: tuple[Comparison, ...] = ()
-    gates: tuple[Gate, ...] = ()
-    nights: tuple[OverNights, ...] = ()
-    warnings: tuple[Warning_, ...] = ()
-    statistics: StatisticsUsed | None = None
-    standings: tuple[Standing, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    macros: tuple[Macro, ...] = ()
-    gaps: tuple[Gap, ...] = ()
-    curves: tuple[Curve, ...] = ()
-    distributions: tuple[Distribution, ...] = ()
-    graphs: tuple[Graph, ...] = ()
-    checks: tuple[Check, ...] = ()
+    inputs: tuple[entries.Input, ...]
+    counts: entries.Counts
+    estimates: tuple[entries.Estimate, ...]
+    meta: entries.Meta
+    comparisons: tuple[entries.Comparison, ...] = ()
+    gates: tuple[entries.Gate, ...] = ()
+    nights: tuple[entries.OverNights, ...] = ()
+    warnings: tuple[entries.Warning_, ...] = ()
+    statistics: entries.StatisticsUsed | None = None
+    standings: tuple[entries.Standing, ...] = ()
+    findings: tuple[entries.Finding, ...] = ()
+    macros: tuple[entries.Macro, ...] = ()
+    gaps: tuple[entries.Gap, ...] = ()
+    curves: tuple[entries.Curve, ...] = ()
+    distributions: tuple[entries.Distribution, ...] = ()
+    graphs: tuple[entries.Graph, ...] = ()
+    checks: tuple[entries.Check, ...] = ()
     row_counts: Mapping[str, int] = field(default_factory=dict)  # of what is no ranking
     primary: tuple[str, ...] = ()  # labels of the metrics that decide
     shown: Mapping[str, str] = field(default_factory=dict)  # label -> as it was asked for
@@ -186,9 +168,9 @@ class Report:
 
     def __post_init__(self) -> None:
         for name, kind in (
-            ("comparisons", Comparison),
-            ("findings", Finding),
-            ("checks", Check),
+            ("comparisons", entries.Comparison),
+            ("findings", entries.Finding),
+            ("checks", entries.Check),
         ):
             object.__setattr__(self, name, Records.of(kind, getattr(self, name)))
 
@@ -216,7 +198,7 @@ class Report:
 
     def estimate(
         self, model: str, metric: str | None, segmentation: str | None, segment: str | None
-    ) -> Estimate | None:
+    ) -> entries.Estimate | None:
         """One number by its label and its segment, None and None for all users."""
         return self._index.estimates.get((model, metric or "", segmentation, segment))
 
@@ -297,11 +279,9 @@ class Report:
         model = self._find_model(model)
         kept = self.per_user_values
         if kept is None or label not in kept.metrics:
-            raise RequestError(
-                f"the report holds no values of single users for {label}",
-                code="per-user-off",
-                hint="write evaluate(..., per_user=True), or per_user = true under [output]",
-            )
+            message = f"the report holds no values of single users for {label}"
+            hint = "write evaluate(..., per_user=True), or per_user = true under [output]"
+            raise RequestError(message, code="per-user-off", hint=hint)
         users, value = cs.by_name(*kept.user_columns), free_name("value", kept.user_columns)
         frame = kept.scan(model).select(users, cs.by_name(label).alias(value))
         return frame.collect(engine="streaming")
@@ -454,19 +434,13 @@ class Report:
         if model is None:
             if len(models) == 1:
                 return models[0]
-            raise RequestError(
-                f"the report has {len(models)} models, and none was named",
-                code="ambiguous-model",
-                hint=f"write model={models[0]!r}; {it_has(models)}" if models else "",
-            )
+            message = f"the report has {len(models)} models, and none was named"
+            hint = f"write model={models[0]!r}; {it_has(models)}" if models else ""
+            raise RequestError(message, code="ambiguous-model", hint=hint)
         if model in models:
             return model
-        close = nearest(model, models)
-        raise RequestError(
-            f"the report has no model {model!r}",
-            code="unknown-model",
-            hint=f"did you mean {close!r}?" if close else it_has(models),
-        )
+        hint = did_you_mean(model, models, it_has(models))
+        raise RequestError(f"the report has no model {model!r}", code="unknown-model", hint=hint)
 
     def _find_segment(self, segment: str | None) -> tuple[str | None, str | None]:
         if segment is None:
@@ -478,17 +452,12 @@ class Report:
         if len(fitting) == 1:
             return spelled[fitting[0]]
         if fitting:
-            raise RequestError(
-                f"segment {segment!r} is in {len(fitting)} segmentations",
-                code="ambiguous-segment",
-                hint=f"write one of {', '.join(fitting)}",
-            )
-        close = nearest(segment, spelled)
-        raise RequestError(
-            f"the report has no segment {segment!r}",
-            code="unknown-segment",
-            hint=f"did you mean {close!r}?" if close else it_has(tuple(spelled)),
-        )
+            message = f"segment {segment!r} is in {len(fitting)} segmentations"
+            hint = f"write one of {', '.join(fitting)}"
+            raise RequestError(message, code="ambiguous-segment", hint=hint)
+        message = f"the report has no segment {segment!r}"
+        hint = did_you_mean(segment, spelled, it_has(tuple(spelled)))
+        raise RequestError(message, code="unknown-segment", hint=hint)
 
 
 def once(report: Report, make: Callable[[Report], Made]) -> Made:

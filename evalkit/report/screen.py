@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from evalkit.errors import clean
+from evalkit.report import terminal, text
 from evalkit.report.answer import Answer, answer_of
 from evalkit.report.comparisons import how_corrected, show_p
 from evalkit.report.entries import Comparison
@@ -13,34 +14,6 @@ from evalkit.report.nights import tell_nights
 from evalkit.report.record import Report
 from evalkit.report.segmented import worst_segments
 from evalkit.report.shown import definitions
-from evalkit.report.terminal import (
-    BOLD,
-    GAP,
-    MIN_WIDTH,
-    NAME_WIDTH,
-    RESET,
-    number_lines,
-    warning_lines,
-    weight_lines,
-)
-from evalkit.report.text import (
-    SegmentNumbers,
-    count_noun,
-    count_words,
-    decimals_for,
-    display_width,
-    groups,
-    half_widths,
-    model_notes,
-    pad,
-    shorten,
-    shorten_all,
-    show_level,
-    show_values,
-    truth_notes,
-    units_of,
-    wrap,
-)
 from evalkit.report.verdict import PASS, verdict_of
 
 MOST_PRIMARY = 3
@@ -67,13 +40,13 @@ class _ScreenColumn:
 
 def render_screen(report: Report, *, width: int, color: bool) -> str:
     """The report in one screen of `width` columns (40 at least); `render_table` has all of it."""
-    width = max(width, MIN_WIDTH)
+    width = max(width, terminal.MIN_WIDTH)
     answer = answer_of(report)
     lines = _said(f"{clean(report.name)}: {clean(answer.sentence)}", width)
     if color:
-        lines = [f"{BOLD}{line}{RESET}" for line in lines]
+        lines = [f"{terminal.BOLD}{line}{terminal.RESET}" for line in lines]
     lines += _gate_lines(report, width)
-    overall = next((each for each in groups(report) if each.segment is None), None)
+    overall = next((each for each in text.groups(report) if each.segment is None), None)
     if overall is not None:
         primary = (report.primary or (answer.metric,))[:MOST_PRIMARY]
         for metric in primary:
@@ -81,16 +54,16 @@ def render_screen(report: Report, *, width: int, color: bool) -> str:
         lines += _other_lines(overall, answer, primary, width=width, color=color)
         lines += _said("; ".join(map(clean, definitions(report))), width)
     lines += [line for each in tell_nights(report.nights) for line in _said(clean(each), width)]
-    lines += weight_lines(report, width)
+    lines += terminal.weight_lines(report, width)
     lines += _segment_lines(report, answer, width)
     lines += ["", *_data_lines(report, width)]
-    lines += warning_lines(report, width=width, color=color, most=MOST_ALIKE)
+    lines += terminal.warning_lines(report, width=width, color=color, most=MOST_ALIKE)
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def _said(sentence: str, width: int, *, indent: str = "") -> list[str]:
     words = sentence.split()
-    return wrap(words, first=indent, width=width, separator="") if words else []
+    return text.wrap(words, first=indent, width=width, separator="") if words else []
 
 
 def _gate_lines(report: Report, width: int) -> list[str]:
@@ -108,15 +81,15 @@ def _gate_lines(report: Report, width: int) -> list[str]:
 
 
 def _primary_lines(
-    report: Report, overall: SegmentNumbers, answer: Answer, width: int
+    report: Report, overall: text.SegmentNumbers, answer: Answer, width: int
 ) -> list[str]:
     """One metric: models from best to worst, each with its interval and its paired verdict."""
     known = [model for model in answer.models if (model, answer.metric) in overall.cells]
     models = known[:MOST_MODELS]
     cells = [overall.cells[model, answer.metric] for model in models]
-    digits = decimals_for(half_widths(cells), [each.value for each in cells])
+    digits = text.decimals_of(cells)
     columns = [
-        _ScreenColumn("value", show_values([each.value for each in cells])),
+        _ScreenColumn("value", text.show_values([each.value for each in cells])),
         _ScreenColumn(
             "interval", [_limits((each.low, each.high), digits) for each in cells], rank=2
         ),
@@ -137,8 +110,8 @@ def _primary_lines(
         columns.append(_ScreenColumn("delta", ["", *shown]))
     users = {each.n_users for each in cells}
     level = report.statistics.level if report.statistics is not None else 0.95
-    said = [count_noun(users.pop(), count_words(report).unit)] if len(users) == 1 else []
-    said.append(f"{show_level(level)} intervals")
+    said = [text.count_noun(users.pop(), text.count_words(report).unit)] if len(users) == 1 else []
+    said.append(f"{text.show_level(level)} intervals")
     if answer.reference is not None:
         how = how_corrected(report.statistics, [each for each in pairs if each is not None])
         paired = "" if report.kind == "experiment" else "paired "
@@ -151,14 +124,13 @@ def _primary_lines(
     lines = _said("; ".join(said), width)
     lines += _table(answer.metric, models, columns, width)
     if len(known) > len(models):
-        lines.append(f"{count_noun(len(known) - len(models), 'more model')}; {ALL}")
+        lines.append(f"{text.count_noun(len(known) - len(models), 'more model')}; {ALL}")
     return lines
 
 
 def _pair_columns(pairs: Sequence[Comparison | None], answer: Answer) -> list[_ScreenColumn]:
     """Differences and the limits that their verdicts go with, in the digits of those of all."""
-    overall = answer.pairs.values()
-    digits = decimals_for(half_widths(overall), [each.delta for each in overall])
+    digits = text.decimals_of([*answer.pairs.values()])
     limits = [_limits(each.judged_limits, digits, sign="+") if each else "" for each in pairs]
     return [
         _ScreenColumn("delta", [f"{each.delta:+.{digits}f}" if each else "" for each in pairs]),
@@ -180,30 +152,32 @@ def _table(
     kept = list(columns)
 
     def size(column: _ScreenColumn) -> int:
-        return len(GAP) + max(map(display_width, [column.head, *column.cells]), default=0)
+        return len(terminal.GAP) + max(
+            map(text.display_width, [column.head, *column.cells]), default=0
+        )
 
-    wanted = max(map(display_width, [head, *map(clean, names)]), default=0)
+    wanted = max(map(text.display_width, [head, *map(clean, names)]), default=0)
     while sum(map(size, kept)) + min(wanted, width // 4) > width and any(c.rank for c in kept):
         kept.remove(max(kept, key=lambda each: each.rank))
-    room = max(min(wanted, NAME_WIDTH, width - sum(map(size, kept))), 6)
-    first = [shorten(clean(head), room), *_cut(names, room)]
-    lines = [pad(each, room) for each in first]
+    room = max(min(wanted, terminal.NAME_WIDTH, width - sum(map(size, kept))), 6)
+    first = [text.shorten(clean(head), room), *_cut(names, room)]
+    lines = [text.pad(each, room) for each in first]
     for column in kept:
-        of = size(column) - len(GAP)
+        of = size(column) - len(terminal.GAP)
         for place, cell in enumerate([column.head, *column.cells]):
-            lines[place] += GAP + pad(cell, of, right=not column.is_text)
-    return [shorten(line.rstrip(), width) for line in lines]
+            lines[place] += terminal.GAP + text.pad(cell, of, right=not column.is_text)
+    return [text.shorten(line.rstrip(), width) for line in lines]
 
 
 def _cut(names: Sequence[str], width: int) -> list[str]:
     """Clean names in so many columns; the same name is the same again."""
     known = list(dict.fromkeys(names))
-    shown = dict(zip(known, shorten_all(known, width), strict=True))
+    shown = dict(zip(known, text.shorten_all(known, width), strict=True))
     return [shown[each] for each in names]
 
 
 def _other_lines(
-    overall: SegmentNumbers, answer: Answer, primary: Sequence[str], *, width: int, color: bool
+    overall: text.SegmentNumbers, answer: Answer, primary: Sequence[str], *, width: int, color: bool
 ) -> list[str]:
     """The other metrics' points."""
     others = [label for label in overall.labels if label not in primary]
@@ -212,15 +186,15 @@ def _other_lines(
     models = answer.models[:MOST_MODELS]
     labels = others[: MOST_OTHERS if len(models) <= FEW_MODELS else MOST_OTHERS // 2]
     group = replace(overall, labels=tuple(labels), models=tuple(models))
-    lines = ["", *number_lines(group, width=width, color=color)]
+    lines = ["", *terminal.number_lines(group, width=width, color=color)]
     if len(others) > len(labels):
-        lines.append(f"{count_noun(len(others) - len(labels), 'more metric')}; {ALL}")
+        lines.append(f"{text.count_noun(len(others) - len(labels), 'more metric')}; {ALL}")
     return lines
 
 
 def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
     """What a search found, or else the segments that look worst by the primary metric."""
-    how, units = "", units_of(report)
+    how, units = "", text.units_of(report)
     if searches(report):
         found = standing_out(report)
         if not found:
@@ -233,7 +207,7 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
             _ScreenColumn("", [each.kind for each in shown], is_text=True),
             _ScreenColumn("model", _cut([each.candidate for each in shown], 16), is_text=True),
             _ScreenColumn(
-                "metric", [shorten(clean(each.metric), 16) for each in shown], 2, is_text=True
+                "metric", [text.shorten(clean(each.metric), 16) for each in shown], 2, is_text=True
             ),
             _ScreenColumn("delta", [f"{each.delta:+.4f}" for each in shown]),
             _ScreenColumn(units, [f"{each.n_users:,}" for each in shown], 1),
@@ -261,8 +235,8 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
             )
         else:
             cells = [each.estimate for each in shown_]
-            digits = decimals_for(half_widths(cells), [each.value for each in cells])
-            columns.append(_ScreenColumn("value", show_values([each.value for each in cells])))
+            digits = text.decimals_of(cells)
+            columns.append(_ScreenColumn("value", text.show_values([each.value for each in cells])))
             limits = [_limits((each.low, each.high), digits) for each in cells]
             columns.append(_ScreenColumn("interval", limits, 2))
         names = [f"{each.segmentation} = {each.segment}" for each in shown_]
@@ -274,15 +248,15 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
 
 def _data_lines(report: Report, width: int) -> list[str]:
     """What the truth holds, and the models whose rows are not all in order."""
-    words = count_words(report)
-    truth = truth_notes(report.counts.truth, words)
-    lines = wrap(truth, first=f"{words.truth}: ", width=width, separator=";")
-    noted = {model: model_notes(each, words) for model, each in report.counts.models.items()}
+    words = text.count_words(report)
+    truth = text.truth_notes(report.counts.truth, words)
+    lines = text.wrap(truth, first=f"{words.truth}: ", width=width, separator=";")
+    noted = {model: text.model_notes(each, words) for model, each in report.counts.models.items()}
     odd = [model for model, notes in noted.items() if len(notes) > 3]  # rows, users and depth
     for model in odd[:MOST_ODD]:
-        name = shorten(clean(model), min(NAME_WIDTH, width // 2))
-        lines += wrap(noted[model], first=f"{name}: ", width=width, separator=";")
+        name = text.shorten(clean(model), min(terminal.NAME_WIDTH, width // 2))
+        lines += text.wrap(noted[model], first=f"{name}: ", width=width, separator=";")
     if len(odd) > MOST_ODD:
-        more = count_noun(len(odd) - MOST_ODD, "more model")
+        more = text.count_noun(len(odd) - MOST_ODD, "more model")
         lines += _said(f"{more} with odd rows; {ALL}", width)
     return lines

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalkit.errors import DataError, clean
 from evalkit.report.entries import Warning_
 from evalkit.report.record import later
-from evalkit.report.text import pad, show_level, show_values
+from evalkit.report.text import lay_out, show_level, show_values
 
 if TYPE_CHECKING:
     from evalkit.report.figures import Figures
@@ -154,12 +154,9 @@ def parse_selection(text: str | bytes, *, at: str = "") -> Selection:
         known["warnings"] = tuple(Warning_(**each) for each in tree["warnings"])
         return Selection(**known)
     except (ValueError, TypeError, KeyError) as error:
-        raise DataError(
-            "this is no selection that this version knows",
-            code="selection-unreadable",
-            at=at,
-            hint="evalkit select CONFIG writes one",
-        ) from error
+        message = "this is no selection that this version knows"
+        hint = "evalkit select CONFIG writes one"
+        raise DataError(message, code="selection-unreadable", at=at, hint=hint) from error
 
 
 def _plain(value: object) -> object:
@@ -176,22 +173,12 @@ def tell_selection(selection: Selection, most: int = 20) -> str:
     head = ("trial", selection.metric, f"{show_level(selection.level)} interval", "from best", "")
     rows = [head]
     for trial in measured[:most]:
-        value, low, high, delta = show_values(
-            [
-                math.nan if x is None else x
-                for x in (trial.value, trial.low, trial.high, trial.delta)
-            ]
-        )
+        value, low, high, delta = _shown(trial.value, trial.low, trial.high, trial.delta)
         marks = ["chosen"] if trial.model == selection.winner else []
         marks += ["no clear difference from the best"] if trial.is_alike and trial.delta else []
         marks += [f"does not reach {each}" for each in trial.unmet]
         rows.append((trial.model, value, f"{low} to {high}", delta, "; ".join(marks)))
-    cells = [[clean(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = [
-        "  ".join(pad(cell, widths[n], right=n in (1, 3)) for n, cell in enumerate(row)).rstrip()
-        for row in cells
-    ]
+    lines = lay_out(rows, right=(1, 3))
     if len(measured) > most:
         lines.append(f"and {len(measured) - most:,} more in selection.json")
     lines += ["", tell_tried(selection), clean(tell_alike(selection))]
@@ -200,6 +187,10 @@ def tell_selection(selection: Selection, most: int = 20) -> str:
     lines += tell_confirmed(selection)
     lines += [f"warning[{each.code}]: {each.message}" for each in selection.warnings]
     return "\n".join(lines)
+
+
+def _shown(*values: float | None) -> list[str]:
+    return show_values([math.nan if each is None else each for each in values])
 
 
 def tell_tried(selection: Selection) -> str:
@@ -241,14 +232,10 @@ def tell_confirmed(selection: Selection) -> list[str]:
     found = selection.confirmed
     if found is None:
         return []
-    value, low, high = show_values(
-        [math.nan if x is None else x for x in (found.value, found.low, found.high)]
-    )
+    value, low, high = _shown(found.value, found.low, found.high)
     lines = [f"confirmed on test: {value} ({low} to {high})"]
     if found.delta is not None:
-        delta, low, high = show_values(
-            [math.nan if x is None else x for x in (found.delta, found.delta_low, found.delta_high)]
-        )
+        delta, low, high = _shown(found.delta, found.delta_low, found.delta_high)
         lines.append(f"on test less {clean(found.baseline or '')}: {delta} ({low} to {high})")
     if selection.looks is not None:
         lines.append(f"recorded uses of this test set: {selection.looks}")

@@ -55,15 +55,21 @@ def definitions(report: Report) -> list[str]:
     Also models that have every number of another one, with its error.
     """
     named = [f"{shown}: {label}" for label, shown in report.shown.items() if label != shown]
-    return named + _doubles(report)
+    return named + once(report, _doubles)
 
 
 def _doubles(report: Report) -> list[str]:
     numbers: dict[str, list[object]] = {}
-    for each in report.estimates:
-        if each.std_error:  # without one, as where all is 0, no number tells models apart
-            told = (each.metric, each.segmentation, each.segment, each.value, each.std_error)
-            numbers.setdefault(each.model, []).append(told)
+    for estimate in report.estimates:
+        if estimate.std_error:  # without one, as where all is 0, no number tells models apart
+            told = (
+                estimate.metric,
+                estimate.segmentation,
+                estimate.segment,
+                estimate.value,
+                estimate.std_error,
+            )
+            numbers.setdefault(estimate.model, []).append(told)
     models: dict[tuple[object, ...], list[str]] = {}
     for model, found in numbers.items():
         models.setdefault(tuple(found), []).append(model)

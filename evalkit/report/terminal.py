@@ -4,26 +4,12 @@ from collections import Counter
 from dataclasses import dataclass
 
 from evalkit.errors import clean
+from evalkit.report import text
 from evalkit.report.comparisons import comparison_lines, finding_lines
 from evalkit.report.findings import searches
 from evalkit.report.nights import tell_nights
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
-from evalkit.report.text import (
-    SegmentNumbers,
-    count_noun,
-    count_words,
-    display_width,
-    groups,
-    model_notes,
-    pad,
-    shorten,
-    shorten_all,
-    show_values,
-    truth_notes,
-    wrap,
-    wrap_label,
-)
 from evalkit.report.weights import weight_rows
 
 BOLD, YELLOW, RESET = "\x1b[1m", "\x1b[33m", "\x1b[0m"
@@ -41,23 +27,23 @@ class _Column:
 
     @property
     def width(self) -> int:
-        return max(display_width(each) for each in [*self.header, *self.cells])
+        return max(text.display_width(each) for each in [*self.header, *self.cells])
 
 
 def render_table(report: Report, *, width: int, color: bool) -> str:
     """The report within `width` columns (40 at least): numbers, counts, warnings."""
     width = max(width, MIN_WIDTH)
-    lines = [shorten(f"{clean(report.name)} (profile {clean(report.profile)})", width)]
-    for group in groups(report):
+    lines = [text.shorten(f"{clean(report.name)} (profile {clean(report.profile)})", width)]
+    for group in text.groups(report):
         lines += ["", *group_lines(group, width=width, color=color)]
     if not report.estimates:
         lines += ["", "no numbers"]
     for each in definitions(report):
-        lines += wrap(clean(each).split(), first="", width=width, separator="")
+        lines += text.wrap(clean(each).split(), first="", width=width, separator="")
     lines += weight_lines(report, width)
     lines += comparison_lines(report, width=width)
     for each in tell_nights(report.nights):
-        lines += wrap(clean(each).split(), first="", width=width, separator="")
+        lines += text.wrap(clean(each).split(), first="", width=width, separator="")
     lines += finding_lines(report, width=width) if searches(report) else []
     lines += ["", *count_lines(report, width)]
     lines += warning_lines(report, width=width, color=color)
@@ -69,12 +55,12 @@ def weight_lines(report: Report, width: int) -> list[str]:
     head, rows = weight_rows(report)
     if not rows:
         return []
-    names = shorten_all([row[0] for row in rows], min(NAME_WIDTH, width // 2))
+    names = text.shorten_all([row[0] for row in rows], min(NAME_WIDTH, width // 2))
     columns = [
         _Column([name], [row[place] for row in rows], [False] * len(rows))
         for place, name in enumerate(head[1:], start=1)
     ]
-    name_width = max(display_width(each) for each in [*names, "model"])
+    name_width = max(text.display_width(each) for each in [*names, "model"])
     lines = ["", "weights (! warned of)"]
     for block in _blocks(columns, width - name_width - len(GAP)):
         lines += _block_lines(names, name_width, block, color=False)
@@ -96,37 +82,38 @@ def warning_lines(report: Report, *, width: int, color: bool, most: int | None =
         if others and told[warning.code] == most:
             about += f"; and {others:,} more such warnings"
         words = f"{clean(warning.message)}{about}".split()
-        first = f"warning[{shorten(clean(warning.code), width // 2)}]: "
-        wrapped = wrap(words, first=first, width=width, separator="")
+        first = f"warning[{text.shorten(clean(warning.code), width // 2)}]: "
+        wrapped = text.wrap(words, first=first, width=width, separator="")
         if color:
             wrapped[0] = wrapped[0].replace("warning", f"{YELLOW}warning{RESET}", 1)
         lines += wrapped
     return lines
 
 
-def group_lines(group: SegmentNumbers, *, width: int, color: bool) -> list[str]:
+def group_lines(group: text.SegmentNumbers, *, width: int, color: bool) -> list[str]:
     """The numbers of one segment below its name and its users."""
     title, common = group.title, group.common_n_users
     if common is not None:
-        title = f"{title}: {count_noun(common, 'user')}" if title else count_noun(common, "user")
-    lines = [shorten(clean(title), width)] if title else []
+        users = text.count_noun(common, "user")
+        title = f"{title}: {users}" if title else users
+    lines = [text.shorten(clean(title), width)] if title else []
     return lines + number_lines(group, width=width, color=color)
 
 
-def number_lines(group: SegmentNumbers, *, width: int, color: bool) -> list[str]:
+def number_lines(group: text.SegmentNumbers, *, width: int, color: bool) -> list[str]:
     """Models by metrics; where there are more columns than a line holds, in blocks."""
-    names = shorten_all(group.models, min(NAME_WIDTH, width // 2))
-    name_width = max(display_width(each) for each in [*names, "model"])
+    names = text.shorten_all(group.models, min(NAME_WIDTH, width // 2))
+    name_width = max(text.display_width(each) for each in [*names, "model"])
     room = width - name_width - len(GAP)
     columns = []
     for label in group.labels:
         best_models = group.best(label)
         best = [model in best_models for model in group.models]
-        shown = show_values(group.column(label))
+        shown = text.show_values(group.column(label))
         cells = [
-            text + ("*" if is_best else " ") for text, is_best in zip(shown, best, strict=True)
+            cell + ("*" if is_best else " ") for cell, is_best in zip(shown, best, strict=True)
         ]
-        header = [f"{line} " for line in wrap_label(label, min(LABEL_WIDTH, room - 1))]
+        header = [f"{line} " for line in text.wrap_label(label, min(LABEL_WIDTH, room - 1))]
         columns.append(_Column(header, cells, best))
     if group.common_n_users is None:
         users = [f"{group.n_users(model):,}" for model in group.models]
@@ -141,7 +128,7 @@ def number_lines(group: SegmentNumbers, *, width: int, color: bool) -> list[str]
     if any(any(column.best) for column in columns):
         lines.append("* best")
     for note in group.user_notes():
-        lines += wrap(note.split(" "), first="", width=width, separator="")
+        lines += text.wrap(note.split(" "), first="", width=width, separator="")
     return lines
 
 
@@ -165,28 +152,30 @@ def _block_lines(
     lines = []
     for row in range(height):
         first = "model" if row == height - 1 else ""
-        line = pad(first, name_width)
+        line = text.pad(first, name_width)
         for column in columns:
             above = height - len(column.header)
-            text = column.header[row - above] if row >= above else ""
-            line += GAP + pad(text, column.width, right=True)
+            cell = column.header[row - above] if row >= above else ""
+            line += GAP + text.pad(cell, column.width, right=True)
         lines.append(line)
     for row, name in enumerate(names):
-        line = pad(name, name_width)
+        line = text.pad(name, name_width)
         for column in columns:
-            text = pad(column.cells[row], column.width, right=True)
+            cell = text.pad(column.cells[row], column.width, right=True)
             if color and column.best[row]:
-                text = f"{BOLD}{text}{RESET}"
-            line += GAP + text
+                cell = f"{BOLD}{cell}{RESET}"
+            line += GAP + cell
         lines.append(line)
     return lines
 
 
 def count_lines(report: Report, width: int) -> list[str]:
-    names = shorten_all(list(report.counts.models), min(NAME_WIDTH, width // 2))
-    words = count_words(report)
-    truth = truth_notes(report.counts.truth, words)
-    lines = wrap(truth, first=f"{words.truth}: ", width=width, separator=";")
+    names = text.shorten_all(list(report.counts.models), min(NAME_WIDTH, width // 2))
+    words = text.count_words(report)
+    truth = text.truth_notes(report.counts.truth, words)
+    lines = text.wrap(truth, first=f"{words.truth}: ", width=width, separator=";")
     for name, counts in zip(names, report.counts.models.values(), strict=True):
-        lines += wrap(model_notes(counts, words), first=f"{name}: ", width=width, separator=";")
+        lines += text.wrap(
+            text.model_notes(counts, words), first=f"{name}: ", width=width, separator=";"
+        )
     return lines

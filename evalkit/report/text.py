@@ -3,7 +3,7 @@
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -34,6 +34,16 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
     """`text` filled with blanks to `width` columns."""
     blanks = " " * (width - display_width(text))
     return blanks + text if right else text + blanks
+
+
+def lay_out(rows: Iterable[Sequence[str]], right: Container[int], gap: str = "  ") -> list[str]:
+    """A line for each row; its cells stand below one another, columns of numbers on the right."""
+    cells = [[clean(cell) for cell in row] for row in rows]
+    widths = [max(map(display_width, column)) for column in zip(*cells, strict=True)]
+    return [
+        gap.join(pad(cell, widths[n], right=n in right) for n, cell in enumerate(row)).rstrip()
+        for row in cells
+    ]
 
 
 def shorten(text: str, width: int) -> str:
@@ -106,6 +116,12 @@ def half_widths(found: Iterable[Estimate | Comparison | Finding]) -> list[float]
         for each in found
         if each.low is not None and each.high is not None
     ]
+
+
+def decimals_of(found: Sequence[Estimate | Comparison | Finding]) -> int:
+    """Decimals for a column of values, or of differences."""
+    values = [each.value if isinstance(each, Estimate) else each.delta for each in found]
+    return decimals_for(half_widths(found), values)
 
 
 def show_level(level: float) -> str:

@@ -5,7 +5,7 @@ Out: a directory, whole or not at all; past reports, verdicts of gates.
 Open first: `_publish.py`; to read `_manifest.py`.
 """
 
-from evalkit.runs._files import machine_errors
+from evalkit.runs._files import file_record, machine_errors, sync_directory, write
 from evalkit.runs._keys import digest, hash_name, new_run_id, run_key
 from evalkit.runs._lock import RunLock, hold
 from evalkit.runs._manifest import (

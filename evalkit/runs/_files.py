@@ -5,7 +5,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
@@ -18,17 +18,21 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 OLD_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-def write(path: Path, content: bytes) -> dict[str, object]:
+def write(path: Path, pieces: Iterable[bytes]) -> dict[str, object]:
     """Write a new file and have it on the disk; the record that reading it back must have."""
+    digest, n_bytes = hashlib.sha256(), 0
     descriptor = os.open(path, NEW_FILE, 0o666)
     try:
-        left = memoryview(content)
-        while left:
-            left = left[os.write(descriptor, left) :]
+        for piece in pieces:
+            left = memoryview(piece)
+            while left:
+                left = left[os.write(descriptor, left) :]
+            digest.update(piece)
+            n_bytes += len(piece)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    return {"sha256": digest.hexdigest(), "bytes": n_bytes}
 
 
 def read(folder: Path, name: str, *, most_bytes: int) -> bytes:
@@ -124,12 +128,9 @@ def machine_errors(at: Path) -> Iterator[None]:
     except EvalkitError:
         raise
     except MemoryError as error:
-        raise MachineError(
-            "memory ran out while the run was written",
-            code="write-failed",
-            at=str(at),
-            hint="write fewer formats, or without values of users",
-        ) from error
+        message = "memory ran out while the run was written"
+        hint = "write fewer formats, or without values of users"
+        raise MachineError(message, code="write-failed", at=str(at), hint=hint) from error
     except OSError as error:
         raise _machine_error(error.errno, reason(error), at) from error
     except BaseException as error:
@@ -142,25 +143,15 @@ def machine_errors(at: Path) -> Iterator[None]:
 
 def _machine_error(number: int | None, reason: str, at: Path) -> MachineError:
     if number in (errno.ENOSPC, errno.EDQUOT):
-        return MachineError(
-            f"the disk is full: {reason}",
-            code="disk-full",
-            at=str(at),
-            hint="nothing was written; make room, or name another folder with --out",
-        )
+        hint = "nothing was written; make room, or name another folder with --out"
+        return MachineError(f"the disk is full: {reason}", code="disk-full", at=str(at), hint=hint)
     if number in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
-        return MachineError(
-            f"the folder cannot be written: {reason}",
-            code="not-writable",
-            at=str(at),
-            hint="nothing was written; name another folder with --out",
-        )
-    return MachineError(
-        f"the run could not be written: {reason}",
-        code="write-failed",
-        at=str(at),
-        hint="nothing was written; try again, or name another folder with --out",
-    )
+        message = f"the folder cannot be written: {reason}"
+        hint = "nothing was written; name another folder with --out"
+        return MachineError(message, code="not-writable", at=str(at), hint=hint)
+    message = f"the run could not be written: {reason}"
+    hint = "nothing was written; try again, or name another folder with --out"
+    return MachineError(message, code="write-failed", at=str(at), hint=hint)
 
 
 def reason(error: OSError) -> str:

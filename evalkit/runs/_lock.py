@@ -88,12 +88,9 @@ def hold(folder: str | Path, name: str, *, wait_seconds: float = 0.0) -> Iterato
             end = time.monotonic() + wait_seconds
             while not _try_lock(descriptor):
                 if time.monotonic() >= end:
-                    raise BusyError(
-                        f"another process writes a run of {name!r}",
-                        code="run-locked",
-                        at=str(path),
-                        hint="evalkit run --wait 600 waits; the lock ends with its process",
-                    )
+                    message = f"another process writes a run of {name!r}"
+                    hint = "evalkit run --wait 600 waits; the lock ends with its process"
+                    raise BusyError(message, code="run-locked", at=str(path), hint=hint)
                 time.sleep(min(POLL_SECONDS, max(end - time.monotonic(), 0.0)))
             job._sweep()
         yield job

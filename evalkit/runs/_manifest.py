@@ -323,21 +323,18 @@ def load_numbers(path: Path, manifest: Manifest, metrics: Collection[str] | None
     except (OSError, ValueError, EvalkitError) as error:
         raise _damaged(path, f"{REPORT}: {words(error)}") from None
     found, directions = [], manifest.higher_is_better
-    for each in report.estimates:
-        better = directions.get(each.name, each.higher_is_better)
-        better = directions.get(each.metric, better)
-        is_known = better is each.higher_is_better
-        found.append(each if is_known else replace(each, higher_is_better=better))
+    for estimate in report.estimates:
+        better = directions.get(estimate.name, estimate.higher_is_better)
+        better = directions.get(estimate.metric, better)
+        is_known = better is estimate.higher_is_better
+        found.append(estimate if is_known else replace(estimate, higher_is_better=better))
     return replace(report, config=manifest.config, estimates=tuple(found))
 
 
 def _damaged(path: Path, problem: str) -> DataError:
-    return DataError(
-        f"this is no whole run: {problem}",
-        code="run-damaged",
-        at=str(path),
-        hint=f"evalkit verify {quote(str(path))} lists every problem",
-    )
+    message = f"this is no whole run: {problem}"
+    hint = f"evalkit verify {quote(str(path))} lists every problem"
+    return DataError(message, code="run-damaged", at=str(path), hint=hint)
 
 
 def _read_report(

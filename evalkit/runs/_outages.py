@@ -23,29 +23,19 @@ def store_errors(url: str) -> Iterator[None]:
             raise
         kind = type(error).__name__
         if kind in ("PermissionDeniedError", "UnauthenticatedError", "PermissionError"):
-            raise MachineError(
-                f"the store refuses: {first_line(error)}",
-                code="store-refused",
-                at=url,
-                hint="the credentials may not write there",
-            ) from error
+            message = f"the store refuses: {first_line(error)}"
+            hint = "the credentials may not write there"
+            raise MachineError(message, code="store-refused", at=url, hint=hint) from error
         if kind == "GenericError":
             raise _unreachable(url, error) from error
         raise MachineError(
-            f"the store failed: {first_line(error)}",
-            code="store-failed",
-            at=url,
-            hint="try again",
+            f"the store failed: {first_line(error)}", code="store-failed", at=url, hint="try again"
         ) from error
 
 
 def _unreachable(url: str, error: BaseException) -> BusyError:
-    return BusyError(
-        f"the store does not answer: {first_line(error)}",
-        code="store-unreachable",
-        at=url,
-        hint="try again later",
-    )
+    message = f"the store does not answer: {first_line(error)}"
+    return BusyError(message, code="store-unreachable", at=url, hint="try again later")
 
 
 def first_line(error: BaseException) -> str:

@@ -14,35 +14,12 @@ from typing import TYPE_CHECKING
 from evalkit.config.form_names import FILES, TEXTS, file_of
 from evalkit.errors import MachineError, RequestError
 from evalkit.report import PerUser, Report, check_format, render
-from evalkit.report.json_ import dump_line
+from evalkit.report.json_ import dump_line, pieces_of
 from evalkit.report.parquet import tables_of
 from evalkit.report.verdict import is_first, verdict_of
-from evalkit.runs._files import (
-    NEW_FILE,
-    file_record,
-    link,
-    machine_errors,
-    point,
-    reason,
-    sync_directory,
-    write,
-)
+from evalkit.runs import _files, _manifest
 from evalkit.runs._keys import digest
 from evalkit.runs._lock import RunLock, hold
-from evalkit.runs._manifest import (
-    LATEST,
-    MANIFEST,
-    PARTS,
-    PER_USER,
-    REPORT,
-    RUN_ID,
-    SCHEMA_VERSION,
-    damage_of,
-    finished,
-    is_last,
-    read_manifest,
-    unlisted,
-)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -80,12 +57,10 @@ def publish(
     """
     for each in formats:
         check_format(each, FILES)
-    if not RUN_ID.fullmatch(report.run_id) or report.run_id == LATEST:
-        raise RequestError(
-            f"run_id {report.run_id!r} cannot be the name of a directory",
-            code="bad-run-id",
-            hint="write letters, digits, '.', '_' and '-', 100 at most",
-        )
+    if not _manifest.RUN_ID.fullmatch(report.run_id) or report.run_id == _manifest.LATEST:
+        message = f"run_id {report.run_id!r} cannot be the name of a directory"
+        hint = "write letters, digits, '.', '_' and '-', 100 at most"
+        raise RequestError(message, code="bad-run-id", hint=hint)
     config = report.config if config is None else config
     per_user = report.per_user_values if per_user is None else per_user
     is_whole = segments_in_json or "parquet" not in formats
@@ -105,38 +80,36 @@ def _publish(
     per_user: PerUser | None,
 ) -> Path:
     target = job.folder / report.run_id
-    latest = job.folder / LATEST
+    latest = job.folder / _manifest.LATEST
     if os.path.lexists(target):
-        raise RequestError(
-            f"run {report.run_id!r} is written already, and runs are written once",
-            code="run-exists",
-            at=str(target),
-            hint="evaluate again for a new run, or write to another folder",
-        )
+        message = f"run {report.run_id!r} is written already, and runs are written once"
+        hint = "evaluate again for a new run, or write to another folder"
+        raise RequestError(message, code="run-exists", at=str(target), hint=hint)
     if os.path.lexists(latest) and not os.path.islink(latest):
-        raise MachineError(
-            "'latest' is no link, so it cannot be moved to the new run",
-            code="latest-not-moved",
-            at=str(latest),
-            hint=f"mv {quote(str(latest))} {quote(f'{latest}.old')}",
-        )
-    with job.scratch(report.run_id) as parts, machine_errors(job.folder):
+        message = "'latest' is no link, so it cannot be moved to the new run"
+        hint = f"mv {quote(str(latest))} {quote(f'{latest}.old')}"
+        raise MachineError(message, code="latest-not-moved", at=str(latest), hint=hint)
+    with job.scratch(report.run_id) as parts, _files.machine_errors(job.folder):
         _fill(parts, report, in_json, formats, config, per_user)
         # mkdtemp gives 0700; a finished run is as open to others as the folder it is in.
         os.chmod(parts, stat.S_IMODE(os.stat(job.folder).st_mode) & 0o755 | 0o700)
-        sync_directory(parts)
+        _files.sync_directory(parts)
         _rename(parts, target)
     try:
-        sync_directory(job.folder)
-        if is_last(report.run_id, (path.name for path, _ in finished(job.folder))):
-            point(latest, report.run_id, beside=job.folder / f"{job.prefix(report.run_id)}latest")
+        _files.sync_directory(job.folder)
+        if _manifest.is_last(
+            report.run_id, (path.name for path, _ in _manifest.finished(job.folder))
+        ):
+            _files.point(
+                latest, report.run_id, beside=job.folder / f"{job.prefix(report.run_id)}latest"
+            )
     except OSError as error:
         is_moved = os.path.islink(latest) and os.readlink(latest) == report.run_id
         raise MachineError(
             "the run is written, "
             + ("and 'latest' points to it, but the disk did not confirm it" * is_moved)
             + ("but 'latest' does not point to it" * (not is_moved))
-            + f": {reason(error)}",
+            + f": {_files.reason(error)}",
             code="latest-not-moved",
             at=str(target),
             hint=f"the run is complete under this name: evalkit verify {quote(str(target))}",
@@ -164,21 +137,22 @@ def _fill(
     """Write every file into `parts`, the manifest last, and read each one back."""
     frames = dict(tables_of(report)) if "parquet" in formats else {}
     if report.parts is not None:
-        frames[PARTS] = report.parts
+        frames[_manifest.PARTS] = report.parts
     with ThreadPoolExecutor(1) as beside:  # frames are compressed while texts are made
         waiting = {
             file: beside.submit(_write_frame, parts / file, frame) for file, frame in frames.items()
         }
-        written = {REPORT: write(parts / REPORT, in_json.to_json().encode())}
+        pieces = map(str.encode, pieces_of(in_json))
+        written = {_manifest.REPORT: _files.write(parts / _manifest.REPORT, pieces)}
         for name in FILES:
             if name in formats and name in TEXTS and (file := file_of(name)) not in written:
                 text = render(report, name)
-                written[file] = write(parts / file, text.encode("utf-8", "replace"))
+                written[file] = _files.write(parts / file, [text.encode("utf-8", "replace")])
         written |= {file: each.result() for file, each in waiting.items()}
     for name in () if per_user is None else _take_in(parts, per_user):
-        written[name] = file_record(parts, name)
+        written[name] = _files.file_record(parts, name)
     manifest: dict[str, object] = {
-        "schema_version": SCHEMA_VERSION,
+        "schema_version": _manifest.SCHEMA_VERSION,
         "evalkit": report.evalkit,
         "run_id": report.run_id,
         "run_key": report.run_key,
@@ -203,16 +177,14 @@ def _fill(
     }
     manifest = json.loads(dump_line(manifest))
     manifest["checksum"] = digest(manifest)
-    write(parts / MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
-    known = read_manifest(parts)
-    problems = [*damage_of(parts, known), *unlisted(parts, known)]
+    text = json.dumps(manifest, indent=2) + "\n"
+    _files.write(parts / _manifest.MANIFEST, [text.encode()])
+    known = _manifest.read_manifest(parts)
+    problems = [*_manifest.damage_of(parts, known), *_manifest.unlisted(parts, known)]
     if problems:
-        raise MachineError(
-            f"what was written reads back otherwise: {problems[0]}",
-            code="write-failed",
-            at=str(parts.parent),
-            hint="the disk or the memory is at fault; look into the system's log",
-        )
+        message = f"what was written reads back otherwise: {problems[0]}"
+        hint = "the disk or the memory is at fault; look into the system's log"
+        raise MachineError(message, code="write-failed", at=str(parts.parent), hint=hint)
 
 
 def _write_frame(path: Path, frame: "pl.DataFrame") -> dict[str, object]:
@@ -222,7 +194,7 @@ def _write_frame(path: Path, frame: "pl.DataFrame") -> dict[str, object]:
 
     content = BytesIO()
     frame.write_parquet(content, compression="zstd", statistics=True)
-    record = write(path, content.getvalue())
+    record = _files.write(path, [content.getvalue()])
     if not pl.read_parquet(path, glob=False).equals(frame):
         raise OSError(errno.EIO, f"{path.name} reads back otherwise", str(path))
     return record
@@ -231,24 +203,24 @@ def _write_frame(path: Path, frame: "pl.DataFrame") -> dict[str, object]:
 def _take_in(parts: Path, per_user: PerUser) -> list[str]:
     """The names of the files that hold the values of users, now in `parts`."""
     if per_user.path is None:
-        _write_users(parts / PER_USER, per_user)
-        return [PER_USER]
+        _write_users(parts / _manifest.PER_USER, per_user)
+        return [_manifest.PER_USER]
     files = per_user.files
     if len(files) == 1:
-        link(files[0], parts / PER_USER)
-        return [PER_USER]
+        _files.link(files[0], parts / _manifest.PER_USER)
+        return [_manifest.PER_USER]
     os.mkdir(parts / "per_user", 0o755)
     names = [f"per_user/part-{number:05}.parquet" for number in range(len(files))]
     for path, name in zip(files, names, strict=True):
-        link(path, parts / name)
-    sync_directory(parts / "per_user")
+        _files.link(path, parts / name)
+    _files.sync_directory(parts / "per_user")
     return names
 
 
 def _write_users(path: Path, per_user: PerUser) -> None:
     import polars as pl
 
-    os.close(os.open(path, NEW_FILE, 0o666))
+    os.close(os.open(path, _files.NEW_FILE, 0o666))
     per_user.table().sink_parquet(path, sync_on_close="all", engine="streaming")
     rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect(engine="streaming").item()
     if rows != sum(frame.height for frame in (per_user.frames or {}).values()):

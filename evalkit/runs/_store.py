@@ -17,27 +17,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+from evalkit import errors
 from evalkit.config.credentials import expand
-from evalkit.errors import (
-    BusyError,
-    DataError,
-    EvalkitError,
-    MachineError,
-    RequestError,
-    install_hint,
-)
+from evalkit.runs import _manifest
 from evalkit.runs._keys import hash_name
-from evalkit.runs._manifest import (
-    LATEST,
-    MANIFEST,
-    MOST_REPORT_BYTES,
-    RUN_ID,
-    Manifest,
-    check_place,
-    is_last,
-    parse_manifest,
-    set_aside,
-)
 from evalkit.runs._objects import Objects, StoreObjects
 from evalkit.runs._outages import first_line, store_errors
 
@@ -66,7 +49,7 @@ class StoreFolder:
     url: str
     objects: Objects
     prefix: str = ""
-    _known: dict[str, Manifest] = field(default_factory=dict)
+    _known: dict[str, _manifest.Manifest] = field(default_factory=dict)
     _contents: dict[str, bytes] = field(default_factory=dict)
     _written: str = ""
 
@@ -88,7 +71,7 @@ class StoreFolder:
                 self._sweep_own(name)
             yield
             if lease.is_lost and not self._written:
-                raise BusyError(
+                raise errors.BusyError(
                     "another process took the lock while this one could not renew it",
                     code="lock-lost",
                     at=f"{self.url}/.lock-{hash_name(name)}",
@@ -106,29 +89,29 @@ class StoreFolder:
                 store-unreachable]; what was put is removed as far as the store allows.
         """
         run_id, url = run.name, f"{self.url}/{run.name}"
-        manifest = (run / MANIFEST).read_bytes()
-        mark = self.at(self._marks(parse_manifest(manifest).name), run_id)
+        manifest = (run / _manifest.MANIFEST).read_bytes()
+        mark = self.at(self._marks(_manifest.parse_manifest(manifest).name), run_id)
         put = [mark]
         is_tried = False
         try:
             with store_errors(self.url):
-                if self.objects.get(self.at(run_id, MANIFEST)) is not None:
+                if self.objects.get(self.at(run_id, _manifest.MANIFEST)) is not None:
                     raise self._exists(run_id)
                 self.objects.put(mark, b"")
                 for path in sorted(path for path in run.rglob("*") if path.is_file()):
                     name = path.relative_to(run).as_posix()
-                    if name != MANIFEST:
+                    if name != _manifest.MANIFEST:
                         put.insert(0, self.at(run_id, name))
                         self.objects.put(put[0], path)
                 is_tried = True
-                if self.objects.create(self.at(run_id, MANIFEST), manifest) is None:
+                if self.objects.create(self.at(run_id, _manifest.MANIFEST), manifest) is None:
                     raise self._exists(run_id)
         except BaseException as error:
             is_there = self._is_there(run_id, manifest) if is_tried else False
             if is_there is False:  # never when nobody knows: the manifest may stand
                 self._delete(put)
-            if is_there is None and isinstance(error, BusyError | MachineError):
-                raise BusyError(
+            if is_there is None and isinstance(error, errors.BusyError | errors.MachineError):
+                raise errors.BusyError(
                     f"nobody knows whether the run is written: {error.message}",
                     code="store-unreachable",
                     at=url,
@@ -139,12 +122,12 @@ class StoreFolder:
         self._check_mark(mark, run_id)
         self._written = url
         try:
-            if is_last(run_id, (each.run_id for each in self.manifests())):
+            if _manifest.is_last(run_id, (each.run_id for each in self.manifests())):
                 with store_errors(self.url):
-                    self.objects.put(self.at(LATEST), f"{run_id}\n".encode())
-        except EvalkitError as error:
-            raise MachineError(
-                f"the run is written, but {LATEST!r} does not name it: {error.message}",
+                    self.objects.put(self.at(_manifest.LATEST), f"{run_id}\n".encode())
+        except errors.EvalkitError as error:
+            raise errors.MachineError(
+                f"the run is written, but {_manifest.LATEST!r} does not name it: {error.message}",
                 code="latest-not-moved",
                 at=url,
                 hint="the run is complete under this name",
@@ -172,13 +155,10 @@ class StoreFolder:
         except Exception:  # the lock is held, as far as anybody knows
             return
         if not is_marked:
-            self._delete([self.at(run_id, MANIFEST)])
-            raise BusyError(
-                "another process took the lock and removed what this one had written",
-                code="lock-lost",
-                at=f"{self.url}/{run_id}",
-                hint="try again",
-            )
+            self._delete([self.at(run_id, _manifest.MANIFEST)])
+            message = "another process took the lock and removed what this one had written"
+            hint = "try again"
+            raise errors.BusyError(message, code="lock-lost", at=f"{self.url}/{run_id}", hint=hint)
 
     def _sweep_own(self, name: str) -> None:
         """Remove what killed jobs of this name were putting there: no live one can be.
@@ -188,25 +168,22 @@ class StoreFolder:
         for mark in self.objects.names(self.at(self._marks(name))):
             run_id = mark.rpartition("/")[2]
             self.objects.delete(mark)
-            if self.objects.get(self.at(run_id, MANIFEST)) is None:
+            if self.objects.get(self.at(run_id, _manifest.MANIFEST)) is None:
                 for path in self.objects.names(self.at(run_id)):
                     self.objects.delete(path)
 
     def _is_there(self, run_id: str, manifest: bytes) -> bool | None:
         """Whether a put whose answer was lost has come to pass; None when nobody knows."""
         try:
-            found = self.objects.get(self.at(run_id, MANIFEST))
+            found = self.objects.get(self.at(run_id, _manifest.MANIFEST))
         except Exception:
             return None
         return found is not None and found[0] == manifest
 
-    def _exists(self, run_id: str) -> RequestError:
-        return RequestError(
-            f"run {run_id!r} is written already, and runs are written once",
-            code="run-exists",
-            at=f"{self.url}/{run_id}",
-            hint="evaluate again for a new run",
-        )
+    def _exists(self, run_id: str) -> errors.RequestError:
+        message = f"run {run_id!r} is written already, and runs are written once"
+        hint = "evaluate again for a new run"
+        return errors.RequestError(message, code="run-exists", at=f"{self.url}/{run_id}", hint=hint)
 
     def mirror(self, folder: Path, *, name: str | None = None, files: Sequence[str] = ()) -> None:
         """Put the manifests of the last runs into a local folder, to look for one.
@@ -228,37 +205,37 @@ class StoreFolder:
             for run_id in self._run_ids():
                 if run_id[:8] >= time.strftime("%Y%m%d", time.gmtime(time.time() - 86_400)):
                     continue
-                if self.objects.get(self.at(run_id, MANIFEST)) is None:
+                if self.objects.get(self.at(run_id, _manifest.MANIFEST)) is None:
                     for path in self.objects.names(self.at(run_id)):
                         self.objects.delete(path)
 
-    def manifests(self) -> Iterator[Manifest]:
+    def manifests(self) -> Iterator[_manifest.Manifest]:
         """Of every run, the latest first; what looks like a run and is none is set aside."""
         for run_id in self._run_ids()[:MOST_LISTED]:
             manifest = self.manifest(run_id)
             if manifest is not None:
                 yield manifest
 
-    def manifest(self, run_id: str) -> Manifest | None:
+    def manifest(self, run_id: str) -> _manifest.Manifest | None:
         """What a run holds; None where there is no run of that id."""
         try:
             return self._look(run_id)
         except ValueError as error:
-            set_aside(f"{self.url}/{run_id}", str(error))
+            _manifest.set_aside(f"{self.url}/{run_id}", str(error))
             return None
 
-    def _look(self, run_id: str) -> Manifest | None:
+    def _look(self, run_id: str) -> _manifest.Manifest | None:
         """As `manifest`.
 
         Raises:
             ValueError: what stands there is none.
         """
-        if run_id not in self._known and RUN_ID.fullmatch(run_id):
+        if run_id not in self._known and _manifest.RUN_ID.fullmatch(run_id):
             with store_errors(self.url):
-                found = self.objects.get(self.at(run_id, MANIFEST))
+                found = self.objects.get(self.at(run_id, _manifest.MANIFEST))
             if found is not None:
-                manifest = parse_manifest(found[0])
-                check_place(manifest, run_id)
+                manifest = _manifest.parse_manifest(found[0])
+                _manifest.check_place(manifest, run_id)
                 self._known[run_id], self._contents[run_id] = manifest, found[0]
         return self._known.get(run_id)
 
@@ -273,32 +250,32 @@ class StoreFolder:
         try:
             manifest = self._look(run_id)
         except ValueError as error:
-            message = f"this is no whole run: {MANIFEST}: {error}"
-            raise DataError(message, code="run-damaged", at=at) from error
+            message = f"this is no whole run: {_manifest.MANIFEST}: {error}"
+            raise errors.DataError(message, code="run-damaged", at=at) from error
         if manifest is None:
-            raise DataError("there is no such run", code="no-such-run", at=at)
+            raise errors.DataError("there is no such run", code="no-such-run", at=at)
         target = into / run_id
         target.mkdir(exist_ok=True)
         for name in manifest.files if files is None else set(files) & set(manifest.files):
             most = manifest.files[name].bytes
             if not name.startswith("per_user"):
-                most = min(most, MOST_REPORT_BYTES)
+                most = min(most, _manifest.MOST_REPORT_BYTES)
             with store_errors(self.url):
                 self.objects.save(self.at(run_id, name), target / name, most)
-        (target / MANIFEST).write_bytes(self._contents[run_id])
+        (target / _manifest.MANIFEST).write_bytes(self._contents[run_id])
         return target
 
     def latest(self) -> str | None:
         """The id of the last run, as `manifests` orders them."""
         with store_errors(self.url):
-            found = self.objects.get(self.at(LATEST))
+            found = self.objects.get(self.at(_manifest.LATEST))
         run_id = "" if found is None else found[0][:200].decode("ascii", "replace").strip()
-        return run_id if RUN_ID.fullmatch(run_id) else None
+        return run_id if _manifest.RUN_ID.fullmatch(run_id) else None
 
     def _run_ids(self) -> list[str]:
         with store_errors(self.url):
             names = self.objects.folders(self.prefix)
-        return sorted((name for name in names if RUN_ID.fullmatch(name)), reverse=True)
+        return sorted((name for name in names if _manifest.RUN_ID.fullmatch(name)), reverse=True)
 
     def at(self, *parts: str) -> str:
         """Where an object of this folder lies in the store."""
@@ -351,7 +328,7 @@ def _take(objects: Objects, path: str, name: str, wait_seconds: float, url: str)
         if version is not None:
             return _Lease(objects, path, owner, version)
         if time.monotonic() >= end:
-            raise BusyError(
+            raise errors.BusyError(
                 f"another process writes a run of {name!r}",
                 code="run-locked",
                 at=f"{url}/{path.rpartition('/')[2]}",
@@ -384,17 +361,14 @@ def open_store(url: str, options: Mapping[str, str]) -> StoreFolder:
     """
     found = _URL.fullmatch(url.rstrip("/"))
     if found is None:
-        raise RequestError(f"{url!r} is no store", code="bad-store", hint="s3://bucket/runs")
+        raise errors.RequestError(f"{url!r} is no store", code="bad-store", hint="s3://bucket/runs")
     try:
         from obstore.exceptions import BaseError
         from obstore.store import from_url
     except ImportError as error:
-        raise RequestError(
-            "runs go to a store through obstore, which is not installed",
-            code="missing-extra",
-            at=url,
-            hint=install_hint("s3"),
-        ) from error
+        message = "runs go to a store through obstore, which is not installed"
+        hint = errors.install_hint("s3")
+        raise errors.RequestError(message, code="missing-extra", at=url, hint=hint) from error
     given = expand(options)
     of_environment = os.environ.get("AWS_ALLOW_HTTP", "false")
     allow_http = given.pop("aws_allow_http", of_environment).lower() == "true"
@@ -407,10 +381,7 @@ def open_store(url: str, options: Mapping[str, str]) -> StoreFolder:
             retry_config={"max_retries": retries, "retry_timeout": timedelta(seconds=30)},
         )
     except (BaseError, ValueError, TypeError) as error:
-        raise RequestError(
-            f"the store cannot be opened: {first_line(error)}",
-            code="bad-store",
-            at=url,
-            hint="[storage] takes options such as aws_region and aws_endpoint_url",
-        ) from error
+        message = f"the store cannot be opened: {first_line(error)}"
+        hint = "[storage] takes options such as aws_region and aws_endpoint_url"
+        raise errors.RequestError(message, code="bad-store", at=url, hint=hint) from error
     return StoreFolder(url.rstrip("/"), StoreObjects(store), (found["prefix"] or "").strip("/"))

@@ -257,12 +257,8 @@ def _missing_error(
         if tip not in advice:
             advice.append(tip)
     has = f"it has {some_names(names)}" if names else "it has no columns"
-    return DataError(
-        f"{role} needs the columns {absent!r}",
-        code="missing-column",
-        at=at,
-        hint="; ".join([has, *advice]),
-    )
+    message = f"{role} needs the columns {absent!r}"
+    return DataError(message, code="missing-column", at=at, hint="; ".join([has, *advice]))
 
 
 # ---------------------------------------------------------------- types
@@ -463,12 +459,9 @@ def newest_second(frame: pl.LazyFrame, column: object, at: str) -> int | None:
     newest: int | None = frame.select(time.max()).collect(engine="streaming").item()
     seconds = newest if newest is None else newest // a_second
     if seconds is not None and seconds not in _SECONDS:
-        raise DataError(
-            f"times reach {newest:,}, which are no seconds of any year until 9999",
-            code="bad-time",
-            at=at,
-            hint=f'if they are milliseconds: time = "cast({column} / 1000 as bigint)"',
-        )
+        message = f"times reach {newest:,}, which are no seconds of any year until 9999"
+        hint = f'if they are milliseconds: time = "cast({column} / 1000 as bigint)"'
+        raise DataError(message, code="bad-time", at=at, hint=hint)
     return seconds
 
 

@@ -31,19 +31,13 @@ def _refuse_packed(file: File, head: bytes) -> None:
     name = file.path.rpartition("/")[2]
     for signature, command in PACKED.items():
         if head.startswith(signature):
-            raise DataError(
-                "the file is packed in a way that is not read: gzip and Zstandard are",
-                code="unreadable-file",
-                at=file.path,
-                hint=f"unpack it: {command} {file.path}",
-            )
+            message = "the file is packed in a way that is not read: gzip and Zstandard are"
+            hint = f"unpack it: {command} {file.path}"
+            raise DataError(message, code="unreadable-file", at=file.path, hint=hint)
     if head.startswith(_UTF_16):
-        raise DataError(
-            "the text is UTF-16, not UTF-8",
-            code="unreadable-file",
-            at=file.path,
-            hint=f"iconv -f UTF-16 -t UTF-8 {file.path} > utf8-{name}",
-        )
+        message = "the text is UTF-16, not UTF-8"
+        hint = f"iconv -f UTF-16 -t UTF-8 {file.path} > utf8-{name}"
+        raise DataError(message, code="unreadable-file", at=file.path, hint=hint)
     if file.format in SEPARATORS and head.lstrip()[:1] in (b"[", b"{"):
         is_lines = head.lstrip()[:1] == b"{"
         raise DataError(
@@ -74,21 +68,14 @@ def check_content(file: File, *, is_many: bool) -> None:
     _refuse_packed(file, head)
     for signature, format_ in _SIGNATURES.items():
         if head.startswith(signature):
-            raise DataError(
-                f"the file is no {file.format} file: it begins as {format_} files do",
-                code="unreadable-file",
-                at=file.path,
-                hint=f'write format = "{format_}"',
-            )
+            message = f"the file is no {file.format} file: it begins as {format_} files do"
+            hint = f'write format = "{format_}"'
+            raise DataError(message, code="unreadable-file", at=file.path, hint=hint)
 
 
 def check_header(file: File, schema: Mapping[str, pl.DataType], advice: str) -> None:
     """Refuses a text file whose first line looks like a row, where nobody said what it is."""
     if file.header is None and file.format in SEPARATORS and looks_like_a_row(list(schema)):
         first = ", ".join(map(repr, list(schema)[:4])) + ", ..." * (len(schema) > 4)
-        raise DataError(
-            f"the first line names no columns, it looks like a row: {first}",
-            code="no-header",
-            at=file.path,
-            hint=advice,
-        )
+        message = f"the first line names no columns, it looks like a row: {first}"
+        raise DataError(message, code="no-header", at=file.path, hint=advice)

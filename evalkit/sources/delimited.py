@@ -50,12 +50,9 @@ def columns_of(file: File) -> tuple[str, ...]:
     counts = Counter(name.strip() for name in first)
     twice = [name for name, count in counts.items() if count > 1 and name]
     if twice:
-        raise DataError(
-            f"the first line names the column {twice[0]!r} {counts[twice[0]]} times",
-            code="duplicate-column",
-            at=file.path,
-            hint="give every column a name of its own",
-        )
+        message = f"the first line names the column {twice[0]!r} {counts[twice[0]]} times"
+        hint = "give every column a name of its own"
+        raise DataError(message, code="duplicate-column", at=file.path, hint=hint)
     return names
 
 
@@ -232,13 +229,11 @@ def ragged_row(file: File, n_columns: int) -> DataError | None:
         hint = 'put fields that hold the separator into quotes, as "Toy Story, The"'
     elif lacks_line_end(file):
         hint = "its last line has no end: the file is cut short, write it again"
-    return DataError(
+    message = (
         f"the row has {'more' if n_fields > n_columns else 'fewer'} fields than the first line: "
-        f"{n_fields}, not {n_columns}",
-        code="unreadable-file",
-        at=f"{file.path}:{line}",
-        hint=hint,
+        f"{n_fields}, not {n_columns}"
     )
+    return DataError(message, code="unreadable-file", at=f"{file.path}:{line}", hint=hint)
 
 
 def _first_ragged(file: File, n_columns: int) -> tuple[int, int] | None:

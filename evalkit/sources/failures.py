@@ -101,43 +101,27 @@ def is_outage(error: BaseException) -> bool:
 def describe(error: BaseException, at: str) -> EvalkitError:
     """What a fault of the reader means to a person."""
     if is_outage(error):
-        return BusyError(
-            f"the store does not answer: {first_line(error)}",
-            code="store-unreachable",
-            at=at,
-            hint="try again later",
-        )
+        message = f"the store does not answer: {first_line(error)}"
+        return BusyError(message, code="store-unreachable", at=at, hint="try again later")
     said = _of_store(error, at)
     if said is not None:
         return said
     if _MEMORY.search(str(error)):
-        return MachineError(
-            f"the memory is used up: {first_line(error)}",
-            code="out-of-memory",
-            at=at,
-            hint="--sample 0.1 measures a tenth of the users; --memory-limit bounds a run",
-        )
+        message = f"the memory is used up: {first_line(error)}"
+        hint = "--sample 0.1 measures a tenth of the users; --memory-limit bounds a run"
+        return MachineError(message, code="out-of-memory", at=at, hint=hint)
     if isinstance(error, OSError) and error.errno in _MACHINE:
-        return MachineError(
-            f"the machine gave up: {first_line(error)}",
-            code="machine-limit",
-            at=at,
-            hint="make room on the disk, or allow more open files (ulimit -n)",
-        )
+        message = f"the machine gave up: {first_line(error)}"
+        hint = "make room on the disk, or allow more open files (ulimit -n)"
+        return MachineError(message, code="machine-limit", at=at, hint=hint)
     if isinstance(error, FileNotFoundError):
-        return DataError(
-            "the file is gone since the run began" if at else first_line(error),
-            code="path-not-found",
-            at=at,
-            hint="run again when nothing writes there",
-        )
+        message = "the file is gone since the run began" if at else first_line(error)
+        hint = "run again when nothing writes there"
+        return DataError(message, code="path-not-found", at=at, hint=hint)
     if isinstance(error, PermissionError):
-        return DataError(
-            f"the file cannot be opened: {first_line(error)}",
-            code="unreadable-file",
-            at=at,
-            hint="give this user the right to read it",
-        )
+        message = f"the file cannot be opened: {first_line(error)}"
+        hint = "give this user the right to read it"
+        return DataError(message, code="unreadable-file", at=at, hint=hint)
     conversion = _CONVERSION.search(str(error))
     if conversion is not None:
         return DataError(
@@ -148,25 +132,16 @@ def describe(error: BaseException, at: str) -> EvalkitError:
             hint="leave such rows out with where, or write try_cast(...), which gives null",
         )
     if _ENCODING.search(str(error)):
-        return DataError(
-            f"the text is not UTF-8: {first_line(error)}",
-            code="unreadable-file",
-            at=at,
-            hint=f"is it Latin-1? iconv -f LATIN1 -t UTF-8 {at} > utf8-{at.rpartition('/')[2]}",
-        )
+        message = f"the text is not UTF-8: {first_line(error)}"
+        hint = f"is it Latin-1? iconv -f LATIN1 -t UTF-8 {at} > utf8-{at.rpartition('/')[2]}"
+        return DataError(message, code="unreadable-file", at=at, hint=hint)
     if _TWICE.search(str(error)):
-        return DataError(
-            f"two columns have one name: {first_line(error)}",
-            code="duplicate-column",
-            at=at,
-            hint="give every column a name of its own",
-        )
-    return DataError(
-        f"the data cannot be read: {first_line(error)}",
-        code="unreadable-file",
-        at=at,
-        hint="the file is damaged, cut short or of another format; write it again",
-    )
+        message = f"two columns have one name: {first_line(error)}"
+        hint = "give every column a name of its own"
+        return DataError(message, code="duplicate-column", at=at, hint=hint)
+    message = f"the data cannot be read: {first_line(error)}"
+    hint = "the file is damaged, cut short or of another format; write it again"
+    return DataError(message, code="unreadable-file", at=at, hint=hint)
 
 
 def _of_store(error: BaseException, at: str) -> DataError | None:

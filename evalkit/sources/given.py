@@ -113,12 +113,9 @@ def _of_columns(columns: Mapping[str, list[object]], role: str) -> pl.DataFrame:
             [pl.Series(name, values, strict=True) for name, values in columns.items()]
         )
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
-        raise DataError(
-            f"a column is of no one type: {str(error).partition(chr(10))[0]}",
-            code="bad-type",
-            at=role,
-            hint="give each column one type: users of one, items of one, numbers as numbers",
-        ) from error
+        message = f"a column is of no one type: {str(error).partition(chr(10))[0]}"
+        hint = "give each column one type: users of one, items of one, numbers as numbers"
+        raise DataError(message, code="bad-type", at=role, hint=hint) from error
 
 
 def check_pairing(truth: object, rankings: Sequence[object], users: Ids, items: Ids) -> None:
@@ -234,12 +231,9 @@ def _is_listing(value: object) -> bool:
 def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> pl.DataFrame:
     wrong = [type(each).__name__ for each in rows if not _is_listing(each)]
     if wrong:
-        raise DataError(
-            f"a {wrong[0]} stands where the items of a user belong",
-            code="bad-type",
-            at=role,
-            hint="give {user: {item: number}}, {user: [item, ...]}, or a frame",
-        )
+        message = f"a {wrong[0]} stands where the items of a user belong"
+        hint = "give {user: {item: number}}, {user: [item, ...]}, or a frame"
+        raise DataError(message, code="bad-type", at=role, hint=hint)
     rows = [each.compressed() if isinstance(each, np.ma.MaskedArray) else each for each in rows]
     lengths = np.array([len(each) for each in rows], np.int64)
     listed = [list(each) for each in rows]
@@ -269,12 +263,8 @@ def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> p
         ):
             hint = f"tuples hold items alone; give {{user: {{item: {number}}}}}, or rows as "
             hint += f'pl.DataFrame(rows, schema=["user", "item", "{number}"], orient="row")'
-        raise DataError(
-            f"ids or numbers are of no one type: {str(error).partition(chr(10))[0]}",
-            code="bad-type",
-            at=role,
-            hint=hint,
-        ) from error
+        message = f"ids or numbers are of no one type: {str(error).partition(chr(10))[0]}"
+        raise DataError(message, code="bad-type", at=role, hint=hint) from error
     return pl.DataFrame([column.alias(name) for name, column in columns.items()])
 
 
@@ -295,19 +285,13 @@ def _of_matrix(
     given: Any, number: str, role: str, users: Ids, items: Ids, depth: int | None
 ) -> pl.DataFrame:
     if len(given.shape) != 2:
-        raise DataError(
-            f"a matrix of {len(given.shape)} dimensions is no table of users by items",
-            code="bad-matrix",
-            at=role,
-            hint="give a row for each user and a column for each item",
-        )
+        message = f"a matrix of {len(given.shape)} dimensions is no table of users by items"
+        hint = "give a row for each user and a column for each item"
+        raise DataError(message, code="bad-matrix", at=role, hint=hint)
     if isinstance(given, np.ndarray) and given.dtype.kind not in "biuf":
-        raise DataError(
-            f"a matrix of {given.dtype} holds no {number}s of users by items",
-            code="bad-matrix",
-            at=role,
-            hint="give ids as lists, one for each user, as matrix.tolist(); numbers as floats",
-        )
+        message = f"a matrix of {given.dtype} holds no {number}s of users by items"
+        hint = "give ids as lists, one for each user, as matrix.tolist(); numbers as floats"
+        raise DataError(message, code="bad-matrix", at=role, hint=hint)
     for ids, size, what in ((users, given.shape[0], "rows"), (items, given.shape[1], "columns")):
         if ids is not None and len(ids) != size:
             raise _other_size(role, what, size, "users" if what == "rows" else "items", len(ids))
@@ -356,9 +340,6 @@ def _ids(ids: Ids, size: int) -> pl.Series:
 
 
 def _other_size(role: str, what: str, size: int, ids: str, given: int) -> RequestError:
-    return RequestError(
-        f"there are {size:,} {what} and {given:,} {ids}",
-        code="bad-matrix",
-        at=role,
-        hint=f"{ids.removesuffix('s')}_ids has one id for each of the {what}",
-    )
+    message = f"there are {size:,} {what} and {given:,} {ids}"
+    hint = f"{ids.removesuffix('s')}_ids has one id for each of the {what}"
+    return RequestError(message, code="bad-matrix", at=role, hint=hint)

@@ -105,12 +105,9 @@ def plan_ids(
     first_role, _, first = tables[0]
     for role, at, columns in tables[1:]:
         if len(columns) != len(first):
-            raise DataError(
-                f"{role} has {len(columns)} {what} columns, {first_role} has {len(first)}",
-                code="id-columns",
-                at=at,
-                hint=f"name the same {what} columns in both, in one order",
-            )
+            message = f"{role} has {len(columns)} {what} columns, {first_role} has {len(first)}"
+            hint = f"name the same {what} columns in both, in one order"
+            raise DataError(message, code="id-columns", at=at, hint=hint)
     dtypes = [
         _common_type(
             what,
@@ -162,21 +159,15 @@ def _common_type(
                 f"under {_section(role)}",
             )
         if _kind(dtype) is None:
-            raise DataError(
-                f"{role}.{what} is {dtype}, which cannot be an id",
-                code="bad-id-type",
-                at=at,
-                hint="ids are integers, text, categoricals, binary, dates or timestamps",
-            )
+            message = f"{role}.{what} is {dtype}, which cannot be an id"
+            hint = "ids are integers, text, categoricals, binary, dates or timestamps"
+            raise DataError(message, code="bad-id-type", at=at, hint=hint)
     first_role, _, first = typed[0]
     for role, at, dtype in typed[1:]:
         if _kind(dtype) != _kind(first):
-            raise DataError(
-                f"{role}.{what} is {dtype}, {first_role}.{what} is {first}: no id can match",
-                code="id-kind",
-                at=at,
-                hint=_mend(what, (role, at, dtype), typed[0], spelled, lists),
-            )
+            message = f"{role}.{what} is {dtype}, {first_role}.{what} is {first}: no id can match"
+            hint = _mend(what, (role, at, dtype), typed[0], spelled, lists)
+            raise DataError(message, code="id-kind", at=at, hint=hint)
     dtypes = [dtype for _, _, dtype in typed]
     kind = _kind(first)
     if kind == "integer":
@@ -365,12 +356,17 @@ TOGETHER = 16  # texts that are on their way to the cache
 
 @kernel(allocates=False)
 def address_of(texts, row):  # type: ignore[no-untyped-def]
-    """Where the bytes of a text lie that its view does not hold; of another one, any number."""
+    """Where the bytes of a text lie that its view does not hold."""
     view = texts.views[2 * row + 1]
     buffer = np.int64(view & np.uint64(0xFFFFFFFF))
-    if buffer >= texts.buffers.size:
-        return np.int64(0)
     return texts.buffers[buffer] + np.int64(view >> np.uint64(32))
+
+
+@kernel(allocates=False)
+def prefetch_text(texts, row):  # type: ignore[no-untyped-def]
+    """Ask for the bytes of a text that its view does not hold, if there are any."""
+    if np.int64(texts.views[2 * row] & np.uint64(0xFFFFFFFF)) > WHOLE:
+        prefetch_at(address_of(texts, row))
 
 
 @kernel(allocates=False)
@@ -400,8 +396,8 @@ def compare_texts(left, rows, right, places):  # type: ignore[no-untyped-def]
             prefetch(left.views, 2 * rows[number])
             prefetch(right.views, 2 * places[number])
         for number in range(first, last):
-            prefetch_at(address_of(left, rows[number]))
-            prefetch_at(address_of(right, places[number]))
+            prefetch_text(left, rows[number])
+            prefetch_text(right, places[number])
         for number in range(first, last):
             if not is_same_text(left, rows[number], right, places[number]):
                 return False
@@ -412,11 +408,16 @@ def compare_texts(left, rows, right, places):  # type: ignore[no-untyped-def]
 def compare_neighbours(keys, texts):  # type: ignore[no-untyped-def]
     """Whether neighbours of one key are the same texts."""
     views = texts.views
+    if keys.size == 0:
+        return True
+    key, head, rest = keys[0], views[0], views[1]
     for row in range(1, keys.size):
-        is_same = keys[row - 1] != keys[row] or (  # mostly the one text in the same place
-            views[2 * row - 2] == views[2 * row] and views[2 * row - 1] == views[2 * row + 1]
-        )
-        if not is_same and not is_same_text(texts, row - 1, texts, row):
+        at = np.uint64(row)  # of an index without a sign nobody asks whether it is negative
+        key_before, head_before, rest_before = key, head, rest
+        key, head, rest = keys[at], views[at + at], views[at + at + np.uint64(1)]
+        # mostly the one text in the same place
+        is_other = (head ^ head_before) | (rest ^ rest_before)
+        if key == key_before and is_other != 0 and not is_same_text(texts, row - 1, texts, row):
             return False
     return True
 
@@ -434,12 +435,16 @@ def first_places(keys: Keys) -> Rows:
 @kernel(allocates=False)
 def find_places(keys, firsts, wanted, places):  # type: ignore[no-untyped-def]
     """The place of each wanted key among ascending ones, hashes, that hold it."""
-    for number in range(wanted.size):
-        key = wanted[number]
-        place = firsts[np.int64(key >> np.uint64(64 - PLACE_BITS))]
-        while keys[place] < key:
-            place += 1
-        places[number] = place
+    for first in range(0, wanted.size, TOGETHER):
+        last = min(first + TOGETHER, wanted.size)
+        for number in range(first, last):
+            places[number] = firsts[np.int64(wanted[number] >> np.uint64(64 - PLACE_BITS))]
+            prefetch(keys, places[number])
+        for number in range(first, last):
+            place = places[number]
+            while keys[place] < wanted[number]:
+                place += 1
+            places[number] = place
 
 
 class Share(Protocol):
@@ -579,11 +584,9 @@ class Sample:
 
     def __post_init__(self) -> None:
         if not 0 < self.fraction <= 1:
-            raise RequestError(
-                f"sample is {self.fraction!r}, not above 0 and at most 1",
-                code="bad-sample",
-                hint="sample=0.01 measures one user in a hundred",
-            )
+            message = f"sample is {self.fraction!r}, not above 0 and at most 1"
+            hint = "sample=0.01 measures one user in a hundred"
+            raise RequestError(message, code="bad-sample", hint=hint)
 
     def holds(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
         """Which rows of a frame with keys belong to users of the sample."""

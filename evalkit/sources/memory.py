@@ -68,12 +68,9 @@ def open_given(given: object, role: str) -> tuple[pl.LazyFrame, int | None]:
         return given.lazy(), given.height
     at = describe_given(given, role)
     if is_spark(given):
-        raise DataError(
-            "the rows of a DataFrame of Spark are not in this process",
-            code="unknown-format",
-            at=at,
-            hint="evalkit.spark.evaluate measures them where they are",
-        )
+        message = "the rows of a DataFrame of Spark are not in this process"
+        hint = "evalkit.spark.evaluate measures them where they are"
+        raise DataError(message, code="unknown-format", at=at, hint=hint)
     if type(given).__name__ == "Series":
         is_pandas = type(given).__module__.startswith("pandas")
         raise DataError(
@@ -89,21 +86,15 @@ def open_given(given: object, role: str) -> tuple[pl.LazyFrame, int | None]:
     except READ_FAULTS as error:
         raise describe(error, at) from error
     except (TypeError, ValueError, RuntimeError) as error:
-        raise DataError(
-            f"a column is of no one type: {first_line(error)}",
-            code="bad-type",
-            at=at,
-            hint='give each column one type, such as frame["user"].astype(str) in pandas',
-        ) from error
+        message = f"a column is of no one type: {first_line(error)}"
+        hint = 'give each column one type, such as frame["user"].astype(str) in pandas'
+        raise DataError(message, code="bad-type", at=at, hint=hint) from error
     if frame is None:
         key = "item" if role == "items" else "user"
         ids = f'give {key}s as a table, pl.DataFrame({{"{key}": ids}})'
-        raise DataError(
-            f"a {type(given).__name__} is no table",
-            code="unknown-format",
-            at=at,
-            hint=ids if role in ("users", "items") else f"give {_NAMES}",
-        )
+        message = f"a {type(given).__name__} is no table"
+        hint = ids if role in ("users", "items") else f"give {_NAMES}"
+        raise DataError(message, code="unknown-format", at=at, hint=hint)
     return (frame, None) if isinstance(frame, pl.LazyFrame) else (frame.lazy(), frame.height)
 
 

@@ -14,19 +14,13 @@ from evalkit.errors import (
     EvalkitError,
     RequestError,
     check_text,
+    did_you_mean,
     nearest,
     raise_all,
 )
+from evalkit.sources import versions
 from evalkit.sources.guess import Guessing
 from evalkit.sources.trec import Kind, kind_of_lines
-from evalkit.sources.versions import (
-    Version,
-    delta_version,
-    iceberg_version,
-    is_delta,
-    is_iceberg,
-    tables_around,
-)
 
 FORMATS: Mapping[str, tuple[str, ...]] = {
     "parquet": (".parquet", ".pq", ".parq"),
@@ -63,7 +57,7 @@ class File:
     format: str
     partitions: tuple[tuple[str, str | None], ...] = ()
     remote: bool = False
-    version: Version | None = None  # of a Delta or Iceberg table, whose files Polars finds
+    version: versions.Version | None = None  # of a Delta or Iceberg table, whose files Polars finds
     seems: bool = False  # its lines told the format, and its name did not
     header: bool | None = None  # whether the first line names columns; None: nobody said it
 
@@ -93,8 +87,7 @@ def known_format(name: str, *, at: str) -> str:
     found = _SYNONYMS.get(lower, lower)
     if found in FORMATS:
         return found
-    close = nearest(lower, FORMATS)
-    hint = f"did you mean {close!r}?" if close else f"one of {', '.join(FORMATS)}"
+    hint = did_you_mean(lower, FORMATS, f"one of {', '.join(FORMATS)}")
     raise DataError(f"no format is called {name!r}", code="unknown-format", at=at, hint=hint)
 
 
@@ -147,12 +140,8 @@ def find_files(
         name = paths[0].partition("://")[2]
         if re.search(r"\.(parquet|csv|tsv|jsonl?|arrow|feather|gz)$", name):
             hint = f'write path = "{name}" for a file; table = ... names a table of a catalog'
-        raise RequestError(
-            f"{role} is a table of Spark, which is read there alone",
-            code="table-of-spark",
-            at=", ".join(paths),
-            hint=hint,
-        )
+        message = f"{role} is a table of Spark, which is read there alone"
+        raise RequestError(message, code="table-of-spark", at=", ".join(paths), hint=hint)
     found = _Found(kind, guessing, as_they_are)
     for path in paths:
         _find(path, wanted, found)
@@ -174,14 +163,9 @@ def _find(given: str, wanted: str | None, found: _Found) -> None:
         if remote.format in _VERSIONED:
             _add_table(path, remote.format, found)
         elif path.partition("://")[0].lower() not in _STORES:
-            found.errors.append(
-                RequestError(
-                    f"no store is reached by {path.partition(':')[0]}://",
-                    code="bad-store",
-                    at=path,
-                    hint="give a path of this machine, or a URL of s3, gs, az, https or hf",
-                )
-            )
+            message = f"no store is reached by {path.partition(':')[0]}://"
+            hint = "give a path of this machine, or a URL of s3, gs, az, https or hf"
+            found.errors.append(RequestError(message, code="bad-store", at=path, hint=hint))
         else:
             found.files.append(remote)
         return
@@ -215,7 +199,9 @@ _VERSIONED = ("delta", "iceberg")
 def _add_table(path: str, format_: str, found: _Found) -> None:
     """A table at the version that it has now: a run reads no other, whoever writes meanwhile."""
     try:
-        version = delta_version(path) if format_ == "delta" else iceberg_version(path)
+        version = (
+            versions.delta_version(path) if format_ == "delta" else versions.iceberg_version(path)
+        )
     except EvalkitError as error:
         found.errors.append(error)
     else:
@@ -288,22 +274,19 @@ def _walk(directory: str, left_out: list[str] | None = None) -> Iterator[str]:
 
 def _refuse_part(path: str, found: _Found) -> bool:
     """Note the error of files that belong to a table of versions; whether there was one."""
-    for folder, kind in tables_around(path):
+    for folder, kind in versions.tables_around(path):
         is_given = os.path.isdir(path) and os.path.abspath(path) == os.path.abspath(folder)
         if is_given and kind != "Hudi":
             return False  # the table itself, which is read at its version
         readable = f"give the folder of the table, {folder!r}, which is read at its version now"
         if kind == "Hudi":
             readable = "write its rows of today into files of their own"
-        found.errors.append(
-            DataError(
-                f"these are files of the {kind} table {folder!r}, which keeps rows of older "
-                "versions beside those of today",
-                code="files-of-a-table",
-                at=path,
-                hint=f"{readable}; to read all files: {_as_they_are(found.guessing, path)}",
-            )
+        message = (
+            f"these are files of the {kind} table {folder!r}, which keeps rows of older "
+            "versions beside those of today"
         )
+        hint = f"{readable}; to read all files: {_as_they_are(found.guessing, path)}"
+        found.errors.append(DataError(message, code="files-of-a-table", at=path, hint=hint))
         return True
     return False
 
@@ -342,8 +325,8 @@ def _has_no_ending(path: str) -> bool:
 
 
 def _find_in_directory(path: str, given: str, wanted: str | None, found: _Found) -> None:
-    if not found.as_they_are and (is_delta(path) or is_iceberg(path)):
-        _add_table(path, "delta" if is_delta(path) else "iceberg", found)
+    if not found.as_they_are and (versions.is_delta(path) or versions.is_iceberg(path)):
+        _add_table(path, "delta" if versions.is_delta(path) else "iceberg", found)
         return
     left_out: list[str] = []
     files = list(_walk(path, left_out))
@@ -363,14 +346,9 @@ def _find_in_directory(path: str, given: str, wanted: str | None, found: _Found)
     if not chosen:
         found.errors.append(_no_files(given, files, wanted))
     elif wanted is None and len(formats) > 1:
-        found.errors.append(
-            DataError(
-                f"the directory holds files of several formats: {', '.join(formats)}",
-                code="unknown-format",
-                at=given,
-                hint=f'write format = "{formats[-1]}", or a glob such as {given}/*.parquet',
-            )
-        )
+        message = f"the directory holds files of several formats: {', '.join(formats)}"
+        hint = f'write format = "{formats[-1]}", or a glob such as {given}/*.parquet'
+        found.errors.append(DataError(message, code="unknown-format", at=given, hint=hint))
     else:
         found.left_out += [*left_out, *(file for file in files if file not in set(chosen))]
         for file in chosen:
@@ -380,7 +358,7 @@ def _find_in_directory(path: str, given: str, wanted: str | None, found: _Found)
 def _tables_below(path: str, files: Sequence[str]) -> Iterator[str]:
     """The first file of each table of versions that lies inside of a folder."""
     for folder in dict.fromkeys(map(os.path.dirname, files)):
-        if any(len(table) >= len(path) for table, _ in tables_around(folder)):
+        if any(len(table) >= len(path) for table, _ in versions.tables_around(folder)):
             yield next(file for file in files if os.path.dirname(file) == folder)
 
 

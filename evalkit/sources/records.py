@@ -47,12 +47,8 @@ def _fields_of(record: pl.Struct, column: str, at: str) -> Iterator[tuple[str, s
     rank = best_guess("rank", types)
     if item is None or rank is not None:
         why = "which of them is the item" if item is None else f"whether {rank} ranks them"
-        raise DataError(
-            f"{column} is a list of records of {', '.join(types)}, and nothing says {why}",
-            code="ambiguous-column",
-            at=at,
-            hint=_HINT,
-        )
+        message = f"{column} is a list of records of {', '.join(types)}, and nothing says {why}"
+        raise DataError(message, code="ambiguous-column", at=at, hint=_HINT)
     yield "item", item
     rest = [name for name in types if name != item]
     score = best_guess("score", rest) or best_guess("rating", rest)
@@ -61,10 +57,8 @@ def _fields_of(record: pl.Struct, column: str, at: str) -> Iterator[tuple[str, s
     if score is not None:
         yield "score", score
     elif rest:
-        raise DataError(
+        message = (
             f"{column} is a list of records of {', '.join(types)}, and nothing says which of them "
-            "is the score",
-            code="ambiguous-column",
-            at=at,
-            hint=_HINT,
+            "is the score"
         )
+        raise DataError(message, code="ambiguous-column", at=at, hint=_HINT)

@@ -318,12 +318,9 @@ def _lacks(name: str, lacking: Sequence[File], n_files: int, having: File) -> Da
 def _differs(
     name: str, first: File, first_type: pl.DataType, other: File, other_type: pl.DataType
 ) -> DataError:
-    return DataError(
-        f"column {name!r} is {other_type} here but {first_type} in {first.path}",
-        code="schema-differs",
-        at=other.path,
-        hint="write these files again with one schema",
-    )
+    message = f"column {name!r} is {other_type} here but {first_type} in {first.path}"
+    hint = "write these files again with one schema"
+    return DataError(message, code="schema-differs", at=other.path, hint=hint)
 
 
 def _join(one: pl.DataType, other: pl.DataType, *, loose: bool) -> pl.DataType | None:
@@ -416,9 +413,6 @@ def _refuse_ragged(files: Sequence[tuple[File, Schema]]) -> None:
 
 
 def _no_number(name: str, value: str, at: str) -> DataError:
-    return DataError(
-        f"column {name!r} must be a number, and one of its values is {value!r}",
-        code="not-a-number",
-        at=f"{at}: column {name!r}",
-        hint="correct the file, or name another column",
-    )
+    message = f"column {name!r} must be a number, and one of its values is {value!r}"
+    hint = "correct the file, or name another column"
+    return DataError(message, code="not-a-number", at=f"{at}: column {name!r}", hint=hint)

@@ -15,7 +15,7 @@ computed with are cast to a type that holds it; where none does, the expression 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from evalkit.errors import nearest
+from evalkit.errors import did_you_mean
 from evalkit.sources.sql_parts import (
     GROWTH,
     MOST_CHARACTERS,
@@ -419,10 +419,7 @@ class _Parser:
         if name in CLOCKS:
             raise Refused(f"{name}() changes from run to run", _A_DAY)
         if name not in FUNCTIONS:
-            close = nearest(name, FUNCTIONS)
-            hint = (
-                f"did you mean {close!r}?" if close else f"functions: {' '.join(sorted(FUNCTIONS))}"
-            )
+            hint = did_you_mean(name, FUNCTIONS, f"functions: {' '.join(sorted(FUNCTIONS))}")
             raise Refused(f"{name}() is no function of one row", hint)
         self._written.append(name)
         self._place += 1

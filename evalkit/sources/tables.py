@@ -8,20 +8,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import polars as pl
 
-from evalkit.config import (
-    ItemsTable,
-    KindTable,
-    LabelsTable,
-    LogTable,
-    PredictionsTable,
-    RankingsTable,
-    RatingsTable,
-    Segmentation,
-    SplitSection,
-    TrainTable,
-    TruthTable,
-    UsersTable,
-)
+from evalkit import config
 from evalkit.errors import DataError, masked
 from evalkit.sources._by_rows import by_rows
 from evalkit.sources._source import Bare, Located, Source, open_source, versioned
@@ -60,7 +47,7 @@ _TEXT = (pl.String, pl.Categorical, pl.Enum)
 
 
 def open_truth(
-    table: TruthTable,
+    table: config.TruthTable,
     given: object | None = None,
     guessing: Guessing = BY_CONFIG,
     *,
@@ -82,7 +69,7 @@ def open_truth(
 
 
 def open_rankings(
-    table: RankingsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+    table: config.RankingsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
 ) -> Table:
     """The rankings, lazily; raises as `open_truth` does. TREC runs are ordered by their score."""
     source = open_source("rankings", table, given, guessing, kind="run")
@@ -95,7 +82,7 @@ def open_rankings(
 
 
 def open_train(
-    table: TrainTable | UsersTable,
+    table: config.TrainTable | config.UsersTable,
     given: object | None = None,
     guessing: Guessing = BY_CONFIG,
     *,
@@ -113,7 +100,7 @@ def open_train(
 
 
 def open_items(
-    table: ItemsTable,
+    table: config.ItemsTable,
     given: object | None = None,
     guessing: Guessing = BY_CONFIG,
     *,
@@ -133,7 +120,7 @@ def open_items(
 
 
 def open_split(
-    table: SplitSection, given: object | None = None, guessing: Guessing = BY_CONFIG
+    table: config.SplitSection, given: object | None = None, guessing: Guessing = BY_CONFIG
 ) -> tuple[Table, pl.LazyFrame]:
     """A log to be cut, lazily, and the same rows with all their own columns.
 
@@ -162,7 +149,7 @@ def open_split(
 
 def open_values(
     name: str,
-    table: Segmentation,
+    table: config.Segmentation,
     bys: Sequence[str],
     user: Sequence[str],
     given: object | None = None,
@@ -228,12 +215,9 @@ def open_columns(
         spelled = f"columns = {{ {spelled} }}"
         if guessing.entry_point == "options":
             spelled = " ".join(f"--set {role}.columns.{key}=COLUMN" for key in lacking)
-        raise DataError(
-            f"{role} has no column that looks like {' or '.join(map(repr, lacking))}",
-            code="missing-column",
-            at=source.at,
-            hint=f"name it, {spelled}; it has {some_names(source.names)}",
-        )
+        message = f"{role} has no column that looks like {' or '.join(map(repr, lacking))}"
+        hint = f"name it, {spelled}; it has {some_names(source.names)}"
+        raise DataError(message, code="missing-column", at=source.at, hint=hint)
     named = {**columns, **{key: name for key, name in found.items() if name is not None}}
     if "time" in named and (sql := time_of_text(source, named["time"])):
         named["time"] = sql
@@ -243,7 +227,7 @@ def open_columns(
     return replace(opened, chosen=ChosenColumns(named, of_names))
 
 
-OwnTable: TypeAlias = TruthTable | LogTable | RatingsTable | LabelsTable
+OwnTable: TypeAlias = config.TruthTable | config.LogTable | config.RatingsTable | config.LabelsTable
 
 
 def open_own_values(
@@ -254,18 +238,18 @@ def open_own_values(
     Args:
         table: with the columns that are read, as `settle` writes them.
     """
-    kind: Kind = "run" if isinstance(table, LogTable) else "qrels"
+    kind: Kind = "run" if isinstance(table, config.LogTable) else "qrels"
     role = _OWN_ROLES.get(type(table), "truth")
     source = open_source(role, table, given, guessing, kind=kind)
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
     return _open(role, source, ChosenColumns({"user": table.columns.user}), table.where, values)
 
 
-_OWN_ROLES = {RatingsTable: "ratings", LabelsTable: "labels"}
+_OWN_ROLES = {config.RatingsTable: "ratings", config.LabelsTable: "labels"}
 
 
 def open_log(
-    table: LogTable,
+    table: config.LogTable,
     given: object | None = None,
     guessing: Guessing = BY_CONFIG,
     *,
@@ -289,7 +273,7 @@ def open_log(
 
 
 def open_ratings(
-    table: RatingsTable,
+    table: config.RatingsTable,
     given: object | None = None,
     guessing: Guessing = BY_CONFIG,
     *,
@@ -310,7 +294,7 @@ def open_ratings(
 
 
 def open_predictions(
-    table: PredictionsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+    table: config.PredictionsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
 ) -> Table:
     """Predicted ratings, lazily; raises as `open_truth` does."""
     source = open_source("predictions", table, given, guessing, kind="qrels")
@@ -319,7 +303,7 @@ def open_predictions(
 
 
 def open_labels(
-    table: LabelsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+    table: config.LabelsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
 ) -> Table:
     """Scored rows with labels, lazily; raises as `open_truth` does."""
     source = open_source("labels", table, given, guessing, kind="qrels")
@@ -332,7 +316,7 @@ def open_labels(
 
 def open_section(
     role: str,
-    table: KindTable,
+    table: config.KindTable,
     given: object | None = None,
     guessing: Guessing = BY_CONFIG,
     *,
@@ -370,29 +354,8 @@ def open_section(
     return _open(role, source, chosen, table.where, wanted, model=getattr(table, "model", None))
 
 
-Rows: TypeAlias = (
-    OwnTable
-    | KindTable
-    | RankingsTable
-    | TrainTable
-    | PredictionsTable
-    | ItemsTable
-    | UsersTable
-    | SplitSection
-)
-AnyTable = TypeVar(
-    "AnyTable",
-    TruthTable,
-    LogTable,
-    RatingsTable,
-    LabelsTable,
-    RankingsTable,
-    TrainTable,
-    PredictionsTable,
-    ItemsTable,
-    UsersTable,
-    KindTable,
-)
+Rows: TypeAlias = config.FormKeys | config.SplitSection
+AnyTable = TypeVar("AnyTable", bound=config.FormKeys)
 
 
 def settle(table: AnyTable, opened: Table) -> AnyTable:
@@ -406,35 +369,8 @@ def settle(table: AnyTable, opened: Table) -> AnyTable:
     return table.model_copy(update=update)
 
 
-def read_schema(
-    paths: Sequence[str],
-    format: str | None = None,
-    given: object | None = None,
-    *,
-    role: str,
-    guessing: Guessing = BY_CONFIG,
-) -> dict[str, pl.DataType]:
-    """Names and types of all columns; those of CSV files are text. What `guess_columns` takes.
-
-    Raises:
-        DataError: path-not-found, no-files, unknown-format, unreadable-file.
-    """
-    return _source_of(role, paths, format, given, guessing).schema()
-
-
-def _source_of(
-    role: str, paths: Sequence[str], format: str | None, given: object | None, guessing: Guessing
-) -> "Source":
-    kind: Kind = "run" if role in ("rankings", "log") else "qrels"
-    return open_source(role, Bare(tuple(paths), format), given, guessing, kind=kind)
-
-
 def _choose(
-    role: str,
-    table: Rows,
-    source: Source,
-    guessing: Guessing,
-    keys: Sequence[str] | None = None,
+    role: str, table: Rows, source: Source, guessing: Guessing, keys: Sequence[str] | None = None
 ) -> ChosenColumns:
     is_written = guessing.entry_point != "file" or "columns" in table.model_fields_set
     model = getattr(table, "model", None)

@@ -159,8 +159,7 @@ def _split(lines: pl.LazyFrame, *, by_tabs: bool) -> pl.LazyFrame:
         lines.with_columns(fields.alias("fields"))
         .drop(_LINE)
         .filter(
-            pl.col("fields").list.len() > 0,
-            ~pl.col("fields").list.first().str.starts_with("#"),
+            pl.col("fields").list.len() > 0, ~pl.col("fields").list.first().str.starts_with("#")
         )
     )
 

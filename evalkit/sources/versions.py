@@ -119,12 +119,9 @@ def metadata_file(path: str) -> str:
     if path.endswith(".metadata.json"):
         return path
     if "://" in path:
-        raise DataError(
-            "which metadata file of a store's Iceberg table is the newest, its catalog knows",
-            code="unreadable-file",
-            at=path,
-            hint=f"name it: {path.rstrip('/')}/metadata/00001-....metadata.json",
-        )
+        message = "which metadata file of a store's Iceberg table is the newest, its catalog knows"
+        hint = f"name it: {path.rstrip('/')}/metadata/00001-....metadata.json"
+        raise DataError(message, code="unreadable-file", at=path, hint=hint)
     return max(_metadata_files(path), key=_order)
 
 
@@ -140,21 +137,14 @@ def _order(path: str) -> tuple[int, str]:
 
 
 def _missing(extra: str, library: str, path: str) -> RequestError:
-    return RequestError(
-        f"the table is read through {library}, which is not installed",
-        code="missing-extra",
-        at=path,
-        hint=install_hint(extra),
-    )
+    message = f"the table is read through {library}, which is not installed"
+    return RequestError(message, code="missing-extra", at=path, hint=install_hint(extra))
 
 
 def _unreadable(name: str, path: str, error: BaseException) -> EvalkitError:
     if is_outage(error):
         return describe(error, path)
     reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-    return DataError(
-        f"the {name} table cannot be read: {reason}",
-        code="unreadable-file",
-        at=path,
-        hint="is it whole, and may this user read it?",
-    )
+    message = f"the {name} table cannot be read: {reason}"
+    hint = "is it whole, and may this user read it?"
+    return DataError(message, code="unreadable-file", at=path, hint=hint)

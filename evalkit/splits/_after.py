@@ -6,7 +6,6 @@ import numpy as np
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError
-from evalkit.splits._feed import Feed
 from evalkit.splits._filters import (
     NONE,
     TEST,
@@ -18,6 +17,7 @@ from evalkit.splits._filters import (
     drop_repeats,
     seen_in_train,
 )
+from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import SplitBudget
 
 _POLICIES = ("cold_users", "cold_items", "seen")
@@ -36,7 +36,8 @@ def leave_low(rows: LogRows, letters: Letters, rule: SplitSection, dropped: dict
 
 
 def leave_after(
-    feed: Feed,
+    feed: LogFeed,
+    whole: Sequence[LogRows],
     rule: SplitSection,
     folds: Sequence[tuple[Letters, dict[str, int]]],
     budget: SplitBudget,
@@ -45,16 +46,17 @@ def leave_after(
     """Take rows out of their parts, and count them: those of some users at a time.
 
     Args:
+        whole: all rows, where they are in memory.
         folds: letters of all rows of the log, and rows that left, by reason.
     Raises:
         DataError: cold or seen rows that are an error [cold-rows].
     """
     known = [TrainPairs.none(feed.n_users, feed.n_items) for _ in folds]
-    for rows in feed.batches():
+    for rows in whole or feed.batches():
         for (letters, _), each in zip(folds, known, strict=True):
             each.add(rows, rows.own(letters))
     for low, high in budget.shares(feed, rule):
-        rows = feed.gather(low, high)
+        rows = whole[0] if whole else feed.gather(low, high)
         for (letters, dropped), known_of in zip(folds, known, strict=True):
             mine = rows.own(letters).copy()
             _leave(rows, mine, rule, known_of, dropped)
@@ -63,12 +65,9 @@ def leave_after(
         for name in _POLICIES:
             n_wrong = dropped.pop(f"wrong {name}", 0)
             if n_wrong:
-                raise DataError(
-                    f"{n_wrong:,} held-out rows are {name.replace('_', ' ')}",
-                    code="cold-rows",
-                    at=at,
-                    hint=f'{name} = "keep" counts them, "drop" leaves them out',
-                )
+                message = f"{n_wrong:,} held-out rows are {name.replace('_', ' ')}"
+                hint = f'{name} = "keep" counts them, "drop" leaves them out'
+                raise DataError(message, code="cold-rows", at=at, hint=hint)
 
 
 def _leave(

@@ -1,8 +1,8 @@
 """Which part each row is in: what a rule finds out by passes, then a letter for each row."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,17 +12,11 @@ from evalkit.config import SplitSection
 from evalkit.errors import DataError
 from evalkit.splits._counts import count_parts
 from evalkit.splits._drawn import by_rows, by_users
-from evalkit.splits._feed import Assigned, Feed, fitted
-from evalkit.splits._filters import (
-    NONE,
-    TEST,
-    TRAIN,
-    VALIDATION,
-    Letters,
-    LogRows,
-)
+from evalkit.splits._feed import Assigned, fitted
+from evalkit.splits._filters import NONE, TEST, TRAIN, VALIDATION, Letters, LogRows
 from evalkit.splits._groups import cut_places, of_groups
 from evalkit.splits._kernels import first_times
+from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import SplitBudget
 from evalkit.splits._nth import nth_times, quantile
 from evalkit.splits._rule import PER_SECOND, read_moment, read_span
@@ -34,7 +28,7 @@ FREE = SplitBudget()
 COUNTING = ("user", "item", "users", "round-robin")  # rules that begin by counting all rows
 
 
-def assign(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget = FREE) -> Assigned:
+def assign(feed: LogFeed, rule: SplitSection, budget: SplitBudget = FREE) -> Assigned:
     """How a rule finds the part of each row, in each fold.
 
     Args:
@@ -46,18 +40,18 @@ def assign(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget = FREE
         return of_groups(feed, rule, budget).assigned()
     if rule.by == "users":
         return by_users(feed, rule, budget)
-    return _RULES[rule.by](feed, rule, unit, budget)
+    return _RULES[rule.by](feed, rule, budget)
 
 
 def _letters(rows: LogRows, letter: int = TRAIN) -> Letters:
     return np.full(rows.n, letter, dtype=np.uint8)
 
 
-def _by_span(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
+def _by_span(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned:
     """by = user-span: what is less than a span before the user's last row."""
     last = _first_of_users(feed, -1)
-    test = _width(rule.test, unit)
-    both = test if rule.validation is None else test + _width(rule.validation, unit)
+    test = _width(rule.test, feed.unit)
+    both = test if rule.validation is None else test + _width(rule.validation, feed.unit)
 
     def decide(rows: LogRows) -> list[Letters]:
         back = -last[rows.users] - rows.times
@@ -69,7 +63,7 @@ def _by_span(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> 
     return Assigned(decide)
 
 
-def _first_of_users(feed: Feed, sign: int) -> Times:
+def _first_of_users(feed: LogFeed, sign: int) -> Times:
     """The least time of each user, or minus the greatest."""
     first = np.zeros(0, dtype=np.int64)
     for rows in feed.batches():
@@ -101,18 +95,18 @@ def by_moments(times: Times, moments: Mapping[str, int], *, after: bool = False)
     return letters
 
 
-def find_moments(feed: Feed, rule: SplitSection, unit: str) -> list[dict[str, int]]:
+def find_moments(feed: LogFeed, rule: SplitSection) -> list[dict[str, int]]:
     """The moments of each fold, by the first and last time of the log."""
     if rule.by == "time":
         given = {"validation": rule.validation, "test": rule.test}
         moments = {
             name: moment
             for name, each in given.items()
-            if each is not None and (moment := read_moment(each, unit, rule.zone)) is not None
+            if each is not None and (moment := read_moment(each, feed.unit, rule.zone)) is not None
         }
         return [moments]
     feed.survey()
-    return _windows(feed.first, feed.last, rule, unit)
+    return _windows(feed.first, feed.last, rule, feed.unit)
 
 
 def _windows(first: int, last: int, rule: SplitSection, unit: str) -> list[dict[str, int]]:
@@ -148,8 +142,8 @@ def _end_of_unit(last: int, seconds: int, unit: str, zone: str) -> int:
     return ((last + shift) // size + 1) * size - shift
 
 
-def _by_moment(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
-    moments = find_moments(feed, rule, unit)
+def _by_moment(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned:
+    moments = find_moments(feed, rule)
     return _of_moments(moments, after=rule.boundary == "after")
 
 
@@ -159,7 +153,7 @@ def _of_moments(moments: list[dict[str, int]], *, after: bool = False) -> Assign
     )
 
 
-def _by_share_of_time(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
+def _by_share_of_time(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned:
     """by = time-ratio: a share of all rows, the latest."""
     feed.survey()
     n = feed.n_kept
@@ -196,7 +190,7 @@ def _by_share_of_time(feed: Feed, rule: SplitSection, unit: str, budget: SplitBu
     return Assigned(decide, [moments], crossed)
 
 
-def _by_quantile(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
+def _by_quantile(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned:
     """by = time-quantile: from an interpolated quantile of all times on."""
     feed.survey()
     assert isinstance(rule.test, float)
@@ -209,7 +203,7 @@ def _by_quantile(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget)
     return _of_moments([moments])
 
 
-def _by_percentile(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
+def _by_percentile(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned:
     """by = percentile-user: test after a percentile, the rest of each user cut in two."""
     feed.survey()
     total = sum(rule.ratios)
@@ -218,7 +212,7 @@ def _by_percentile(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudge
     if len(shares) == 2:
         return Assigned(lambda rows: [np.where(rows.times > limit, TEST, TRAIN).astype(np.uint8)])
     by_user = {"by": "user", "order": "time", "ties": "input"}
-    groups = of_groups(Earlier(feed, limit), rule.model_copy(update=by_user), budget)  # type: ignore[arg-type]
+    groups = of_groups(feed, rule.model_copy(update=by_user), budget, until=limit)
     kept = np.floor(groups.counts * shares[0] / (shares[0] + shares[1])).astype(np.int32)
     bounds = np.zeros((kept.size, 4), dtype=np.int32)
     bounds[:, 0], bounds[:, 3] = groups.counts, groups.counts - kept
@@ -237,37 +231,7 @@ def _by_percentile(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudge
     return Assigned(decide)
 
 
-@dataclass(slots=True)
-class Earlier:
-    """The rows of a feed that are not later than a limit."""
-
-    feed: Feed
-    limit: float
-
-    @property
-    def n_users(self) -> int:
-        """Users of all rows."""
-        return self.feed.n_users
-
-    @property
-    def n_items(self) -> int:
-        """Items of all rows."""
-        return self.feed.n_items
-
-    @property
-    def n_kept(self) -> int:
-        """Rows at most."""
-        return self.feed.n_kept
-
-    def batches(self) -> Iterator[LogRows]:
-        """All of them."""
-        for rows in self.feed.batches():
-            earlier = replace(rows)
-            earlier.keep(rows.times <= self.limit, "later")
-            yield earlier
-
-
-def _by_new_users(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
+def _by_new_users(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned:
     """by = new-users: all rows of users who begin late, and the others' rows before that."""
     assert isinstance(rule.test, float)
     first = _first_of_users(feed, 1)
@@ -285,7 +249,7 @@ def _by_new_users(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget
 # ---------------------------------------------------------------- in turns
 
 
-def _in_turns(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
+def _in_turns(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned:
     """by = round-robin: the i-th row of a user, as they stand, is test of fold i mod folds."""
     assert rule.folds is not None
     n_folds = rule.folds
@@ -298,7 +262,7 @@ def _in_turns(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) ->
     return Assigned(decide, crossed=lambda: (0, int(np.count_nonzero(groups.counts > 1))))
 
 
-def _in_blocks(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
+def _in_blocks(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned:
     """by = blocks: neighbouring rows of the log."""
     assert rule.folds is not None
     feed.survey()
@@ -318,7 +282,7 @@ def _in_blocks(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -
     return Assigned(decide, crossed=lambda: (0, int(np.count_nonzero(users))))
 
 
-_RULES: Mapping[str, Callable[[Feed, SplitSection, str, SplitBudget], Assigned]] = {
+_RULES: Mapping[str, Callable[[LogFeed, SplitSection, SplitBudget], Assigned]] = {
     "user-span": _by_span,
     "time": _by_moment,
     "window": _by_moment,
@@ -353,12 +317,9 @@ def refuse_empty(
             continue
         shown = ", ".join(f"{name} {n:,}" for name, n in zip(_NAMES, counts, strict=True) if n)
         fold = f" of fold {number + 1}" if len(n_rows) > 1 else ""
-        raise DataError(
-            f"no row is {' or '.join(lacking)}{fold}: {shown or 'no rows'}{span}",
-            code="empty-part",
-            at=at,
-            hint=f"{_asked(rule)} does not fit the log",
-        )
+        message = f"no row is {' or '.join(lacking)}{fold}: {shown or 'no rows'}{span}"
+        hint = f"{_asked(rule)} does not fit the log"
+        raise DataError(message, code="empty-part", at=at, hint=hint)
 
 
 def _asked(rule: SplitSection) -> str:

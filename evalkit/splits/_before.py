@@ -7,14 +7,15 @@ import numpy.typing as npt
 
 from evalkit.config import Core, SplitSection
 from evalkit.kernels import kernel
-from evalkit.splits._feed import Feed
-from evalkit.splits._filters import LogRows, Mask, one_of_each_pair
+from evalkit.splits._filters import Mask, one_of_each_pair
+from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import OF_CODES, SplitBudget
+from evalkit.splits._rule import least_as_read
 
 Codes = npt.NDArray[np.int32]
 
 
-def leave_before(feed: Feed, rule: SplitSection, budget: SplitBudget) -> tuple[int, int]:
+def leave_before(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> tuple[int, int]:
     """Drop what repeats, a threshold and small users and items leave out.
 
     Where the rows do not fit into the room, repeats are looked for among some users at a time,
@@ -27,9 +28,8 @@ def leave_before(feed: Feed, rule: SplitSection, budget: SplitBudget) -> tuple[i
     if rule.dedupe != "none":
         kept, n_hanging = _without_repeats(feed, rule, rule.dedupe, budget)
         feed.leave(kept, "dedupe")
-    if rule.threshold is not None and rule.threshold_in == "all":
-        if isinstance(feed, LogRows) or least_as_read(rule) is None:
-            feed.leave(_of_relevance(feed, rule.threshold), "threshold")
+    if rule.threshold is not None and rule.threshold_in == "all" and least_as_read(rule) is None:
+        feed.leave(_of_relevance(feed, rule.threshold), "threshold")
     if rule.core is None:
         return 0, n_hanging
     counted = None
@@ -38,19 +38,14 @@ def leave_before(feed: Feed, rule: SplitSection, budget: SplitBudget) -> tuple[i
     return _keep_core(feed, rule, rule.core, counted, budget), n_hanging
 
 
-def least_as_read(rule: SplitSection) -> float | None:
-    """From which relevance on rows of a log are read; None: all are, also where repeats leave."""
-    return rule.threshold if rule.threshold_in == "all" and rule.dedupe == "none" else None
-
-
-def _of_relevance(feed: Feed, least: float) -> Mask:
+def _of_relevance(feed: LogFeed, least: float) -> Mask:
     """Which rows of the log are worth that much."""
     found = [rows.spread(rows.relevance >= least) for rows in feed.batches()]
     return np.concatenate([np.zeros(0, dtype=np.bool_), *found])
 
 
 def _without_repeats(
-    feed: Feed, rule: SplitSection, which: str, budget: SplitBudget
+    feed: LogFeed, rule: SplitSection, which: str, budget: SplitBudget
 ) -> tuple[Mask, int]:
     """Which rows of the log stay where a user has each item once; and as `one_of_each_pair`."""
     kept, n_hanging = np.zeros(0, dtype=np.bool_), 0
@@ -65,7 +60,7 @@ def _without_repeats(
 
 
 def _keep_core(
-    feed: Feed, rule: SplitSection, core: Core, counted: Mask | None, budget: SplitBudget
+    feed: LogFeed, rule: SplitSection, core: Core, counted: Mask | None, budget: SplitBudget
 ) -> int:
     """Drop rows of small users and items, once or to the end; the rounds that it took.
 

@@ -11,7 +11,7 @@ from evalkit.errors import DataError
 from evalkit.splits._after import leave_after, leave_low, leaves_after
 from evalkit.splits._assign import COUNTING, FREE, assign, refuse_empty
 from evalkit.splits._before import leave_before
-from evalkit.splits._feed import Assigned, Feed, fitted
+from evalkit.splits._feed import Assigned, fitted
 from evalkit.splits._filters import (
     TEST,
     TRAIN,
@@ -23,6 +23,7 @@ from evalkit.splits._filters import (
 )
 from evalkit.splits._kernels import mark_cold, note_parts
 from evalkit.splits._latest import HeldOut, Latest
+from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import SplitBudget
 from evalkit.splits._reverse_scan import Back
 from evalkit.splits.leakage import Leaks
@@ -137,15 +138,12 @@ class Cut:
         return by_time, max(by_order, *twins, 0)
 
 
-def cut_rows(
-    feed: Feed, rule: SplitSection, unit: str | None, at: str, budget: SplitBudget = FREE
-) -> Cut:
+def cut_rows(feed: LogFeed, rule: SplitSection, at: str, budget: SplitBudget = FREE) -> Cut:
     """Every row of the log with its part, in each fold.
 
     Args:
         feed: all that is left out before the cut leaves it.
         rule: as `settle_rule` leaves it.
-        unit: of times; None: as the log says.
         budget: bytes that all of it may take.
     Raises:
         DataError: a part is empty [empty-part], cold or seen rows that are an error [cold-rows].
@@ -154,24 +152,24 @@ def cut_rows(
     budget.refuse(feed, rule, at)
     rounds, n_hanging = leave_before(feed, rule, budget)
     if rule.by not in COUNTING:  # which read the log themselves
-        unit = unit or feed.unit
+        _ = feed.unit  # mixed ones are told of at once
         _refuse_none(feed, at)
     back = None if leaves_after(rule) else Back.of(feed, rule)
     latest = None if leaves_after(rule) or back is not None else Latest.of(feed, rule)
     if back is not None:
         _refuse_none(feed, at)
         assigned = Assigned(lambda _: [back.letters], crossed=back.crossed, fewer=back.fewer)
-        folds = [Fold(Leaks(unit or feed.unit, feed.has_times))]
+        folds = [Fold(Leaks(feed.unit, feed.has_times))]
         folds[0].letters, folds[0].n_rows = back.letters, back.n_rows
     elif latest is not None:
         _refuse_none(feed, at)
         held, assigned = latest.held()
-        folds = [Fold(Leaks(unit or feed.unit, feed.has_times))]
+        folds = [Fold(Leaks(feed.unit, feed.has_times))]
         folds[0].take(held)
     else:
-        assigned = assign(feed, rule, unit or "s", budget)
+        assigned = assign(feed, rule, budget)
         _refuse_none(feed, at)
-        folds = _decided(feed, rule, assigned, unit or feed.unit, at, budget)
+        folds = _decided(feed, rule, assigned, at, budget)
     if rule.empty == "error":
         span = f"; times go from {feed.first} to {feed.last}" if feed.has_times else ""
         refuse_empty({n: fold.n_rows for n, fold in enumerate(folds)}, rule, span, at)
@@ -181,18 +179,18 @@ def cut_rows(
 
 
 def _decided(
-    feed: Feed, rule: SplitSection, assigned: Assigned, unit: str, at: str, budget: SplitBudget
+    feed: LogFeed, rule: SplitSection, assigned: Assigned, at: str, budget: SplitBudget
 ) -> list[Fold]:
     """The folds of rows whose letters are told batch by batch."""
     leaves = leaves_after(rule)
-    read = feed.gather() if leaves and budget.limit is None else feed
+    whole = [feed.gather()] if leaves and budget.limit is None else []
     is_early = rule.by in ("time", "window") and not leaves
-    n_early = read.count_before(assigned.first_held()) if is_early else 0
+    n_early = feed.count_before(assigned.first_held()) if is_early else 0
     folds: list[Fold] = []
-    for rows in read.batches(skip=n_early):
+    for rows in whole or feed.batches(skip=n_early):
         letters = assigned.decide(rows)
         if not folds:
-            leaks = [Leaks(unit, feed.has_times) for _ in letters]
+            leaks = [Leaks(feed.unit, feed.has_times) for _ in letters]
             folds = [Fold(each, n_early, np.zeros(feed.n_rows, np.uint8)) for each in leaks]
         for fold, mine in zip(folds, letters, strict=True):
             leave_low(rows, mine, rule, fold.dropped)
@@ -200,25 +198,23 @@ def _decided(
             if not leaves:
                 fold.add(rows, mine)
     if leaves:
-        leave_after(read, rule, [(fold.letters, fold.dropped) for fold in folds], budget, at)
-        for rows in read.batches():
+        parts = [(fold.letters, fold.dropped) for fold in folds]
+        leave_after(feed, whole, rule, parts, budget, at)
+        for rows in whole or feed.batches():
             for fold in folds:
                 fold.add(rows, rows.own(fold.letters))
     return folds
 
 
-def _refuse_none(feed: Feed, at: str) -> None:
+def _refuse_none(feed: LogFeed, at: str) -> None:
     if not feed.n_kept:
         told = ", ".join(f"{name} {n:,}" for name, n in feed.dropped.items())
-        raise DataError(
-            f"no row is left: {told or 'the log is empty'}",
-            code="empty-part",
-            at=at,
-            hint="ask for less, or look at the log with evalkit check",
-        )
+        message = f"no row is left: {told or 'the log is empty'}"
+        hint = "ask for less, or look at the log with evalkit check"
+        raise DataError(message, code="empty-part", at=at, hint=hint)
 
 
-def tell_leaks(cut: Cut, feed: Feed) -> list[dict[str, Any]]:
+def tell_leaks(cut: Cut, feed: LogFeed) -> list[dict[str, Any]]:
     """What the parts of each fold have in common, when all rows were looked at again."""
     again = [fold for fold in cut.folds if fold.leaks.needs_times]
     for rows in feed.batches() if again else ():

@@ -6,7 +6,7 @@ import numpy.typing as npt
 from evalkit.config import SplitSection
 from evalkit.kernels import kernel
 from evalkit.sources.ids import mix
-from evalkit.splits._feed import Assigned, Feed, fitted
+from evalkit.splits._feed import Assigned, fitted
 from evalkit.splits._filters import (
     FOLD_IN,
     NONE,
@@ -18,13 +18,14 @@ from evalkit.splits._filters import (
     LogRows,
 )
 from evalkit.splits._groups import of_groups
+from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import OF_ROW, SplitBudget
 from evalkit.splits._nth import nth_of
 
 Ticks = npt.NDArray[np.int64]
 
 
-def by_users(feed: Feed, rule: SplitSection, budget: SplitBudget) -> Assigned:
+def by_users(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned:
     """by = users: whole users; the earlier rows of those held out are their fold-in."""
     share = rule.model_copy(
         update={"test": round(1 - rule.fold_in, 12), "validation": None, "rounding": "floor"}
@@ -54,7 +55,7 @@ def by_users(feed: Feed, rule: SplitSection, budget: SplitBudget) -> Assigned:
     return Assigned(decide, crossed=latest.crossed)
 
 
-def by_rows(feed: Feed, rule: SplitSection, unit: str, budget: SplitBudget) -> Assigned:
+def by_rows(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned:
     """by = rows: each row by the hash of its user, item, time and how many such were before."""
     feed.tell_copies(budget.at_a_time(feed, rule, feed.n_kept, OF_ROW))
     if _is_by_share(rule):

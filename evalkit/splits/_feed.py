@@ -1,46 +1,14 @@
-"""What rules read: rows, batch by batch, as often as they want them; and what they say of them."""
+"""What rules say of the rows that they read."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from evalkit.splits._filters import Letters, LogRows, Mask, Twins
+from evalkit.splits._filters import Letters, LogRows
 
 ALL = np.iinfo(np.int32).max  # more codes of users than there are
-
-
-class Feed(Protocol):
-    """The rows that a rule looks at, batch by batch, as often as it wants them."""
-
-    @property
-    def n_users(self) -> int: ...
-    @property
-    def n_items(self) -> int: ...
-    @property
-    def n_rows(self) -> int: ...
-    @property
-    def n_kept(self) -> int: ...
-    @property
-    def first(self) -> int: ...
-    @property
-    def last(self) -> int: ...
-    @property
-    def has_times(self) -> bool: ...
-    @property
-    def unit(self) -> str: ...
-
-    dropped: dict[str, int]
-    twins: Twins | None
-
-    def survey(self, *, is_coded: bool = False) -> None: ...
-    def batches(self, *, skip: int = 0) -> Iterator[LogRows]: ...
-    def count_before(self, moment: int) -> int: ...
-    def gather(self, low: int = ..., high: int = ...) -> LogRows: ...
-    def leave(self, kept: Mask, reason: str) -> None: ...
-    def tell_copies(self, most: int) -> None: ...
-    def remember(self, coded: list[LogRows]) -> None: ...
 
 
 @dataclass(slots=True)

@@ -1,7 +1,6 @@
 """Rows that a rule looks at, and which of them are repeats, cold or seen."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -37,6 +36,10 @@ class Twins:
         return count_users(self.users[letters[self.places] != letters[self.others]])
 
 
+def _none() -> npt.NDArray[np.int64]:
+    return np.zeros(0, dtype=np.int64)
+
+
 @dataclass(slots=True)
 class LogRows:
     """The rows that a rule looks at, in input order.
@@ -47,7 +50,6 @@ class LogRows:
         relevance: float64; empty without.
         hashes: uint64 of user, item and time, and of the user alone; empty unless drawn by.
         ranks: int64 that orders items by id; empty unless ties are by item.
-        twins: rows that nothing drawn by tells from others, once `tell_copies` looked for them.
         places: int64, where each row stands behind `begin`; empty where no row in between is left
             out.
         dropped: rows that left, by reason.
@@ -57,15 +59,14 @@ class LogRows:
 
     users: npt.NDArray[np.int32]
     items: npt.NDArray[np.int32]
-    times: npt.NDArray[np.int64]
-    relevance: npt.NDArray[np.float64]
-    hashes: npt.NDArray[np.uint64]
-    user_hashes: npt.NDArray[np.uint64]
-    ranks: npt.NDArray[np.int64]
-    places: npt.NDArray[np.int64]
-    n_users: int
-    n_items: int
-    twins: Twins | None = None
+    times: npt.NDArray[np.int64] = field(default_factory=_none)
+    n_users: int = 0
+    n_items: int = 0
+    relevance: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    hashes: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+    user_hashes: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+    ranks: npt.NDArray[np.int64] = field(default_factory=_none)
+    places: npt.NDArray[np.int64] = field(default_factory=_none)
     dropped: dict[str, int] = field(default_factory=dict)
     begin: int = 0
     height: int = -1
@@ -74,71 +75,6 @@ class LogRows:
         if self.height < 0:
             self.height = int(self.places.max(initial=-1)) + 1 if self.places.size else self.n
 
-    @classmethod
-    def empty(cls) -> "LogRows":
-        """No rows."""
-        codes, ticks = np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64)
-        hashes = ticks.view(np.uint64)
-        return cls(codes, codes, ticks, ticks.astype(float), hashes, hashes, ticks, ticks, 0, 0)
-
-    @property
-    def first(self) -> int:
-        """The first time."""
-        return int(self.times.min())
-
-    @property
-    def last(self) -> int:
-        """The last time."""
-        return int(self.times.max())
-
-    @property
-    def has_times(self) -> bool:
-        """Whether rows have a time."""
-        return bool(self.times.size)
-
-    @property
-    def unit(self) -> str:
-        """Seconds, where nobody says another."""
-        return "s"
-
-    @property
-    def n_kept(self) -> int:
-        """Rows that are left, as a log says it."""
-        return self.n
-
-    def survey(self, *, is_coded: bool = False) -> None:
-        """Nothing is to be read."""
-
-    def batches(self, *, skip: int = 0) -> "Iterator[LogRows]":
-        """All rows, as one batch."""
-        yield self
-
-    def count_before(self, moment: int) -> int:
-        """All rows are here."""
-        return 0
-
-    def gather(self, low: int = 0, high: int = 0) -> "LogRows":
-        """All rows, as they are in memory."""
-        return self
-
-    def tell_copies(self, most: int) -> None:
-        """Rows of one user, item and time get hashes of their own."""
-        places = self.begin + (self.places if self.places.size else np.arange(self.n))
-        copies, self.twins = find_copies(self.hashes, self.users, places)
-        self.hashes = self.hashes + copies.astype(np.uint64) * OF_COPIES
-
-    def remember(self, coded: list["LogRows"]) -> None:
-        """All rows are here."""
-
-    @property
-    def n_rows(self) -> int:
-        """All rows of the log, with those that were left out."""
-        return self.height
-
-    def leave(self, kept: Mask, reason: str) -> None:
-        """Drop rows of the log that are not kept, and count them."""
-        self.keep(self.own(kept), reason)
-
     def own(self, values: Spread) -> Spread:
         """Values of all rows of the log: those of the rows that are left."""
         here = values[self.begin : self.begin + self.height]
@@ -146,9 +82,8 @@ class LogRows:
 
     def bare(self) -> "LogRows":
         """Users and items alone."""
-        none = LogRows.empty()
-        rest = {name: getattr(none, name) for name in COLUMNS if name not in ("users", "items")}
-        return replace(self, **rest)
+        codes = (self.users, self.items, _none(), self.n_users, self.n_items)
+        return LogRows(*codes, places=self.places, begin=self.begin, height=self.height)
 
     def spread(self, values: Spread) -> Spread:
         """Values of the rows that are left, laid over all rows; 0 for the others."""

@@ -2,8 +2,9 @@
 
 # mypy: disable-error-code="no-untyped-def"
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +12,10 @@ import numpy.typing as npt
 from evalkit.config import SplitSection
 from evalkit.kernels import kernel
 from evalkit.splits._counts import bounds_of, tell_of_one
-from evalkit.splits._feed import Assigned, Feed, fitted
+from evalkit.splits._feed import Assigned, fitted
 from evalkit.splits._filters import NONE, TRAIN, Letters, LogRows, lay_rows
 from evalkit.splits._kernels import sort_groups
+from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import OF_ROW, SplitBudget
 
 Ticks = npt.NDArray[np.int64]
@@ -27,11 +29,15 @@ class RowGroups:
     Where rows of each group come in their order, as in a log in the order of time, a row's place
     is how many came before. Else times are laid by group: those of a range of groups at a time,
     so many that they fit into the room.
+
+    Args:
+        until: the last time of rows that count.
     """
 
     rule: SplitSection
     counts: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     is_in_order: bool = True
+    until: float = math.inf
     _last: Ticks = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     _reached: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     _places: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
@@ -50,6 +56,14 @@ class RowGroups:
             return (rows.hashes >> np.uint64(1)).view(np.int64), _NONE
         return rows.times, rows.ranks if self.rule.ties == "item" else _NONE
 
+    def batches(self, feed: LogFeed) -> Iterator[LogRows]:
+        """The rows that count."""
+        for rows in feed.batches():
+            if self.until < math.inf:
+                rows = replace(rows)
+                rows.keep(rows.times <= self.until, "later")
+            yield rows
+
     def count(self, rows: LogRows) -> None:
         """The first look."""
         n_groups = rows.n_items if self.rule.by == "item" else rows.n_users
@@ -62,7 +76,7 @@ class RowGroups:
         is_in_order, _ = count_in_order(codes, checked, seconds, is_strict, self.counts, self._last)
         self.is_in_order &= is_in_order
 
-    def lay(self, feed: Feed, budget: SplitBudget) -> None:
+    def lay(self, feed: LogFeed, budget: SplitBudget) -> None:
         """The place of each row, where rows of groups do not come in their order."""
         n_rows = int(self.counts.sum())
         self._places = np.empty(n_rows, dtype=np.int32)
@@ -76,11 +90,11 @@ class RowGroups:
             self._lay_share(feed, low, high)
             low = high
 
-    def _lay_share(self, feed: Feed, low: int, high: int) -> None:
+    def _lay_share(self, feed: LogFeed, low: int, high: int) -> None:
         """The same for groups of some codes."""
         parts: list[tuple[npt.NDArray[np.int32], Ticks, Ticks, Ticks]] = []
         begin = 0
-        for rows in feed.batches():
+        for rows in self.batches(feed):
             codes = self.codes(rows)
             keys, seconds = self.keys(rows)
             if low == 0 and high == self.counts.size:
@@ -141,22 +155,25 @@ class RowGroups:
 
 
 def of_groups(
-    feed: Feed,
+    feed: LogFeed,
     rule: SplitSection,
     budget: SplitBudget,
     note: Callable[[LogRows], None] | None = None,
+    *,
+    until: float = math.inf,
 ) -> RowGroups:
     """The rows of each group counted, and laid where they have to be.
 
     Args:
         budget: for rows that do not come in their order.
         note: sees each batch of the first look, too.
+        until: the last time of rows that count.
     """
-    groups = RowGroups(rule, is_in_order=rule.order != "hash")
+    groups = RowGroups(rule, is_in_order=rule.order != "hash", until=until)
     if rule.order == "hash":
         feed.survey()
         feed.tell_copies(budget.at_a_time(feed, rule, feed.n_kept, OF_ROW))
-    for rows in feed.batches():
+    for rows in groups.batches(feed):
         groups.count(rows)
         if note is not None:
             note(rows)

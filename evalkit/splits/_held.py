@@ -4,7 +4,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -126,6 +126,40 @@ class Held:
         """For each held-out row, the earliest first, train rows that are later."""
         later: Ticks = np.cumsum(self._between[::-1])[::-1][1:]
         return np.repeat(later, self.n_at)
+
+
+@dataclass(slots=True)
+class HeldBack:
+    """What train has in common with the held-out rows of one part; found by `walk_back`.
+
+    Args:
+        later: of each of the moments, train rows behind it.
+    """
+
+    n: int
+    starts: Ticks
+    of_items: Ticks
+    own_first: Ticks
+    moments: Ticks
+    n_at: Ticks
+    later: Ticks
+    n_after: int
+    users_at_own_first: int
+    in_train: tuple[int, int]
+    n_behind_own: int = 0
+    users_behind_own: int = 0
+    has_times: bool = True
+
+    def rows_in_train(self) -> tuple[int, int]:
+        """Rows whose user and item are in train, and those whose time is with them."""
+        return self.in_train
+
+    def n_later(self) -> Ticks:
+        """For each held-out row, the earliest first, train rows that are later."""
+        return np.repeat(self.later, self.n_at)
+
+
+Told: TypeAlias = Held | HeldBack
 
 
 @kernel(allocates=False)

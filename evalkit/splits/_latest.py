@@ -10,8 +10,9 @@ import numpy.typing as npt
 from evalkit.config import SplitSection
 from evalkit.kernels import kernel
 from evalkit.splits._counts import bounds_of, tell_of_one
-from evalkit.splits._feed import Assigned, Feed, fitted
+from evalkit.splits._feed import Assigned, fitted
 from evalkit.splits._filters import NONE, TEST, TRAIN, VALIDATION, Letters, LogRows
+from evalkit.splits._log import LogFeed
 
 MOST = 8  # rows of a user that are remembered; more are found by counting first
 OF_SLOT = 16  # bytes
@@ -55,7 +56,7 @@ class Latest:
     _left_out: list[npt.NDArray[np.int64]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, feed: Feed, rule: SplitSection) -> "Latest | None":
+    def of(cls, feed: LogFeed, rule: SplitSection) -> "Latest | None":
         """Of all rows, in one look; None where they are too many, or the rule wants others."""
         n_slots = count_slots(rule)
         if not n_slots:

@@ -14,10 +14,10 @@ from evalkit.errors import DataError
 from evalkit.sources import Extent, reading
 from evalkit.sources.content import row_hashes
 from evalkit.sources.ids import as_array, plan_ids
-from evalkit.splits._before import least_as_read
 from evalkit.splits._codes import Coder, FootersDifferError, codes_between
 from evalkit.splits._feed import ALL
 from evalkit.splits._filters import COLUMNS, OF_COPIES, LogRows, Mask, Twins, find_copies
+from evalkit.splits._rule import least_as_read
 from evalkit.splits._source import BATCH, Log, batches_of, refuse_changed
 from evalkit.splits._units import as_ticks, find_unit, unit_of
 
@@ -172,7 +172,7 @@ class LogFeed:
                 if self._told and rows.dropped:
                     self.restart_without_footers()
                 if self._told and rows.n:
-                    low, high = min(low, rows.first), max(high, rows.last)
+                    low, high = min(low, int(rows.times.min())), max(high, int(rows.times.max()))
                 yield rows
         if 0 <= self.n_rows != begin:
             refuse_changed(self.log)
@@ -294,41 +294,27 @@ class LogFeed:
     def number(self, batch: pl.DataFrame, begin: int, *, is_coded: bool = True) -> LogRows:
         """Codes of users and items, times, and what else the rule asks for."""
         kept, places, dropped = _without_nulls(batch, self, begin)
-        none = np.zeros(0, dtype=np.int64)
-        times = as_array(as_ticks(kept["time"])) if "time" in batch.columns else none
-        relevance, ranks = none.astype(float), none
-        hashes = user_hashes = none.view(np.uint64)
+        columns: dict[str, Any] = {}
+        if "time" in batch.columns:
+            columns["times"] = as_array(as_ticks(kept["time"]))
         if "relevance" in batch.columns:
             values = kept["relevance"].cast(pl.Float64).fill_null(float("nan"))
-            relevance = as_array(values)
+            columns["relevance"] = as_array(values)
         if self.rule.by == "users":
-            user_hashes = row_hashes(kept.select(self.log.users))
+            columns["user_hashes"] = row_hashes(kept.select(self.log.users))
         if self._draws:
-            keys = [*self.log.users, "item", *(["time"] if times.size else [])]
-            hashes = row_hashes(kept.select(keys))
+            keys = [*self.log.users, "item", *(["time"] if "time" in batch.columns else [])]
+            columns["hashes"] = row_hashes(kept.select(keys))
         if self.rule.ties == "item":
-            ranks = _ranks(kept["item"])
-        users_of = items_of = np.zeros(0 if is_coded else kept.height, dtype=np.int32)
+            columns["ranks"] = _ranks(kept["item"])
+        users = items = np.zeros(0 if is_coded else kept.height, dtype=np.int32)
         if is_coded and self._coded:
-            users_of, items_of = codes_between(self._coded, begin, batch.height)
+            users, items = codes_between(self._coded, begin, batch.height)
         elif is_coded:
-            users_of = self.of_users.encode(kept, "user")
-            items_of = self.of_items.encode(kept, "item")
-        rows = LogRows(
-            users=users_of,
-            items=items_of,
-            times=times,
-            relevance=relevance,
-            hashes=hashes,
-            user_hashes=user_hashes,
-            ranks=ranks,
-            places=places,
-            n_users=self.of_users.n,
-            n_items=self.of_items.n,
-            dropped=dropped,
-            begin=begin,
-            height=batch.height,
-        )
+            users = self.of_users.encode(kept, "user")
+            items = self.of_items.encode(kept, "item")
+        columns |= {"places": places, "dropped": dropped, "begin": begin, "height": batch.height}
+        rows = LogRows(users, items, n_users=self.n_users, n_items=self.n_items, **columns)
         if (least := least_as_read(self.rule)) is not None:
             rows.keep(rows.relevance >= least, "threshold")
         if self.kept is not None:
@@ -347,7 +333,8 @@ class LogFeed:
             whole.setdefault("places", []).append(places + rows.begin)
             for name in COLUMNS:
                 whole.setdefault(name, []).append(getattr(rows, name))
-        empty = LogRows.empty()
+        codes = np.zeros(0, dtype=np.int32)
+        empty = LogRows(codes, codes)
         columns: dict[str, Any] = {
             name: np.concatenate([getattr(empty, name), *whole.get(name, [])])
             for name in (*COLUMNS, "places")

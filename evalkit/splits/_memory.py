@@ -8,8 +8,9 @@ import numpy as np
 from evalkit.config import SplitSection
 from evalkit.errors import MachineError
 from evalkit.kernels.memory import fits, room_to_compile
-from evalkit.splits._feed import ALL, Feed
+from evalkit.splits._feed import ALL
 from evalkit.splits._latest import OF_SLOT, count_slots
+from evalkit.splits._log import LogFeed
 
 FIXED = 470 << 20  # the process, what is read ahead, and row groups that are being written
 OF_USER, OF_ITEM = 90, 40  # codes, counts, bounds, first times and parts of one
@@ -26,7 +27,7 @@ class SplitBudget:
 
     limit: int | None = None
 
-    def refuse(self, feed: Feed, rule: SplitSection, at: str) -> None:
+    def refuse(self, feed: LogFeed, rule: SplitSection, at: str) -> None:
         """Refuse what no number of passes makes smaller.
 
         Raises:
@@ -47,14 +48,14 @@ class SplitBudget:
                 hint=f"give --memory-limit {mib}MiB",
             )
 
-    def at_a_time(self, feed: Feed, rule: SplitSection, n_rows: int, of_row: int = LAID) -> int:
+    def at_a_time(self, feed: LogFeed, rule: SplitSection, n_rows: int, of_row: int = LAID) -> int:
         """How many rows of groups may lie side by side; each share of them is one more pass."""
         if self.limit is None:
             return max(1 << 28, 8 * n_rows) // of_row
         left = self.limit - self._kept(feed, rule) - 5 * n_rows - room_to_compile()
         return max(left, LEAST) // of_row
 
-    def shares(self, feed: Feed, rule: SplitSection) -> Iterator[tuple[int, int]]:
+    def shares(self, feed: LogFeed, rule: SplitSection) -> Iterator[tuple[int, int]]:
         """Codes of users whose rows fit into the room together: from one, up to another."""
         if self.limit is None:
             yield 0, ALL
@@ -71,11 +72,11 @@ class SplitBudget:
             yield low, high
             low = high
 
-    def holds(self, feed: Feed, rule: SplitSection, of_row: int) -> bool:
+    def holds(self, feed: LogFeed, rule: SplitSection, of_row: int) -> bool:
         """Whether so many bytes of each row fit beside what stays."""
         return self.limit is None or fits(self._kept(feed, rule) + of_row * feed.n_kept, self.limit)
 
-    def _kept(self, feed: Feed, rule: SplitSection) -> int:
+    def _kept(self, feed: LogFeed, rule: SplitSection) -> int:
         """What stays from the first pass to the last."""
         n_folds = rule.folds or 1
         held = 0.0

@@ -7,19 +7,19 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.kernels import kernel
-from evalkit.splits._feed import Feed
 from evalkit.splits._filters import LogRows
+from evalkit.splits._log import LogFeed
 
 Times = npt.NDArray[np.int64]
 
 
-def nth_times(feed: Feed, wanted: list[int]) -> dict[int, tuple[int, int]]:
+def nth_times(feed: LogFeed, wanted: list[int]) -> dict[int, tuple[int, int]]:
     """For each place in the order of time its time, and how many rows are earlier."""
     return nth_of(feed, wanted, lambda rows: rows.times, feed.first, feed.last)
 
 
 def nth_of(
-    feed: Feed, wanted: list[int], ticks_of: Callable[[LogRows], Times], first: int, last: int
+    feed: LogFeed, wanted: list[int], ticks_of: Callable[[LogRows], Times], first: int, last: int
 ) -> dict[int, tuple[int, int]]:
     """For each place in the order of some whole numbers the number, and how many are less.
 
@@ -54,7 +54,7 @@ def count_ticks(times, low, shift, counts):  # type: ignore[no-untyped-def]
                 counts[bucket] += 1
 
 
-def quantile(feed: Feed, share: float, n: int) -> float:
+def quantile(feed: LogFeed, share: float, n: int) -> float:
     """A quantile of the `n` earliest times, between two of them as np.quantile has it."""
     place = share * (n - 1)
     low = math.floor(place)

@@ -17,8 +17,9 @@ from evalkit.config import SplitSection
 from evalkit.kernels import kernel
 from evalkit.splits._clock import TimeTies
 from evalkit.splits._counts import bounds_of, tell_of_one
-from evalkit.splits._feed import Feed, fitted
+from evalkit.splits._feed import fitted
 from evalkit.splits._filters import TEST, TRAIN, VALIDATION, Letters, LogRows
+from evalkit.splits._held import HeldBack
 from evalkit.splits._log import LogFeed
 from evalkit.splits._source import BATCH, refuse_changed
 from evalkit.splits.leakage import Leaks
@@ -39,37 +40,6 @@ def _scratch() -> tuple[Codes, Codes, Codes, Ticks, Ticks]:
     held, tied, todo = (np.empty(size, np.int32) for size in (BATCH, BATCH, BLOCK))
     moments, days = (np.empty((*shape, BATCH), dtype=np.int64) for shape in ((2, 3), (4,)))
     return held, tied, todo, moments, days
-
-
-@dataclass(slots=True)
-class HeldBack:
-    """What train has in common with the held-out rows of one part; see `leakage.Told`.
-
-    Args:
-        later: of each of the moments, train rows behind it.
-    """
-
-    n: int
-    starts: Ticks
-    of_items: Ticks
-    own_first: Ticks
-    moments: Ticks
-    n_at: Ticks
-    later: Ticks
-    n_after: int
-    users_at_own_first: int
-    in_train: tuple[int, int]
-    n_behind_own: int = 0
-    users_behind_own: int = 0
-    has_times: bool = True
-
-    def rows_in_train(self) -> tuple[int, int]:
-        """Rows whose user and item are in train, and those whose time is with them."""
-        return self.in_train
-
-    def n_later(self) -> Ticks:
-        """For each held-out row, the earliest first, train rows that are later."""
-        return np.repeat(self.later, self.n_at)
 
 
 @dataclass(slots=True)
@@ -114,9 +84,9 @@ class Back:
     _scratch: tuple[Codes, Codes, Codes, Ticks, Ticks] = field(default_factory=_scratch)
 
     @classmethod
-    def of(cls, feed: Feed, rule: SplitSection) -> "Back | None":
+    def of(cls, feed: LogFeed, rule: SplitSection) -> "Back | None":
         """With users counted; None where the log may be in no order, or the rule wants others."""
-        if not isinstance(feed, LogFeed) or not is_of_latest(rule):
+        if not is_of_latest(rule):
             return None
         slices = feed.log.slices()
         if not slices:

@@ -9,8 +9,8 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from evalkit.config import SplitSection
-from evalkit.errors import RequestError, nearest
-from evalkit.splits.libraries import LIBRARIES, PLAIN
+from evalkit.errors import RequestError
+from evalkit.splits.libraries import LIBRARIES, PLAIN, check_library
 
 _SPAN = re.compile(r"(\d+)\s*([smhdwSMHDW])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -74,6 +74,11 @@ def settle_rule(section: SplitSection, at: str = "split") -> SplitSection:
     return rule
 
 
+def least_as_read(rule: SplitSection) -> float | None:
+    """From which relevance on rows of a log are read; None: all are, also where repeats leave."""
+    return rule.threshold if rule.threshold_in == "all" and rule.dedupe == "none" else None
+
+
 def _kind(section: SplitSection) -> Literal["rows", "share", "time"]:
     if section.by.startswith("time") or section.by == "window":
         return "time"
@@ -95,14 +100,7 @@ def axes_of(library: str, section: SplitSection) -> dict[str, object]:
 def _with_library(section: SplitSection, at: str) -> SplitSection:
     if section.like is None:
         return section
-    if section.like not in LIBRARIES:
-        close = nearest(section.like, LIBRARIES)
-        raise RequestError(
-            f"no library is called {section.like!r}",
-            code="unknown-choice",
-            at=at,
-            hint=f"did you mean {close!r}?" if close else f"one of {', '.join(LIBRARIES)}",
-        )
+    check_library(section.like, at)
     axes = axes_of(section.like, section)
     unset = {key: each for key, each in axes.items() if key not in section.model_fields_set}
     if "by" in axes:

@@ -97,12 +97,9 @@ def refuse_changed(log: Log) -> NoReturn:
     Raises:
         BusyError: always [input-changed].
     """
-    raise BusyError(
-        "the log has other rows than when it was read",
-        code="input-changed",
-        at=log.table.at,
-        hint="somebody writes to it; try again when it is whole",
-    )
+    message = "the log has other rows than when it was read"
+    hint = "somebody writes to it; try again when it is whole"
+    raise BusyError(message, code="input-changed", at=log.table.at, hint=hint)
 
 
 def batches_of(log: Log) -> Iterator[pl.DataFrame]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 GROUP = 1 << 20  # rows of a row group
+ASSIGNMENT = "assignment.parquet"
 MARKS = ("cold_user", "cold_item")
 
 
@@ -158,12 +159,9 @@ class Writing:
     def __post_init__(self) -> None:
         taken = [name for name in MARKS if name in self.log.whole.collect_schema()]
         if self.rule.mark_cold and taken:
-            raise RequestError(
-                f"the log has columns {' and '.join(taken)}, which held-out parts would get",
-                code="bad-split",
-                at=self.log.table.at,
-                hint="mark_cold = false under [split]",
-            )
+            message = f"the log has columns {' and '.join(taken)}, which held-out parts would get"
+            hint = "mark_cold = false under [split]"
+            raise RequestError(message, code="bad-split", at=self.log.table.at, hint=hint)
         n_folds = len(self.cut.folds)
         for number, fold in enumerate(self.cut.folds):
             for name, letter in PARTS.items():
@@ -204,15 +202,14 @@ class Writing:
         )
 
 
-def write_assignment(cut: Cut, folder: Path) -> list[str]:
+def write_assignment(cut: Cut, folder: Path) -> None:
     """One byte a row in place of rows: the letters of `Split.assignment`."""
     with ExitStack() as stack:
-        sink = _Sink(folder / "assignment.parquet", stack.enter_context(ExitStack()))
+        sink = _Sink(folder / ASSIGNMENT, stack.enter_context(ExitStack()))
         n_rows = cut.folds[0].letters.size
         for begin in range(0, max(n_rows, 1), GROUP):
             sink.add(pl.DataFrame(list(_columns(cut, begin, begin + GROUP))))
         sink.close()
-    return ["assignment.parquet"]
 
 
 def _columns(cut: Cut, begin: int, end: int) -> Iterator[pl.Series]:

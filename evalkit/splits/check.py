@@ -1,11 +1,9 @@
 """The leaks of anybody's split: tables of train, validation and test, held against each other."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import SplitSection
@@ -13,6 +11,7 @@ from evalkit.errors import DataError, EvalkitError, note, raise_all, warn
 from evalkit.sources import Guessing, Table, open_split, reading
 from evalkit.sources.ids import as_array, plan_ids
 from evalkit.splits._codes import Coder, ReadAgainError
+from evalkit.splits._filters import LogRows
 from evalkit.splits._source import BATCH, Log
 from evalkit.splits._units import as_ticks, find_unit, sample_times
 from evalkit.splits.leakage import Leaks, join_folds
@@ -100,7 +99,7 @@ def _found(tables: Mapping[str, Table], section: SplitSection, seed: int) -> dic
         n_rows = 0
         if name == "train":
             leaks.lay()
-        for batch in _batches(name, tables[name], (of_users, of_items), has_times, section):
+        for batch in _batches(tables[name], (of_users, of_items), has_times, section):
             n_rows += batch.users.size
             if name == "train":
                 leaks.add_train(batch, np.ones(batch.users.size, dtype=np.uint8))
@@ -110,32 +109,18 @@ def _found(tables: Mapping[str, Table], section: SplitSection, seed: int) -> dic
             empty.append(name)
             break
     if empty:
-        raise DataError(
-            f"{empty[0]} has no rows",
-            code="empty-part",
-            at=tables[empty[0]].at,
-            hint="each part needs rows to be compared",
-        )
+        message = f"{empty[0]} has no rows"
+        hint = "each part needs rows to be compared"
+        raise DataError(message, code="empty-part", at=tables[empty[0]].at, hint=hint)
     if leaks.needs_times:
-        for batch in _batches("train", tables["train"], (of_users, of_items), has_times, section):
+        for batch in _batches(tables["train"], (of_users, of_items), has_times, section):
             leaks.add_times(batch.times, np.ones(batch.times.size, dtype=np.uint8))
     return leaks.told()
 
 
-@dataclass(slots=True)
-class _Batch:
-    """Some rows of a part."""
-
-    users: npt.NDArray[np.int32]
-    items: npt.NDArray[np.int32]
-    times: npt.NDArray[np.int64]
-    n_users: int
-    n_items: int
-
-
 def _batches(
-    name: str, table: Table, coders: Sequence[Coder], has_times: bool, section: SplitSection
-) -> Iterator[_Batch]:
+    table: Table, coders: Sequence[Coder], has_times: bool, section: SplitSection
+) -> Iterator[LogRows]:
     of_users, of_items = coders
     columns = [*of_users.expressions("user"), *of_items.expressions("item")]
     if has_times:
@@ -146,12 +131,9 @@ def _batches(
             kept = batch.drop_nulls(needed)
             n_null = batch.height - kept.height
             if n_null and section.null_ids == "error":
-                raise DataError(
-                    f"{n_null:,} rows have no user, item or time",
-                    code="null-id",
-                    at=table.at,
-                    hint="--set split.null_ids=drop leaves them out",
-                )
+                message = f"{n_null:,} rows have no user, item or time"
+                hint = "--set split.null_ids=drop leaves them out"
+                raise DataError(message, code="null-id", at=table.at, hint=hint)
             users, items = of_users.encode(kept, "user"), of_items.encode(kept, "item")
             times = as_array(as_ticks(kept["time"])) if has_times else np.zeros(0, np.int64)
-            yield _Batch(users, items, times, of_users.n, of_items.n)
+            yield LogRows(users, items, times, of_users.n, of_items.n)

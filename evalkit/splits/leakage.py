@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,8 @@ import numpy.typing as npt
 from evalkit.kernels import kernel
 from evalkit.splits._clock import Days, TimeTies
 from evalkit.splits._feed import fitted
-from evalkit.splits._held import FAR, Codes, Held, Ticks, find_near, lay_near
+from evalkit.splits._filters import LogRows
+from evalkit.splits._held import FAR, Codes, Held, Ticks, Told, find_near, lay_near
 from evalkit.splits._rule import PER_SECOND
 
 VERDICTS = ("clean", "across-users", "within-users", "rows-shared")  # each worse than the last
@@ -22,40 +23,6 @@ _RESOLUTIONS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1
 
 Flags = npt.NDArray[np.uint8]
 Known = tuple[Flags, Ticks]
-
-
-class LeaksFound(Protocol):
-    """Rows of train: codes of users and items, and times, if there are any."""
-
-    users: Codes
-    items: Codes
-    times: Ticks
-    n_users: int
-    n_items: int
-
-
-class Told(Protocol):
-    """What train has in common with the held-out rows of one part, when all rows were there."""
-
-    n: int
-    has_times: bool
-    starts: Ticks
-    own_first: Ticks
-    moments: Ticks
-    n_at: Ticks
-
-    @property
-    def of_items(self) -> Ticks: ...
-    @property
-    def n_after(self) -> int: ...
-    @property
-    def n_behind_own(self) -> int: ...
-    @property
-    def users_behind_own(self) -> int: ...
-    @property
-    def users_at_own_first(self) -> int: ...
-    def rows_in_train(self) -> tuple[int, int]: ...
-    def n_later(self) -> Ticks: ...
 
 
 @dataclass(slots=True)
@@ -117,7 +84,7 @@ class Leaks:
         self._known_users, self._item_first = known
         self._known_items = (self._item_first != FAR).astype(np.uint8)
 
-    def add_train(self, rows: LeaksFound, letters: Flags) -> None:
+    def add_train(self, rows: LogRows, letters: Flags) -> None:
         """The next rows of the log; those without a letter of train are passed over."""
         self._known_users = fitted(self._known_users, rows.n_users, 0)
         self._known_items = fitted(self._known_items, rows.n_items, 0)
@@ -227,10 +194,7 @@ class Leaks:
             return {"shared": None, "resolution": None}
         step, a_second = self._clock.step, PER_SECOND[self.unit]
         fitting = (name for name, n in _RESOLUTIONS if step and step % (n * a_second) == 0)
-        return {
-            "shared": self._clock.n_shared() / n_rows,
-            "resolution": next(fitting, self.unit),
-        }
+        return {"shared": self._clock.n_shared() / n_rows, "resolution": next(fitting, self.unit)}
 
     def _plots(self) -> dict[str, Any]:
         """Counts for the page: rows by day, users' boundaries, first rows of items."""
@@ -291,12 +255,7 @@ def join_folds(folds: Sequence[dict[str, Any]]) -> dict[str, Any]:
         for name, count in counts_of(fold).items():
             counts[name] = max(count, counts.get(name, 0))
     worst = max(VERDICTS.index(fold["verdict"]) for fold in folds)
-    return {
-        "schema_version": 1,
-        "verdict": VERDICTS[worst],
-        "counts": counts,
-        "folds": list(folds),
-    }
+    return {"schema_version": 1, "verdict": VERDICTS[worst], "counts": counts, "folds": list(folds)}
 
 
 def counts_of(leaks: Mapping[str, Any]) -> dict[str, float]:

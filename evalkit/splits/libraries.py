@@ -20,17 +20,14 @@ LIBRARIES: Mapping[str, Mapping[str, Mapping[str, object]]] = {
         "": {"rounding": "round-test"},
         "time": {"ties": "input", "validation_of_rest": True},
     },
-    "elliot": {
-        "rows": {"ties": "first"},
-        "share": {"ties": "input", "rounding": "floor-train"},
-    },
+    "elliot": {"rows": {"ties": "first"}, "share": {"ties": "input", "rounding": "floor-train"}},
     "lenskit": {"": {"rounding": "round-test, none becomes all"}, "time": {"by": "time-quantile"}},
     "recbole": {
         "": {
             "min_train": 1,
             "ties": "input",
             "rounding": "parts-floor, at least 1 where train keeps 1",
-        },
+        }
     },
     "recommenders": {"": {"rounding": "round-boundaries", "ties": "input"}},
     "recpack": {"": {"ties": "input"}},
@@ -51,20 +48,27 @@ PLAIN = {"min_train": 0, "null_ids": "drop", "bad_times": "drop", "empty": "keep
 _CUTS = {"": "any", "rows": "last rows", "share": "a share of a user", "time": "a share by time"}
 
 
+def check_library(name: str, at: str) -> None:
+    """Refuse a library that nobody knows.
+
+    Raises:
+        RequestError: no library is called so [unknown-choice].
+    """
+    if name not in LIBRARIES:
+        close = nearest(name, LIBRARIES)
+        message = f"no library is called {name!r}"
+        hint = f"did you mean {close!r}?" if close else f"one of {', '.join(LIBRARIES)}"
+        raise RequestError(message, code="unknown-choice", at=at, hint=hint)
+
+
 def explain_libraries(name: str | None = None) -> Iterator[str]:
     """The axes of one library, or of all, a line for each kind of cut.
 
     Raises:
         RequestError: no library is called so [unknown-choice].
     """
-    if name is not None and name not in LIBRARIES:
-        close = nearest(name, LIBRARIES)
-        raise RequestError(
-            f"no library is called {name!r}",
-            code="unknown-choice",
-            at="--profile",
-            hint=f"did you mean {close!r}?" if close else f"one of {', '.join(LIBRARIES)}",
-        )
+    if name is not None:
+        check_library(name, "--profile")
     yield "like = ... under [split] sets, where nothing else is written:"
     yield f"every library: {_spelled(PLAIN)}"
     for library in [name] if name is not None else LIBRARIES:

@@ -1,6 +1,5 @@
 """One entry point for every split: the config, the command line and Python call `make_split`."""
 
-import hashlib
 import json
 import os
 import stat
@@ -19,7 +18,7 @@ from evalkit.errors import DataError, RequestError
 from evalkit.kernels.memory import run_within
 from evalkit.report.figures import Figures
 from evalkit.report.version import VERSION
-from evalkit.runs import digest, machine_errors, private_folder
+from evalkit.runs import digest, file_record, machine_errors, private_folder, sync_directory, write
 from evalkit.sources import Guessing, open_split
 from evalkit.splits import manifest
 from evalkit.splits._codes import ReadAgainError
@@ -31,7 +30,7 @@ from evalkit.splits._memory import SplitBudget
 from evalkit.splits._reverse_scan import Back
 from evalkit.splits._rule import settle_rule
 from evalkit.splits._source import Log, batches_of, refuse_changed
-from evalkit.splits._write import FoldPart, Writing, write_assignment
+from evalkit.splits._write import ASSIGNMENT, FoldPart, Writing, write_assignment
 from evalkit.splits.leakage import join_folds
 
 LEAKAGE = "leakage.json"
@@ -76,11 +75,8 @@ class Split:
             files = manifest.find_part(self.path, name, fold).files
             return pl.scan_parquet(list(files), glob=False)
         if name not in PARTS or self._log is None:
-            raise RequestError(
-                f"the split has no part {name!r}",
-                code="unknown-part",
-                hint=f"one of {', '.join(PARTS)}",
-            )
+            message = f"the split has no part {name!r}"
+            raise RequestError(message, code="unknown-part", hint=f"one of {', '.join(PARTS)}")
         chosen = self.assignment[fold - 1] == PARTS[name]
         return self._log.whole.collect().filter(chosen).lazy()
 
@@ -123,7 +119,7 @@ def _made(log: Log, rule: SplitSection, identity: str | None, out: Path | None) 
     for seed in range(1, 100):
         feed = LogFeed.of(log, rule, seed)
         try:
-            cut = cut_rows(feed, rule, None, log.table.at, SplitBudget(rule.memory_limit))
+            cut = cut_rows(feed, rule, log.table.at, SplitBudget(rule.memory_limit))
             return _finish(log, feed, cut, rule, identity, out)
         except ReadAgainError:
             continue
@@ -144,26 +140,17 @@ def _check_log(log: Log, rule: SplitSection) -> None:
     schema = log.schema
     by_time = rule.order == "time" and rule.by not in ("users", "rows", "round-robin", "blocks")
     if "time" not in schema and by_time and rule.by in ("user", "item"):
-        raise DataError(
-            f"by = {rule.by!r} takes the latest rows, and the log has no time",
-            code="missing-time",
-            at=log.table.at,
-            hint='time = "..." under [split.columns], or order = "input" where the latest is last',
-        )
+        message = f"by = {rule.by!r} takes the latest rows, and the log has no time"
+        hint = 'time = "..." under [split.columns], or order = "input" where the latest is last'
+        raise DataError(message, code="missing-time", at=log.table.at, hint=hint)
     if "time" not in schema and by_time:
-        raise DataError(
-            "a split at a moment needs a time, and the log has none",
-            code="missing-time",
-            at=log.table.at,
-            hint='time = "..." under [split.columns], or by = "rows"',
-        )
+        message = "a split at a moment needs a time, and the log has none"
+        hint = 'time = "..." under [split.columns], or by = "rows"'
+        raise DataError(message, code="missing-time", at=log.table.at, hint=hint)
     if "relevance" not in schema and (rule.threshold is not None or rule.dedupe == "max"):
-        raise DataError(
-            "threshold and the best of repeats need a relevance",
-            code="missing-column",
-            at=log.table.at,
-            hint='relevance = "rating" under [split.columns]',
-        )
+        message = "threshold and the best of repeats need a relevance"
+        hint = 'relevance = "rating" under [split.columns]'
+        raise DataError(message, code="missing-column", at=log.table.at, hint=hint)
 
 
 def _finish(
@@ -281,12 +268,9 @@ def _found(out: Path, rule: SplitSection, identity: str | None) -> Split:
         there = read_split(out)
         if identity is not None and there["split_id"] == wanted:
             return Split(there, out, is_new=False)
-    raise RequestError(
-        "the folder is there, and holds no such split",
-        code="file-exists",
-        at=str(out),
-        hint=f"--out another folder, or remove it: rm -r {out}",
-    )
+    message = "the folder is there, and holds no such split"
+    hint = f"--out another folder, or remove it: rm -r {out}"
+    raise RequestError(message, code="file-exists", at=str(out), hint=hint)
 
 
 def _rule_of(rule: SplitSection) -> dict[str, Any]:
@@ -310,11 +294,7 @@ def _told(
         "schema_version": SPLIT_VERSION,
         "evalkit": VERSION,
         "split_id": _split_id(rule, identity),
-        "inputs": {
-            "paths": list(log.table.paths),
-            "fingerprint": identity,
-            "rows": log.n_rows,
-        },
+        "inputs": {"paths": list(log.table.paths), "fingerprint": identity, "rows": log.n_rows},
         "columns": {
             key: list(each) if isinstance(each, tuple) else each for key, each in columns.items()
         },
@@ -349,19 +329,13 @@ def _add_files(
         part = written.get((entry["fold"] - 1, entry["name"]))
         entry["files"] = []
         if part is not None and folder is not None:
-            entry["files"] = [_file(folder, part.path)]
+            entry["files"] = [{"path": part.path, **file_record(folder, part.path)}]
     told["files"] = []
     if rule.write == "assignment" and folder is not None:
         write_assignment(cut, folder)
-        told["files"] = [_file(folder, "assignment.parquet")]
+        told["files"] = [{"path": ASSIGNMENT, **file_record(folder, ASSIGNMENT)}]
     if rule.write == "where":
         _add_predicates(log, told)
-
-
-def _file(folder: Path, path: str) -> dict[str, Any]:
-    with (folder / path).open("rb") as stream:
-        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-    return {"path": path, "sha256": sha256, "bytes": (folder / path).stat().st_size}
 
 
 def _add_predicates(log: Log, told: dict[str, Any]) -> None:
@@ -404,27 +378,16 @@ def write_leaks(folder: Path, leaks: dict[str, Any], title: str) -> None:
         {key: each for key, each in fold.items() if n == 0 or key != "plots"}
         for n, fold in enumerate(leaks["folds"])
     ]
-    _write_text(folder / LEAKAGE, json.dumps(kept, indent=2, sort_keys=True) + "\n")
-    _write_text(folder / "leakage.html", render_leakage(title, leaks))
-
-
-def _write_text(path: Path, text: str) -> None:
-    with path.open("x", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
+    write(folder / LEAKAGE, (json.dumps(kept, indent=2, sort_keys=True) + "\n").encode())
+    write(folder / "leakage.html", render_leakage(title, leaks).encode())
 
 
 def _publish(folder: Path, told: dict[str, Any], out: Path, leaks: dict[str, Any]) -> None:
     """The manifest last, then the folder under its name, whole or not at all."""
     write_leaks(folder, leaks, out.name)
     text = json.dumps(told, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    _write_text(folder / SPLIT_FILE, text)
+    write(folder / SPLIT_FILE, text.encode())
     out.parent.mkdir(parents=True, exist_ok=True)
     os.chmod(folder, stat.S_IMODE(os.stat(out.parent).st_mode) & 0o755 | 0o700)
     os.rename(folder, out)
-    descriptor = os.open(out.parent, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_directory(out.parent)

@@ -54,12 +54,9 @@ def _check_file(folder: Path, path: Path, file: Mapping[str, Any]) -> None:
         except OSError as error:
             why = (error.strerror or "it cannot be read").lower()
     if why:
-        raise DataError(
-            f"a part of the split is not as it was written: {why}",
-            code="split-changed",
-            at=str(path),
-            hint="make the split again: evalkit split CONFIG",
-        )
+        message = f"a part of the split is not as it was written: {why}"
+        hint = "make the split again: evalkit split CONFIG"
+        raise DataError(message, code="split-changed", at=str(path), hint=hint)
 
 
 def check_files(folder: Path, found: Mapping[str, Any], files: Iterable[str]) -> None:

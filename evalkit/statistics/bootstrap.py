@@ -209,38 +209,30 @@ class Resamples:
         if self.n_users > MOST_USERS:
             refuse_users(self.n_users)
 
-    def replicate_means(self, column: int, *, segment: int | None = None) -> Values:
+    def replicate_means(self, column: int) -> Values:
         """float64[replicates], the column's mean in every replicate; NaN where no user has weight.
 
-        Args:
-            segment: its code; None for all users.
+        It is of all segments together; `over` has single ones.
         """
-        sums, weights = self._replicates_of(column, segment)
+        sums, weights = self._replicates_of(column)
         with np.errstate(invalid="ignore", divide="ignore"):
             means: Values = np.ldexp(sums / weights, int(self.exponents[column]) - GRID_BITS)
         return means
 
-    def estimate(self, column: int, *, segment: int | None = None) -> float:
+    def estimate(self, column: int) -> float:
         """The column's mean on the grid; NaN of nothing."""
-        count, total = (int(each) for each in self._moments_of(column, segment)[:2])
+        count, total = (int(each) for each in self._moments_of(column)[:2])
         scale = int(self.exponents[column]) - GRID_BITS
         return math.ldexp(total / count, scale) if count else math.nan
 
     def interval(
-        self,
-        column: int,
-        *,
-        level: float,
-        kind: str = "percentile",
-        segment: int | None = None,
-        estimate: float | None = None,
+        self, column: int, *, level: float, kind: str = "percentile", estimate: float | None = None
     ) -> Interval:
         """Confidence limits of the column's mean; none below two users.
 
         Args:
             level: above 0 and below 1.
             kind: "percentile", "bca", or "studentised", which needs `squares`.
-            segment: its code; None for all users.
             estimate: the exact mean; limits are moved by what the grid moved the mean.
         Raises:
             RequestError: `level` is not above 0 and below 1 [level-out-of-range].
@@ -248,25 +240,25 @@ class Resamples:
             Davison and Hinkley 1997, Bootstrap Methods and their Application, 5.2 and 5.3.
         """
         check_level(level)
-        moments = self._moments_of(column, segment)
-        count, mean = int(moments[0]), self.estimate(column, segment=segment)
+        moments = self._moments_of(column)
+        count, mean = int(moments[0]), self.estimate(column)
         if count < 2:
             return NO_INTERVAL
         estimate = mean if estimate is None else estimate
         if spread_of(moments) == 0:
             return Interval(estimate, estimate)
-        means = self.replicate_means(column, segment=segment)
+        means = self.replicate_means(column)
         if kind == "bca":
             found = bca_interval(means, mean, acceleration(moments), level=level)
         elif kind == "studentised":
-            errors = self._replicate_errors(column, segment)
-            own_error = self._own_error(column, segment)
+            errors = self._replicate_errors(column)
+            own_error = self._own_error(column)
             found = studentised_interval(means, errors, mean, own_error, level=level)
         else:
             found = percentile_interval(means, level=level)
         return Interval(found.low + (estimate - mean), found.high + (estimate - mean))
 
-    def test(self, column: int, *, segment: int | None = None) -> PairedTest:
+    def test(self, column: int) -> PairedTest:
         """Two-sided test of "the column's mean is 0", of the replicates moved to a mean of 0.
 
         Studentised where `squares` were kept. p is (1 + replicates at least as far off) /
@@ -276,36 +268,34 @@ class Resamples:
         Source:
             Sakai 2006, Evaluating evaluation metrics based on the bootstrap, SIGIR, 525-532.
         """
-        moments = self._moments_of(column, segment)
-        mean, count = self.estimate(column, segment=segment), int(moments[0])
+        moments = self._moments_of(column)
+        mean, count = self.estimate(column), int(moments[0])
         if count < 2:
             return PairedTest(mean, math.nan, count)
-        shifts = self.replicate_means(column, segment=segment) - mean
+        shifts = self.replicate_means(column) - mean
         far = abs(mean)
         if self.squares and spread_of(moments) > 0:
             with np.errstate(invalid="ignore", divide="ignore"):
-                shifts = shifts / self._replicate_errors(column, segment)
-            far /= self._own_error(column, segment)
+                shifts = shifts / self._replicate_errors(column)
+            far /= self._own_error(column)
         p_value, is_tail = p_of_draws(shifts, far, df=count - 1)
         return PairedTest(mean, p_value, count, is_tail)
 
-    def _replicates_of(self, column: int, segment: int | None) -> tuple[Whole, Whole]:
-        used = slice(None) if segment is None else slice(segment, segment + 1)
-        sums = self.sums[used, column, : self.replicates].sum(axis=0)
-        weights = self.totals[used, : self.replicates].sum(axis=0)
+    def _replicates_of(self, column: int) -> tuple[Whole, Whole]:
+        sums = self.sums[:, column, : self.replicates].sum(axis=0)
+        weights = self.totals[:, : self.replicates].sum(axis=0)
         if self.missing.size:
-            weights = weights - self.missing[used, column, : self.replicates].sum(axis=0)
+            weights = weights - self.missing[:, column, : self.replicates].sum(axis=0)
         return sums, weights
 
-    def _moments_of(self, column: int, segment: int | None) -> Whole:
-        moments = self.moments[:, column]
-        whole: Whole = moments.sum(axis=0) if segment is None else moments[segment]
+    def _moments_of(self, column: int) -> Whole:
+        whole: Whole = self.moments[:, column].sum(axis=0)
         return whole
 
-    def _replicate_errors(self, column: int, segment: int | None) -> Values:
+    def _replicate_errors(self, column: int) -> Values:
         n_columns = self.exponents.size
-        sums, weights = self._replicates_of(column, segment)
-        squares, _ = self._replicates_of(n_columns + column, segment)
+        sums, weights = self._replicates_of(column)
+        squares, _ = self._replicates_of(n_columns + column)
         with np.errstate(invalid="ignore", divide="ignore"):
             means = np.ldexp(sums / weights, -GRID_BITS)
             variances = np.ldexp(squares / weights, -GRID_BITS) - means * means
@@ -314,8 +304,8 @@ class Resamples:
         scaled: Values = np.ldexp(errors, int(self.exponents[column]))
         return scaled
 
-    def _own_error(self, column: int, segment: int | None) -> float:
-        moments = self._moments_of(column, segment)
+    def _own_error(self, column: int) -> float:
+        moments = self._moments_of(column)
         count = int(moments[0])
         return math.ldexp(
             math.sqrt(spread_of(moments) / (count * count * (count - 1))),

@@ -3,13 +3,7 @@
 import math
 
 from .independent import Rules
-from .intervals import (
-    NO_INTERVAL,
-    Interval,
-    difference_interval,
-    reach_of_zero,
-    wilson_interval,
-)
+from .intervals import NO_INTERVAL, Interval, difference_interval, reach_of_zero, wilson_interval
 
 FEWEST_UNITS = 1000  # of both variants, below which Newcombe's limits serve shares
 FEWEST_CONVERSIONS = 10

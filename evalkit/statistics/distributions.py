@@ -75,7 +75,7 @@ def normal_quantile(p: float) -> float:
     return math.copysign(x, p - 0.5)
 
 
-def _normal_quantiles(ps: Iterable[float]) -> dict[float, float]:
+def normal_quantiles(ps: Iterable[float]) -> dict[float, float]:
     """`normal_quantile` of each."""
     different = set(ps)
     tails = [p for p in different if 0.0 < min(p, 1.0 - p) <= 0.25]
@@ -256,7 +256,7 @@ def find_t_quantiles(wanted: Iterable[tuple[float, float]]) -> None:
         _known.clear()
     tails: dict[tuple[float, float], tuple[float, float, float]] = {}
     fresh = [each for each in dict.fromkeys(wanted) if each not in _known]
-    quantiles = _normal_quantiles(p for p, _ in fresh)
+    quantiles = normal_quantiles(p for p, _ in fresh)
     for p, df in fresh:
         z = quantiles[p]
         if math.isnan(z) or not df > 0:

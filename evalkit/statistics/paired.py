@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from evalkit.errors import RequestError
 
-from .skewness import p_above, p_two_sided, p_two_sided_of
+from .skewness import p_above, p_two_sided_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,37 +31,6 @@ class PairedTest:
     is_tail: bool = False
 
 
-def t_test(
-    delta: float,
-    std_error: float | None,
-    n: int,
-    *,
-    skewness: float = math.nan,
-    df: float | None = None,
-) -> PairedTest:
-    """Student's paired t test of "the mean difference is 0", two-sided.
-
-    Its p is mended as limits are (`skewness`), here and in the tests below.
-
-    Args:
-        delta: mean difference.
-        std_error: of the mean difference; None below two users.
-        n: users with both values, or clusters of them.
-        skewness: of the users' differences; NaN where unknown, which gives Student's p.
-        df: degrees of freedom, n - 1 by default.
-    Source:
-        Student 1908, Biometrika 6(1), 1-25; Hall 1992, JRSS B 54(1), 221-228.
-    Example:
-        >>> found = t_test(0.02, 0.008, 200)
-        >>> round(found.statistic, 6), round(found.p_value, 6)
-        (2.5, 0.013227)
-    """
-    t, df = _ratio(delta, std_error, n), n - 1 if df is None else df
-    if math.isinf(t):
-        return PairedTest(t, p_alike(df), n)
-    return PairedTest(t, p_two_sided(t, df, skewness, n), n)
-
-
 def p_of_t_tests(
     deltas: Sequence[float],
     std_errors: Sequence[float | None],
@@ -69,8 +38,18 @@ def p_of_t_tests(
     skewnesses: Sequence[float],
     dfs: Sequence[float],
 ) -> list[float]:
-    """The p-values of many `t_test`.
+    """The p-values of Student's paired t tests of "the mean difference is 0", two-sided.
 
+    They are mended as limits are (`skewness`), here and in the tests below.
+
+    Args:
+        deltas: mean differences.
+        std_errors: of the mean differences; None below two users.
+        ns: users with both values, or clusters of them.
+        skewnesses: of the users' differences; NaN where unknown, which gives Student's p.
+        dfs: degrees of freedom, n - 1 where users count alike.
+    Source:
+        Student 1908, Biometrika 6(1), 1-25; Hall 1992, JRSS B 54(1), 221-228.
     Example:
         >>> [round(p, 6) for p in p_of_t_tests([0.02], [0.008], [200], [math.nan], [199])]
         [0.013227]

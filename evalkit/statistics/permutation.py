@@ -172,32 +172,27 @@ class SignFlips:
         if self.n_users > MOST_USERS:
             refuse_users(self.n_users)
 
-    def test(self, column: int, *, segment: int | None = None) -> PairedTest:
+    def test(self, column: int) -> PairedTest:
         """Two-sided test of "the signs mean nothing".
 
         The statistic is the sum of the differences. Of random signs p is
         (1 + replicates at least as far off) / (1 + replicates), or that of a normal tail where
         these are few (`tails`); never below that of the rarest signs, 2 in 2^users.
 
-        Args:
-            segment: its code; None for all users.
         Source:
             Fisher 1935, The Design of Experiments, section 21; Phipson and Smyth 2010,
             Statistical Applications in Genetics and Molecular Biology 9(1), article 39.
         """
-        used = slice(None) if segment is None else slice(segment, segment + 1)
         # two sums, each off by half a unit a user
-        count = int(self.counts[used, column].sum())
-        total = int(self.totals[used, column].sum())
+        count, total = int(self.counts[:, column].sum()), int(self.totals[:, column].sum())
         statistic = float(np.ldexp(float(total), int(self.exponents[column]) - GRID_BITS))
         if count <= MOST_EXACT:
-            segments = range(len(self.totals)) if segment is None else (segment,)
-            some = [each for code in segments for each in self._few.get((code, column), ())]
-            sums = signed_sums(some)
+            places = [(code, column) for code in range(len(self.totals))]
+            sums = signed_sums([each for place in places for each in self._few.get(place, ())])
             return PairedTest(
                 statistic, np.count_nonzero(np.abs(sums) >= abs(total) - count) / sums.size, count
             )
-        sums = self.sums[used, column, : self.replicates].sum(axis=0).astype(np.float64)
+        sums = self.sums[:, column, : self.replicates].sum(axis=0).astype(np.float64)
         p_value, is_tail = p_of_draws(sums, abs(total) - count, df=math.inf)
         return PairedTest(statistic, max(p_value, math.ldexp(1.0, 1 - count)), count, is_tail)
 

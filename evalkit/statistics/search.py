@@ -118,11 +118,9 @@ def search_segments(
         (['de'], 2)
     """
     if not 0.0 < false_discovery_rate < 1.0:
-        raise RequestError(
-            f"the false discovery rate is {false_discovery_rate!r}, not above 0 and below 1",
-            code="bad-rate",
-            hint="0.05 lets one discovery in twenty be false",
-        )
+        message = f"the false discovery rate is {false_discovery_rate!r}, not above 0 and below 1"
+        hint = "0.05 lets one discovery in twenty be false"
+        raise RequestError(message, code="bad-rate", hint=hint)
     tested, too_small = [], []
     for segment in segments:
         contrast = _of_itself(segment) if against == "zero" else _to_others(segment, everyone)

@@ -69,20 +69,10 @@ def p_above(t: float, df: float, skewness: float, n: int) -> float:
     return t_sf(quantile_of(t, skewness, n), df)
 
 
-def p_two_sided(t: float, df: float, skewness: float, n: int) -> float:
-    """Two-sided p of "the difference is 0": at level 1 - p one of the limits is 0.
-
-    Example:
-        >>> round(p_two_sided(2.0, 99, 0.0, 100), 4), round(p_two_sided(2.0, 99, -2.0, 100), 4)
-        (0.0482, 0.0901)
-    """
-    return p_two_sided_of([t], [df], [skewness], [n])[0]
-
-
 def p_two_sided_of(
     ts: Sequence[float], dfs: Sequence[float], skewnesses: Sequence[float], ns: Sequence[int]
 ) -> list[float]:
-    """`p_two_sided` of each.
+    """Two-sided p of "the difference is 0": at level 1 - p one of the limits is 0.
 
     Example:
         >>> [round(p, 4) for p in p_two_sided_of([2.0, 2.0], [99, 99], [0.0, -2.0], [100, 100])]

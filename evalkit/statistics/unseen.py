@@ -122,13 +122,7 @@ def reach_few(error: float, size: float, n: float, n_against: int) -> float:
 
 
 def p_at_least(
-    distance: float,
-    widest: float,
-    n: float,
-    *,
-    n_against: int,
-    squares: float,
-    size: float = 0.0,
+    distance: float, widest: float, n: float, *, n_against: int, squares: float, size: float = 0.0
 ) -> float:
     """What a one-sided p is at least, for all that was not seen.
 
@@ -147,13 +141,7 @@ def p_at_least(
 
 
 def reach_at_least(
-    error: float,
-    widest: float,
-    n: float,
-    *,
-    n_against: int,
-    squares: float,
-    size: float = 0.0,
+    error: float, widest: float, n: float, *, n_against: int, squares: float, size: float = 0.0
 ) -> float:
     """How far a one-sided limit is from the mean at least: where `p_at_least` is `error`.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .agreement import MISSING, Codes, Values, level_counts
+from .agreement import Codes, Values, level_counts
 
 METHODS = ("majority", "mean", "median", "dawid-skene")
 TIES = ("lower", "higher", "undefined")
@@ -157,17 +157,3 @@ def _largest(scores: Values, levels: Values, ties: str, *, slack: float) -> Vote
 def _shares(parts: Values, totals: Values) -> Values:
     shares = np.divide(parts, totals, out=np.full(parts.shape, np.nan), where=totals > 0)
     return np.asarray(shares)
-
-
-__all__ = [
-    "METHODS",
-    "MISSING",
-    "TIES",
-    "DawidSkene",
-    "Votes",
-    "dawid_skene",
-    "likeliest",
-    "majority",
-    "mean_rating",
-    "median_rating",
-]

@@ -11,7 +11,8 @@ from evalkit.aggregate.accumulators import shown
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
 from evalkit.kinds.rankings import measure as run
-from evalkit.metrics import Combination, parse_metrics
+from evalkit.metrics import parse_metrics
+from evalkit.metrics._declare import Combination
 from evalkit.pipeline import run_config
 
 METRICS = ["nDCG@3", "novelty@3", "gini@5", "mad(by='group', of='novelty')@3"]

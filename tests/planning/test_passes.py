@@ -44,7 +44,7 @@ def tables_of(truth: object, rankings: pl.DataFrame) -> plan.Tables:
 
 def limit_beside(n_rows: int, room_mib: float) -> int:
     """A limit that leaves so much room beside what is at rest and rows on their way."""
-    there = memory.at_rest() + memory.room_to_compile() + 60 * n_rows
+    there = memory.at_rest() + memory.machine.room_to_compile() + 60 * n_rows
     return memory.with_noise(there + room_mib * memory.MIB)
 
 
@@ -90,7 +90,7 @@ def test_what_the_machine_has_no_memory_for_is_read_many_times(monkeypatch):
     with pytest.raises(MachineError):
         shares_of(rows, 8)
 
-    monkeypatch.setattr(memory, "default_limit", lambda: 64 << 20)
+    monkeypatch.setattr(machine, "default_limit", lambda: 64 << 20)
 
     assert shares_of(rows, 8) > memory.MOST_SHARES
 

@@ -160,7 +160,8 @@ def page_report(
         ),
         warnings=(Warning_("cutoff-beyond-depth", "recall@50 needs 50 ranks", models[0]),),
         statistics=StatisticsUsed(
-            0.95, "normal", "t", "holm", "metric", 12, models[0], None, None, None, 0.8
+            level=0.95, method="normal", test="t", correction="holm", family="metric", n_tests=12,
+            baseline=models[0], power=0.8,
         ),
         standings=(
             Standing(

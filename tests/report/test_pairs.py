@@ -15,8 +15,10 @@ from evalkit.report.comparisons import name_tests
 from evalkit.report.turning import against, turned
 
 PAIR = Comparison(
-    "base", "new", "RR", None, None, 0.02, 0.004, 0.012, 0.028, 0.1, 0.05, 0.16,
-    0.001, 0.002, 0.3, "t", 900, 50, 800, 40, 0.01, "better", 0.01, 123,
+    baseline="base", candidate="new", metric="RR", delta=0.02, std_error=0.004, low=0.012,
+    high=0.028, relative=0.1, relative_low=0.05, relative_high=0.16, p_value=0.001,
+    p_adjusted=0.002, effect_size=0.3, test="t", n_users=900, wins=50, ties=800, losses=40,
+    margin=0.01, verdict="better", smallest_difference=0.01, users_needed=123,
 )  # fmt: skip
 
 

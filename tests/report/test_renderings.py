@@ -332,8 +332,11 @@ def test_names_are_cut_in_a_table_of_differences_and_numbers_are_not(make_report
     metrics = ("nDCG@20", "precision(over='length', gain='exp2')@20")
     rows = [
         Comparison(
-            "base", name, metric, None, None, -0.02051, 0.001, -0.0253, -0.01572, -0.1, -0.2, -0.05,
-            0.0004, 0.0008, -0.1, "t", 2000, 1, 2, 3, 0.01, "not inferior", 0.00685, 123_456,
+            baseline="base", candidate=name, metric=metric, delta=-0.02051, std_error=0.001,
+            low=-0.0253, high=-0.01572, relative=-0.1, relative_low=-0.2, relative_high=-0.05,
+            p_value=0.0004, p_adjusted=0.0008, effect_size=-0.1, test="t", n_users=2000, wins=1,
+            ties=2, losses=3, margin=0.01, verdict="not inferior", smallest_difference=0.00685,
+            users_needed=123_456,
         )
         for name in names
         for metric in metrics

@@ -9,11 +9,10 @@ from evalkit.splits._filters import LogRows
 
 @pytest.mark.parametrize(("begin", "n_rows"), [(0, 9), (0, 1), (2, 4), (3, 3), (8, 1), (1, 8)])
 def test_codes_between(begin, n_rows):
-    coded, none = [], LogRows.empty()
+    coded = []
     for low, high in ((0, 3), (3, 4), (4, 9)):
         codes = np.arange(low, high, dtype=np.int32)
-        rest = (none.times, none.relevance, none.hashes, none.hashes, none.times, none.times)
-        coded.append(LogRows(codes, codes + 10, *rest, 9, 19, begin=low, height=high - low))
+        coded.append(LogRows(codes, codes + 10, begin=low, height=high - low))
     users, items = codes_between(coded, begin, n_rows)
     assert users.tolist() == list(range(begin, begin + n_rows))
     assert items.tolist() == [user + 10 for user in users]

@@ -6,13 +6,15 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-import numpy as np
+import polars as pl
 import pytest
 
 from evalkit.config import SplitSection
+from evalkit.sources import Guessing, open_split
 from evalkit.splits._cut import cut_rows
-from evalkit.splits._filters import LogRows
+from evalkit.splits._log import LogFeed
 from evalkit.splits._rule import settle_rule
+from evalkit.splits._source import Log
 
 FOLDER = Path(os.environ.get("EVALKIT_TEST_DATA", "absent")) / "conformance" / "splits"
 LETTERS = "-tvx"
@@ -25,31 +27,18 @@ def fixture(name):
     return [row for row in rows if row[1] is not None and row[4] is not None]
 
 
-def as_rows(table):
-    def codes(values):
-        found = {}
-        return np.array([found.setdefault(each, len(found)) for each in values], dtype=np.int32)
-
-    users, items = codes([row[1] for row in table]), codes([row[2] for row in table])
-    none = np.zeros(0, dtype=np.uint64)
-    return LogRows(
-        users=users,
-        items=items,
-        times=np.array([row[4] for row in table], dtype=np.int64),
-        relevance=np.array([row[3] or 0 for row in table], dtype=np.float64),
-        hashes=none,
-        user_hashes=none,
-        ranks=np.zeros(0, dtype=np.int64),
-        places=np.arange(len(table)),
-        n_users=int(users.max()) + 1,
-        n_items=int(items.max()) + 1,
-    )
+def feed_of(table, rule):
+    columns = {"user": 1, "item": 2, "rating": 3, "time": 4}
+    frame = pl.DataFrame({name: [row[at] for row in table] for name, at in columns.items()})
+    opened, whole = open_split(rule, frame, Guessing("python", section="split"))
+    return LogFeed.of(Log(opened, whole), rule, 1)
 
 
 def letters_of(record, library):
     table = fixture(record["fixture"])
     section = SplitSection.model_validate({"like": library, **record["rule"]})
-    cut = cut_rows(as_rows(table), settle_rule(section), "s", "record")
+    rule = settle_rule(section)
+    cut = cut_rows(feed_of(table, rule), rule, "record")
     n_rows = max(row[0] for row in table) + 1
     folds = []
     for fold in cut.folds:

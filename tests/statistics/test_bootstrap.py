@@ -150,7 +150,7 @@ def test_segments_are_as_if_they_were_alone_and_add_up():
     for code in range(3):
         alone = resample(keys[segments == code], values[segments == code])
         np.testing.assert_array_equal(
-            together.replicate_means(1, segment=code), alone.replicate_means(1)
+            together.over(np.array([code])).replicate_means(1), alone.replicate_means(1)
         )
     kept = resample(keys[segments >= 0], values[segments >= 0])
     np.testing.assert_array_equal(together.replicate_means(0), kept.replicate_means(0))

@@ -12,7 +12,7 @@ from scipy import stats
 
 from evalkit.statistics.bootstrap import KINDS, Resamples
 from evalkit.statistics.intervals import mean_interval, wilson_interval
-from evalkit.statistics.paired import non_inferiority_test, t_test
+from evalkit.statistics.paired import non_inferiority_test, p_of_t_tests
 from evalkit.statistics.permutation import SignFlips
 from evalkit.statistics.wilcoxon import wilcoxon_test
 
@@ -83,7 +83,7 @@ def p_values(differences, seed):
         drawn.add(keys, column)
     n, mean, error = differences.size, float(differences.mean()), float(stats.sem(differences))
     return {
-        "t": t_test(mean, error, n).p_value,
+        "t": p_of_t_tests([mean], [error], [n], [math.nan], [n - 1])[0],
         "Wilcoxon": wilcoxon_test(differences).p_value,
         "permutation": flips.test(0).p_value,
         "bootstrap": plain.test(0).p_value,

@@ -100,10 +100,7 @@ class HitCounts:
 
     @classmethod
     def of(
-        cls,
-        measuring: Measuring,
-        places: Sequence[int],
-        apart: npt.NDArray[np.int32] | None = None,
+        cls, measuring: Measuring, places: Sequence[int], apart: npt.NDArray[np.int32] | None = None
     ) -> "HitCounts | None":
         """None where users are of too many kinds.
 
@@ -190,11 +187,7 @@ class HitCounts:
         return rows
 
     def add_to(
-        self,
-        sums: ExactSums,
-        counts: Counts,
-        firsts: Sequence[int],
-        parts: WordSums | None = None,
+        self, sums: ExactSums, counts: Counts, firsts: Sequence[int], parts: WordSums | None = None
     ) -> None:
         """Add the values of all who were counted.
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.aggregate.accumulators.shown import Floats, ShownSums, draw_numbers, places_of
+from evalkit.aggregate.accumulators.shown import Floats, ShownSums, draw_numbers
+from evalkit.aggregate.user_values.gather import ranges
 from evalkit.item_lists import ItemFacts, Measure
 from evalkit.metrics import Items, Lists, Request
 from evalkit.sources.ids import Keys
@@ -105,14 +106,14 @@ class _Genres:
         lengths = np.minimum(lists.lengths[users], self.request.kernel_cutoff)
         shown = Lists(lists.starts[users], lengths, lists.items)
         for own, by_rank in ((self.history.of(users), False), (shown, self.by_rank)):
-            rows = places_of(own.starts, own.lengths)
+            rows = ranges(own.starts, own.lengths)
             owners = np.repeat(np.arange(users.size), own.lengths)
             ranks = rows - np.repeat(own.starts, own.lengths)
             items = own.items[rows]
             sizes = self.starts[items + 1] - self.starts[items]
             weights = 1.0 / np.log2(ranks + 2.0) if by_rank else np.ones(rows.size)
             added = np.floor(WHOLE * weights / np.maximum(sizes, 1))
-            genres = self.codes[places_of(self.starts[items], sizes)]
+            genres = self.codes[ranges(self.starts[items], sizes)]
             into = np.repeat(owners, sizes) * (self.n + 1) + genres
             pool = users.size * (self.n + 1)
             found = np.bincount(into, np.repeat(added, sizes), minlength=pool)

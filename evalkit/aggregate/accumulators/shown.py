@@ -9,6 +9,7 @@ import numpy.typing as npt
 from evalkit.aggregate.accumulators.counting import Columns, Counts, ShownCounts, Users, gains_of
 from evalkit.aggregate.segments import ALL, CellSet, Segment, UserSegments
 from evalkit.aggregate.sums import Pair, add_to
+from evalkit.aggregate.user_values.gather import ranges
 from evalkit.item_lists import ItemFacts, Measure
 from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import NO_CUTOFF, Lists, Request, family_of
@@ -47,13 +48,9 @@ class Sampled:
     def at(self, users: Users) -> "Sampled":
         """What some of the users are shown."""
         lengths = self.lengths[users]
-        places = places_of(self.lists.starts[users], lengths)
+        places = ranges(self.lists.starts[users], lengths)
         return Sampled(
-            self.present[users],
-            lengths,
-            self.items[places],
-            self.values[users],
-            self.gains[places],
+            self.present[users], lengths, self.items[places], self.values[users], self.gains[places]
         )
 
     @classmethod
@@ -350,18 +347,11 @@ def _shown_to(users: Users, share: Shares, name: str, values: Floats, columns: C
     """What a model shows some users."""
     lists = share.lists[name]
     lengths = lists.lengths[users]
-    rows = places_of(lists.starts[users], lengths)
+    rows = ranges(lists.starts[users], lengths)
     gains = np.empty((rows.size, len(columns.gains)))
     for column, gain in enumerate(columns.gains):
         gains[:, column] = gains_of(lists, users, NO_CUTOFF, share.measure.context, gain)
     return Sampled(share.present[name][users], lengths, lists.items[rows], values, gains)
-
-
-def places_of(starts: Users, lengths: Counts) -> Users:
-    """The places of ragged rows, one row behind the other."""
-    before = np.cumsum(lengths) - lengths
-    rows: Users = np.arange(lengths.sum()) + np.repeat(starts - before, lengths)
-    return rows
 
 
 def _nobody(n: int, like: Sampled) -> Sampled:

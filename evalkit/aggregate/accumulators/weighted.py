@@ -116,10 +116,7 @@ class Ratios:
 
 
 def _by_cluster(
-    values: Values,
-    weights: Values,
-    clusters: npt.NDArray[np.uint64],
-    codes: npt.NDArray[np.int32],
+    values: Values, weights: Values, clusters: npt.NDArray[np.uint64], codes: npt.NDArray[np.int32]
 ) -> tuple[Values, npt.NDArray[np.int32]]:
     """The terms of each cluster and segment, and its segment.
 

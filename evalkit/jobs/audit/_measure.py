@@ -6,25 +6,10 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import cast
 
-from evalkit.config import (
-    Config,
-    Policies,
-    SegmentsSection,
-    StatisticsSection,
-    with_conventions,
-)
+from evalkit.config import Config, Policies, SegmentsSection, StatisticsSection, with_conventions
 from evalkit.errors import Errors, EvalkitError, RequestError
+from evalkit.jobs.audit import _points
 from evalkit.jobs.audit._facts import OF_SCORES, inert_axes, settled
-from evalkit.jobs.audit._points import (
-    AXES,
-    Point,
-    batches,
-    differing,
-    point_of,
-    subsets,
-    switched,
-    with_values,
-)
 from evalkit.jobs.audit._record import Audit, Contribution, Pair, ProfileStanding
 from evalkit.metrics import BOUNDS, TIED, Request
 from evalkit.metrics.profiles import speaking_of
@@ -61,20 +46,17 @@ def audit_config(
             metric [nothing-to-audit].
     """
     if config.kind != "rankings":
-        raise RequestError(
-            f"an audit is of rankings, not of {config.kind}",
-            code="audit-of-rows",
-            at=config.at(config.kind),
-            hint="evalkit explain tells what libraries choose; evalkit run --profile measures so",
-        )
+        message = f"an audit is of rankings, not of {config.kind}"
+        hint = "evalkit explain tells what libraries choose; evalkit run --profile measures so"
+        raise RequestError(message, code="audit-of-rows", at=config.at(config.kind), hint=hint)
     plain = _plain(config)
     requests, policies, left_out = _asked(plain, metric, profiles or speaking_of("rankings"), given)
     among = [each.metric for each in requests.values()]
-    points: dict[str, Point] = {}
+    points: dict[str, _points.Point] = {}
     for name, request in requests.items():
-        points[name] = point_of(request, policies[name], among=among)
+        points[name] = _points.point_of(request, policies[name], among=among)
         if dict(points[name])["duplicates"] == "error":  # an audit measures what a run refuses
-            points[name] = with_values(points[name], {"duplicates": "best"})
+            points[name] = _points.with_values(points[name], {"duplicates": "best"})
     tables = open_tables(plain, given or Given())
     plain = tables.config  # every profile reads the columns that the config's own profile reads
     if opened is not None:
@@ -88,12 +70,9 @@ def audit_config(
                 f"unknown_users = 'count' has no meaning at a threshold of {tables.threshold:g}"
             )
     if len(points) < 2:
-        raise RequestError(
-            f"fewer than two profiles have {metric!r}",
-            code="nothing-to-audit",
-            at="-m",
-            hint="evalkit explain shows which profiles have a metric",
-        )
+        message = f"fewer than two profiles have {metric!r}"
+        hint = "evalkit explain shows which profiles have a metric"
+        raise RequestError(message, code="nothing-to-audit", at="-m", hint=hint)
     axes = {axis for point in points.values() for axis, _ in point}
     inert = inert_axes(tables, tables.threshold)
     inert = {axis: why for axis, why in inert.items() if axis in axes}
@@ -126,12 +105,9 @@ def _asked(
             left_out[name] = first.message
             continue
         if len(asked) != 1:
-            raise RequestError(
-                f"{metric!r} is {len(asked)} metrics, here goes one",
-                code="ambiguous-metric",
-                at="-m",
-                hint=f"write one of {', '.join(each.label for each in asked)}",
-            )
+            message = f"{metric!r} is {len(asked)} metrics, here goes one"
+            hint = f"write one of {', '.join(each.label for each in asked)}"
+            raise RequestError(message, code="ambiguous-metric", at="-m", hint=hint)
         profile = found.profile
         if not profile.has_metric(asked[0].metric.name, asked[0].cutoff):
             left_out[profile.name] = f"it has no {asked[0].label}"
@@ -143,7 +119,11 @@ def _asked(
 def _plain(config: Config) -> Config:
     """The config without what an audit does not need, and without conventions of its own."""
     by_hand = config._by_hand if config._by_hand is not None else config.policies
-    kept = {name: getattr(by_hand, name) for name in by_hand.model_fields_set if name not in AXES}
+    kept = {
+        name: getattr(by_hand, name)
+        for name in by_hand.model_fields_set
+        if name not in _points.AXES
+    }
     policies = type(by_hand)(**kept)
     plain = config.model_copy(
         update={
@@ -167,26 +147,26 @@ class _Survey:
     threads: int | None
     memory_limit: int | None
     sample: float | None
-    values: dict[tuple[str, Point], tuple[float, int]] = field(default_factory=dict)
-    nameless: set[Point] = field(default_factory=set)  # points that no run measures
+    values: dict[tuple[str, _points.Point], tuple[float, int]] = field(default_factory=dict)
+    nameless: set[_points.Point] = field(default_factory=set)  # points that no run measures
     n_readings: int = 1  # that for the facts
 
     def audits(
         self,
         metric: str,
         requests: Mapping[str, Request],
-        points: Mapping[str, Point],
+        points: Mapping[str, _points.Point],
         left_out: Mapping[str, str],
         inert: Mapping[str, str],
     ) -> list[Audit]:
         """Every model, in four rounds of readings at most."""
         own = points.get("evalkit")
-        bounds: list[Point] = []
+        bounds: list[_points.Point] = []
         if own is not None and "ties" not in inert and requests["evalkit"].has_closed_form:
-            bounds = [with_values(own, {"ties": ties}) for ties in BOUNDS]
+            bounds = [_points.with_values(own, {"ties": ties}) for ties in BOUNDS]
         self.measure([*points.values(), *bounds])
         inert, plain = self._settle(points, inert)
-        alike: dict[Point, list[str]] = {}
+        alike: dict[_points.Point, list[str]] = {}
         for name, point in plain.items():
             alike.setdefault(point, []).append(name)
         pairs = list(combinations(alike, 2))
@@ -198,9 +178,9 @@ class _Survey:
             for one, other in pairs
         }
         self.measure(
-            switched(one, other, part)
+            _points.switched(one, other, part)
             for (_, one, other), axes in chosen.items()
-            for part in _parts(axes, _in_order(one, other, differing(one, other)))
+            for part in _parts(axes, _in_order(one, other, _points.differing(one, other)))
         )
         audits = [
             self._audit(model, metric, requests, alike, left_out, inert, chosen) for model in models
@@ -218,8 +198,8 @@ class _Survey:
         ]
 
     def _settle(
-        self, points: Mapping[str, Point], inert: Mapping[str, str]
-    ) -> tuple[Mapping[str, str], dict[str, Point]]:
+        self, points: Mapping[str, _points.Point], inert: Mapping[str, str]
+    ) -> tuple[Mapping[str, str], dict[str, _points.Point]]:
         """The axes that do not matter to any profile, as measured, and points without them."""
         while True:
             plain = {name: settled(point, inert) for name, point in points.items()}
@@ -230,13 +210,13 @@ class _Survey:
                 for name, point in points.items()
                 for model in models
                 if not _same(self.value(model, point), self.value(model, plain[name]))
-                for axis in differing(point, plain[name])
+                for axis in _points.differing(point, plain[name])
             }
             if not wrong:
                 return inert, plain
             inert = {axis: why for axis, why in inert.items() if axis not in wrong}
 
-    def _recomputed(self, model: str, pair: Pair, points: Mapping[str, Point]) -> Pair:
+    def _recomputed(self, model: str, pair: Pair, points: Mapping[str, _points.Point]) -> Pair:
         """The pair with the number that its axes give, by the conventions of `pair.one` else."""
         for one_set in _sets(pair):
             found = self.number(model, _named(one_set, points))
@@ -244,17 +224,17 @@ class _Survey:
                 return replace(one_set, recomputed=found, comes_out=True)
         return replace(pair, recomputed=math.nan if found is None else found)
 
-    def _bounds(self, model: str, points: Sequence[Point]) -> tuple[float, float] | None:
+    def _bounds(self, model: str, points: Sequence[_points.Point]) -> tuple[float, float] | None:
         if not points:
             return None
         best, worst = (self.value(model, point) for point in points)
         return worst, best
 
-    def measure(self, points: Iterable[Point]) -> None:
+    def measure(self, points: Iterable[_points.Point]) -> None:
         """Measure what is not known yet."""
         known = {point for _, point in self.values} | self.nameless
         new = [point for point in dict.fromkeys(points) if point not in known]
-        for batch in batches(self.config, self.request, new):
+        for batch in _points.batches(self.config, self.request, new):
             self.nameless.update(batch.nameless)
             if not batch.labels:
                 continue
@@ -272,25 +252,27 @@ class _Survey:
                     each = found[model, label]
                     self.values[model, point] = each.value, each.n_users
 
-    def value(self, model: str, point: Point) -> float:
+    def value(self, model: str, point: _points.Point) -> float:
         """The number of a point that was measured."""
         return self.values[model, point][0]
 
-    def number(self, model: str, point: Point) -> float | None:
+    def number(self, model: str, point: _points.Point) -> float | None:
         """The number of a point; None where its conventions do not go together."""
         return None if point in self.nameless else self.value(model, point)
 
-    def _axes_that_move(self, model: str, one: Point, other: Point) -> tuple[str, ...]:
+    def _axes_that_move(
+        self, model: str, one: _points.Point, other: _points.Point
+    ) -> tuple[str, ...]:
         """The axes without those that change nothing, switched alone or last."""
-        axes = differing(one, other)
+        axes = _points.differing(one, other)
         if len(axes) <= MOST_AXES:
             return axes
         start, end = self.value(model, one), self.value(model, other)
         return tuple(
             axis
             for axis in axes
-            if not _same(self.number(model, switched(one, other, [axis])), start)
-            or not _same(self.number(model, switched(other, one, [axis])), end)
+            if not _same(self.number(model, _points.switched(one, other, [axis])), start)
+            or not _same(self.number(model, _points.switched(other, one, [axis])), end)
         )
 
     def _audit(
@@ -298,10 +280,10 @@ class _Survey:
         model: str,
         metric: str,
         requests: Mapping[str, Request],
-        alike: Mapping[Point, Sequence[str]],
+        alike: Mapping[_points.Point, Sequence[str]],
         left_out: Mapping[str, str],
         inert: Mapping[str, str],
-        chosen: Mapping[tuple[str, Point, Point], tuple[str, ...]],
+        chosen: Mapping[tuple[str, _points.Point, _points.Point], tuple[str, ...]],
     ) -> Audit:
         standings = [
             ProfileStanding(tuple(names), requests[names[0]].label, *self.values[model, point])
@@ -313,7 +295,7 @@ class _Survey:
         for one, other in combinations(alike, 2):
             axes = chosen[model, one, other]
             places = order[tuple(alike[one])], order[tuple(alike[other])]
-            if places[0] > places[1] and len(differing(one, other)) <= MOST_AXES:
+            if places[0] > places[1] and len(_points.differing(one, other)) <= MOST_AXES:
                 one, other = other, one
             pairs.append((tuple(sorted(places)), self._pair(model, one, other, alike, axes)))
         pairs.sort(key=lambda each: each[0])
@@ -330,26 +312,26 @@ class _Survey:
     def _pair(
         self,
         model: str,
-        one: Point,
-        other: Point,
-        alike: Mapping[Point, Sequence[str]],
+        one: _points.Point,
+        other: _points.Point,
+        alike: Mapping[_points.Point, Sequence[str]],
         axes: tuple[str, ...],
     ) -> Pair:
         def at(part: Iterable[str]) -> float | None:
-            return self.number(model, switched(one, other, part))
+            return self.number(model, _points.switched(one, other, part))
 
         start, end = self.value(model, one), self.value(model, other)
         fitting = (
-            next((part for part in subsets(axes) if _same(at(part), end)), None)
+            next((part for part in _points.subsets(axes) if _same(at(part), end)), None)
             if len(axes) <= MOST_AXES
             else None
         )
-        every = _in_order(one, other, differing(one, other))
+        every = _in_order(one, other, _points.differing(one, other))
         if fitting is not None:
             axes, shares, method = fitting, _shapley(fitting, at), "Shapley"
         else:
             axes, method = every, "path"
-            steps = [self.value(model, switched(one, other, part)) for part in _path(axes)]
+            steps = [self.value(model, _points.switched(one, other, part)) for part in _path(axes)]
             shares = {
                 axis: after - before
                 for axis, before, after in zip(axes, [start, *steps[:-1]], steps, strict=True)
@@ -371,25 +353,25 @@ def _sets(pair: Pair) -> tuple[Pair, Pair]:
     return replace(pair, axes=tuple(each for each in pair.axes if each.delta != 0.0)), pair
 
 
-def _named(pair: Pair, points: Mapping[str, Point]) -> Point:
+def _named(pair: Pair, points: Mapping[str, _points.Point]) -> _points.Point:
     """All conventions of `pair.one`, those that the pair names switched."""
-    return switched(points[pair.one], points[pair.other], [each.axis for each in pair.axes])
+    return _points.switched(points[pair.one], points[pair.other], [each.axis for each in pair.axes])
 
 
-def _first_look(one: Point, other: Point) -> list[Point]:
+def _first_look(one: _points.Point, other: _points.Point) -> list[_points.Point]:
     """Axes switched alone and switched last, where there are too many for all combinations."""
-    axes = differing(one, other)
+    axes = _points.differing(one, other)
     if len(axes) <= MOST_AXES:
         return []
     return [
-        *(switched(one, other, [axis]) for axis in axes),
-        *(switched(other, one, [axis]) for axis in axes),
+        *(_points.switched(one, other, [axis]) for axis in axes),
+        *(_points.switched(other, one, [axis]) for axis in axes),
     ]
 
 
 def _parts(axes: Sequence[str], every: Sequence[str]) -> list[tuple[str, ...]]:
     """What to switch: every subset of a few axes; all axes one by one where there are more."""
-    few = list(subsets(axes)) if len(axes) <= MOST_AXES else []
+    few = list(_points.subsets(axes)) if len(axes) <= MOST_AXES else []
     return few + (_path(every) if len(every) > MOST_AXES else [])
 
 
@@ -397,7 +379,7 @@ def _path(axes: Sequence[str]) -> list[tuple[str, ...]]:
     return [tuple(axes[: n + 1]) for n in range(len(axes))]
 
 
-def _in_order(one: Point, other: Point, axes: Iterable[str]) -> tuple[str, ...]:
+def _in_order(one: _points.Point, other: _points.Point, axes: Iterable[str]) -> tuple[str, ...]:
     """The axes in an order in which they can be switched one by one: what bars others goes first.
 
     No run takes copies that multiply, or some parameters, and all orders of equal scores.
@@ -416,7 +398,7 @@ def _shapley(axes: Sequence[str], at: Callable[[Iterable[str]], float | None]) -
     Annals of Mathematics Studies 28, pp. 307-317. Faigle and Kern 1992, The Shapley Value for
     Cooperative Games under Precedence Constraints, International Journal of Game Theory 21.
     """
-    parts = [part for part in subsets(axes) if at(part) is not None]
+    parts = [part for part in _points.subsets(axes) if at(part) is not None]
     known = set(parts)
     to: dict[tuple[str, ...], int] = {(): 1}  # in how many orders a part is reached, and left
     for part in parts[1:]:

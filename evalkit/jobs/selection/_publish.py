@@ -6,14 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evalkit.config import (
-    SELECTED,
-    Config,
-    Confirmation,
-    RankingsTable,
-    TruthColumns,
-    TruthTable,
-)
+from evalkit.config import SELECTED, Config, Confirmation, RankingsTable, TruthColumns, TruthTable
 from evalkit.config.credentials import storing
 from evalkit.errors import RequestError
 from evalkit.jobs.job import Job
@@ -24,15 +17,7 @@ from evalkit.report import Report
 from evalkit.report.html import render_selection_page
 from evalkit.report.selection import Confirmed, Selection, render_selection
 from evalkit.runs import history, is_store, machine_errors, private_folder
-from evalkit.runs.history.holdout_uses import (
-    NO_LOOK,
-    SELECTIONS,
-    Ahead,
-    HoldoutPart,
-    count_look,
-    known_parts,
-    open_whole,
-)
+from evalkit.runs.history import holdout_uses
 from evalkit.sources import Table, verifying
 from evalkit.splits.manifest import find_part
 
@@ -44,7 +29,7 @@ class Test:
     """The test part before anything is measured: as a truth, and the look that it will be."""
 
     truth: TruthTable
-    ahead: Ahead
+    ahead: holdout_uses.Ahead
 
 
 def find_test(config: Config, folder: Path, *, again: bool) -> Test | None:
@@ -60,12 +45,12 @@ def find_test(config: Config, folder: Path, *, again: bool) -> Test | None:
     section = config.selection
     if section is None or config.truth is None:
         return None  # told where trials are measured
-    by = HoldoutPart.of(_opened(config, config.truth)).content
-    aside = [each.content for each in known_parts(folder, config.truth.path)]
+    by = holdout_uses.HoldoutPart.of(_opened(config, config.truth)).content
+    aside = [each.content for each in holdout_uses.known_parts(folder, config.truth.path)]
     truth = part = None
     if section.confirm is not None:
         truth = _test_truth(config, config.truth, section.confirm)
-        part = replace(HoldoutPart.of(_opened(config, truth)), most=section.looks)
+        part = replace(holdout_uses.HoldoutPart.of(_opened(config, truth)), most=section.looks)
         aside.append(part.content)
     if by in aside:
         raise RequestError(
@@ -77,7 +62,7 @@ def find_test(config: Config, folder: Path, *, again: bool) -> Test | None:
     if truth is None or part is None:
         return None
     at = config.at("selection", "confirm")
-    return Test(truth, count_look(part, folder, again=again, at=at))
+    return Test(truth, holdout_uses.count_look(part, folder, again=again, at=at))
 
 
 def _test_truth(config: Config, truth: TruthTable, confirm: Confirmation) -> TruthTable:
@@ -96,7 +81,7 @@ def _test_truth(config: Config, truth: TruthTable, confirm: Confirmation) -> Tru
 
 def _opened(config: Config, truth: TruthTable) -> Table:
     with storing(config.storage), verifying(config.verify_pages):
-        return open_whole(truth, Given().guessing(config))
+        return holdout_uses.open_whole(truth, Given().guessing(config))
 
 
 def winner_config(config: Config, winner: RankingsTable, baseline: RankingsTable | None) -> Config:
@@ -137,7 +122,7 @@ def finish(
     ]
     assert tables[0] is not None
     run_as = winner_config(config, tables[0], tables[1])
-    ahead = NO_LOOK
+    ahead = holdout_uses.NO_LOOK
     if test is not None:
         run_as, ahead = run_as.model_copy(update={"truth": test.truth}), test.ahead
     written: list[tuple[Selection, Path]] = []
@@ -230,7 +215,7 @@ def run_selection(
     config = history.name_selected(config, folder)
     test = find_test(config, folder, again=again)
     choice = choose_trial(config, how, tell)
-    found, path = finish(choice, test, folder, out or folder.parent / SELECTIONS, how)
+    found, path = finish(choice, test, folder, out or folder.parent / holdout_uses.SELECTIONS, how)
     return Selected(found, path, folder / str(found.run_id))
 
 

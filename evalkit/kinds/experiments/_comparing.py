@@ -50,7 +50,7 @@ def estimates_of(
                 df = group.df(by)
                 half = two_sided.reach(df, group.n) * error
                 limits = Interval(value - half, value + half)
-                if measured.counts and _is_few(asked, measured, 0, arm):
+                if measured.counts and _is_few(asked, measured, arm):
                     few = measured.counts[arm]
                     limits = wilson_interval(few.ones, few.n, level=rules.level)
         is_clustered = units.clusters is not None and bool(measured.groups)
@@ -90,12 +90,12 @@ def number_of(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) or math.isinf(value) else value
 
 
-def _is_few(asked: ExperimentRequest, measured: MeasuredUnits, one: int, other: int) -> bool:
-    """Whether Newcombe's limits serve."""
+def _is_few(asked: ExperimentRequest, measured: MeasuredUnits, arm: int) -> bool:
+    """Whether Newcombe's limits serve a variant beside the baseline."""
     limits = asked.statistics.limits
     if limits != "auto":
         return limits == "newcombe"
-    both = [measured.counts[one], measured.counts[other]]
+    both = [measured.counts[0], measured.counts[arm]]
     if sum(each.n for each in both) < FEWEST_UNITS:
         return True
     return min(min(each.ones, each.n - each.ones) for each in both) < FEWEST_CONVERSIONS
@@ -140,7 +140,7 @@ def drafts_of(
             others = [each for place, each in enumerate(groups) if place not in (0, arm)]
             seen = _seen(measured, arm) if statistics.limits != "wald" else None
             contrast = Contrast(groups[0], groups[arm], rules, measured.adjustment, others, seen)
-            if measured.counts and _is_plain(asked) and _is_few(asked, measured, 0, arm):
+            if measured.counts and _is_plain(asked) and _is_few(asked, measured, arm):
                 base, new = measured.counts[0], measured.counts[arm]
                 few, test = ((base.ones, new.ones), (base.n, new.n)), "newcombe"
         find = partial(_difference, measured, arm, measure.q, contrast, few)
@@ -168,17 +168,12 @@ def drafts_of(
             relative_low=number_of(found.relative_limits.low),
             relative_high=number_of(found.relative_limits.high),
             p_value=number_of(found.p_value),
-            p_adjusted=None,
             effect_size=effect,
             test=test,
             n_users=n,
-            wins=None,
-            ties=None,
-            losses=None,
             margin=statistics.margin,
             verdict="not tested",
             smallest_difference=smallest,
-            users_needed=None,
             df=number_of(found.df) if contrast is not None and not rules.is_normal else None,
             value_baseline=number_of(found.value_baseline),
             value_candidate=number_of(found.value_candidate),

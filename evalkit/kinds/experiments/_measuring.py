@@ -73,7 +73,7 @@ class MetricNumbers:
     Args:
         is_adjusted: covariates stand behind the estimates.
         caps: of the numerator, of the denominator.
-        n_open: units left out, whose window is open; `n_imputed`: whose covariates are the mean.
+        n_imputed: units whose covariates are the mean.
     """
 
     measure: UnitMeasure
@@ -81,9 +81,7 @@ class MetricNumbers:
     raw: Mapping[Segment, MeasuredUnits]
     is_adjusted: bool
     caps: tuple[float, ...]
-    n_open: int
     n_imputed: int
-    balance: tuple[float, ...] = ()  # p of each candidate's covariate being as the baseline's
 
 
 class Cellular:
@@ -206,9 +204,7 @@ def _means(
         by_segment, raw = _by_clusters(
             matrix, own, units.clusters[keep], cells, asked, value, tuple(covariates)
         )
-    return MetricNumbers(
-        measure, by_segment, raw, bool(covariates), tuple(caps), int((~keep).sum()), n_imputed
-    )
+    return MetricNumbers(measure, by_segment, raw, bool(covariates), tuple(caps), n_imputed)
 
 
 def capped(values: Floats, measure: UnitMeasure) -> tuple[Floats, float | None]:
@@ -461,7 +457,7 @@ def _quantiles(
                 of, n_of = places[of], ns[-1]
             sides.append(_sorted(values, of, n_of, measure, is_plain=clusters is None))
         found[segment] = MeasuredUnits(sorted=tuple(sides), n_units=tuple(ns))
-    return MetricNumbers(measure, found, {}, False, (), int((~keep).sum()), 0)
+    return MetricNumbers(measure, found, {}, False, (), 0)
 
 
 def _sorted(
@@ -496,4 +492,4 @@ def _totals(
             totals.append(sums.sum_of(0).total if own.any() else 0.0)
             ns.append(int(own.sum()))
         found[segment] = MeasuredUnits(totals=tuple(totals), n_units=tuple(ns))
-    return MetricNumbers(measure, found, {}, False, (), int((~keep).sum()), 0)
+    return MetricNumbers(measure, found, {}, False, (), 0)

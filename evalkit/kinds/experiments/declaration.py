@@ -135,9 +135,7 @@ DECLARATION = Declaration(
     declared_by="@metric(kind='experiment', ...)",
     kernels_take="values",
     words=CountWords(
-        *("logs", "unit", "units in one variant"),
-        *("without exposure", "without variant", ""),
-        {},
+        *("logs", "unit", "units in one variant"), *("without exposure", "without variant", ""), {}
     ),
     check=check_experiment,
     refuses=(

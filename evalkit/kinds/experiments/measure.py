@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from evalkit import report
 from evalkit.config import Config
 from evalkit.errors import MachineError, RequestError
 from evalkit.inference.conclude import Inference
@@ -14,18 +15,6 @@ from evalkit.kinds.pointwise.passes import MOST_PASSES, NAMED_PASSES, MemoryBudg
 from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.work import MeasureOptions, try_seeds
-from evalkit.report import (
-    Comparison,
-    Counts,
-    Estimate,
-    Input,
-    ModelCounts,
-    PerUser,
-    Report,
-    StatisticsUsed,
-    TruthCounts,
-    Warning_,
-)
 from evalkit.report.entries import Check, Finding, Graph
 from evalkit.report.version import VERSION
 from evalkit.runs import new_run_id, run_key
@@ -37,15 +26,7 @@ from ._expressions import UnitMeasure
 from ._logs import bytes_of_days, read_logs
 from ._measuring import capped, eligible, key_of, measure_all
 from ._statistics import Statistics
-from ._units import (
-    Floats,
-    Units,
-    check_events,
-    check_sums,
-    check_units,
-    columns_of,
-    read_ready,
-)
+from ._units import Floats, Units, check_events, check_sums, check_units, columns_of, read_ready
 from .conclude import READ, conclude, spell_counts
 from .merge import UnitsByShare
 from .metrics.of_units import count, fraction
@@ -59,16 +40,16 @@ BYTES_A_UNIT = 80  # of the table, and of what is known of a unit while logs are
 class Said:
     """What a report says, whatever it was made of."""
 
-    estimates: tuple[Estimate, ...]
-    comparisons: tuple[Comparison, ...]
+    estimates: tuple[report.Estimate, ...]
+    comparisons: tuple[report.Comparison, ...]
     units: Mapping[str, int]
     checks: tuple[Check, ...] = ()
     findings: tuple[Finding, ...] = ()
     graphs: tuple[Graph, ...] = ()
-    warnings: tuple[Warning_, ...] = ()
+    warnings: tuple[report.Warning_, ...] = ()
     row_counts: Mapping[str, int] | None = None
     n_tests: int = 1
-    per_user: PerUser | None = None
+    per_user: report.PerUser | None = None
 
 
 def read_units(
@@ -82,12 +63,9 @@ def read_units(
     if opened.events is None:
         over = next((each for each in asked.measures if each.of_events), None)
         if over is not None:
-            raise RequestError(
-                f"{over.label} is over events, and there are none",
-                code="conflicting-keys",
-                at="metrics",
-                hint="give exposures and events, or leave over='events' out",
-            )
+            message = f"{over.label} is over events, and there are none"
+            hint = "give exposures and events, or leave over='events' out"
+            raise RequestError(message, code="conflicting-keys", at="metrics", hint=hint)
         rows, n_read = collected(opened.exposures, share)
         ready = read_ready(rows, asked, opened.facts, opened.exposures.at, n_read)
         clock.stop("units")
@@ -151,7 +129,11 @@ def _passes(logs: Logs, work: MeasureOptions) -> int:
 
 
 def said_of(
-    asked: ExperimentRequest, units: Units, told: Sequence[Warning_] = (), *, per_user: bool = False
+    asked: ExperimentRequest,
+    units: Units,
+    told: Sequence[report.Warning_] = (),
+    *,
+    per_user: bool = False,
 ) -> Said:
     """What the units say."""
     check_units(units, asked)
@@ -170,7 +152,7 @@ def said_of(
     )
 
 
-def values_of(units: Units, asked: ExperimentRequest) -> PerUser | None:
+def values_of(units: Units, asked: ExperimentRequest) -> report.PerUser | None:
     """Every unit's value of every metric but ratios, where the ids of units are known."""
     import polars as pl
 
@@ -186,7 +168,7 @@ def values_of(units: Units, asked: ExperimentRequest) -> PerUser | None:
         name: whole.filter(pl.Series(units.variants == arm)).sort("unit")
         for arm, name in enumerate(units.names)
     }
-    return PerUser(("unit",), tuple(columns), frames)
+    return report.PerUser(("unit",), tuple(columns), frames)
 
 
 def _values_of(units: Units, asked: ExperimentRequest, measure: UnitMeasure) -> Floats:
@@ -201,9 +183,9 @@ def _values_of(units: Units, asked: ExperimentRequest, measure: UnitMeasure) -> 
     return np.where(keep, values, np.nan)
 
 
-def used_of(statistics: Statistics, n_tests: int, baseline: str) -> StatisticsUsed:
+def used_of(statistics: Statistics, n_tests: int, baseline: str) -> report.StatisticsUsed:
     """How comparisons were made."""
-    return StatisticsUsed(
+    return report.StatisticsUsed(
         level=statistics.level,
         method="normal",
         test="t",
@@ -212,8 +194,6 @@ def used_of(statistics: Statistics, n_tests: int, baseline: str) -> StatisticsUs
         n_tests=n_tests,
         baseline=baseline,
         margin=statistics.margin,
-        replicates=None,
-        seed=None,
         power=statistics.power,
     )
 
@@ -221,15 +201,15 @@ def used_of(statistics: Statistics, n_tests: int, baseline: str) -> StatisticsUs
 def report_of(
     asked: ExperimentRequest,
     said: Said,
-    inputs: Sequence[Input],
+    inputs: Sequence[report.Input],
     clock: Clock,
     work: MeasureOptions,
     config: Config | None = None,
-) -> Report:
+) -> report.Report:
     """What was said, with what was read and how long it took."""
     rows, n = sum(each.rows for each in inputs), sum(said.units.values())
-    models = {name: _counts_of(size) for name, size in said.units.items()}
-    counts = Counts(TruthCounts(rows, rows, {}, n, 0, n), models)
+    models = {name: report.ModelCounts(size, size, {}, size) for name, size in said.units.items()}
+    counts = report.Counts(report.TruthCounts(rows, rows, {}, n, 0, n), models)
     used = used_of(asked.statistics, said.n_tests, asked.baseline)
     meta = clock.meta(rows, work.useful_threads, versions())
     own = {
@@ -241,10 +221,10 @@ def report_of(
     if config is not None:
         inference = Inference(said.estimates, said.comparisons, (), (), (), used, ())
         found = RunResults(counts, inference, said.warnings, graphs=said.graphs)
-        report = make_report(config, found, inputs, meta, clock=clock, sample=work.sample)
-        return replace(report, per_user_values=said.per_user, **own)  # type: ignore[arg-type]
+        made = make_report(config, found, inputs, meta, clock=clock, sample=work.sample)
+        return replace(made, per_user_values=said.per_user, **own)  # type: ignore[arg-type]
     prints = [each.fingerprint for each in inputs]
-    return Report(
+    return report.Report(
         evalkit=VERSION,
         run_id=new_run_id(clock.started),
         run_key=run_key({"experiment": repr(asked)}, prints, {"evalkit": VERSION}, []),
@@ -260,21 +240,4 @@ def report_of(
         warnings=said.warnings,
         per_user_values=said.per_user,
         **own,  # type: ignore[arg-type]
-    )
-
-
-def _counts_of(units: int) -> ModelCounts:
-    return ModelCounts(
-        rows=units,
-        rows_used=units,
-        rows_dropped={},
-        users=units,
-        users_without_ranking=0,
-        users_without_truth=0,
-        duplicates=0,
-        duplicates_searched="none",
-        seen_in_train=None,
-        bad_ranks=0,
-        ties=0,
-        depth=0,
     )

@@ -83,21 +83,19 @@ def read_past(
         message = f"of {' and '.join(sides)} no two go together"
         raise RequestError(message, code="nothing-in-common", hint=HINT)
     if len(metrics) > 1:
-        raise RequestError(
-            f"experiments decide by {', '.join(sorted(metrics))}",
-            code="ambiguous-metric",
-            hint="name the metric of all: --online METRIC",
-        )
+        message = f"experiments decide by {', '.join(sorted(metrics))}"
+        hint = "name the metric of all: --online METRIC"
+        raise RequestError(message, code="ambiguous-metric", hint=hint)
     return found
 
 
 def _reports(listed: Sequence[object]) -> Iterator[Report]:
     """All runs, in the order in which they were made."""
     found: dict[str, Report] = {}
-    for each in listed:
-        if isinstance(each, Report):
-            found[each.run_id] = each
-        elif (path := Path(str(each))).joinpath("report.json").is_file():
+    for given in listed:
+        if isinstance(given, Report):
+            found[given.run_id] = given
+        elif (path := Path(str(given))).joinpath("report.json").is_file():
             report = load_run(path)
             found[report.run_id] = report
         else:
@@ -146,18 +144,18 @@ def _add(
     (report, own), (run, model) = online, offline
     sign = _sign(report, own)
     baseline = run.statistics.baseline if run.statistics is not None else None
-    for each in run.comparisons:
-        is_own = each.candidate == model and each.segment is None
-        if not is_own or not each.std_error or baseline not in (None, each.baseline):
+    for compared in run.comparisons:
+        is_own = compared.candidate == model and compared.segment is None
+        if not is_own or not compared.std_error or baseline not in (None, compared.baseline):
             continue
-        before = run.estimate(each.baseline, each.metric, None, None)
-        found.values[label, each.metric] = abs(before.value) if before is not None else 0.0
+        before = run.estimate(compared.baseline, compared.metric, None, None)
+        found.values[label, compared.metric] = abs(before.value) if before is not None else 0.0
         found.rows.append(
             {
                 "experiment": label,
-                "metric": each.metric,
-                "offline": _sign(run, each) * each.delta,
-                "offline_error": each.std_error,
+                "metric": compared.metric,
+                "offline": _sign(run, compared) * compared.delta,
+                "offline_error": compared.std_error,
                 "online": sign * own.delta,
                 "online_error": own.std_error,
                 "online_metric": own.metric,

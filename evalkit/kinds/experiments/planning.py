@@ -21,6 +21,7 @@ from ._statistics import read_statistics
 from ._units import Units, ready_units
 from .open import LocatedFiles, collected, open_tables
 
+WEEKS = 8
 HALVES = {"control": 1.0, "candidate": 1.0}
 SIZES = {
     **{"metric": pl.String, "model": pl.String, "units": pl.Int64, "delta": pl.Float64},
@@ -72,12 +73,8 @@ def plan_experiment(
         [2.157, 2.201]
     """
     if relative is not None and delta is not None:
-        raise RequestError(
-            "relative and delta are two effects",
-            code="conflicting-keys",
-            at="delta",
-            hint="give one of them",
-        )
+        message = "relative and delta are two effects"
+        raise RequestError(message, code="conflicting-keys", at="delta", hint="give one of them")
     chosen = read_statistics(statistics or {})
     bounds = _bounds(looks, chosen.spending, 1.0 - chosen.level)
     if units is None:
@@ -194,7 +191,6 @@ def power_of(
     *,
     relative: float | None,
     delta: float | None,
-    weeks: int = 8,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Sizes as `plan_experiment` has them, and the smallest effect by metric and week."""
     sizes, by_week = [], []
@@ -203,7 +199,7 @@ def power_of(
             continue
         sizes += list(_sizes(numbers, asked, relative, delta, units.n, units.a_day))
         a_day = units.a_day or 0.0
-        for week in range(1, weeks + 1) if a_day else ():
+        for week in range(1, WEEKS + 1) if a_day else ():
             n = round(a_day * 7 * week)
             for metric, model, size, effect, share, *_ in _sizes(
                 numbers, asked, None, None, n, units.a_day

@@ -8,17 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from evalkit import report
 from evalkit.errors import DataError, RequestError
 from evalkit.kinds.judges import people
 from evalkit.kinds.judges.consensus import Consensus, consensus_of, write_truth
 from evalkit.kinds.judges.declaration import JudgesTable
-from evalkit.kinds.judges.estimates import (
-    FEW_JUDGES,
-    counts_of,
-    estimate,
-    inference_of,
-    maker_of,
-)
+from evalkit.kinds.judges.estimates import FEW_JUDGES, counts_of, estimate, inference_of, maker_of
 from evalkit.kinds.judges.open import section_of
 from evalkit.kinds.judges.people import ALL, PEOPLE
 from evalkit.kinds.judges.preferences import conclude_preferences
@@ -27,16 +22,6 @@ from evalkit.metrics import Request, known_metrics
 from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.work import MeasureOptions, ShareResult
-from evalkit.report import (
-    Comparison,
-    Counts,
-    Distribution,
-    Estimate,
-    PerUser,
-    Report,
-    TruthCounts,
-    Warning_,
-)
 from evalkit.statistics import agreement
 from evalkit.statistics.agreement import MISSING, Codes
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
@@ -48,8 +33,8 @@ FEW_DISAGREEMENTS = 10
 
 
 def conclude_judges(
-    left: ShareResult, work: MeasureOptions, told: Sequence[Warning_], clock: Clock | None
-) -> Report:
+    left: ShareResult, work: MeasureOptions, told: Sequence[report.Warning_], clock: Clock | None
+) -> report.Report:
     """The report of all shares.
 
     Raises:
@@ -82,12 +67,12 @@ def conclude_judges(
     clock.stop("aggregate")
     found = replace(found, warnings=(*told, *found.warnings))
     meta = clock.meta(frame.height, work.useful_threads, versions())
-    report = make_report(config, found, left.inputs, meta, clock=clock, sample=work.sample)
+    whole = make_report(config, found, left.inputs, meta, clock=clock, sample=work.sample)
     if truth is None:
-        return report
+        return whole
     if section.truth.path is not None:
         write_truth(truth.table, section.truth.path)
-    return replace(report, truth=truth.table, judge_errors=truth.errors)
+    return replace(whole, truth=truth.table, judge_errors=truth.errors)
 
 
 def _conclude_ratings(
@@ -101,19 +86,13 @@ def _conclude_ratings(
     persons = [judge for judge in ratings.judges if judge not in models]
     if len(models) < len(section.models):
         absent = ", ".join(sorted(set(section.models) - set(models)))
-        raise DataError(
-            f"no rating is by {absent}, which models under [judges] names",
-            code="unknown-judge",
-            at=config.at("judges", "models"),
-            hint=f"the judges are {', '.join(ratings.judges[:8])}",
-        )
+        message = f"no rating is by {absent}, which models under [judges] names"
+        hint = f"the judges are {', '.join(ratings.judges[:8])}"
+        raise DataError(message, code="unknown-judge", at=config.at("judges", "models"), hint=hint)
     if not persons:
-        raise DataError(
-            "all judges are models: there is nobody to hold them against",
-            code="few-judges",
-            at=config.at("judges", "models"),
-            hint="leave models out: judges are then held against one another",
-        )
+        message = "all judges are models: there is nobody to hold them against"
+        hint = "leave models out: judges are then held against one another"
+        raise DataError(message, code="few-judges", at=config.at("judges", "models"), hint=hint)
     everybody, codes = PEOPLE if models else ALL, ratings.of(persons)
     asked = {request.metric.name for request in config.requests}
     requests, is_agreement = list(config.requests), bool(asked - OF_ANSWERS)
@@ -127,7 +106,7 @@ def _conclude_ratings(
             where = {"segmentation": name, "segment": segment}
             estimates += _measured(requests, everybody, ratings, own, config, **where)
     warnings = [*_warnings(section, ratings, codes)]
-    comparisons: list[Comparison] = []
+    comparisons: list[report.Comparison] = []
     draws = people.PairDraws(ratings, config)
     if len(persons) > 2 and is_agreement:
         estimates += people.judges_of(draws, persons, warnings)
@@ -140,9 +119,11 @@ def _conclude_ratings(
     shares = truth.unit_agreement
     units = ratings.units.rename({f"user_{n}": name for n, name in enumerate(unit_names)})
     values = units.with_columns(pl.Series("agreement", shares))
-    per_user = PerUser(tuple(unit_names), ("agreement",), {everybody: values})
+    per_user = report.PerUser(tuple(unit_names), ("agreement",), {everybody: values})
     counts, edges = np.histogram(shares[~np.isnan(shares)], bins=np.linspace(0, 1, 11))
-    spread = Distribution(everybody, "agreement", tuple(edges.tolist()), tuple(counts.tolist()))
+    spread = report.Distribution(
+        everybody, "agreement", tuple(edges.tolist()), tuple(counts.tolist())
+    )
     return (
         RunResults(
             _counts(ratings, {everybody: persons, **{model: [model] for model in models}}),
@@ -156,7 +137,7 @@ def _conclude_ratings(
     )
 
 
-def _counts(ratings: Ratings, groups: Mapping[str, Sequence[str]]) -> Counts:
+def _counts(ratings: Ratings, groups: Mapping[str, Sequence[str]]) -> report.Counts:
     """What the judges of each group did."""
     n_units, counts = ratings.units.height, {}
     for name, judges in groups.items():
@@ -168,13 +149,15 @@ def _counts(ratings: Ratings, groups: Mapping[str, Sequence[str]]) -> Counts:
     made = ratings.codes != MISSING
     n, n_unrated = int(made.sum()), int((~made.any(axis=1)).sum())
     dropped = {"no_rating": ratings.n_null}
-    return Counts(TruthCounts(ratings.n_rows, n, dropped, n_units, n_unrated, n, None), counts)
+    return report.Counts(
+        report.TruthCounts(ratings.n_rows, n, dropped, n_units, n_unrated, n, None), counts
+    )
 
 
 def _measured(
     requests: Sequence[Request], model: str, ratings: Ratings, codes: Codes, config: Any,
     **where: Any,
-) -> Iterator[Estimate]:  # fmt: skip
+) -> Iterator[report.Estimate]:  # fmt: skip
     """Every metric over some units."""
     made, level = codes != MISSING, config.statistics.level
     for request in requests:
@@ -220,28 +203,28 @@ def _coefficient(
     return value, agreement.bca_interval(value, draws, level=chosen.level)
 
 
-def _warnings(section: JudgesTable, ratings: Ratings, codes: Codes) -> Iterator[Warning_]:
+def _warnings(section: JudgesTable, ratings: Ratings, codes: Codes) -> Iterator[report.Warning_]:
     if not section.levels:
         shown = ", ".join(ratings.names[:8])
-        yield Warning_(
+        yield report.Warning_(
             "guessed-levels", f"levels are those that were given: {shown}; levels = [...] names all"
         )
     made, n_judges = codes != MISSING, codes.shape[1]
     if n_judges < 2:
-        yield Warning_("few-judges", "one judge alone: agreement is undefined")
+        yield report.Warning_("few-judges", "one judge alone: agreement is undefined")
     elif section.judges == "others" and n_judges < FEW_JUDGES:
         message = f"{n_judges} judges: limits for other judges like them are too narrow below "
-        yield Warning_("few-judges", f"{message}{FEW_JUDGES}")
+        yield report.Warning_("few-judges", f"{message}{FEW_JUDGES}")
     single = int((made.sum(axis=1) == 1).sum())
     if single:
-        yield Warning_(
+        yield report.Warning_(
             "thin-units", f"{single:,} units have one rating: they say nothing of agreement"
         )
     lowest = np.where(made, codes, len(ratings.levels)).min(axis=1)
     several = made.sum(axis=1) > 1
     n_split, n = int((several & (codes.max(axis=1) > lowest)).sum()), int(several.sum())
     if n_split < min(FEW_DISAGREEMENTS, n / 2):
-        yield Warning_(
+        yield report.Warning_(
             "few-disagreements",
             f"judges disagree on {n_split:,} of {n:,} units: limits of coefficients beyond chance "
             "hold less often than they say",

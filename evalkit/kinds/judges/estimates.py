@@ -27,8 +27,8 @@ def inference_of(
     chosen = config.statistics
     used = StatisticsUsed(
         level=chosen.level, method="bootstrap", test="bootstrap", correction=chosen.correction,
-        family="report", n_tests=len(comparisons), baseline=None, margin=None,
-        replicates=chosen.replicates, seed=chosen.seed, power=chosen.power,
+        family="report", n_tests=len(comparisons), replicates=chosen.replicates, seed=chosen.seed,
+        power=chosen.power,
     )  # fmt: skip
     return Inference(tuple(estimates), tuple(comparisons), tuple(standings), (), (), used, ())
 
@@ -51,15 +51,8 @@ def comparison(
 ) -> Comparison:  # fmt: skip
     """One difference before any correction; without limits there is no error and no test."""
     known = interval.exists
-    nothing = dict.fromkeys(
-        (
-            *("segmentation", "segment", "relative", "relative_low", "relative_high", "margin"),
-            *("effect_size", "smallest_difference", "users_needed", "p_adjusted"),
-            *("wins", "ties", "losses"),
-        )
-    )
     return Comparison(
-        **{**nothing, **_limits(interval), **fields},
+        **_limits(interval), **fields,
         baseline=pair[0], candidate=pair[1], metric=request.label, delta=delta,
         std_error=std_error if known else None, p_value=p_value if known else None, verdict="",
     )  # fmt: skip
@@ -93,11 +86,7 @@ def corrected(
 
 def counts_of(n: int, users: int, *, without: int = 0, depth: int) -> ModelCounts:
     """What one model, or group of judges, did."""
-    return ModelCounts(
-        rows=n, rows_used=n, rows_dropped={}, users=users, users_without_ranking=without,
-        users_without_truth=0, duplicates=0, duplicates_searched="all", seen_in_train=None,
-        bad_ranks=0, ties=0, depth=depth,
-    )  # fmt: skip
+    return ModelCounts(n, n, {}, users, without, duplicates_searched="all", depth=depth)
 
 
 def maker_of(request: Request, levels: Values, kind: str) -> Callable[[int], Coefficient]:

@@ -163,17 +163,19 @@ def _estimated(config: Config, whole: Report, without: Sequence[Report]) -> list
     level, found = config.statistics.level, []
     bounds = {request.label: request.metric.bounds for request in config.requests}
     others = [{place(each): each.value for each in report.estimates} for report in without]
-    for each in whole.estimates:
-        moved = [own.get(place(each), math.nan) for own in others]
-        error = error_of(each.std_error, each.df, each.n_users, moved)
+    for estimate in whole.estimates:
+        moved = [own.get(place(estimate), math.nan) for own in others]
+        error = error_of(estimate.std_error, estimate.df, estimate.n_users, moved)
         if error is None:
-            found.append(replace(each, low=None, high=None))
+            found.append(replace(estimate, low=None, high=None))
             continue
-        limits = error.limits(each.value, level).within(bounds[each.metric])
-        if each.low is not None and each.high is not None:
-            limits = limits.around(Interval(each.low, each.high))
+        limits = error.limits(estimate.value, level).within(bounds[estimate.metric])
+        if estimate.low is not None and estimate.high is not None:
+            limits = limits.around(Interval(estimate.low, estimate.high))
         found.append(
-            replace(each, low=limits.low, high=limits.high, std_error=error.std_error, df=error.df)
+            replace(
+                estimate, low=limits.low, high=limits.high, std_error=error.std_error, df=error.df
+            )
         )
     return found
 
@@ -189,22 +191,22 @@ def _compared(
     chosen, level = config.statistics, config.statistics.level
     others = [{place(each): each.delta for each in report.comparisons} for report in without]
     found, errors, moves = [], [], []
-    for each in whole.comparisons:
-        moved = [own.get(place(each), math.nan) for own in others]
-        error = error_of(each.std_error, each.df, each.n_users, moved)
+    for compared in whole.comparisons:
+        moved = [own.get(place(compared), math.nan) for own in others]
+        error = error_of(compared.std_error, compared.df, compared.n_users, moved)
         fields: dict[str, object] = dict.fromkeys(
             ("low", "high", "p_value", "low_adjusted", "high_adjusted")
         )
         if error is not None:
-            limits = error.limits(each.delta, level)
-            p = t_two_sided(each.delta / error.std_error, error.df)
+            limits = error.limits(compared.delta, level)
+            p = t_two_sided(compared.delta / error.std_error, error.df)
             fields = {
                 **{"low": limits.low, "high": limits.high, "test": "t"},
                 **{"std_error": error.std_error, "df": error.df},
-                "p_value": max(p, each.p_value or 0.0),  # never surer than over users alone
+                "p_value": max(p, compared.p_value or 0.0),  # never surer than over users alone
             }
         fields |= {"relative_low": None, "relative_high": None, "p_equivalent": None}
-        found.append(replace(each, p_not_inferior=None, **fields))  # type: ignore[arg-type]
+        found.append(replace(compared, p_not_inferior=None, **fields))  # type: ignore[arg-type]
         errors.append(error)
         moves.append(moved)
     better = {request.label: request.metric.higher_is_better for request in config.requests}

@@ -10,7 +10,8 @@ relevant is a third state beside one that nobody judged; elsewhere the two count
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ from evalkit.sources import Table, reading
 from evalkit.statistics.agreement import Values
 from evalkit.statistics.distributions import t_quantile
 
-Measure = Callable[[pl.DataFrame, pl.DataFrame], pl.DataFrame]
+Lists = Mapping[str, pl.DataFrame]
+Measure = Callable[[pl.DataFrame, Lists], Sequence[pl.DataFrame]]
 States = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 UNJUDGED, NOT_RELEVANT, RELEVANT = range(3)
@@ -71,33 +73,47 @@ class _Pool:
         lists: by model: `place`, `item`, `rank`.
         pairs: `place`, `item`, `standing`: the sum over lists of 1 / log2(rank + 1).
         answers: what people may say of a pair that changes a number: `RELEVANT`, or both.
+        found: differences by what they are of, a checksum: bounds come back to the same states.
     """
 
     n_users: int
     truth: pl.DataFrame
-    lists: Mapping[str, pl.DataFrame]
+    lists: Lists
     pairs: pl.DataFrame
     relevance: float
     measure: Measure
     answers: tuple[int, ...]
+    found: dict[bytes, Values] = field(default_factory=dict)
 
     def deltas(self, states: States) -> Values:
         """The difference of every user, float64[n_users], with the pairs in these states."""
+        return self._once(states, "deltas", lambda: self._deltas(states))
+
+    def single(self, states: States, other: int) -> Values:
+        """The user's difference where one pair alone is in another state, float64[n_pairs]."""
+        return self._once(states, other, lambda: self._single(states, other))
+
+    def _once(self, states: States, what: object, work: Callable[[], Values]) -> Values:
+        key = blake2b(states.tobytes() + f"{what}".encode()).digest()
+        if key not in self.found:
+            self.found[key] = work()
+        return self.found[key]
+
+    def _deltas(self, states: States) -> Values:
         judged = pl.concat([self.truth, _rows_of(self.pairs, states, self.relevance)])
         values = []
-        for ranked in self.lists.values():
-            found, own = self.measure(judged, ranked), np.zeros(self.n_users)
+        for found in self.measure(judged, self.lists):
+            own = np.zeros(self.n_users)
             own[found["user"].to_numpy()] = np.nan_to_num(found["value"].to_numpy())
             values.append(own)
         return np.asarray(values[1] - values[0])
 
-    def single(self, states: States, other: int) -> Values:
-        """The user's difference where one pair alone is in another state, float64[n_pairs]."""
+    def _single(self, states: States, other: int) -> Values:
         each = self.pairs.select(_COPY, "place")
         pairs = each.join(self.pairs.with_row_index("pair"), on="place", maintain_order="left")
         is_own = (pairs["pair"] == pairs["copy"]).to_numpy()
         copied = np.where(is_own, other, states[pairs["pair"].to_numpy()])
-        return self._of(each).deltas(copied)
+        return self._of(each)._deltas(copied)
 
     def drawn(self, n_draws: int) -> "_Pool":
         """Every user so many times."""
@@ -114,7 +130,12 @@ class _Pool:
 
         lists = {model: of(frame) for model, frame in self.lists.items()}
         return replace(
-            self, n_users=copies.height, truth=of(self.truth), lists=lists, pairs=of(self.pairs)
+            self,
+            n_users=copies.height,
+            truth=of(self.truth),
+            lists=lists,
+            pairs=of(self.pairs),
+            found={},
         )
 
 
@@ -169,17 +190,17 @@ def plan_of_config(
     }
     threshold = config.truth.threshold if config.truth is not None else None
 
-    def measure(judged: pl.DataFrame, ranked: pl.DataFrame) -> pl.DataFrame:
-        found: pl.DataFrame = evaluate(
+    def measure(judged: pl.DataFrame, lists: Lists) -> list[pl.DataFrame]:
+        report = evaluate(
             judged.rename({"place": "user"}),
-            {"model": ranked.rename({"place": "user"})},
+            {model: ranked.rename({"place": "user"}) for model, ranked in lists.items()},
             metrics=[metric],
             profile=config.metrics.profile,
             policies=policies,
             threshold=threshold,
             per_user=True,
-        ).per_user(metric)
-        return found
+        )
+        return [report.per_user(metric, model=model) for model in lists]
 
     largest = truth["relevance"].cast(pl.Float64).max()
     most = relevance if relevance is not None else float(str(largest or 1.0))
@@ -252,7 +273,7 @@ def _ranked(model: str | None, table: Table, names: Mapping[str, str]) -> dict[s
 
 def plan_judgements(
     truth: pl.DataFrame,
-    lists: Mapping[str, pl.DataFrame],
+    lists: Lists,
     *,
     n: int,
     cutoff: int,
@@ -269,7 +290,7 @@ def plan_judgements(
         n: pairs that can be judged.
         cutoff: ranks that are looked at.
         relevance: of an item that is as relevant as can be.
-        measure: gives `user` and `value` of a truth and a list with users numbered.
+        measure: gives `user` and `value` of a truth and each of the lists, with users numbered.
         answers: what people may say of a pair that changes a number.
         skips: items that nobody judged leave their list, and ranks close up.
     Raises:
@@ -372,7 +393,7 @@ def _extreme(pool: _Pool, states: States, free: Flags, sign: int) -> float:
 
 def _pool_of(
     truth: pl.DataFrame,
-    lists: Mapping[str, pl.DataFrame],
+    lists: Lists,
     cutoff: int,
     relevance: float,
     measure: Measure,

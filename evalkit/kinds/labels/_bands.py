@@ -53,12 +53,7 @@ class Ruler:
 
     @classmethod
     def make(
-        cls,
-        marks: Sequence[Mark],
-        edges: Sequence[float],
-        dtype: type,
-        *,
-        weight: float,
+        cls, marks: Sequence[Mark], edges: Sequence[float], dtype: type, *, weight: float
     ) -> "Ruler":
         """A ruler for scores whose keys have `dtype`.
 

@@ -19,7 +19,7 @@ WHOLE: Limits = (1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class ScoreDrawing:
     """What is drawn of one model's scores."""
 
     model: str

@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
+from evalkit import metrics
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.labels._bands import Ruler, UserSpread
 from evalkit.kinds.labels._kernels import (
@@ -30,27 +31,16 @@ from evalkit.kinds.pointwise.store import (
     values_of,
 )
 from evalkit.kinds.pointwise.units import UnitSums
-from evalkit.metrics import (
-    POSITIVES,
-    PREDICTED,
-    ROWS,
-    Request,
-    Smooth,
-    Term,
-    called_from,
-    of_counts,
-    weighting,
-)
 from evalkit.sources.ids import KeyCollisionError
 
 PIECES = 128  # into which parts are divided among threads; what these give is merged
 
 
-def has_part(term: Term) -> bool:
+def has_part(term: metrics.Term) -> bool:
     """Whether it is known what each user adds to a sum."""
-    if isinstance(term, Request):
+    if isinstance(term, metrics.Request):
         return term.metric.is_loss
-    known = term in (ROWS, POSITIVES, PREDICTED) or is_area(term)
+    known = term in (metrics.ROWS, metrics.POSITIVES, metrics.PREDICTED) or is_area(term)
     return known or (isinstance(term, tuple) and term[0] in ("tp", "fp"))
 
 
@@ -74,14 +64,14 @@ class GroupRows:
     labels: Column
     weights: Floats
     placements: Placements | None
-    sums: dict[Term, Floats] = field(default_factory=dict)
+    sums: dict[metrics.Term, Floats] = field(default_factory=dict)
     known: dict[object, Floats] = field(default_factory=dict)
 
     @property
     def n_groups(self) -> int:
         return self.starts.size - 1
 
-    def measure(self, request: Request) -> Floats:
+    def measure(self, request: metrics.Request) -> Floats:
         """float64[n_groups], the value of each group's rows; NaN where undefined."""
         asked = request.ungrouped
         if asked not in self.known:
@@ -89,24 +79,24 @@ class GroupRows:
             values = np.empty(self.n_groups)
             if request.metric.is_loss:
                 values = self._mean_loss(request)
-            elif request.metric.over_rows is of_counts:
+            elif request.metric.over_rows is metrics.of_counts:
                 values = self._of_called(request)
             else:
                 request.call(*rows, *request.encoded, values)
             self.known[asked] = values
         return self.known[asked]
 
-    def _mean_loss(self, request: Request) -> Floats:
+    def _mean_loss(self, request: metrics.Request) -> Floats:
         losses, sums = np.empty(self.scores.size), np.empty(self.n_groups)
         request.call(self.scores, self.labels, *request.own_arguments, losses)
         add_up_losses(self.starts, losses, self.weights, sums)
-        rows = self.term(ROWS)
+        rows = self.term(metrics.ROWS)
         means: Floats = np.divide(sums, rows, out=np.full(sums.size, np.nan), where=rows > 0.0)
         return means
 
-    def _of_called(self, request: Request) -> Floats:
+    def _of_called(self, request: metrics.Request) -> Floats:
         """Of the rows of each group that are called positive; nothing of a group without weight."""
-        threshold = called_from(request)
+        threshold = metrics.called_from(request)
         tp, fp = self.term(("tp", threshold)), self.term(("fp", threshold))
         positives, negatives = self.term(("tp", -math.inf)), self.term(("fp", -math.inf))
         counts = (tp, fp, negatives - fp, positives - tp)  # sums of a prefix: exactly 0 of no row
@@ -117,21 +107,23 @@ class GroupRows:
         """How much each group counts."""
         if how == "equal":
             return np.ones(self.n_groups)
-        return self.term(ROWS if how == "impressions" else POSITIVES)
+        return self.term(metrics.ROWS if how == "impressions" else metrics.POSITIVES)
 
-    def term(self, term: Term) -> Floats:
+    def term(self, term: metrics.Term) -> Floats:
         """float64[n_groups], the sum of a term over each group's rows."""
         if term not in self.sums:
             self.sums.update(self._add_up(term))
         return self.sums[term]
 
-    def _add_up(self, term: Term) -> dict[Term, Floats]:
-        if term in (ROWS, POSITIVES, PREDICTED):
+    def _add_up(self, term: metrics.Term) -> dict[metrics.Term, Floats]:
+        if term in (metrics.ROWS, metrics.POSITIVES, metrics.PREDICTED):
             found = [np.empty(self.n_groups) for _ in range(3)]
             add_up_weights(self.starts, self.scores, self.labels, self.weights, *found)
-            return dict(zip((ROWS, POSITIVES, PREDICTED), found, strict=True))
-        if isinstance(term, Request):
-            rows = self.term(ROWS)  # a group without weight has no mean
+            return dict(
+                zip((metrics.ROWS, metrics.POSITIVES, metrics.PREDICTED), found, strict=True)
+            )
+        if isinstance(term, metrics.Request):
+            rows = self.term(metrics.ROWS)  # a group without weight has no mean
             return {term: np.where(rows > 0.0, self.measure(term) * rows, 0.0)}
         if is_area(term):
             return self._place()
@@ -140,7 +132,7 @@ class GroupRows:
         add_up_called(self.starts, self.scores, self.labels, self.weights, threshold, *found)
         return {("tp", threshold): found[0], ("fp", threshold): found[1]}
 
-    def _place(self) -> dict[Term, Floats]:
+    def _place(self) -> dict[metrics.Term, Floats]:
         places = self.placements
         assert places is not None
         sums = np.empty((self.n_groups, places.influence.shape[2]))
@@ -164,8 +156,8 @@ def _sort(
 def measure_groups(
     store: Store,
     grouping: Grouping,
-    requests: Sequence[Request],
-    smooth: Sequence[Smooth],
+    requests: Sequence[metrics.Request],
+    smooth: Sequence[metrics.Smooth],
     *,
     placements: Placements | None = None,
     keep: bool = False,
@@ -209,7 +201,7 @@ def measure_groups(
         if results.bands is not None:
             results.bands.add(starts, keys, labels, weights)
         values = [request.averaged(rows.measure(request)) for request in requests]
-        weighed = [rows.weigh(weighting(request)) for request in requests]
+        weighed = [rows.weigh(metrics.weighting(request)) for request in requests]
         found = [rows.term(term) for term in units.spread.terms]
         terms = np.stack(found, axis=1) if found else np.empty((groups.n_groups, 0))
         units.add(groups.keys, values, weighed, terms, keep=keep)

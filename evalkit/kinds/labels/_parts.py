@@ -10,13 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.kinds.labels._kernels import find_ends
-from evalkit.kinds.pointwise.kernels import (
-    Ranges,
-    count_leading,
-    count_within,
-    find_ranges,
-    place_scores,
-)
+from evalkit.kinds.pointwise import kernels
 from evalkit.kinds.pointwise.passes import Columns, ModelRows
 from evalkit.kinds.pointwise.store import Column, Placing, values_of
 
@@ -49,7 +43,7 @@ class Leading:
         found = cls(int(keys.min()), int(keys.max()), np.empty(0, dtype=np.int64))
         found.counts = np.zeros((found._n_cells, 2), dtype=np.int64)
         first, shift = np.uint64(found.first), np.uint64(found.shift)
-        count_leading(keys, rows["label"], first, shift, found.counts)
+        kernels.count_leading(keys, rows["label"], first, shift, found.counts)
         return found
 
     @classmethod
@@ -207,13 +201,13 @@ class ScoreParts:
     def part_of(self, keys: Column) -> npt.NDArray[np.int32]:
         """The part of each row."""
         found = np.empty(keys.size, dtype=np.int32)
-        find_ranges(keys, self._ranges, found)
+        kernels.find_ranges(keys, self._ranges, found)
         return found
 
     @property
-    def _ranges(self) -> Ranges:
+    def _ranges(self) -> kernels.Ranges:
         first, shift = np.uint64(self.leading.first), np.uint64(self.leading.shift)
-        return Ranges(first, shift, self.cells, self.firsts)
+        return kernels.Ranges(first, shift, self.cells, self.firsts)
 
     def placing(self, held: range) -> Placing:
         """Rows of the parts that are held lie in these; the column `packed` is made beside.
@@ -228,7 +222,7 @@ class ScoreParts:
         def place(
             rows: Mapping[str, Column], starts: npt.NDArray[np.int32], places: npt.NDArray[np.int32]
         ) -> None:
-            place_scores(
+            kernels.place_scores(
                 rows["score"], rows["label"], ranges, slots, starts, places, rows["packed"]
             )
 
@@ -280,7 +274,7 @@ def _look_into(heavy: _KeyRanges, rows: ModelRows) -> _KeyRanges:
     def count(some: Columns) -> _KeyRanges:
         found = fresh()
         into = (found.counts, found.lows, found.highs)
-        count_within(some["score"], some["label"], heavy.lows, heavy.highs, shifts, *into)
+        kernels.count_within(some["score"], some["label"], heavy.lows, heavy.highs, shifts, *into)
         return found
 
     total = fresh()

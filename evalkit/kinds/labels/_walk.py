@@ -11,29 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.kinds.labels._kernels import (
-    add_multiples,
-    add_values,
-    area_up_to,
-    choose_weighty,
-    count_from,
-    count_won_pairs,
-    cumulate,
-    find_bin_ends,
-    precision_terms,
-    set_infinite_aside,
-)
+from evalkit import metrics
+from evalkit.kinds.labels import _kernels
 from evalkit.kinds.pointwise.means import product_and_rest
-from evalkit.metrics import (
-    NEGATIVES,
-    POSITIVES,
-    PREDICTED,
-    ROWS,
-    Request,
-    Term,
-    log2_of,
-    target_of,
-)
 from evalkit.statistics.exact import LIMB_BITS, SCALE_BITS, SUM_LIMBS
 
 LINE_POINTS = 100  # of a curve
@@ -87,12 +67,12 @@ class TermSum:
 
     def add(self, values: Floats) -> None:
         """Some numbers."""
-        add_values(values, self.limbs)
+        _kernels.add_values(values, self.limbs)
 
     def add_products(self, values: Floats, weights: Floats, *, weighted: bool) -> None:
         """Numbers times their weights, exactly; these are whole where rows have none."""
         if not weighted:
-            add_multiples(values, weights, self.limbs)
+            _kernels.add_multiples(values, weights, self.limbs)
             return
         products, rests = np.empty(values.size), np.empty(values.size)
         product_and_rest(values, weights, products, rests)
@@ -149,10 +129,10 @@ class Bins:
         scores, positives, negatives = ties.scores, ties.positives, ties.negatives
         ends = np.empty(len(self.sums), dtype=np.int64)
         if self.edges is not None:  # from the highest bin down; an edge belongs to the upper bin
-            count_from(scores, self.edges[1:], ends)
+            _kernels.count_from(scores, self.edges[1:], ends)
         else:  # by the rows above
             total = max(totals.rows, 1e-300)
-            find_bin_ends(ties.sum_1, ties.sum_0, positives, negatives, total, ends)
+            _kernels.find_bin_ends(ties.sum_1, ties.sum_0, positives, negatives, total, ends)
         ends[-1] = scores.size
         first = 0
         for number, end in enumerate(map(int, ends)):
@@ -185,7 +165,7 @@ class Won:
     def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
         half = self.ties == "half"
         if not totals.weighted:
-            won = count_won_pairs(ties.positives, ties.negatives, above[0], int(half))
+            won = _kernels.count_won_pairs(ties.positives, ties.negatives, above[0], int(half))
             self.pairs += int(won)
             return
         before = np.concatenate([above[:1], ties.sum_1[:-1]])
@@ -200,52 +180,50 @@ class Won:
         return self.pairs + self.weight.value
 
 
+@dataclass(slots=True, kw_only=True)
+class OneSum:
+    """Terms that are one exact sum."""
+
+    sums: TermSum = field(default_factory=TermSum)
+
+    def merge(self, other: Any) -> None:
+        self.sums.merge(other.sums)
+
+    def value(self) -> Fraction | float:
+        return self.sums.value
+
+
 @dataclass(slots=True)
-class Precision:
+class Precision(OneSum):
     """Recall that each score adds, times precision, times rows with label 1."""
 
     integration: str
-    sums: TermSum = field(default_factory=TermSum)
 
     def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
         rows = above[0] + above[1]
         before = above[0] / rows if rows > 0 else 1.0
         steps, lines = np.empty(ties.scores.size), np.empty(ties.scores.size)
-        n = precision_terms(ties.positives, ties.sum_1, ties.sum_0, before, steps, lines)
+        n = _kernels.precision_terms(ties.positives, ties.sum_1, ties.sum_0, before, steps, lines)
         self.sums.add((steps if self.integration == "step" else lines)[:n])
-
-    def merge(self, other: "Precision") -> None:
-        self.sums.merge(other.sums)
-
-    def value(self) -> Fraction:
-        return self.sums.value
 
 
 @dataclass(slots=True)
-class Area:
+class Area(OneSum):
     """Pairs under the ROC curve up to a share of the rows with label 0."""
 
     share: float
-    sums: TermSum = field(default_factory=TermSum)
 
     def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
         area, most = np.empty(ties.scores.size), self.share * totals.negatives
-        n = int(area_up_to(ties.positives, ties.negatives, *above, most, area))
+        n = int(_kernels.area_up_to(ties.positives, ties.negatives, *above, most, area))
         self.sums.add(area[:n])
-
-    def merge(self, other: "Area") -> None:
-        self.sums.merge(other.sums)
-
-    def value(self) -> Fraction:
-        return self.sums.value
 
 
 @dataclass(slots=True)
-class Loss:
+class Loss(OneSum):
     """The losses of rows times their weights; `infinite`: the weight of those without a number."""
 
-    request: Request
-    sums: TermSum = field(default_factory=TermSum)
+    request: metrics.Request
     infinite: float = 0.0
 
     def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
@@ -253,11 +231,11 @@ class Loss:
             scores, weights = ties.weighty(label)
             losses, labels = np.empty(scores.size), np.full(scores.size, label, dtype=np.uint8)
             self.request.call(scores, labels, *self.request.own_arguments, losses)
-            self.infinite += float(set_infinite_aside(losses, weights))
+            self.infinite += float(_kernels.set_infinite_aside(losses, weights))
             self.sums.add_products(losses, weights, weighted=totals.weighted)
 
     def merge(self, other: "Loss") -> None:
-        self.sums.merge(other.sums)
+        OneSum.merge(self, other)
         self.infinite += other.infinite
 
     def value(self) -> Fraction | float:
@@ -273,7 +251,7 @@ class Called:
 
     def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
         n_called = np.empty(1, dtype=np.int64)
-        count_from(ties.scores, np.array([self.threshold]), n_called)
+        _kernels.count_from(ties.scores, np.array([self.threshold]), n_called)
         if n_called[0]:
             self.point = ties.point(int(n_called[0]) - 1)
 
@@ -288,7 +266,7 @@ class Called:
 class BestThreshold:
     """Rows from the score on at which a metric of counts is best, and its value there."""
 
-    request: Request
+    request: metrics.Request
     point: Point = START
     most: float = math.nan
 
@@ -301,7 +279,7 @@ class BestThreshold:
             self.most, self.point = other.most, other.point
 
     def value(self) -> Point:
-        return START if self.most == -math.inf and target_of(self.request) else self.point
+        return START if self.most == -math.inf and metrics.target_of(self.request) else self.point
 
 
 @dataclass(slots=True)
@@ -327,12 +305,11 @@ class EqualErrors:
 
 
 @dataclass(slots=True)
-class LogArea:
+class LogArea(OneSum):
     """Rows with label 1 above a false positive rate, over its bits between two rates."""
 
     low: float
     high: float
-    sums: TermSum = field(default_factory=TermSum)
 
     def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
         if not totals.negatives:
@@ -343,21 +320,15 @@ class LogArea:
         wide = np.flatnonzero(ends[1:] > ends[:-1])
         slope = (y[wide + 1] - y[wide]) / (x[wide + 1] - x[wide])
         heights = [y[wide] + slope * (ends[wide + side] - x[wide]) for side in (0, 1)]
-        bits = log2_of(ends[wide + 1]) - log2_of(ends[wide])
+        bits = metrics.log2_of(ends[wide + 1]) - metrics.log2_of(ends[wide])
         self.sums.add((heights[0] + heights[1]) / 2.0 * bits)
 
-    def merge(self, other: "LogArea") -> None:
-        self.sums.merge(other.sums)
 
-    def value(self) -> Fraction:
-        return self.sums.value
-
-
-OF_TOTALS: Mapping[Term, Callable[[LabelTotals], float]] = {
-    ROWS: lambda totals: totals.rows,
-    POSITIVES: lambda totals: totals.positives,
-    NEGATIVES: lambda totals: totals.negatives,
-    PREDICTED: lambda totals: math.nan,  # of the bins of the curve
+OF_TOTALS: Mapping[metrics.Term, Callable[[LabelTotals], float]] = {
+    metrics.ROWS: lambda totals: totals.rows,
+    metrics.POSITIVES: lambda totals: totals.positives,
+    metrics.NEGATIVES: lambda totals: totals.negatives,
+    metrics.PREDICTED: lambda totals: math.nan,  # of the bins of the curve
 }
 CURVE = ("bins", 10, "width")  # of the calibration curve, and of all scores together
 SUMS: Mapping[str, Callable[..., WalkTerms]] = {
@@ -372,36 +343,36 @@ SUMS: Mapping[str, Callable[..., WalkTerms]] = {
 }
 
 
-def terms_of(requests: Sequence[Request]) -> tuple[Term, ...]:
+def terms_of(requests: Sequence[metrics.Request]) -> tuple[metrics.Term, ...]:
     """What the walk adds up for requests over all rows; each term once."""
     found = [term for each in requests for term in each.over_rows.terms]
-    if any(each.metric.of_probabilities for each in requests) or PREDICTED in found:
+    if any(each.metric.of_probabilities for each in requests) or metrics.PREDICTED in found:
         found.append(CURVE)
     return tuple(each for each in dict.fromkeys(found) if each not in OF_TOTALS)
 
 
 def has_sum(term: Any) -> bool:
     """Whether labels have a sum."""
-    if isinstance(term, Request):
+    if isinstance(term, metrics.Request):
         return term.metric.is_loss
     return term in OF_TOTALS or (isinstance(term, tuple) and term[0] in SUMS)
 
 
 def _start(term: Any) -> WalkTerms:
-    return Loss(term) if isinstance(term, Request) else SUMS[term[0]](*term[1:])
+    return Loss(term) if isinstance(term, metrics.Request) else SUMS[term[0]](*term[1:])
 
 
 @dataclass(slots=True)
 class Walked:
     """What the walk over some distinct scores gives; those of neighbours merge."""
 
-    found: dict[Term, Any]
+    found: dict[metrics.Term, Any]
     roc: dict[int, Point] = field(default_factory=dict)
     recall: dict[int, Point] = field(default_factory=dict)
     shares: dict[int, ShareCut] = field(default_factory=dict)  # by hundredths of the rows
 
     @classmethod
-    def start(cls, terms: Sequence[Term]) -> "Walked":
+    def start(cls, terms: Sequence[metrics.Term]) -> "Walked":
         """Of no scores."""
         return cls({term: _start(term) for term in terms})
 
@@ -414,15 +385,15 @@ class Walked:
                 mine.setdefault(number, point)
         self.shares.update(other.shares)
 
-    def value(self, request: Request, totals: LabelTotals) -> float:
+    def value(self, request: metrics.Request, totals: LabelTotals) -> float:
         """A request over all rows; NaN where it is undefined."""
         if not totals.rows:
             return math.nan
         known = request.over_rows
         return known.value([self._sum(term, totals) for term in known.terms])
 
-    def _sum(self, term: Term, totals: LabelTotals) -> Any:
-        if term == PREDICTED:
+    def _sum(self, term: metrics.Term, totals: LabelTotals) -> Any:
+        if term == metrics.PREDICTED:
             return sum(self.found[CURVE].scores)
         if term in OF_TOTALS:
             return Fraction(OF_TOTALS[term](totals))
@@ -452,7 +423,7 @@ class Ties:
         """The scores of rows with a label that weigh anything, and their weight."""
         weights = self.positives if label else self.negatives
         own, own_weights = np.empty(weights.size), np.empty(weights.size)
-        n = choose_weighty(self.scores, weights, own, own_weights)
+        n = _kernels.choose_weighty(self.scores, weights, own, own_weights)
         return own[:n], own_weights[:n]
 
     @classmethod
@@ -478,7 +449,7 @@ class Ties:
 def _running(weights: Floats, start: float, end: float) -> Floats:
     """Sums from `start` on; where no weight is left they are `end`, to the last bit."""
     sums = np.empty(weights.size)
-    cumulate(weights, start, sums)
+    _kernels.cumulate(weights, start, sums)
     np.minimum(sums, end, out=sums)
     there = np.flatnonzero(weights)
     sums[there[-1] if there.size else 0 :] = end
@@ -486,7 +457,7 @@ def _running(weights: Floats, start: float, end: float) -> Floats:
 
 
 def walk(
-    ties: Ties, above: tuple[float, float], totals: LabelTotals, terms: Sequence[Term]
+    ties: Ties, above: tuple[float, float], totals: LabelTotals, terms: Sequence[metrics.Term]
 ) -> Walked:
     """Walk over distinct scores.
 
@@ -505,11 +476,11 @@ def _total(values: Floats, totals: LabelTotals) -> float:
     if not totals.weighted:
         return float(values.sum())  # whole numbers below 2^53
     room = np.empty(values.size)
-    return float(cumulate(values, 0.0, room))
+    return float(_kernels.cumulate(values, 0.0, room))
 
 
 def _find_best(
-    request: Request, sum_1: Floats, sum_0: Floats, totals: LabelTotals
+    request: metrics.Request, sum_1: Floats, sum_0: Floats, totals: LabelTotals
 ) -> tuple[int, float]:
     """The first place where a metric of counts is best, and its value, or less that.
 
@@ -527,7 +498,7 @@ def _find_best(
             )
         return np.where(np.isnan(values), undefined, -values if is_turned else values)
 
-    n, target = sum_1.size, target_of(request)
+    n, target = sum_1.size, metrics.target_of(request)
     if n > BLOCK and not totals.weighted and target is None:
         ends = np.minimum(np.arange(BLOCK, n + BLOCK, BLOCK), n)
         at_ends = values_of(sum_1[ends - 1], sum_0[ends - 1])

@@ -7,20 +7,14 @@ from dataclasses import dataclass
 from evalkit.aggregate.segments import ALL
 from evalkit.config import Config
 from evalkit.kinds.labels._bands import Bands, NoBands
-from evalkit.kinds.labels._graphs import Drawing
+from evalkit.kinds.labels._graphs import ScoreDrawing
 from evalkit.kinds.labels._pooled import Pooled
 from evalkit.kinds.labels._walk import BestThreshold, Loss, Walked
 from evalkit.kinds.labels.merge import LabelSums
+from evalkit.kinds.pointwise import measure
 from evalkit.kinds.pointwise.conclude import Findings
 from evalkit.kinds.pointwise.counts import RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
-from evalkit.kinds.pointwise.measure import (
-    ModelSums,
-    SourceTable,
-    check_rows,
-    warn_of_infinite,
-    warn_of_lost,
-)
 from evalkit.kinds.pointwise.numbers import RowNumber
 from evalkit.kinds.pointwise.units import Measured, UnitSums, measured_of
 from evalkit.metrics import Request, Smooth, over
@@ -40,7 +34,7 @@ class LabelResults:
     smooth: Mapping[Request, Smooth]
     pool: Pooled | None
     walked: Walked | None
-    drawing: Drawing | None
+    drawing: ScoreDrawing | None
 
     @property
     def users(self) -> UnitSums:
@@ -75,7 +69,7 @@ class LabelResults:
             found += _warnings(model, requests, self.walked, self.pool)
         for kind, sums in self.by_kind.items():
             own = [request for request in requests if over(request) == kind]
-            found += warn_of_infinite(model, own, sums.units.means)
+            found += measure.warn_of_infinite(model, own, sums.units.means)
         return found
 
 
@@ -114,15 +108,17 @@ def warnings_of(config: Config, name: str, row_counts: RowOutcomes, at: str) -> 
     if number := row_counts.noted.get("duplicates", 0):
         message = f"{number:,} rows list an item of a user and a time again, and count"
         found.append(Warning_("duplicate-row", message, name))
-    found += check_rows(config, name, row_counts, at)
-    return found + warn_of_lost(name, row_counts.noted.get("users_without_rows", 0))
+    found += measure.check_rows(config, name, row_counts, at)
+    return found + measure.warn_of_lost(name, row_counts.noted.get("users_without_rows", 0))
 
 
-def conclude_sums(job: RowJob, found: Findings, own: ModelSums, table: SourceTable) -> None:
+def conclude_sums(
+    job: RowJob, found: Findings, own: measure.ModelSums, table: measure.SourceTable
+) -> None:
     """What means over users say of a model, of the sums that shares of the users left."""
     level, users, name = job.config.statistics.level, job.over("users"), own.name
     found.warnings += warnings_of(job.config, name, own.row_counts, table.at)
-    found.warnings += warn_of_infinite(name, users, own.means[ALL])
+    found.warnings += measure.warn_of_infinite(name, users, own.means[ALL])
     found.users[name], found.most_rows[name] = own.n_users[ALL], own.most_rows
     found.pairs[name] = own.noted.get("positives", 0)
     for segment, means in own.means.items():

@@ -24,19 +24,13 @@ SMALL = (pl.Boolean, pl.UInt8)
 def refuse_policies(policies: Policies) -> None:
     """Refuse what a policy cannot mean for labels."""
     if policies.bad_scores == "last":
-        raise RequestError(
-            "bad_scores = 'last' says nothing about labels",
-            code="bad-policy",
-            at="[policies]",
-            hint='write bad_scores = "drop" or "error"',
-        )
+        message = "bad_scores = 'last' says nothing about labels"
+        hint = 'write bad_scores = "drop" or "error"'
+        raise RequestError(message, code="bad-policy", at="[policies]", hint=hint)
     if policies.duplicates not in ("error", "count"):
-        raise RequestError(
-            f"duplicates = {policies.duplicates!r} says nothing about labels",
-            code="bad-policy",
-            at="[policies]",
-            hint='write duplicates = "count" to keep copies of rows',
-        )
+        message = f"duplicates = {policies.duplicates!r} says nothing about labels"
+        hint = 'write duplicates = "count" to keep copies of rows'
+        raise RequestError(message, code="bad-policy", at="[policies]", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +70,7 @@ class LabelReader:
         """The columns of the store."""
         schema = table.frame.collect_schema()
         is_small = schema["score"] in (pl.Float32, pl.Float16)
-        found: dict[str, type] = {
-            "score": np.uint32 if is_small else np.uint64,
-            "label": np.uint8,
-        }
+        found: dict[str, type] = {"score": np.uint32 if is_small else np.uint64, "label": np.uint8}
         return {**found, "weight": np.uint64} if "weight" in schema else found
 
     def prepare(self, rows: CheckedRows, table: Table) -> None:
@@ -136,11 +127,7 @@ def _floats(series: pl.Series) -> npt.NDArray[np.floating]:
     return as_array(series)
 
 
-def _check_whole_scores(
-    scores: npt.NDArray[np.floating],
-    rows: CheckedRows,
-    table: Table,
-) -> None:
+def _check_whole_scores(scores: npt.NDArray[np.floating], rows: CheckedRows, table: Table) -> None:
     schema = table.frame.collect_schema()
     if not schema["score"].is_integer():
         return

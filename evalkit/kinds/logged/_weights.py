@@ -7,12 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from evalkit.errors import DataError
-from evalkit.kinds.logged._numbers import (
-    FEW_REWARDS,
-    SegmentSums,
-    effective_rewards,
-    number_of,
-)
+from evalkit.kinds.logged._numbers import FEW_REWARDS, SegmentSums, effective_rewards, number_of
 from evalkit.kinds.logged._units import OF_SQUARES
 from evalkit.kinds.logged.measure import SQUARES, ZEROS, TermColumns
 from evalkit.kinds.logged.merge import EDGES, LoggedSums

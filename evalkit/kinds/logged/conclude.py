@@ -10,51 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit import report
 from evalkit.errors import DataError
 from evalkit.inference.conclude import Inference
 from evalkit.inference.spread import DifferenceSpread
-from evalkit.kinds.logged._numbers import (
-    LoggedNumber,
-    SegmentSums,
-    cells_of,
-    error_of,
-    is_split,
-    number_of,
-    of_logging,
-    rare_limits,
-    widest_of,
-)
-from evalkit.kinds.logged._weights import (
-    checks_of,
-    few_rewards,
-    graphs_of,
-    refuse_no_overlap,
-    refuse_slates,
-    warnings_of,
-)
+from evalkit.kinds.logged import _numbers, _weights, measure
 from evalkit.kinds.logged.declaration import LOGGING
-from evalkit.kinds.logged.measure import (
-    TermColumns,
-    measure_logged,
-    recipes_of,
-)
 from evalkit.kinds.logged.merge import LoggedSums
 from evalkit.kinds.logged.open import open_logged, section_of, targets_of
 from evalkit.metrics import Request
 from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.work import Kind, MeasureOptions, ShareResult
-from evalkit.report import (
-    Comparison,
-    Counts,
-    Estimate,
-    ModelCounts,
-    PerUser,
-    Report,
-    StatisticsUsed,
-    TruthCounts,
-    Warning_,
-)
 from evalkit.report.entries import Check
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import t_two_sided
@@ -64,8 +31,8 @@ Values = npt.NDArray[np.float64]
 
 
 def conclude_logged(
-    left: ShareResult, work: MeasureOptions, told: Sequence[Warning_], clock: Clock | None
-) -> Report:
+    left: ShareResult, work: MeasureOptions, told: Sequence[report.Warning_], clock: Clock | None
+) -> report.Report:
     """The report of all shares.
 
     Raises:
@@ -77,51 +44,58 @@ def conclude_logged(
         clock.start()
     config, sums = left.config, left.sums
     chosen = config.statistics
-    recipes, targets = recipes_of(config), targets_of(config)
-    wanted, errors = TermColumns.of(recipes, len(targets)), config.policies.ratio_errors
+    recipes, targets = measure.recipes_of(config), targets_of(config)
+    wanted, errors = measure.TermColumns.of(recipes, len(targets)), config.policies.ratio_errors
     if not sums.counts.rows:
         raise DataError("the log has no rounds", code="empty-input", at=sums.at)
-    refuse_slates(config.requests, recipes, sums)
+    _weights.refuse_slates(config.requests, recipes, sums)
     names = [target.model for target in targets]
-    estimates: list[Estimate] = []
+    estimates: list[report.Estimate] = []
     drafts: list[_Draft] = []
     checks: list[Check] = []
-    rough: list[Warning_] = []
+    rough: list[report.Warning_] = []
     per_user: dict[str, pl.DataFrame] = {}
-    for cell in cells_of(sums, list(config.segments.named)):
+    for cell in _numbers.cells_of(sums, list(config.segments.named)):
         is_whole = cell.segmentation is None
-        own = list(checks_of(cell, wanted, names, sums, section_of(config).max_weight_share))
+        own = list(
+            _weights.checks_of(cell, wanted, names, sums, section_of(config).max_weight_share)
+        )
         checks += own if is_whole else [each for each in own if each.check.startswith("effective")]
         if is_whole:
-            refuse_no_overlap(own, sums)
-            rough = list(few_rewards(cell, wanted, names, sums))
+            _weights.refuse_no_overlap(own, sums)
+            rough = list(_weights.few_rewards(cell, wanted, names, sums))
         for request, recipe in zip(config.requests, recipes, strict=True):
-            numbers = {LOGGING: number_of(cell, wanted, 0, of_logging(recipe))}
+            numbers = {LOGGING: _numbers.number_of(cell, wanted, 0, _numbers.of_logging(recipe))}
             numbers |= {
-                name: number_of(cell, wanted, place, recipe, fixed=errors == "fixed")
+                name: _numbers.number_of(cell, wanted, place, recipe, fixed=errors == "fixed")
                 for place, name in enumerate(names)
             }
             for place, (name, number) in enumerate(numbers.items(), start=-1):
                 limits = _limits_of(number, chosen.level, errors)
                 if errors == "delta" and len(number.influence) > 1:
                     whose = None if place < 0 else place
-                    own_recipe = of_logging(recipe) if place < 0 else recipe
+                    own_recipe = _numbers.of_logging(recipe) if place < 0 else recipe
                     given = sums.counts.rewards, chosen.level
-                    rare = rare_limits(cell, wanted, whose, own_recipe, *given)
+                    rare = _numbers.rare_limits(cell, wanted, whose, own_recipe, *given)
                     limits = rare or limits
                 estimates.append(_estimate(request, name, number, cell, limits))
-            widest = widest_of(recipe, cell.users.height, sums.counts)
+            widest = _numbers.widest_of(recipe, cell.users.height, sums.counts)
             drafts += _drafts(request, numbers, cell, chosen, widest)
             if is_whole and work.keep_users and sums.user_names:
                 _keep(per_user, sums, request.label, numbers)
     comparisons = _judged(drafts, chosen, checks)
-    warnings = [*told, *warnings_of(checks), *rough]
-    keys = [name for name in sums.frame.columns if ":" not in name and not is_split(name)]
+    warnings = [*told, *_weights.warnings_of(checks), *rough]
+    keys = [name for name in sums.frame.columns if ":" not in name and not _numbers.is_split(name)]
     of_users = sums.frame.group_by(keys).agg(pl.col("all:0").sum())
     n_users, depth = of_users.height, int(cast("float", of_users["all:0"].max()))
-    counts = Counts(
-        TruthCounts(sums.counts.rows, sums.counts.rows, {}, n_users, 0, sums.counts.rows, None),
-        {name: _counts_of(sums.counts.rows, n_users, depth) for name in (LOGGING, *names)},
+    counts = report.Counts(
+        report.TruthCounts(
+            sums.counts.rows, sums.counts.rows, {}, n_users, 0, sums.counts.rows, None
+        ),
+        dict.fromkeys(
+            (LOGGING, *names),
+            report.ModelCounts(sums.counts.rows, sums.counts.rows, {}, n_users, depth=depth),
+        ),
     )
     inference = Inference(
         estimates=tuple(estimates), comparisons=tuple(comparisons), standings=(), findings=(),
@@ -130,29 +104,21 @@ def conclude_logged(
     kept = None
     if per_user:
         labels = tuple(request.label for request in config.requests)
-        kept = PerUser(tuple(sums.user_names), labels, per_user)
+        kept = report.PerUser(tuple(sums.user_names), labels, per_user)
     clock.stop("aggregate")
-    drawn = list(graphs_of(sums, names))
+    drawn = list(_weights.graphs_of(sums, names))
     found = RunResults(counts, inference, warnings, graphs=drawn, per_user_values=kept)
     meta = clock.meta(sums.counts.rows, work.useful_threads, versions())
-    report = make_report(config, found, left.inputs, meta, clock=clock, sample=work.sample)
-    return replace(report, checks=tuple(checks))
+    whole = make_report(config, found, left.inputs, meta, clock=clock, sample=work.sample)
+    return replace(whole, checks=tuple(checks))
 
 
-def _used(chosen: Any, comparisons: Sequence[Comparison]) -> StatisticsUsed:
+def _used(chosen: Any, comparisons: Sequence[report.Comparison]) -> report.StatisticsUsed:
     tested = [each for each in comparisons if each.p_value is not None]
-    return StatisticsUsed(
+    return report.StatisticsUsed(
         level=chosen.level, method="normal", test="t", correction=chosen.correction,
         family="report", n_tests=len(tested), baseline=LOGGING, margin=chosen.margin,
-        replicates=None, seed=None, power=chosen.power,
-    )  # fmt: skip
-
-
-def _counts_of(n_rows: int, n_users: int, depth: int) -> ModelCounts:
-    return ModelCounts(
-        rows=n_rows, rows_used=n_rows, rows_dropped={}, users=n_users, users_without_ranking=0,
-        users_without_truth=0, duplicates=0, duplicates_searched="none", seen_in_train=None,
-        bad_ranks=0, ties=0, depth=depth,
+        power=chosen.power,
     )  # fmt: skip
 
 
@@ -160,7 +126,7 @@ def _keep(
     per_user: dict[str, pl.DataFrame],
     sums: LoggedSums,
     label: str,
-    numbers: Mapping[str, LoggedNumber],
+    numbers: Mapping[str, _numbers.LoggedNumber],
 ) -> None:
     """What each user adds, put so that its mean is the value."""
     keys = [f"user_{place}" for place in range(len(sums.user_names))]
@@ -171,7 +137,7 @@ def _keep(
         per_user[name] = per_user.get(name, users).with_columns(own)
 
 
-def _limits_of(number: LoggedNumber, level: float, errors: str) -> Interval:
+def _limits_of(number: _numbers.LoggedNumber, level: float, errors: str) -> Interval:
     """Limits of a value, mended for skewness but where a library's are asked for."""
     n = len(number.influence)
     if not (n > 1 and number.std_error > 1e-12 * abs(number.value)):  # below it is rounding
@@ -183,10 +149,14 @@ def _limits_of(number: LoggedNumber, level: float, errors: str) -> Interval:
 
 
 def _estimate(
-    request: Request, model: str, number: LoggedNumber, cell: SegmentSums, limits: Interval
-) -> Estimate:
+    request: Request,
+    model: str,
+    number: _numbers.LoggedNumber,
+    cell: _numbers.SegmentSums,
+    limits: Interval,
+) -> report.Estimate:
     error = number.std_error
-    return Estimate(
+    return report.Estimate(
         model=model, metric=request.label, name=request.metric.name, cutoff=None,
         parameters=dict(request.parameters), value=number.value, n_users=len(number.influence),
         n_undefined=0, segmentation=cell.segmentation, segment=cell.segment,
@@ -203,14 +173,14 @@ class _Draft:
     baseline: str
     candidate: str
     metric: str
-    cell: SegmentSums
-    one: LoggedNumber
-    other: LoggedNumber
+    cell: _numbers.SegmentSums
+    one: _numbers.LoggedNumber
+    other: _numbers.LoggedNumber
     widest: float = math.inf
     std_error: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self.std_error = error_of(self.other.influence - self.one.influence)
+        self.std_error = _numbers.error_of(self.other.influence - self.one.influence)
 
     @property
     def spread(self) -> DifferenceSpread:
@@ -237,8 +207,8 @@ class _Draft:
 
 def _drafts(
     request: Request,
-    numbers: Mapping[str, LoggedNumber],
-    cell: SegmentSums,
+    numbers: Mapping[str, _numbers.LoggedNumber],
+    cell: _numbers.SegmentSums,
     chosen: Any,
     widest: float,
 ) -> Iterator[_Draft]:
@@ -252,7 +222,9 @@ def _drafts(
         yield _Draft(one, other, request.label, cell, numbers[one], numbers[other], widest)
 
 
-def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> list[Comparison]:
+def _judged(
+    drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]
+) -> list[report.Comparison]:
     """Comparisons, corrected together; where few rounds carry a target, nothing is told apart."""
     correction = "holm" if chosen.correction == "tukey" else chosen.correction
     p_values = [draft.p_value for draft in drafts]
@@ -280,15 +252,13 @@ def _judged(drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]) -> l
             verdict = "better" if delta > 0 else "worse"
         base = draft.one.value
         found.append(
-            Comparison(
+            report.Comparison(
                 baseline=draft.baseline, candidate=draft.candidate, metric=draft.metric,
                 segmentation=draft.cell.segmentation, segment=draft.cell.segment, delta=delta,
                 std_error=std_error if is_tested else None,
                 low=_limit(limits.low), high=_limit(limits.high),
-                relative=delta / base if base > 0 else None, relative_low=None, relative_high=None,
+                relative=delta / base if base > 0 else None, test="t", n_users=n, verdict=verdict,
                 p_value=p if is_tested else None, p_adjusted=p_adjusted if is_tested else None,
-                effect_size=None, test="t", n_users=n, wins=None, ties=None, losses=None,
-                margin=None, verdict=verdict, smallest_difference=None, users_needed=None,
                 df=float(n - 1), low_adjusted=_limit(adjusted_limits.low),
                 high_adjusted=_limit(adjusted_limits.high),
             )
@@ -300,11 +270,11 @@ def _limit(number: float) -> float | None:
     return None if math.isnan(number) else number
 
 
-def run_logged(config: Any, work: MeasureOptions) -> Report:
+def run_logged(config: Any, work: MeasureOptions) -> report.Report:
     """The report of all users at once."""
     clock = work.clock()
     clock.start()
-    return conclude_logged(measure_logged(config, work), work, (), clock)
+    return conclude_logged(measure.measure_logged(config, work), work, (), clock)
 
 
-KIND = Kind(LoggedSums, open_logged, run_logged, measure_logged, conclude_logged)
+KIND = Kind(LoggedSums, open_logged, run_logged, measure.measure_logged, conclude_logged)

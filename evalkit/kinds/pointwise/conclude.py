@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from evalkit import report
 from evalkit.aggregate.segments import ALL, SeenValues, Segment
 from evalkit.aggregate.sums import GrandTotals
 from evalkit.aggregate.user_values.checks import convention_warnings
@@ -15,16 +16,6 @@ from evalkit.kinds.pointwise.segments import RowSegments, RowUsers, UserSources
 from evalkit.kinds.pointwise.units import Measured, RowSums, UnitSums
 from evalkit.planning.counters import input_of, versions
 from evalkit.planning.record import RunResults, make_report
-from evalkit.report import (
-    Counts,
-    Distribution,
-    Graph,
-    Input,
-    ModelCounts,
-    Report,
-    TruthCounts,
-    Warning_,
-)
 from evalkit.sources import Table
 from evalkit.sources.ids import Keys
 
@@ -41,9 +32,9 @@ class Findings:
     row_users: RowUsers | None = None
     seen_values: SeenValues = field(default_factory=SeenValues)
     totals: GrandTotals = field(default_factory=GrandTotals)
-    graphs: list[Graph] = field(default_factory=list)
-    distributions: list[Distribution] = field(default_factory=list)
-    warnings: list[Warning_] = field(default_factory=list)
+    graphs: list[report.Graph] = field(default_factory=list)
+    distributions: list[report.Distribution] = field(default_factory=list)
+    warnings: list[report.Warning_] = field(default_factory=list)
     users: dict[str, int] = field(default_factory=dict)  # by model
     most_rows: dict[str, int] = field(default_factory=dict)  # of one user, by model
     pairs: dict[str, int] = field(default_factory=dict)  # labels 1, or rated pairs, by model
@@ -57,16 +48,16 @@ def conclude_rows(
     counts_by_model: Mapping[str, RowOutcomes],
     hash_users: Callable[[Keys], Keys],
     *,
-    inputs: Sequence[Input],
-    truth: TruthCounts,
+    inputs: Sequence[report.Input],
+    truth: report.TruthCounts,
     keeping: Keeping | None,
     n_lonely: int | None = None,
-) -> Report:
+) -> report.Report:
     """The report of what was found in the rows of all models."""
     config, requests, clock = job.config, job.requests, job.clock
     if job.work.sample is not None:
         message = f"numbers stand on a sample of {job.work.sample:.2%} of the users"
-        found.warnings.append(Warning_("sample", message))
+        found.warnings.append(report.Warning_("sample", message))
     found.warnings += convention_warnings(config, requests)
     if found.segments is not None:
         found.segments.note(found.totals, found.measured)
@@ -86,7 +77,7 @@ def conclude_rows(
         found.warnings += without_values(requests)
     clock.stop("aggregate")
     told = RunResults(
-        counts=Counts(
+        counts=report.Counts(
             truth,
             {
                 name: _model_counts(name, row_counts, found)
@@ -103,8 +94,8 @@ def conclude_rows(
     return make_report(config, told, inputs, meta, clock=clock, sample=job.work.sample)
 
 
-def _model_counts(name: str, row_counts: RowOutcomes, found: Findings) -> ModelCounts:
-    return ModelCounts(
+def _model_counts(name: str, row_counts: RowOutcomes, found: Findings) -> report.ModelCounts:
+    return report.ModelCounts(
         rows=row_counts.rows,
         rows_used=row_counts.rows_used,
         rows_dropped=dict(row_counts.dropped),
@@ -113,16 +104,13 @@ def _model_counts(name: str, row_counts: RowOutcomes, found: Findings) -> ModelC
         users_without_truth=row_counts.noted.get("users_without_rating", 0),
         duplicates=row_counts.noted.get("duplicates", 0),
         duplicates_searched="all" if "duplicates" in row_counts.noted else "none",
-        seen_in_train=None,
-        bad_ranks=0,
-        ties=0,
         depth=found.most_rows.get(name, 0),
     )
 
 
 def inputs_of(
     role: str, models: Models, counts_by_model: Mapping[str, RowOutcomes], sources: UserSources
-) -> list[Input]:
+) -> list[report.Input]:
     """A record of every table that was read."""
     found = []
     for model, table in models:

@@ -26,12 +26,7 @@ from evalkit.kinds.pointwise.segments import RowSegments, RowUsers
 from evalkit.kinds.pointwise.units import RowSums
 from evalkit.metrics import Request, over
 from evalkit.planning.work import try_seeds
-from evalkit.report import (
-    Input,
-    Report,
-    TruthCounts,
-    Warning_,
-)
+from evalkit.report import Input, Report, TruthCounts, Warning_
 from evalkit.sources import Table
 from evalkit.sources.ids import hashes_of_keys
 

@@ -386,11 +386,7 @@ def _leaves_sums(kind: RowsKind, config: Config, *, keeps_users: bool) -> bool:
 
 
 def _read_share(
-    kind: RowsKind,
-    job: RowJob,
-    body: KeptTables,
-    surveyed: pl.DataFrame | None,
-    seed: int,
+    kind: RowsKind, job: RowJob, body: KeptTables, surveyed: pl.DataFrame | None, seed: int
 ) -> UserTotals:
     """The sums of one share, whose rows are all in memory."""
     tables = body.tables(job.config, ())

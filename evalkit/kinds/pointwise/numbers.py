@@ -69,11 +69,7 @@ class RowNumber:
         return replace(self, std_error=error, interval=interval, n_clusters=n, df=df)
 
     def estimate(
-        self,
-        model: str,
-        request: Request,
-        segment: Segment,
-        policies: Mapping[str, str | float],
+        self, model: str, request: Request, segment: Segment, policies: Mapping[str, str | float]
     ) -> Estimate:
         """The number as the report has it; `policies` are those other than the defaults."""
         limits = self.interval.within(request.metric.bounds)

@@ -14,9 +14,7 @@ from evalkit.kinds.pointwise.segments import UserSources, open_user_sources
 from evalkit.metrics import Request, Term, over
 from evalkit.planning.leakage import check_splits
 from evalkit.planning.tables import Given
-from evalkit.report import (
-    Input,
-)
+from evalkit.report import Input
 from evalkit.sources import Table
 from evalkit.sources.ids import plan_ids
 

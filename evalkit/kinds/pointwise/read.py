@@ -12,16 +12,9 @@ import polars as pl
 from evalkit.errors import CountedError, DataError
 from evalkit.kernels.memory import give_back_early
 from evalkit.kernels.threads import ordered_map
+from evalkit.kinds.pointwise import passes
 from evalkit.kinds.pointwise.counts import CheckedRows, Grouping, Lost, RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
-from evalkit.kinds.pointwise.passes import (
-    Counts,
-    MemoryBudget,
-    ModelRows,
-    RowsInMemory,
-    StreamedRows,
-    bytes_of,
-)
 from evalkit.kinds.pointwise.store import MOST_BITS, Store, by_hash, count_by_hash, parts_for
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import USER_KEY, Sample, as_keys
@@ -60,7 +53,7 @@ class Reading:
     groupings: Sequence[Grouping]
     job: RowJob
     reader: RowReader
-    budget: MemoryBudget
+    budget: passes.MemoryBudget
     mark: Callable[[CheckedRows], None] | None = None
     together: Sequence[Table] = ()
 
@@ -72,7 +65,7 @@ class Reading:
 
     def models_of(
         self, model: str | None, table: Table, *, held: bool | None = None
-    ) -> Iterator[tuple[str, ModelRows]]:
+    ) -> Iterator[tuple[str, passes.ModelRows]]:
         """The rows of each model of a table, models by name.
 
         Args:
@@ -82,7 +75,7 @@ class Reading:
         Raises:
             DataError: a row is faulty and its policy is to refuse.
         """
-        found: Mapping[str, ModelRows]
+        found: Mapping[str, passes.ModelRows]
         if self.holds([table]) if held is None else held:
             found = self._hold(model, table)
         elif model is not None:
@@ -98,8 +91,8 @@ class Reading:
 
     def bytes_a_row(self, table: Table) -> int:
         """Bytes of a row in all stores, and of those in the order of scores."""
-        again = bytes_of(self.reader.dtypes(table))
-        return again + sum(bytes_of(self.dtypes_of(table, each)) for each in self.groupings)
+        again = passes.bytes_of(self.reader.dtypes(table))
+        return again + sum(passes.bytes_of(self.dtypes_of(table, each)) for each in self.groupings)
 
     def dtypes_of(self, table: Table, grouping: Grouping) -> dict[str, type]:
         """The columns of a store."""
@@ -161,22 +154,22 @@ class Reading:
         if n_unnamed:
             raise _null_model(n_unnamed, table)
 
-    def _hold(self, model: str | None, table: Table) -> dict[str, RowsInMemory]:
+    def _hold(self, model: str | None, table: Table) -> dict[str, passes.RowsInMemory]:
         """Every model's rows in stores."""
         n_rows = _expected(table)
         n_parts = parts_for(max(map(_expected, self.together or [table])))
         placings = {each.name: by_hash(each.key, n_parts) for each in self.groupings}
-        found: dict[str, RowsInMemory] = {}
+        found: dict[str, passes.RowsInMemory] = {}
         lock = Lock()
 
-        def rows_of(name: str) -> RowsInMemory:
+        def rows_of(name: str) -> passes.RowsInMemory:
             with lock:
                 if name not in found:
                     stores = {
                         each.name: Store(self.dtypes_of(table, each), n_parts, n_rows)
                         for each in self.groupings
                     }
-                    found[name] = RowsInMemory(RowOutcomes(), stores, self.job.threads)
+                    found[name] = passes.RowsInMemory(RowOutcomes(), stores, self.job.threads)
                 return found[name]
 
         def keep(named: str, rows: CheckedRows) -> tuple[str, RowOutcomes]:
@@ -196,25 +189,25 @@ class Reading:
                 store.seal()
         return models
 
-    def _survey(self, table: Table, model: str | None) -> StreamedRows:
+    def _survey(self, table: Table, model: str | None) -> passes.StreamedRows:
         """The rows of one model counted, so that passes can be planned."""
         smallest = 1 << MOST_BITS
 
-        def count(rows: CheckedRows) -> tuple[RowOutcomes, list[Counts]]:
+        def count(rows: CheckedRows) -> tuple[RowOutcomes, list[passes.Counts]]:
             self._mark(rows)
             counts = [count_by_hash(rows.columns[each.key], smallest) for each in self.groupings]
             return rows.row_counts, counts
 
         give_back_early()
         dtypes = {each.name: self.dtypes_of(table, each) for each in self.groupings}
-        self.budget.check(_expected(table), max(map(bytes_of, dtypes.values())))
+        self.budget.check(_expected(table), max(map(passes.bytes_of, dtypes.values())))
         hashed = {each.name: np.zeros(smallest, dtype=np.int64) for each in self.groupings}
         row_counts = RowOutcomes()
         for some, counts in self.look(table, model, count):
             row_counts.add(some)
             for total, each in zip(hashed.values(), counts, strict=True):
                 total += each
-        return StreamedRows(
+        return passes.StreamedRows(
             row_counts, hashed, dtypes, partial(self.look, table, model), self.budget
         )
 
@@ -275,9 +268,5 @@ def names_of_models(table: Table) -> list[str]:
 
 
 def _null_model(n_rows: int, table: Table) -> DataError:
-    return DataError(
-        f"{n_rows:,} rows have no model",
-        code="null-model",
-        at=table.at,
-        hint='leave them out: where = "model is not null"',
-    )
+    hint = 'leave them out: where = "model is not null"'
+    return DataError(f"{n_rows:,} rows have no model", code="null-model", at=table.at, hint=hint)

@@ -27,18 +27,7 @@ from evalkit.kinds.pointwise.counts import Grouping, RowOutcomes
 from evalkit.kinds.pointwise.passes import Columns, Counts, Done, ModelRows, RowsInMemory
 from evalkit.kinds.pointwise.store import Column, Placing, Store, by_hash, parts_for
 from evalkit.kinds.pointwise.units import Measured
-from evalkit.sources import OwnTable, Table, reading
-from evalkit.sources.ids import (
-    USER_KEY,
-    IdPlan,
-    KeyCollisionError,
-    Keys,
-    Sample,
-    as_keys,
-    hashes_of_keys,
-    ids_of_keys,
-    stable_hashes,
-)
+from evalkit.sources import OwnTable, Table, ids, reading
 
 PARTS_A_BATCH = 32  # that are split together; every batch of a segment costs some milliseconds
 MOST_SEGMENTS = 1000  # each of them is walked over on its own
@@ -54,13 +43,13 @@ class RowUsers:
         user_ids: their id columns; only for hashed ids, otherwise empty.
     """
 
-    user_plan: IdPlan
-    keys: Keys
+    user_plan: ids.IdPlan
+    keys: ids.Keys
     user_ids: pl.DataFrame
 
     @classmethod
     def of(
-        cls, tables: Sequence[Table], user_plan: IdPlan, sample: float | None = None
+        cls, tables: Sequence[Table], user_plan: ids.IdPlan, sample: float | None = None
     ) -> "RowUsers":
         """Every user of any of the tables.
 
@@ -69,37 +58,37 @@ class RowUsers:
         """
         found = []
         for table in tables:
-            ids = table.frame.select(user_plan.select(USER_KEY)).unique()
+            own_ids = table.frame.select(user_plan.select(ids.USER_KEY)).unique()
             with reading(table):
-                found.append(ids.drop_nulls(USER_KEY).collect(engine="streaming"))
+                found.append(own_ids.drop_nulls(ids.USER_KEY).collect(engine="streaming"))
         users = pl.concat(found).unique()
         if sample is not None:
-            users = users.filter(pl.Series(Sample(sample, user_plan).holds(users)))
-        keys = as_keys(users[USER_KEY])
+            users = users.filter(pl.Series(ids.Sample(sample, user_plan).holds(users)))
+        keys = ids.as_keys(users[ids.USER_KEY])
         order = np.argsort(keys)
         keys = keys[order]
         if np.any(keys[1:] == keys[:-1]):
-            raise KeyCollisionError
-        return cls(user_plan, keys, users[order].select(pl.exclude(USER_KEY)))
+            raise ids.KeyCollisionError
+        return cls(user_plan, keys, users[order].select(pl.exclude(ids.USER_KEY)))
 
-    def ids_of(self, keys: Keys) -> pl.DataFrame:
+    def ids_of(self, keys: ids.Keys) -> pl.DataFrame:
         """The id columns of some of the users."""
         if self.user_plan.hashed:
             return self.user_ids[self.codes_of(keys)]
-        return ids_of_keys(self.user_plan, keys)
+        return ids.ids_of_keys(self.user_plan, keys)
 
-    def hashes_of(self, keys: Keys) -> Keys:
+    def hashes_of(self, keys: ids.Keys) -> ids.Keys:
         """uint64[n_users], hashes of their ids that no version of any library changes."""
         if self.user_plan.hashed:
-            return stable_hashes(self.ids_of(keys), self.user_plan)
-        return hashes_of_keys(keys, self.user_plan)
+            return ids.stable_hashes(self.ids_of(keys), self.user_plan)
+        return ids.hashes_of_keys(keys, self.user_plan)
 
     @property
     def n_users(self) -> int:
         """How many there are."""
         return int(self.keys.size)
 
-    def codes_of(self, keys: Keys) -> npt.NDArray[np.int64]:
+    def codes_of(self, keys: ids.Keys) -> npt.NDArray[np.int64]:
         """The place of each user; -1 of others."""
         found = np.searchsorted(self.keys, keys)
         found[found == self.keys.size] = 0
@@ -128,9 +117,7 @@ class UserSources:
 
 
 def open_user_sources(
-    config: Config,
-    own: Sequence[tuple[OwnTable, object | None]],
-    in_memory: Mapping[str, object],
+    config: Config, own: Sequence[tuple[OwnTable, object | None]], in_memory: Mapping[str, object]
 ) -> UserSources:
     """Every table that segments and clusters are read from; all that is wrong with any at once.
 
@@ -170,7 +157,7 @@ class ChosenRows:
 
     rows: ModelRows
     user: Grouping
-    members: Keys
+    members: ids.Keys
     row_counts: RowOutcomes = field(default_factory=RowOutcomes)
 
     def look(self, work: Callable[[Columns], Done]) -> Iterator[Done]:
@@ -279,7 +266,7 @@ class RowSegments:
                 yield (segment.name, segment.groups.labels[code]), chosen
 
     def _split(self, store: Store, user: Grouping, groups: IdGroups) -> dict[int, Store]:
-        def codes_of(keys: Keys) -> npt.NDArray[np.int32]:
+        def codes_of(keys: ids.Keys) -> npt.NDArray[np.int32]:
             codes = self.users.codes_of(keys)
             if np.any(codes < 0):
                 raise AssertionError("rows are of the users of their tables")

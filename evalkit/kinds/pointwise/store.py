@@ -15,25 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.kinds.pointwise.kernels import (
-    MOST_DIGIT_BITS,
-    count_hashes,
-    find_conflict,
-    find_starts,
-    gather,
-    number_keys,
-    order_keys_32,
-    order_keys_64,
-    pack_rows,
-    place_by_hash,
-    pop,
-    pop_distinct,
-    push,
-    rank_densely,
-    scatter,
-    sort_digits,
-    unpack_rows,
-)
+from evalkit.kinds.pointwise import kernels
 from evalkit.sources.ids import Keys
 
 ROWS_A_PART = 1 << 17
@@ -54,10 +36,10 @@ def order_keys(
     """
     if values.dtype == np.float32:
         small = np.empty(values.size, dtype=np.uint32)
-        order_keys_32(values.view(np.uint32), small, counts)
+        kernels.order_keys_32(values.view(np.uint32), small, counts)
         return small
     keys = np.empty(values.size, dtype=np.uint64)
-    order_keys_64(values.view(np.uint64), keys, counts)
+    kernels.order_keys_64(values.view(np.uint64), keys, counts)
     return keys
 
 
@@ -119,7 +101,7 @@ class Store:
             self.batches.append(batch)
         for name, column in self.segments[segment].items():
             own = rows[name].astype(column.dtype, copy=False)
-            scatter(own, places, column[first : first + n_kept])
+            kernels.scatter(own, places, column[first : first + n_kept])
         return batch
 
     def _reserve(self, n_rows: int, dtypes: Mapping[str, Any]) -> tuple[int, int]:
@@ -165,7 +147,7 @@ class Store:
                 own = out[done : done + size]
                 column = segment[name]
                 into = own if column.dtype == out.dtype else np.empty(size, dtype=column.dtype)
-                gather(column, firsts, starts, number, into)
+                kernels.gather(column, firsts, starts, number, into)
                 if into is not own:
                     own[:] = into
                 done += size
@@ -205,7 +187,7 @@ def by_hash(name: str, n_parts: int, held: range | None = None) -> Placing:
     def place(
         rows: Mapping[str, Column], starts: npt.NDArray[np.int32], places: npt.NDArray[np.int32]
     ) -> None:
-        place_by_hash(rows[name], n_bits, held.start, len(held), starts, places)
+        kernels.place_by_hash(rows[name], n_bits, held.start, len(held), starts, places)
 
     return place
 
@@ -213,7 +195,7 @@ def by_hash(name: str, n_parts: int, held: range | None = None) -> Placing:
 def count_by_hash(keys: Keys, n_parts: int) -> npt.NDArray[np.int64]:
     """How many rows `by_hash` puts into each part."""
     counts = np.zeros(n_parts, dtype=np.int64)
-    count_hashes(keys, n_parts.bit_length() - 1, counts)
+    kernels.count_hashes(keys, n_parts.bit_length() - 1, counts)
     return counts
 
 
@@ -235,11 +217,11 @@ def number_groups(keys: Keys, checks: npt.NDArray[np.uint32] | None = None) -> N
     table = np.full(size, -1, dtype=np.int32)
     numbers = np.empty(keys.size, dtype=np.int32)
     distinct = np.empty(keys.size, dtype=np.uint64)
-    n_distinct = number_keys(keys, table, numbers, distinct)
+    n_distinct = kernels.number_keys(keys, table, numbers, distinct)
     if checks is not None:
         seen = np.zeros(n_distinct, dtype=np.uint8)
         first = np.empty(n_distinct, dtype=np.uint32)
-        if find_conflict(numbers, checks, seen, first):
+        if kernels.find_conflict(numbers, checks, seen, first):
             return None
     return Numbered(numbers, distinct[:n_distinct].copy())
 
@@ -255,10 +237,10 @@ def sort_packed(packed: Keys, n_bits: int) -> None:
     if packed.size < FEW_KEYS:
         packed.sort()
         return
-    n_digits = -(-n_bits // MOST_DIGIT_BITS)
+    n_digits = -(-n_bits // kernels.MOST_DIGIT_BITS)
     digit_bits = -(-n_bits // max(1, n_digits))
     counts = np.zeros((n_digits, 1 << digit_bits), dtype=np.int64)
-    sort_digits(packed, np.empty_like(packed), counts, digit_bits)
+    kernels.sort_digits(packed, np.empty_like(packed), counts, digit_bits)
 
 
 def sort_labels(
@@ -277,10 +259,10 @@ def sort_labels(
         starts, (keys, labels) = sort_rows(groups, [keys, labels])
         return starts, keys, values_of(~keys), labels
     packed = np.empty(keys.size, dtype=np.uint64)
-    pack_rows(groups.numbers, keys, labels, packed)
+    kernels.pack_rows(groups.numbers, keys, labels, packed)
     sort_packed(packed, n_bits)
     found_keys, bits, found_labels = (np.empty_like(each) for each in (keys, keys, labels))
-    unpack_rows(packed, starts, found_keys, found_labels, bits)
+    kernels.unpack_rows(packed, starts, found_keys, found_labels, bits)
     scores = bits.view(np.float32 if bits.itemsize == 4 else np.float64)
     return starts, found_keys, scores.astype(np.float64, copy=False), found_labels
 
@@ -310,11 +292,11 @@ def sort_rows(
             ranks = np.empty(n_rows, dtype=np.uint32)
             distinct = np.empty(n_rows, dtype=column.dtype)
             order = np.argsort(column)
-            n_distinct = rank_densely(order, column, ranks, distinct)
+            n_distinct = kernels.rank_densely(order, column, ranks, distinct)
             column, distinct = ranks, distinct[:n_distinct]
             width = max(1, (n_distinct - 1).bit_length())
         packings.append(_Packing(width, distinct))
-        push(packed, column, width)
+        kernels.push(packed, column, width)
     if group_bits + sum(each.n_bits for each in packings) > 64:
         raise AssertionError("a part is too large to be packed")  # beyond 2^20 rows of 3 columns
     sort_packed(packed, group_bits + sum(each.n_bits for each in packings))
@@ -322,10 +304,10 @@ def sort_rows(
     for column, packing in zip(reversed(columns), reversed(packings), strict=True):
         out = np.empty(n_rows, dtype=column.dtype)
         if packing.distinct is None:
-            pop(packed, packing.n_bits, out)
+            kernels.pop(packed, packing.n_bits, out)
         else:
-            pop_distinct(packed, packing.n_bits, packing.distinct, out)
+            kernels.pop_distinct(packed, packing.n_bits, packing.distinct, out)
         found.insert(0, out)
     starts = np.zeros(n_groups + 1, dtype=np.int64)
-    find_starts(packed, starts)
+    kernels.find_starts(packed, starts)
     return starts, found

@@ -11,18 +11,7 @@ import polars as pl
 from evalkit.aggregate.accumulators.curves import curve_requests
 from evalkit.aggregate.accumulators.resampling import Draws, Resampling, resamples
 from evalkit.aggregate.segments import most_cells
-from evalkit.aggregate.user_values.checks import (
-    check_item_segments,
-    check_judged,
-    check_propensity,
-    check_threshold,
-    check_two_way,
-    helping_requests,
-    judged_beside,
-    of_judged,
-    unknown_users,
-    users_of_rankings,
-)
+from evalkit.aggregate.user_values import checks
 from evalkit.aggregate.user_values.gather import ListOrder, rules_of
 from evalkit.config import Config, policies_of
 from evalkit.errors import RequestError
@@ -73,13 +62,13 @@ class RankingTask:
     def __post_init__(self) -> None:
         config = self.config
         self.requests = tuple(config.requests)
-        self.measured = [*self.requests, *helping_requests(self.requests, config.policies)]
+        self.measured = [*self.requests, *checks.helping_requests(self.requests, config.policies)]
         if means := [each for each in self.requests if family_of(each) == "means"]:
             from evalkit.inference.shown import of_groups
 
             of_means = dict.fromkeys(of_groups(config, each) for each in means)
             self.measured += [each for each in of_means if each not in self.measured]
-        self.measured += judged_beside(config)
+        self.measured += checks.judged_beside(config)
         self.keep_parts &= config.statistics.weight is None  # parts are of plain means
 
     @property
@@ -208,11 +197,11 @@ class RankingJob(RankingTask):
 
     def __post_init__(self) -> None:
         super(RankingJob, self).__post_init__()
-        check_item_segments(self.measured, self.config)
-        check_two_way(self.requests, self.config)
-        check_threshold(self.config)
-        check_judged(self.tables.truth, self.measured, self.config)
-        check_propensity(self.requests, self.config)
+        checks.check_item_segments(self.measured, self.config)
+        checks.check_two_way(self.requests, self.config)
+        checks.check_threshold(self.config)
+        checks.check_judged(self.tables.truth, self.measured, self.config)
+        checks.check_propensity(self.requests, self.config)
 
     def begin(self, seed: int) -> None:
         """Start from the first row, with ids hashed by this seed."""
@@ -395,7 +384,9 @@ class RankingJob(RankingTask):
         tables, plans = self.tables, self.plans
         rankings, policies = [table for _, table in tables.rankings], self.config.policies
         if policies.unknown_users == "count":
-            return self._build_truth(share, users_of_rankings(rankings, plans[0], tables.threshold))
+            return self._build_truth(
+                share, checks.users_of_rankings(rankings, plans[0], tables.threshold)
+            )
         truth = self._build_truth(share, None)
         refuses = policies.unknown_users == "error" and not self.config.is_truthless
         if self.lists is None or refuses:
@@ -405,7 +396,7 @@ class RankingJob(RankingTask):
         who = [policies_of(each, policies).list_users for each in self.of_lists]
         if tables.train is not None and "train" in who:
             rankings.append(tables.train)
-        others = unknown_users(rankings, truth, self.sample_of_users(), share)
+        others = checks.unknown_users(rankings, truth, self.sample_of_users(), share)
         return truth if others is None else self._build_truth(share, others)
 
     def _build_truth(self, share: Share | None, extra: pl.LazyFrame | None) -> Truth:
@@ -416,7 +407,7 @@ class RankingJob(RankingTask):
             threshold=tables.threshold,
             policies=self.config.policies,
             clock=self.clock.stop,
-            keep_judged=bool(of_judged(self.measured, self.config.policies)),
+            keep_judged=bool(checks.of_judged(self.measured, self.config.policies)),
         )
         if "propensity" not in tables.truth.columns:
             return truth

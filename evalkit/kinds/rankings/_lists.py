@@ -7,9 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.genres import genres_of_users, key_of_genres, requests_of_genres
-from evalkit.aggregate.accumulators.shown import Shares, ShownSums, places_of
+from evalkit.aggregate.accumulators.shown import Shares, ShownSums
 from evalkit.aggregate.sums import Pair, add_to
-from evalkit.aggregate.user_values.gather import RankSets
+from evalkit.aggregate.user_values.gather import RankSets, ranges
 from evalkit.config import policies_of
 from evalkit.errors import DataError
 from evalkit.inference.shown import key_of
@@ -134,7 +134,7 @@ class ShareLists:
 
 def _closed_up(lists: Lists, is_listed: npt.NDArray[np.bool_]) -> Lists:
     """The same lists without items that the table lacks."""
-    items = lists.items[places_of(lists.starts, lists.lengths)]
+    items = lists.items[ranges(lists.starts, lists.lengths)]
     kept, ends = is_listed[items], np.cumsum(lists.lengths)
     counts = np.append(0, np.cumsum(kept))
     lengths = counts[ends] - counts[ends - lists.lengths]

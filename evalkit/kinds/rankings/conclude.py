@@ -19,12 +19,7 @@ from evalkit.aggregate.user_values.checks import convention_warnings, judged_bes
 from evalkit.aggregate.user_values.gather import number_of_means, parts_of
 from evalkit.inference.caveats import of_judged_beside, of_tied_orders, segment_of
 from evalkit.inference.conclude import Inference
-from evalkit.kinds.rankings._checks import (
-    check_shares,
-    check_whole,
-    checks_of_weights,
-    tell_faults,
-)
+from evalkit.kinds.rankings import _checks
 from evalkit.kinds.rankings._job import RankingTask
 from evalkit.kinds.rankings.merge import RankingSums
 from evalkit.metrics import is_gmean
@@ -76,12 +71,12 @@ def conclude(
     Raises:
         EvalkitError: what is wrong with the data of any share, or with the whole.
     """
-    tell_faults(task, sums)
-    check_shares(sums)
+    _checks.tell_faults(task, sums)
+    _checks.check_shares(sums)
     with ThreadPoolExecutor(1) as beside:  # files are written while numbers are made of sums
         kept = beside.submit(copy_context().run, _kept_values, task, sums, writer)
         report = _concluded(task, sums, inputs, earlier_warnings)
-        checks = () if sums.weights is None else tuple(checks_of_weights(sums.weights))
+        checks = () if sums.weights is None else tuple(_checks.checks_of_weights(sums.weights))
         return replace(report, checks=checks, per_user_values=kept.result())
 
 
@@ -94,7 +89,7 @@ def _concluded(
     resampling = task.resampling(sums.draws)
     _conclude_kept(task, sums, resampling)
     inputs = _counted(inputs, sums)
-    odd = check_whole(task, sums, inputs)
+    odd = _checks.check_whole(task, sums, inputs)
     config, statistics = task.config, task.config.statistics
     models, totals = sums.in_order, sums.totals
     parts = finish_parts(sums.parts, totals.n_segments)

@@ -41,10 +41,5 @@ def run_rankings(config: Config, measure_options: MeasureOptions) -> Report:
 
 
 KIND = Kind(
-    RankingSums,
-    open_tables,
-    run_rankings,
-    measure_rankings,
-    conclude_rankings,
-    on_spark=True,
+    RankingSums, open_tables, run_rankings, measure_rankings, conclude_rankings, on_spark=True
 )

@@ -48,12 +48,9 @@ def _refuse_train_in_parts(config: Config) -> None:
     """
     earlier_warnings = [each.label for each in config.requests if "train" in needs_of(each)]
     if earlier_warnings:
-        raise RequestError(
-            f"{earlier_warnings[0]} is made of all of train, and its path has {{share}}",
-            code="share-places",
-            at=config.at("train"),
-            hint="write paths without {share}: every share then reads the logs whole",
-        )
+        message = f"{earlier_warnings[0]} is made of all of train, and its path has {{share}}"
+        hint = "write paths without {share}: every share then reads the logs whole"
+        raise RequestError(message, code="share-places", at=config.at("train"), hint=hint)
 
 
 def measure_users(job: RankingJob, memory_limit: int | None) -> RankingSums:
@@ -176,11 +173,7 @@ def _train_of(
 
 
 def _probe(
-    job: RankingJob,
-    number: int,
-    truth: Truth,
-    train: Train | None,
-    share: Share | None,
+    job: RankingJob, number: int, truth: Truth, train: Train | None, share: Share | None
 ) -> dict[str, Probed]:
     """The ranks of every model of one table of the rankings, by name."""
     model, table = job.tables.rankings[number]

@@ -56,7 +56,7 @@ def _smooth(name: str) -> Smooth:
     return found
 
 
-class Drawing:
+class ErrorDrawing:
     """Errors by bin, and what each user adds to those of a rating; of other users they merge.
 
     Args:
@@ -92,7 +92,7 @@ class Drawing:
                 spread.add(user_sums(spread.terms, begins, *own, 0.0))
             first = int(end)
 
-    def merge(self, other: "Drawing") -> None:
+    def merge(self, other: "ErrorDrawing") -> None:
         """Take over the errors of other users."""
         self.residuals += other.residuals
         self.sums.merge(other.sums)
@@ -105,7 +105,7 @@ class Drawing:
         return DrawnSums(edges, self.residuals, self.sums, [each.sums for each in self.spreads])
 
     @classmethod
-    def of_kept(cls, kept: DrawnSums) -> "Drawing":
+    def of_kept(cls, kept: DrawnSums) -> "ErrorDrawing":
         """Read back."""
         found = cls(Edges(*kept.edges), bands=bool(kept.spreads))
         found.residuals, found.sums = kept.counts, kept.sums

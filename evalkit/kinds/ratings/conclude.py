@@ -3,16 +3,10 @@
 from collections.abc import Mapping
 
 from evalkit.aggregate.segments import ALL, Segment
+from evalkit.kinds.pointwise import measure
 from evalkit.kinds.pointwise.conclude import Findings
 from evalkit.kinds.pointwise.counts import RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
-from evalkit.kinds.pointwise.measure import (
-    ModelSums,
-    SourceTable,
-    check_rows,
-    warn_of_infinite,
-    warn_of_lost,
-)
 from evalkit.kinds.pointwise.units import Measured, measured_of
 from evalkit.kinds.ratings._sums import check_domains
 from evalkit.kinds.ratings.merge import RatingSums
@@ -35,7 +29,7 @@ def conclude_model(
     name: str,
     totals: Mapping[Segment, RatingSums],
     row_counts: RowOutcomes,
-    table: SourceTable,
+    table: measure.SourceTable,
 ) -> None:
     """Everything of one model, of the sums of all users.
 
@@ -51,11 +45,11 @@ def conclude_model(
     found.most_rows[name] = total.users.most_rows
     for segment, each in totals.items():
         found.measured.setdefault(segment, {})[name] = measured(job, each)
-    found.warnings += warn_of_infinite(name, job.over("users"), total.users.means)
+    found.warnings += measure.warn_of_infinite(name, job.over("users"), total.users.means)
     if row_counts.rows_used and total.drawing is not None:
         found.distributions.append(total.drawing.histogram(name))
         found.graphs += total.drawing.graphs(name, level=job.config.statistics.level)
-    found.warnings += check_rows(job.config, name, row_counts, table.at)
+    found.warnings += measure.check_rows(job.config, name, row_counts, table.at)
     found.warnings += warnings_of(name, row_counts)
 
 
@@ -64,7 +58,9 @@ def adds_up(request: Request) -> bool:
     return over(request) == "users" or (over(request) == "rows" and not request.over_rows.made)
 
 
-def conclude_sums(job: RowJob, found: Findings, own: ModelSums, table: SourceTable) -> None:
+def conclude_sums(
+    job: RowJob, found: Findings, own: measure.ModelSums, table: measure.SourceTable
+) -> None:
     """Everything of one model, of the sums that shares of the users left."""
     totals = {
         segment: RatingSums.of_kept(job, each, own.means[segment], own.n_users[segment])
@@ -120,7 +116,7 @@ def warnings_of(name: str, row_counts: RowOutcomes) -> list[Warning_]:
     if unrated:
         message = f"{unrated:,} predictions have no true rating and are left out"
         found.append(Warning_("unrated", message, name))
-    found += warn_of_lost(name, row_counts.noted.get("users_without_rows", 0))
+    found += measure.warn_of_lost(name, row_counts.noted.get("users_without_rows", 0))
     if repeats := row_counts.noted.get("truth_duplicates", 0):
         message = f"{repeats:,} ratings repeat a pair; the largest rating counts"
         found.append(Warning_("duplicate-truth", message))

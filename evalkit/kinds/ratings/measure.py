@@ -20,16 +20,11 @@ from evalkit.kinds.pointwise.passes import ModelRows, RowsInMemory
 from evalkit.kinds.pointwise.read import Reading
 from evalkit.kinds.pointwise.segments import RowSegments
 from evalkit.kinds.pointwise.units import UnitSums
-from evalkit.kinds.ratings._graphs import Drawing, Edges
+from evalkit.kinds.ratings import read
+from evalkit.kinds.ratings._graphs import Edges, ErrorDrawing
 from evalkit.kinds.ratings._sums import ErrorSums, Floats, mean_losses, user_sums
 from evalkit.kinds.ratings.conclude import conclude_model, measured, truth_counts
 from evalkit.kinds.ratings.merge import RatingSums, made_of, smooth_of
-from evalkit.kinds.ratings.read import (
-    Extremes,
-    PairReader,
-    PairShare,
-    shares_of,
-)
 from evalkit.metrics import OfSums, Request
 from evalkit.planning.counters import input_of
 from evalkit.report import Input, TruthCounts
@@ -54,7 +49,7 @@ class RatingRun(RowRun):
         models = [table for _, table in self.models]
         copies = COPIES if self.tables.sources.segments else 1
         self.room = budget_beside(job, numbers, models, [self.user], copies=copies)
-        reader = PairReader(job.config.policies, self.item)
+        reader = read.PairReader(job.config.policies, self.item)
         self.reading = Reading([self.user], job, reader, self.room, reader.mark, rows)
         self.truth: ModelRows | None = None
         self.held: bool | None = None
@@ -118,16 +113,18 @@ class RatingRun(RowRun):
         """Of the table of ratings."""
         return None if self.truth is None else self.truth.row_counts
 
-    def _extremes(self, name: str, joined: Sequence[ModelRows], table: Table) -> Extremes:
+    def _extremes(self, name: str, joined: Sequence[ModelRows], table: Table) -> read.Extremes:
         """Between what all ratings and predictions lie, of a share of the users too."""
         if self.surveyed is not None:
             (place,) = (n for n, each in enumerate(self.tables.rows) if each is table)
             tables = [place] if self.truth is None else [0, place]
             model = pl.col("model").is_null() | (pl.col("model") == name)
-            return Extremes.of_survey(self.surveyed.filter(pl.col("table").is_in(tables), model))
-        total = Extremes.nothing()
+            return read.Extremes.of_survey(
+                self.surveyed.filter(pl.col("table").is_in(tables), model)
+            )
+        total = read.Extremes.nothing()
         for mark in (each.row_counts.marks.get("extremes") for each in joined):
-            if isinstance(mark, Extremes):
+            if isinstance(mark, read.Extremes):
                 total.merge(mark)
         return total
 
@@ -138,7 +135,7 @@ class RatingRun(RowRun):
         job, found = self.job, self.found
         totals: dict[Segment, RatingSums] = {}
         made = self._made(joined, row_counts.rows)
-        for share in shares_of(joined, self.user, self.item):
+        for share in read.shares_of(joined, self.user, self.item):
             for segment, users in self._split(share, row_counts, found.segments):
                 own = made.get(segment, {})
                 for part in add_up(job, users, edges, own, is_drawn=segment == ALL):
@@ -172,7 +169,7 @@ class RatingRun(RowRun):
                 hint=f"give --memory-limit {(needed >> 20) + 64}MiB, or leave these metrics out",
             )
         pairs: dict[Segment, list[tuple[Floats, Floats]]] = {}
-        for share in shares_of(joined, self.user, self.item):
+        for share in read.shares_of(joined, self.user, self.item):
             for segment, users in self._split(share, RowOutcomes(), segments):
                 parts = ordered_map(users.part, range(users.n_parts), threads=job.threads)
                 pairs.setdefault(segment, []).extend(
@@ -189,8 +186,8 @@ class RatingRun(RowRun):
         return found
 
     def _split(
-        self, share: PairShare, row_counts: RowOutcomes, segments: RowSegments | None
-    ) -> Iterator[tuple[Segment, PairShare]]:
+        self, share: read.PairShare, row_counts: RowOutcomes, segments: RowSegments | None
+    ) -> Iterator[tuple[Segment, read.PairShare]]:
         """All users of a share, and those of each segment."""
         if segments is None:
             yield ALL, share
@@ -198,15 +195,15 @@ class RatingRun(RowRun):
         store, found = share.join(threads=self.job.threads)
         row_counts.add(found)
         joined = RowsInMemory(RowOutcomes(), {share.user.name: store}, self.job.threads)
-        yield ALL, PairShare([store], share.user, None)
+        yield ALL, read.PairShare([store], share.user, None)
         for segment, rows in segments.split(joined, share.user, threads=self.job.threads):
             for own in rows.shares(share.user):
-                yield segment, PairShare([own], share.user, None)
+                yield segment, read.PairShare([own], share.user, None)
 
 
 def add_up(
     job: RowJob,
-    share: PairShare,
+    share: read.PairShare,
     edges: Edges,
     known: Mapping[Request, OfSums],
     *,
@@ -240,7 +237,7 @@ def add_up(
         users.add(pairs.keys, values, [weights for _ in own], terms, keep=job.keeps)
         drawing = None
         if is_drawn:
-            drawing = Drawing(edges, bands=job.config.statistics.cluster is None)
+            drawing = ErrorDrawing(edges, bands=job.config.statistics.cluster is None)
             drawing.add(pairs)
         return RatingSums(sums, users, drawing, pairs.row_counts)
 
@@ -256,7 +253,7 @@ def survey(frame: pl.DataFrame) -> pl.DataFrame:
     ids = [name for name in frame.columns if name == "item" or name.startswith("user_")]
     rows = frame.drop_nulls(ids)
     if "model" not in frame.columns:
-        return Extremes.in_frame(rows).to_frame(None)
+        return read.Extremes.in_frame(rows).to_frame(None)
     by_model = rows.drop_nulls("model").partition_by("model", as_dict=True)
-    own = [Extremes.in_frame(each).to_frame(str(name)) for (name,), each in by_model.items()]
-    return pl.concat([Extremes.nothing().to_frame("").clear(), *own])
+    own = [read.Extremes.in_frame(each).to_frame(str(name)) for (name,), each in by_model.items()]
+    return pl.concat([read.Extremes.nothing().to_frame("").clear(), *own])

@@ -7,7 +7,7 @@ from evalkit.kinds.pointwise.counts import RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.means import WeightedMean
 from evalkit.kinds.pointwise.units import RowSums, UnitSums
-from evalkit.kinds.ratings._graphs import Drawing
+from evalkit.kinds.ratings._graphs import ErrorDrawing
 from evalkit.kinds.ratings._sums import ErrorSums
 from evalkit.metrics import OfSums, Request, Smooth
 
@@ -25,7 +25,7 @@ class RatingSums:
 
     pairs: ErrorSums
     users: UnitSums
-    drawing: Drawing | None
+    drawing: ErrorDrawing | None
     row_counts: RowOutcomes
 
     def merge(self, other: "RatingSums") -> None:
@@ -51,7 +51,7 @@ class RatingSums:
         pairs, users = ErrorSums(made), UnitSums.of(job.over("users"), smooth_of(job, made))
         pairs.n_rows, pairs.sums, pairs.ends = kept.n_rows, kept.sums, kept.ends
         users.means, users.spread.sums, users.n_units = means, kept.spread, n_users
-        drawing = None if kept.drawn is None else Drawing.of_kept(kept.drawn)
+        drawing = None if kept.drawn is None else ErrorDrawing.of_kept(kept.drawn)
         return cls(pairs, users, drawing, RowOutcomes())
 
 

@@ -17,20 +17,10 @@ from evalkit.config import Policies
 from evalkit.errors import CountedError, RequestError
 from evalkit.kernels import kernel
 from evalkit.kernels.threads import ordered_map
+from evalkit.kinds.pointwise import store
 from evalkit.kinds.pointwise.counts import CheckedRows, Grouping, RowOutcomes
 from evalkit.kinds.pointwise.measure import SourceTable
 from evalkit.kinds.pointwise.passes import ModelRows, shares_together
-from evalkit.kinds.pointwise.store import (
-    Column,
-    Numbered,
-    Store,
-    by_hash,
-    number_groups,
-    order_keys,
-    parts_for,
-    sort_rows,
-    values_of,
-)
 from evalkit.sources import Table
 from evalkit.sources.ids import KeyCollisionError, Keys, as_array, mix
 
@@ -50,12 +40,9 @@ def refuse_policies(policies: Policies) -> None:
     if policies.bad_scores == "last":
         refused.append("bad_scores = 'last'")
     if refused:
-        raise RequestError(
-            f"{', '.join(refused)} says nothing about ratings",
-            code="bad-policy",
-            at="[policies]",
-            hint="leave it out: a pair predicted twice is an error",
-        )
+        message = f"{', '.join(refused)} says nothing about ratings"
+        hint = "leave it out: a pair predicted twice is an error"
+        raise RequestError(message, code="bad-policy", at="[policies]", hint=hint)
 
 
 @dataclass(slots=True)
@@ -153,8 +140,8 @@ class PairReader:
         return [name for name in VALUES if name in schema]
 
 
-def _keys(values: pl.Series) -> Column:
-    keys = order_keys(as_array(values.fill_null(0.0)), np.zeros(2, dtype=np.int64))
+def _keys(values: pl.Series) -> store.Column:
+    keys = store.order_keys(as_array(values.fill_null(0.0)), np.zeros(2, dtype=np.int64))
     np.maximum(keys, 1, out=keys)  # of a NaN
     if values.null_count():
         keys[values.is_null().to_numpy()] = NOTHING
@@ -182,7 +169,7 @@ class PairPart:
 class PairShare:
     """Some users' rows, in parts: one store with both values, or one of each."""
 
-    stores: Sequence[Store]
+    stores: Sequence[store.Store]
     user: Grouping
     item: Grouping | None
 
@@ -203,7 +190,7 @@ class PairShare:
         rated, predicted = (each != NOTHING for each in values)
         alone = ~rated & predicted if len(self.stores) > 1 else ~rated
         lost = rated & ~predicted
-        ratings, predictions = (values_of(each) for each in values)
+        ratings, predictions = (store.values_of(each) for each in values)
         both = rated & predicted
         good = both & np.isfinite(ratings) & np.isfinite(predictions)
         row_counts.dropped["bad_score"] = int((both & ~good).sum())
@@ -216,48 +203,52 @@ class PairShare:
         row_counts.noted["users_without_prediction"] = int((_mark(users, lost) & ~is_used).sum())
         row_counts.noted["users_without_rating"] = int((_mark(users, alone) & ~is_used).sum())
         numbers = (np.cumsum(is_used, dtype=np.int32) - np.int32(1))[users.numbers[good]]
-        groups = Numbered(numbers, users.keys[is_used])
+        groups = store.Numbered(numbers, users.keys[is_used])
         starts, columns = np.zeros(1, dtype=np.int64), [each[good] for each in values]
         if numbers.size:
-            starts, columns = sort_rows(groups, columns)
-        ratings, predictions = (values_of(each) for each in columns)
+            starts, columns = store.sort_rows(groups, columns)
+        ratings, predictions = (store.values_of(each) for each in columns)
         return PairPart(groups.keys, starts, ratings, predictions, row_counts)
 
-    def join(self, *, threads: int) -> tuple[Store, RowOutcomes]:
+    def join(self, *, threads: int) -> tuple[store.Store, RowOutcomes]:
         """The pairs alone, in one store, and what became of the other rows."""
         names = (self.user.key, *VALUES)
-        n_rows = sum(batch.n_rows for store in self.stores for batch in store.batches)
-        store = Store(dict.fromkeys(names, np.uint64), parts_for(n_rows), 0)
-        placing, counts = by_hash(self.user.key, store.n_parts), np.zeros(2, dtype=np.int64)
+        n_rows = sum(batch.n_rows for held in self.stores for batch in held.batches)
+        held = store.Store(dict.fromkeys(names, np.uint64), store.parts_for(n_rows), 0)
+        placing, counts = store.by_hash(self.user.key, held.n_parts), np.zeros(2, dtype=np.int64)
 
         def work(number: int) -> RowOutcomes:
             pairs = self.part(number)
             users = np.repeat(pairs.keys, np.diff(pairs.starts))
-            values = [order_keys(each, counts) for each in (pairs.ratings, pairs.predictions)]
-            store.fill(dict(zip(names, (users, *values), strict=True)), placing)
+            values = [store.order_keys(each, counts) for each in (pairs.ratings, pairs.predictions)]
+            held.fill(dict(zip(names, (users, *values), strict=True)), placing)
             return pairs.row_counts
 
         total = RowOutcomes()
         for row_counts in ordered_map(work, range(self.n_parts), threads=threads):
             total.add(row_counts)
-        store.seal()
-        return store, total
+        held.seal()
+        return held, total
 
-    def _read(self, number: int, row_counts: RowOutcomes) -> tuple[Numbered, list[Column]]:
+    def _read(
+        self, number: int, row_counts: RowOutcomes
+    ) -> tuple[store.Numbered, list[store.Column]]:
         """Users of all rows, one table after the other, and the values of each table."""
 
-        def together(name: str) -> Column:
-            return np.concatenate([store.part(number, [name])[0] for store in self.stores])
+        def together(name: str) -> store.Column:
+            return np.concatenate([held.part(number, [name])[0] for held in self.stores])
 
         check = self.user.check if self.user.check in self.stores[0].dtypes else None
-        users = number_groups(together(self.user.key), None if check is None else together(check))
+        users = store.number_groups(
+            together(self.user.key), None if check is None else together(check)
+        )
         if users is None:
             raise KeyCollisionError
-        names = [[name for name in VALUES if name in store.dtypes] for store in self.stores]
+        names = [[name for name in VALUES if name in held.dtypes] for held in self.stores]
         values = [
             column
-            for store, wanted in zip(self.stores, names, strict=True)
-            for column in store.part(number, wanted)
+            for held, wanted in zip(self.stores, names, strict=True)
+            for column in held.part(number, wanted)
         ]
         return users, values
 
@@ -265,10 +256,10 @@ class PairShare:
         self,
         item: Grouping,
         number: int,
-        users: Numbered,
-        values: list[Column],
+        users: store.Numbered,
+        values: list[store.Column],
         row_counts: RowOutcomes,
-    ) -> tuple[Numbered, list[Column]]:
+    ) -> tuple[store.Numbered, list[store.Column]]:
         """Users of all pairs of user and item, and the values of each pair."""
         n_rows = users.numbers.size
         n_checks = 0 if item.check is None else n_rows
@@ -278,11 +269,11 @@ class PairShare:
         found = [np.zeros(n_rows, dtype=np.uint64) for _ in self.stores]
         counts = np.zeros((len(self.stores), 2), dtype=np.int64)
         n_pairs = first = 0
-        for place, store in enumerate(self.stores):
-            items = store.part(number, [item.key])[0]
+        for place, held in enumerate(self.stores):
+            items = held.part(number, [item.key])[0]
             checks = np.empty(0, dtype=np.uint32)
             if item.check is not None:
-                checks = store.part(number, [item.check])[0]
+                checks = held.part(number, [item.check])[0]
             own = values[place] if len(self.stores) > 1 else np.ones(n_rows, dtype=np.uint64)
             numbers = users.numbers[first : first + items.size]
             rows = Keyed(numbers, items, checks, own)
@@ -295,10 +286,10 @@ class PairShare:
             return users, values
         row_counts.noted["truth_duplicates"] = int(counts[0, 0])
         row_counts.dropped["unpredicted"] = int((values[1] == NOTHING).sum())
-        return Numbered(pair_users[:n_pairs], users.keys), [each[:n_pairs] for each in found]
+        return store.Numbered(pair_users[:n_pairs], users.keys), [each[:n_pairs] for each in found]
 
 
-def _mark(users: Numbered, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _mark(users: store.Numbered, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     """bool[n_users], users with such rows."""
     found = np.zeros(users.n_groups, dtype=np.bool_)
     found[users.numbers[rows]] = True
@@ -312,9 +303,9 @@ class Keyed(NamedTuple):
     """
 
     users: npt.NDArray[np.int32]
-    items: Column
-    checks: Column
-    values: Column
+    items: store.Column
+    checks: store.Column
+    values: store.Column
 
 
 class Pairs(NamedTuple):

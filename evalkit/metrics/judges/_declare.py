@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from evalkit.metrics import Metric, metric
 
 
-class Recipe(NamedTuple):
+class JudgeRecipe(NamedTuple):
     """Which coefficient of `statistics.agreement` it is, and with what."""
 
     name: str

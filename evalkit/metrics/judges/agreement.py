@@ -1,12 +1,16 @@
 """Agreement of judges: Krippendorff's alpha, Gwet's AC, the kappas, intraclass correlations."""
 
 import math
+from functools import partial
 
 from evalkit.metrics import Metric, choice
-from evalkit.metrics.judges._declare import Recipe, judge_metric
+from evalkit.metrics.judges._declare import JudgeRecipe, judge_metric
 
-ONE_LEVEL = "where all ratings are at one level, or no unit has two"
-BELOW_ONE = (-math.inf, 1.0)
+agreement = partial(
+    judge_metric,
+    bounds=(-math.inf, 1.0),
+    undefined="where all ratings are at one level, or no unit has two",
+)
 BY_KIND = {"nominal": "identity", "ordinal": "ordinal", "interval": "quadratic", "ratio": "ratio"}
 _WEIGHTS = {
     "identity": "levels agree or they do not",
@@ -17,15 +21,13 @@ _WEIGHTS = {
 }
 
 
-@judge_metric(
+@agreement(
     name="alpha",
     aliases=("krippendorff",),
     summary="Krippendorff's alpha: one less observed over expected disagreement.",
     formula="1 - (n - 1) sum of observed pairs x distance / sum of expected pairs x distance",
     latex=r"1 - \frac{D_o}{D_e}",
     source="Krippendorff 2011, Computing Krippendorff's Alpha-Reliability",
-    bounds=BELOW_ONE,
-    undefined=ONE_LEVEL,
     parameters=(
         choice(
             "weights",
@@ -34,21 +36,19 @@ _WEIGHTS = {
         ),
     ),
 )
-def alpha(kind: str, weights: str) -> Recipe:
+def alpha(kind: str, weights: str) -> JudgeRecipe:
     """Krippendorff's alpha of sums over units."""
     own = None if weights == "kind" else weights
-    return Recipe("alpha", {"kind": kind, "weights": own})
+    return JudgeRecipe("alpha", {"kind": kind, "weights": own})
 
 
-@judge_metric(
+@agreement(
     name="AC",
     aliases=("gwet", "AC1", "AC2"),
     summary="Gwet's AC1, with weights AC2: agreement beyond a chance that no rare level inflates.",
     formula="(agreement - chance) / (1 - chance), chance = weights x p (1 - p) / (q (q - 1))",
     latex=r"\frac{p_a - p_e}{1 - p_e}",
     source="Gwet 2014, Handbook of Inter-Rater Reliability, chapter 5",
-    bounds=BELOW_ONE,
-    undefined=ONE_LEVEL,
     parameters=(
         choice(
             "weights",
@@ -60,28 +60,26 @@ def alpha(kind: str, weights: str) -> Recipe:
         ),
     ),
 )
-def ac(kind: str, weights: str) -> Recipe:
+def ac(kind: str, weights: str) -> JudgeRecipe:
     """Gwet's coefficient of sums over units."""
     own = BY_KIND[kind] if weights == "kind" else weights
-    return Recipe("AC", {"weights": own})
+    return JudgeRecipe("AC", {"weights": own})
 
 
 def _kappa(name: str, aliases: tuple[str, ...], summary: str, chance: str, source: str) -> Metric:
     """A kappa by its idea of chance."""
 
-    def kappa(kind: str, weights: str) -> Recipe:
+    def kappa(kind: str, weights: str) -> JudgeRecipe:
         """The kappa of sums over units."""
-        return Recipe(name, {"weights": weights})
+        return JudgeRecipe(name, {"weights": weights})
 
-    return judge_metric(
+    return agreement(
         name=name,
         aliases=aliases,
         summary=summary,
         formula=f"(agreement - chance) / (1 - chance), chance {chance}",
         latex=r"\frac{p_a - p_e}{1 - p_e}",
         source=source,
-        bounds=BELOW_ONE,
-        undefined=ONE_LEVEL,
         parameters=(choice("weights", _WEIGHTS, doc="How much two levels agree."),),
     )(kappa)
 
@@ -109,14 +107,13 @@ conger = _kappa(
 )
 
 
-@judge_metric(
+@agreement(
     name="cohen",
     aliases=("cohen_kappa",),
     summary="Cohen's kappa of two judges, weighted by the distance of levels.",
     formula="(agreement - chance) / (1 - chance), chance of the two judges' own shares",
     latex=r"\frac{p_o - p_e}{1 - p_e}",
     source="Cohen 1960, Educational and Psychological Measurement 20, 37-46; 1968",
-    bounds=BELOW_ONE,
     undefined="where all ratings are at one level, or there are not two judges",
     parameters=(
         choice(
@@ -131,19 +128,18 @@ conger = _kappa(
         ),
     ),
 )
-def cohen(kind: str, weights: str, distance: str) -> Recipe:
+def cohen(kind: str, weights: str, distance: str) -> JudgeRecipe:
     """Cohen's kappa of sums over units that both judges rated."""
-    return Recipe("cohen", {"weights": weights, "distance": distance})
+    return JudgeRecipe("cohen", {"weights": weights, "distance": distance})
 
 
-@judge_metric(
+@agreement(
     name="ICC",
     aliases=("intraclass",),
     summary="Intraclass correlation over units that every judge rated, with limits by F.",
     formula="share of variance between units, of one judge or of the mean of all",
     latex=r"\frac{MS_R - MS_E}{MS_R + (k - 1) MS_E + \ldots}",
     source="McGraw and Wong 1996, Psychological Methods 1, 30-46",
-    bounds=BELOW_ONE,
     undefined="without two judges, two whole units and any difference",
     parameters=(
         choice(
@@ -160,12 +156,12 @@ def cohen(kind: str, weights: str, distance: str) -> Recipe:
         ),
     ),
 )
-def icc(kind: str, form: str) -> Recipe:
+def icc(kind: str, form: str) -> JudgeRecipe:
     """An intraclass correlation of sums over units."""
-    return Recipe("intraclass", {"form": form})
+    return JudgeRecipe("intraclass", {"form": form})
 
 
-@judge_metric(
+@agreement(
     name="agreement",
     aliases=("percent_agreement",),
     summary="Share of pairs of ratings of a unit that are at one level, averaged over units.",
@@ -175,6 +171,6 @@ def icc(kind: str, form: str) -> Recipe:
     bounds=(0.0, 1.0),
     undefined="where no unit has two ratings",
 )
-def percent(kind: str) -> Recipe:
+def percent(kind: str) -> JudgeRecipe:
     """Percent agreement of sums over units."""
-    return Recipe("agreement", {})
+    return JudgeRecipe("agreement", {})

@@ -83,10 +83,8 @@ def false_negatives(tp, fp, tn, fn):
 @rate(
     name="positive-rate",
     aliases=("predicted_positive_rate", "PPR", "selection_rate"),
-    summary=(
-        "Share of rows that are called positive; that groups differ in it breaks demographic "
-        "parity."
-    ),
+    summary="Share of rows that are called positive; that groups differ in it breaks demographic "
+    "parity.",
     formula="(TP + FP) / (TP + FP + TN + FN)",
     latex=r"\frac{TP + FP}{TP + FP + TN + FN}",
     source="Hardt, Price and Srebro 2016, Equality of opportunity in supervised learning, 1",
@@ -190,7 +188,6 @@ def pos_to_pos(tp, fp, tn, fn):
     formula="TN / (TN + FN)",
     latex=r"\frac{TN}{TN + FN}",
     undefined="where no row is called negative",
-    higher_is_better=True,
 )
 @kernel(allocates=False)
 def npv(tp, fp, tn, fn, undefined):
@@ -269,7 +266,6 @@ def false_omission_rate(tp, fp, tn, fn, undefined):
     source=LIKELIHOODS,
     bounds=(0.0, math.inf),
     undefined="with labels of one kind only, and where no row with label 0 is called positive",
-    higher_is_better=True,
 )
 @kernel(allocates=False)
 def positive_likelihood_ratio(tp, fp, tn, fn, undefined):
@@ -303,7 +299,6 @@ def negative_likelihood_ratio(tp, fp, tn, fn, undefined):
     source="Glas et al. 2003, The diagnostic odds ratio, J. Clin. Epidemiology 56, p. 1130",
     bounds=(0.0, math.inf),
     undefined="where FN, FP or TN is 0",
-    higher_is_better=True,
 )
 @kernel(allocates=False)
 def diagnostic_odds(tp, fp, tn, fn, undefined):
@@ -320,7 +315,6 @@ def diagnostic_odds(tp, fp, tn, fn, undefined):
     source="Youden 1950, Index for rating diagnostic tests; " + POWERS,
     bounds=(-1.0, 1.0),
     undefined="with labels of one kind only",
-    higher_is_better=True,
 )
 @kernel(allocates=False)
 def informedness(tp, fp, tn, fn, undefined):
@@ -337,7 +331,6 @@ def informedness(tp, fp, tn, fn, undefined):
     source=POWERS,
     bounds=(-1.0, 1.0),
     undefined="where all rows are called alike",
-    higher_is_better=True,
 )
 @kernel(allocates=False)
 def markedness(tp, fp, tn, fn, undefined):
@@ -353,7 +346,6 @@ def markedness(tp, fp, tn, fn, undefined):
     latex=r"\frac{TP}{\sqrt{(TP + FP)(TP + FN)}}",
     source="Fowlkes and Mallows 1983, A method for comparing two hierarchical clusterings, 2",
     undefined="without a row with label 1, and where no row is called positive",
-    higher_is_better=True,
 )
 @kernel(allocates=False)
 def fowlkes_mallows(tp, fp, tn, fn, undefined):
@@ -369,7 +361,6 @@ def fowlkes_mallows(tp, fp, tn, fn, undefined):
     latex=r"\frac{TP}{TP + FP + FN}",
     source="Gilbert 1884, Finley's tornado predictions; Jaccard 1901",
     undefined="where no row is called positive or has label 1",
-    higher_is_better=True,
 )
 @kernel(allocates=False)
 def threat_score(tp, fp, tn, fn, undefined):
@@ -386,7 +377,6 @@ def threat_score(tp, fp, tn, fn, undefined):
     source="Cohen 1960, A coefficient of agreement for nominal scales, p. 40",
     bounds=(-1.0, 1.0),
     undefined="where all labels and all calls are of one kind",
-    higher_is_better=True,
 )
 @kernel(allocates=False)
 def kappa(tp, fp, tn, fn, undefined):

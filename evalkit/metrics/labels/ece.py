@@ -21,20 +21,13 @@ def of_bins(asked: Request) -> OfSums:
 
 @label_metric(
     name="ECE",
-    aliases=(
-        "expected_calibration_error",
-        "calibration_error",
-    ),
-    summary=(
-        "Mean distance of mean score and share of labels 1 within bins of the score. Trap: it "
-        "depends on the bins, and few rows a bin make it larger than it is."
-    ),
+    aliases=("expected_calibration_error", "calibration_error"),
+    summary="Mean distance of mean score and share of labels 1 within bins of the score. Trap: it "
+    "depends on the bins, and few rows a bin make it larger than it is.",
     formula="sum over bins of |sum of scores - sum of labels| / number of rows",
     latex=r"\sum_b \frac{n_b}{n} |\bar s_b - \bar y_b|",
-    source=(
-        "Naeini, Cooper and Hauskrecht 2015, Obtaining well calibrated probabilities using "
-        "Bayesian binning, 3"
-    ),
+    source="Naeini, Cooper and Hauskrecht 2015, Obtaining well calibrated probabilities using "
+    "Bayesian binning, 3",
     bounds=(0.0, 1.0),
     undefined="without rows",
     parameters=(

@@ -18,7 +18,7 @@ from evalkit.metrics import (
     minus_ln_of_rest,
     number,
 )
-from evalkit.metrics.labels.log_loss import log_loss
+from evalkit.metrics.labels.probabilities import log_loss
 
 
 def of_entropy(asked: Request) -> OfSums:
@@ -39,15 +39,9 @@ def of_entropy(asked: Request) -> OfSums:
 
 @label_metric(
     name="normalised-entropy",
-    aliases=(
-        "NE",
-        "normalized_entropy",
-        "normalized_cross_entropy",
-    ),
-    summary=(
-        "Log loss over that of predicting the share of labels 1 for every row: below 1 is better "
-        "than knowing only that share."
-    ),
+    aliases=("NE", "normalized_entropy", "normalized_cross_entropy"),
+    summary="Log loss over that of predicting the share of labels 1 for every row: below 1 is "
+    "better than knowing only that share.",
     formula="log loss / -(p ln p + (1 - p) ln(1 - p)), with p the share of labels 1",
     latex=r"\frac{\mathrm{logloss}}{-(p \ln p + (1 - p) \ln (1 - p))}",
     source="He et al. 2014, Practical lessons from predicting clicks on ads at Facebook, 3.1",

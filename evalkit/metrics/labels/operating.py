@@ -90,11 +90,11 @@ def eer(starts, scores, labels, weights, over, weighting, out):
     for group in range(out.size):
         row, end = starts[group], starts[group + 1]
         positives = negatives = 0.0
-        for each in range(row, end):
-            if labels[each] != 0:
-                positives += weights[each]
+        for at in range(row, end):
+            if labels[at] != 0:
+                positives += weights[at]
             else:
-                negatives += weights[each]
+                negatives += weights[at]
         tp = fp = 0.0
         closest, found = math.inf, math.nan
         while row < end and positives > 0.0 and negatives > 0.0:

@@ -17,8 +17,8 @@ from evalkit.metrics import (
     over_rows_or_groups,
 )
 from evalkit.metrics.labels._halves import score_of_0, score_of_1
-from evalkit.metrics.labels.brier import brier
 from evalkit.metrics.labels.normalised_entropy import normalised_entropy
+from evalkit.metrics.labels.probabilities import brier
 
 TJUR = "Tjur 2009, Coefficients of determination in logistic regression models, 2"
 

@@ -6,15 +6,7 @@ import math
 import numpy as np
 
 from evalkit.metrics import choice, kernel, list_metric, log2, number
-from evalkit.metrics.lists._categories import (
-    BY,
-    add_masses,
-    fill_masses,
-    needs_of,
-    only,
-    sets,
-    size_of,
-)
+from evalkit.metrics.lists.genres import BY, add_masses, fill_masses, needs_of, only, sets, size_of
 
 KL, ROOT = 0, 2
 FLAT, HARMONIC = 0, 2

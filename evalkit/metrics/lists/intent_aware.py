@@ -2,26 +2,27 @@
 """AP-IA and P-IA: average precision and precision of each genre that a user wants, averaged."""
 
 import math
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from evalkit.metrics import NO_CUTOFF, kernel, list_metric
-from evalkit.metrics.lists._categories import BY, categories, needs_of, only
 from evalkit.metrics.lists._find import stands_in
+from evalkit.metrics.lists.genres import BY, categories, needs_of, only
 
-DECLARED: dict[str, Any] = {
-    "source": "Agrawal, Gollapudi, Halverson and Ieong 2009, Diversifying search results, WSDM, "
+genre_metric = partial(
+    list_metric,
+    source="Agrawal, Gollapudi, Halverson and Ieong 2009, Diversifying search results, WSDM, "
     "p. 9; all genres of the relevant items weigh alike",
-    "bounds": (0.0, 1.0),
-    "undefined": "where no relevant item has a genre",
-    "parameters": (BY,),
-    "needs": lambda values: (*needs_of(values), "relevant"),
-    "tables": lambda values, context: (
+    bounds=(0.0, 1.0),
+    undefined="where no relevant item has a genre",
+    parameters=(BY,),
+    needs=lambda values: (*needs_of(values), "relevant"),
+    tables=lambda values, context: (
         *categories(only(values, "by"), context.items),
         context.relevant,
     ),
-}
+)
 
 
 @kernel
@@ -59,14 +60,13 @@ def over_genres(lists, within, cutoffs, starts, codes, n_categories, relevant, i
                 out[user, column] = total / n if n > 0 else 0.0
 
 
-@list_metric(
+@genre_metric(
     name="AP_IA",
     aliases=("MAP_IA",),
     summary="AP of each genre of the relevant items, its items alone relevant; the mean of genres.",
     formula="mean over genres g of R of sum over hits with g of hits with g so far / rank / "
     "relevant items with g",
     latex=r"\frac{1}{|G(R)|} \sum_{g \in G(R)} AP(L, R_g)",
-    **DECLARED,
 )
 @kernel
 def ap_ia(lists, within, cutoffs, starts, codes, n_categories, relevant, out):
@@ -74,13 +74,12 @@ def ap_ia(lists, within, cutoffs, starts, codes, n_categories, relevant, out):
     over_genres(lists, within, cutoffs, starts, codes, n_categories, relevant, True, out)
 
 
-@list_metric(
+@genre_metric(
     name="P_IA",
     aliases=("precision_IA",),
     summary="Precision of each genre of the relevant items, its items alone hits; their mean.",
     formula="mean over genres g of R of hits with g / k",
     latex=r"\frac{1}{|G(R)|} \sum_{g \in G(R)} \frac{|L_{1:k} \cap R_g|}{k}",
-    **DECLARED,
 )
 @kernel
 def p_ia(lists, within, cutoffs, starts, codes, n_categories, relevant, out):

@@ -59,12 +59,13 @@ class Recipe(NamedTuple):
         return self.is_of_slates and bool(self.weights & {"slate", "cascade"})
 
 
-def estimator(**declared: Any) -> Callable[[Any], Metric]:
+def estimator(*, undefined: str = "without overlap", **declared: Any) -> Callable[[Any], Metric]:
     """Makes a metric of logged feedback of the function below it; `declared` as `metric` takes."""
     return metric(
         kind="logged",
         cutoff="never",
         monotone=False,
         bounds=(float("-inf"), float("inf")),
+        undefined=undefined,
         **declared,
     )

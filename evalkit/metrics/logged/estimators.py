@@ -21,7 +21,6 @@ NORMALISE = choice(
     formula="mean of w r; with a cap, of min(w, cap) r",
     latex=r"\frac{1}{n} \sum w r",
     source="Horvitz and Thompson 1952, JASA 47, 663-685; Ionides 2008, JCGS 17, 295-311 (caps)",
-    undefined="without overlap",
     parameters=(CAP,),
 )
 def ips(cap: float) -> Recipe:
@@ -36,7 +35,6 @@ def ips(cap: float) -> Recipe:
     formula="sum of w r / sum of w",
     latex=r"\frac{\sum w r}{\sum w}",
     source="Swaminathan and Joachims 2015, The Self-Normalized Estimator, NeurIPS",
-    undefined="without overlap",
 )
 def snips() -> Recipe:
     """Weighted rewards over weights."""
@@ -62,7 +60,6 @@ def dm() -> Recipe:
     formula="mean of v + w (r - q); min(w, cap), or w shrink / (w^2 + shrink), in place of w",
     latex=r"\frac{1}{n} \sum v + w (r - q)",
     source="Dudik, Langford and Li 2011, ICML; Su et al. 2020, ICML (shrinkage)",
-    undefined="without overlap",
     parameters=(
         CAP,
         number("shrink", 0.0, above=-1e-300, doc="Weights are shrunk by it; 0: not.", tried=1.0),
@@ -80,7 +77,6 @@ def dr(cap: float, shrink: float) -> Recipe:
     formula="mean of v + sum of w (r - q) / sum of w",
     latex=r"\frac{1}{n} \sum v + \frac{\sum w (r - q)}{\sum w}",
     source="Thomas and Brunskill 2016, ICML",
-    undefined="without overlap",
 )
 def sndr() -> Recipe:
     """Predictions over rounds, and residuals over weights."""
@@ -94,7 +90,6 @@ def sndr() -> Recipe:
     formula="mean of v + 1[w <= tau] w (r - q)",
     latex=r"\frac{1}{n} \sum v + 1[w \le \tau] w (r - q)",
     source="Wang, Agarwal and Dudik 2017, ICML",
-    undefined="without overlap",
     parameters=(number("tau", 10.0, above=0.0, doc="The largest weight that counts.", tried=2.0),),
 )
 def switch_dr(tau: float) -> Recipe:
@@ -108,7 +103,6 @@ def switch_dr(tau: float) -> Recipe:
     formula="mean of w r, w of the group's probabilities",
     latex=r"\frac{1}{n} \sum w_g r",
     source="Saito and Joachims 2022, Off-Policy Evaluation for Large Action Spaces, ICML",
-    undefined="without overlap",
 )
 def mips() -> Recipe:
     """Rewards weighted by groups, over rounds."""
@@ -128,7 +122,6 @@ def _of_slates(weight: str, normalise: str) -> Recipe:
     formula="sum over positions of w r / slates",
     latex=r"\frac{1}{n} \sum_{slates} \sum_k w_k r_k",
     source="Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay and Wen 2018, KDD",
-    undefined="without overlap",
     parameters=(NORMALISE,),
 )
 def iips(normalise: str) -> Recipe:
@@ -142,7 +135,6 @@ def iips(normalise: str) -> Recipe:
     formula="sum over positions of w r / slates, w of the slate down to the position",
     latex=r"\frac{1}{n} \sum_{slates} \sum_k w_{1:k} r_k",
     source="McInerney, Brost, Chandar, Mehrotra and Carterette 2020, KDD",
-    undefined="without overlap",
     parameters=(NORMALISE,),
 )
 def rips(normalise: str) -> Recipe:
@@ -157,7 +149,6 @@ def rips(normalise: str) -> Recipe:
     formula="sum over positions of w r / slates, w of the whole slate",
     latex=r"\frac{1}{n} \sum_{slates} w \sum_k r_k",
     source="Swaminathan et al. 2017, Off-policy Evaluation for Slate Recommendation, NeurIPS",
-    undefined="without overlap",
     parameters=(NORMALISE,),
 )
 def slate_ips(normalise: str) -> Recipe:

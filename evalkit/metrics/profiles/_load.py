@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
-from evalkit.errors import EvalkitError, RequestError, nearest, raise_all
+from evalkit.errors import EvalkitError, RequestError, did_you_mean, raise_all
 from evalkit.metrics import (
     MEANT,
     NEEDED,
@@ -82,14 +82,15 @@ def find_profile(
             known_metrics("rankings") if metrics is None else metrics,
             at,
         )
-    close = nearest(profile, profile_names())
     raise RequestError(
         f"no profile is called {profile!r}",
         code="unknown-profile",
         at=at,
-        hint=f"did you mean {close!r}?"
-        if close
-        else f"there are {', '.join(profile_names())}; a file of your own ends in {SUFFIX}",
+        hint=did_you_mean(
+            profile,
+            profile_names(),
+            f"there are {', '.join(profile_names())}; a file of your own ends in {SUFFIX}",
+        ),
     )
 
 
@@ -254,11 +255,10 @@ def _form_errors(
     for key, value in tree.items():
         at = f"{place}: {key}"
         if key not in known:
-            close = nearest(key, known)
             yield _bad(
                 f"a profile has no key {key!r}",
                 at,
-                f"did you mean {close!r}?" if close else f"it has {', '.join(known)}",
+                did_you_mean(key, known, f"it has {', '.join(known)}"),
             )
         elif key in TEXTS and not isinstance(value, str):
             yield _bad(f"{value!r} is not text", at)
@@ -344,13 +344,12 @@ class _KnownMetrics:
         known = {**policies_of_kind(self.kind), **{each.name: each for each in metric.parameters}}
         for parameter, value in values.items():
             if parameter not in known:
-                close = nearest(parameter, known)
                 errors.append(
                     RequestError(
                         f"{metric.name} has no parameter {parameter!r}",
                         code="unknown-parameter",
                         at=at,
-                        hint=f"did you mean {close!r}?" if close else "",
+                        hint=did_you_mean(parameter, known),
                     )
                 )
             elif not known[parameter].accepts(value):

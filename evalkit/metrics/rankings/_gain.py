@@ -22,10 +22,7 @@ GAIN = choice(
 )
 BELOW_THRESHOLD = choice(
     "below_threshold",
-    {
-        "count": "they keep their gain, but for binary gains",
-        "ignore": "they have no gain",
-    },
+    {"count": "they keep their gain, but for binary gains", "ignore": "they have no gain"},
     doc="Items whose relevance is below the threshold.",
 )
 DISCOUNT = choice(

@@ -130,12 +130,7 @@ def ap_weighted(hits, relevant, lengths, cutoffs, over, terms, out):
 
 @metric(
     name="AP",
-    aliases=(
-        "MAP",
-        "average_precision",
-        "mean_average_precision",
-        "map_cut(over='relevant')",
-    ),
+    aliases=("MAP", "average_precision", "mean_average_precision", "map_cut(over='relevant')"),
     summary="Precision at each relevant item shown, averaged over those that could be shown.",
     formula="sum over hits at ranks 1 to k of (hits up to that rank / rank) / min(k, |R|)",
     latex=r"\frac{1}{\min(k, |R|)} \sum_{i=1}^{k} h_i \frac{1}{i} \sum_{j=1}^{i} h_j",

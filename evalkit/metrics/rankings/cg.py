@@ -13,10 +13,8 @@ from evalkit.metrics.rankings._gain import BELOW_THRESHOLD, GAIN, gain_of, view_
     summary="Sum of the gains that the ranking shows, whatever their rank.",
     formula="sum over hits at ranks 1 to k of gain",
     latex=r"\sum_{i=1}^{k} g_i",
-    source=(
-        "Järvelin and Kekäläinen 2002, Cumulated Gain-Based Evaluation of IR Techniques, "
-        "ACM Transactions on Information Systems 20(4), p. 425"
-    ),
+    source="Järvelin and Kekäläinen 2002, Cumulated Gain-Based Evaluation of IR Techniques, "
+    "ACM Transactions on Information Systems 20(4), p. 425",
     bounds=(0.0, math.inf),
     undefined="never; 0 for a user without relevant items",
     parameters=(GAIN, BELOW_THRESHOLD),

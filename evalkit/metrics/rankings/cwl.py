@@ -6,6 +6,7 @@ mean gain of a rank that is looked at.
 """
 
 import math
+from functools import partial
 
 from evalkit.metrics import choice, kernel, metric, number
 from evalkit.metrics.rankings._gain import MAX_RELEVANCE
@@ -25,7 +26,9 @@ HORIZON = number(
 FORMULA = "sum over ranks of W(i) * relevance / max_relevance, W(i) the share of looks at rank i; "
 GOES_ON = "the chance to go on from rank i is "
 LATEX = r"\sum_i W_i \, g_i, \quad W_i = \frac{\prod_{j < i} C_j}{\sum_m \prod_{j < m} C_j}, \quad "
-UNDEFINED = "never; 0 for a user without relevant items"
+rate_metric = partial(
+    metric, bounds=(0.0, 1.0), undefined="never; 0 for a user without relevant items", view="graded"
+)
 
 
 @kernel(allocates=False)
@@ -71,18 +74,15 @@ def fill_rates(hits, cutoffs, user_model, goal, most, horizon, out):
             out[user, column] = rate / chances
 
 
-@metric(
+@rate_metric(
     name="INST",
     summary="Rate of gain of a user who goes on as long as what was sought is not found.",
     formula=FORMULA + GOES_ON + "((i + T + t - 1) / (i + T + t))^2, t = T less what was gained",
     latex=LATEX + r"C_i = \left(\frac{i + T + t_i - 1}{i + T + t_i}\right)^2",
     source="Moffat, Bailey, Scholer and Thomas 2015, INST: an adaptive metric for information "
     "retrieval evaluation, Proceedings of ADCS, article 5, pp. 5:1-5:4",
-    bounds=(0.0, 1.0),
-    undefined=UNDEFINED,
     parameters=(GOAL, MAX_RELEVANCE, HORIZON),
     monotone=False,
-    view="graded",
 )
 @kernel(allocates=False)
 def inst(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
@@ -90,17 +90,14 @@ def inst(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
     fill_rates(hits, cutoffs, INST, goal, most, horizon, out)
 
 
-@metric(
+@rate_metric(
     name="INSQ",
     summary="Rate of gain of a user who grows more patient from rank to rank.",
     formula=FORMULA + GOES_ON + "((i + 2T - 1) / (i + 2T))^2",
     latex=LATEX + r"C_i = \left(\frac{i + 2T - 1}{i + 2T}\right)^2",
     source="Moffat, Scholer and Thomas 2012, Models and metrics: IR evaluation as a user process, "
     "Proceedings of ADCS, pp. 47-54",
-    bounds=(0.0, 1.0),
-    undefined=UNDEFINED,
     parameters=(GOAL, MAX_RELEVANCE, HORIZON),
-    view="graded",
 )
 @kernel(allocates=False)
 def insq(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
@@ -108,7 +105,7 @@ def insq(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
     fill_rates(hits, cutoffs, INSQ, goal, most, horizon, out)
 
 
-@metric(
+@rate_metric(
     name="BPM",
     aliases=("bejeweled_player_model",),
     summary="Mean gain down to the rank where a user has gained enough, at most k ranks.",
@@ -116,11 +113,8 @@ def insq(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
     latex=LATEX + r"C_i = [i < k] \, [\sum_{j \le i} g_j < T]",
     source="Zhang et al. 2017, Evaluating web search with a bejeweled player model, "
     "Proceedings of SIGIR, pp. 425-434",
-    bounds=(0.0, 1.0),
-    undefined=UNDEFINED,
     parameters=(GOAL, MAX_RELEVANCE, HORIZON),
     monotone=False,
-    view="graded",
 )
 @kernel(allocates=False)
 def bpm(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
@@ -128,7 +122,7 @@ def bpm(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
     fill_rates(hits, cutoffs, BPM, goal, most, horizon, out)
 
 
-@metric(
+@rate_metric(
     name="SDCG",
     aliases=("scaled_discounted_cumulative_gain",),
     summary="Discounted gain as a share of that of k items of the top grade.",
@@ -136,10 +130,7 @@ def bpm(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
     latex=r"\frac{\sum_{i=1}^{k} g_i / \log_2(1 + i)}{\sum_{i=1}^{k} 1 / \log_2(1 + i)}",
     source="Järvelin and Kekäläinen 2002, Cumulated Gain-Based Evaluation of IR Techniques, "
     "ACM Transactions on Information Systems 20(4), pp. 425-428",
-    bounds=(0.0, 1.0),
-    undefined=UNDEFINED,
     parameters=(MAX_RELEVANCE, HORIZON),
-    view="graded",
 )
 @kernel(allocates=False)
 def sdcg(hits, relevant, lengths, cutoffs, most, horizon, out):
@@ -147,7 +138,7 @@ def sdcg(hits, relevant, lengths, cutoffs, most, horizon, out):
     fill_rates(hits, cutoffs, SDCG, 1.0, most, horizon, out)
 
 
-@metric(
+@rate_metric(
     name="nearly_ERR",
     aliases=(
         "NERR8(users='inverse')",
@@ -161,8 +152,6 @@ def sdcg(hits, relevant, lengths, cutoffs, most, horizon, out):
     latex=LATEX + r"C_i = (1 - g_i) \, s_i",
     source="Azzopardi, Mackenzie and Moffat 2021, ERR is not C/W/L: exploring the relationship "
     "between expected reciprocal rank and other metrics, Proceedings of ICTIR, pp. 231-237",
-    bounds=(0.0, 1.0),
-    undefined=UNDEFINED,
     parameters=(
         choice(
             "users",
@@ -180,7 +169,6 @@ def sdcg(hits, relevant, lengths, cutoffs, most, horizon, out):
         HORIZON,
     ),
     monotone=False,
-    view="graded",
 )
 @kernel(allocates=False)
 def nearly_err(hits, relevant, lengths, cutoffs, users, goal, patience, most, horizon, out):

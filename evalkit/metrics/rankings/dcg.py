@@ -65,12 +65,10 @@ def dcg_tied(hits, relevant, lengths, cutoffs, gain, below_threshold, discount, 
     summary="Sum of the gains that the ranking shows, each discounted by its rank.",
     formula="sum over hits at ranks 1 to k of gain * discount(rank)",
     latex=r"\sum_{i=1}^{k} \frac{g_i}{\log_b(1 + i)}",
-    source=(
-        "Järvelin and Kekäläinen 2002, Cumulated Gain-Based Evaluation of IR Techniques, "
-        "ACM Transactions on Information Systems 20(4), p. 426 (discount 'jarvelin'); "
-        "Burges et al. 2005, Learning to Rank using Gradient Descent, Proceedings of ICML, "
-        "pp. 89-96 (discount 'log', gain 'exp2')"
-    ),
+    source="Järvelin and Kekäläinen 2002, Cumulated Gain-Based Evaluation of IR Techniques, "
+    "ACM Transactions on Information Systems 20(4), p. 426 (discount 'jarvelin'); "
+    "Burges et al. 2005, Learning to Rank using Gradient Descent, Proceedings of ICML, "
+    "pp. 89-96 (discount 'log', gain 'exp2')",
     bounds=(0.0, math.inf),
     undefined="never; 0 for a user without relevant items, but for per='relevant'",
     parameters=(GAIN, BELOW_THRESHOLD, DISCOUNT, LOG_BASE, PER),

@@ -12,10 +12,8 @@ from evalkit.metrics import kernel, metric
     summary="Rank of the first relevant item that the ranking shows; lower is better.",
     formula="rank of the first hit at ranks 1 to k",
     latex=r"\min \{ i \le k : h_i = 1 \}",
-    source=(
-        "Cooper 1968, Expected Search Length, American Documentation 19(1), pp. 30-41 "
-        "(the search length for one item, plus 1)"
-    ),
+    source="Cooper 1968, Expected Search Length, American Documentation 19(1), pp. 30-41 "
+    "(the search length for one item, plus 1)",
     bounds=(1.0, math.inf),
     undefined="for a user without a hit within the cutoff",
     higher_is_better=False,

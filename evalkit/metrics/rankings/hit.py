@@ -28,10 +28,8 @@ def hit_tied(hits, relevant, lengths, cutoffs, out):
     summary="1 if the ranking shows a relevant item, else 0; its mean is the hit rate.",
     formula="1 if a relevant item stands at ranks 1 to k, else 0",
     latex=r"\max_{1 \le i \le k} h_i",
-    source=(
-        "Deshpande and Karypis 2004, Item-Based Top-N Recommendation Algorithms, "
-        "ACM Transactions on Information Systems 22(1), pp. 143-177, section 6.1"
-    ),
+    source="Deshpande and Karypis 2004, Item-Based Top-N Recommendation Algorithms, "
+    "ACM Transactions on Information Systems 22(1), pp. 143-177, section 6.1",
     bounds=(0.0, 1.0),
     undefined="never; 0 for a user without relevant items",
     tied=hit_tied,

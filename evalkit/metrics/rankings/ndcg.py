@@ -111,12 +111,10 @@ def ndcg_tied(
     summary="Discounted gain of the ranking as a share of that of the ideal list.",
     formula="DCG at k / DCG at k of the ideal list, which has the largest gains first",
     latex=r"\frac{\sum_{i=1}^{k} g_i / \log_b(1 + i)}{\sum_{i=1}^{k} g^*_i / \log_b(1 + i)}",
-    source=(
-        "Järvelin and Kekäläinen 2002, Cumulated Gain-Based Evaluation of IR Techniques, "
-        "ACM Transactions on Information Systems 20(4), pp. 427-428; "
-        "Burges et al. 2005, Learning to Rank using Gradient Descent, Proceedings of ICML, "
-        "pp. 89-96 (discount 'log', gain 'exp2')"
-    ),
+    source="Järvelin and Kekäläinen 2002, Cumulated Gain-Based Evaluation of IR Techniques, "
+    "ACM Transactions on Information Systems 20(4), pp. 427-428; "
+    "Burges et al. 2005, Learning to Rank using Gradient Descent, Proceedings of ICML, "
+    "pp. 89-96 (discount 'log', gain 'exp2')",
     bounds=(0.0, 1.0),
     undefined="for a user without any gain to find",
     parameters=(

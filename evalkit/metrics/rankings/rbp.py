@@ -38,10 +38,8 @@ def rbp_weighted(hits, relevant, lengths, cutoffs, patience, gain, below_thresho
     summary="Expected share of relevant items seen by a user who stops after every rank by chance.",
     formula="(1 - patience) * sum over hits at ranks 1 to k of gain * patience^(rank - 1)",
     latex=r"(1 - p) \sum_{i=1}^{k} g_i \, p^{i - 1}",
-    source=(
-        "Moffat and Zobel 2008, Rank-Biased Precision for Measurement of Retrieval Effectiveness, "
-        "ACM Transactions on Information Systems 27(1), article 2, pp. 2:1-2:27"
-    ),
+    source="Moffat and Zobel 2008, Rank-Biased Precision for Measurement of Retrieval "
+    "Effectiveness, ACM Transactions on Information Systems 27(1), article 2, pp. 2:1-2:27",
     bounds=(0.0, 1.0),
     undefined="never; 0 for a user without relevant items",
     parameters=(

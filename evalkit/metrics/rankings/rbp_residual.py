@@ -13,10 +13,8 @@ LOST = 1
     summary="How much larger RBP might be: the weight of ranks that nobody judged.",
     formula="(1 - patience) * sum over unjudged ranks of patience^(rank - 1), those past k too",
     latex=r"1 - (1 - p) \sum_{i=1}^{k} [i \text{ is judged}] \, p^{i - 1}",
-    source=(
-        "Moffat and Zobel 2008, Rank-Biased Precision for Measurement of Retrieval Effectiveness, "
-        "ACM Transactions on Information Systems 27(1), article 2, pp. 2:16-2:18"
-    ),
+    source="Moffat and Zobel 2008, Rank-Biased Precision for Measurement of Retrieval "
+    "Effectiveness, ACM Transactions on Information Systems 27(1), article 2, pp. 2:16-2:18",
     bounds=(0.0, 1.0),
     undefined="never; 1 for an empty list",
     parameters=(

@@ -45,10 +45,8 @@ def rr_weighted(hits, relevant, lengths, cutoffs, out):
     summary="One over the rank of the first relevant item; its mean is MRR.",
     formula="1 / rank of the first hit; 0 if none stands at ranks 1 to k",
     latex=r"\frac{1}{\min \{ i \le k : h_i = 1 \}}",
-    source=(
-        "Voorhees 1999, The TREC-8 Question Answering Track Report, "
-        "Proceedings of TREC-8, NIST SP 500-246, pp. 77-82"
-    ),
+    source="Voorhees 1999, The TREC-8 Question Answering Track Report, "
+    "Proceedings of TREC-8, NIST SP 500-246, pp. 77-82",
     bounds=(0.0, 1.0),
     undefined="never; 0 for a user without relevant items",
     tied=rr_tied,

@@ -17,6 +17,7 @@ from evalkit.metrics import (
     over_rows_or_users,
     rating_metric,
 )
+from evalkit.metrics.ratings.errors import rating
 from evalkit.metrics.ratings.losses import loss_metric
 
 SOURCE = "Jorgensen 1987, Exponential dispersion models, J. R. Stat. Soc. B 49, 2"
@@ -119,18 +120,9 @@ def of_deviance(asked: Request) -> OfSums:
     return OfSums((*terms, *ends), value, Smooth(terms, smooth), is_exact=False)
 
 
-def rating(ratings: Any, predictions: Any) -> Any:
-    """The ratings themselves."""
-    return ratings
-
-
 @rating_metric(
     name="D2-Tweedie",
-    aliases=(
-        "d2_tweedie_score(power=0)",
-        "D2_Poisson(power=1)",
-        "D2_gamma(power=2)",
-    ),
+    aliases=("d2_tweedie_score(power=0)", "D2_Poisson(power=1)", "D2_gamma(power=2)"),
     summary="Share of the deviance that predictions take away from that of the mean rating.",
     formula="1 - sum of deviances / sum of those of the mean rating",
     latex=r"1 - \frac{\sum d(r, \hat r)}{\sum d(r, \bar r)}",
@@ -138,7 +130,6 @@ def rating(ratings: Any, predictions: Any) -> Any:
     bounds=(-math.inf, 1.0),
     undefined="where all ratings are equal",
     parameters=(over_rows_or_users(), power_parameter()),
-    higher_is_better=True,
     domain=domain,
     over_rows=of_deviance,
 )

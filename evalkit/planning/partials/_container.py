@@ -201,12 +201,9 @@ def _opened(source: Path | bytes) -> Iterator[_File]:
     except IsADirectoryError:
         raise _no_partial(path, "a folder") from None
     except MemoryError:
-        raise MachineError(
-            "memory ran out while a partial was read",
-            code="out-of-memory",
-            at=str(path),
-            hint="merge on a machine with more memory",
-        ) from None
+        message = "memory ran out while a partial was read"
+        hint = "merge on a machine with more memory"
+        raise MachineError(message, code="out-of-memory", at=str(path), hint=hint) from None
     except OSError as error:
         gone = isinstance(error, FileNotFoundError | NotADirectoryError)
         raise DataError(
@@ -216,33 +213,24 @@ def _opened(source: Path | bytes) -> Iterator[_File]:
             hint="look for misspellings" if gone else "give this user the right to read it",
         ) from error
     except (Exception, pl.exceptions.PanicException) as error:  # as bytes of any kind may end
-        raise DataError(
-            f"a partial is damaged: {str(error)[:200] or type(error).__name__}",
-            code="damaged-partial",
-            at=str(path),
-            hint="write it again: evalkit partial CONFIG --share I/N --out FILE",
-        ) from error
+        message = f"a partial is damaged: {str(error)[:200] or type(error).__name__}"
+        hint = "write it again: evalkit partial CONFIG --share I/N --out FILE"
+        raise DataError(message, code="damaged-partial", at=str(path), hint=hint) from error
 
 
 def _start(file: BufferedReader, n_bytes: int, path: Path) -> _File:
     found = _File(file, n_bytes)
     if found.version != FORMAT:
-        raise DataError(
-            f"a partial has format {found.version}, and evalkit {VERSION} reads {FORMAT}",
-            code="partial-version",
-            at=str(path),
-            hint="write and merge partials with one version of evalkit",
-        )
+        message = f"a partial has format {found.version}, and evalkit {VERSION} reads {FORMAT}"
+        hint = "write and merge partials with one version of evalkit"
+        raise DataError(message, code="partial-version", at=str(path), hint=hint)
     return found
 
 
 def _no_partial(path: Path, what: str) -> DataError:
-    return DataError(
-        f"this is {what}, and no partial",
-        code="not-a-partial",
-        at=str(path),
-        hint="evalkit partial CONFIG --share I/N --out FILE writes one",
-    )
+    message = f"this is {what}, and no partial"
+    hint = "evalkit partial CONFIG --share I/N --out FILE writes one"
+    return DataError(message, code="not-a-partial", at=str(path), hint=hint)
 
 
 def read_header(path: Path | bytes, kind: type[Value]) -> tuple[Value, bytes]:

@@ -245,12 +245,9 @@ def _foreign(
     ]
     if len(keys) > MOST_NAMED:
         told.append(f"{len(keys) - MOST_NAMED} more differ")
-    return DataError(
-        "partials of different work: " + "; ".join(told),
-        code="foreign-partial",
-        at=name,
-        hint="merge the partials of one config, one set of inputs and one version",
-    )
+    message = "partials of different work: " + "; ".join(told)
+    hint = "merge the partials of one config, one set of inputs and one version"
+    return DataError(message, code="foreign-partial", at=name, hint=hint)
 
 
 def _shown(facts: Mapping[str, object], key: str) -> str:

@@ -128,11 +128,8 @@ def open_partials(paths: Sequence[Path], *, allow_missing: bool = False) -> Part
             missing; all of it at once.
     """
     if not paths:
-        raise RequestError(
-            "there is no partial to merge",
-            code="nothing-to-merge",
-            hint="evalkit merge FILES... --out runs",
-        )
+        hint = "evalkit merge FILES... --out runs"
+        raise RequestError("there is no partial to merge", code="nothing-to-merge", hint=hint)
     problems: list[EvalkitError] = []
     headers: list[tuple[str, Header]] = []
     found: list[tuple[Header, Path, bytes]] = []

@@ -10,6 +10,7 @@ from evalkit.config.form_names import Form
 from evalkit.errors import clean
 from evalkit.report.across import Across
 from evalkit.report.comparisons import how_corrected, name_tests
+from evalkit.report.entries import Comparison
 from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, PairFindings, found_by_pair
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
@@ -37,9 +38,9 @@ def render_latex(report: Report) -> str:
     mark models that cannot be told apart. What a search of segments found follows, a table for
     each pair of models.
     """
-    marked = _marked(report)
+    judged = _by_segment(report)
     tables = [
-        _table(report, group, marked.get((group.segmentation, group.segment), set()))
+        _table(report, group, judged.get((group.segmentation, group.segment), ()))
         for group in groups(report)
     ]
     tables += [_finding_table(found) for found in found_by_pair(report, most=MOST_ON_PAPER)]
@@ -69,7 +70,7 @@ def latex_table(
         group, labels=tuple(metrics) or group.labels, models=tuple(order) or group.models
     )
     defined = "".join(f"% {clean(each)}\n" for each in definitions(report))
-    text = defined + _table(report, chosen, _marked(report).get((None, None), set()), digits)
+    text = defined + _table(report, chosen, _by_segment(report).get((None, None), ()), digits)
     if caption is None and label is None:
         return text
     head = ["\\begin{table}", "\\centering"]
@@ -120,20 +121,27 @@ def escape(text: str) -> str:
     return _PATTERN.sub(lambda found: _SPECIAL[found[0]], clean(text))
 
 
-def _marked(report: Report) -> dict[tuple[str | None, str | None], set[tuple[str, str]]]:
-    """By segment, the models and metrics that a comparison calls better or worse."""
-    used, pairs = report.statistics, report.comparisons
-    found: dict[tuple[str | None, str | None], set[tuple[str, str]]] = {}
-    for pair in pairs if used is None else against(pairs, used.baseline):
-        if pair.verdict in ("better", "worse"):
-            segment = found.setdefault((pair.segmentation, pair.segment), set())
-            segment.add((pair.candidate, pair.metric))
+def _by_segment(report: Report) -> dict[tuple[str | None, str | None], list[Comparison]]:
+    found: dict[tuple[str | None, str | None], list[Comparison]] = {}
+    for pair in report.comparisons:
+        found.setdefault((pair.segmentation, pair.segment), []).append(pair)
     return found
 
 
+def _marked(report: Report, pairs: Sequence[Comparison]) -> set[tuple[str, str]]:
+    """The models and metrics that a comparison calls better or worse."""
+    used = report.statistics
+    seen = pairs if used is None else against(pairs, used.baseline)
+    return {(each.candidate, each.metric) for each in seen if each.verdict in ("better", "worse")}
+
+
 def _table(
-    report: Report, group: SegmentNumbers, marked: set[tuple[str, str]], digits: int | None = None
+    report: Report,
+    group: SegmentNumbers,
+    pairs: Sequence[Comparison],
+    digits: int | None = None,
 ) -> str:
+    marked = _marked(report, pairs)
     letters = {
         (model, standing.metric): letter
         for standing in (report.standings if group.segment is None else ())
@@ -155,12 +163,7 @@ def _table(
     if letters:
         lines.append("% letters: models that share one cannot be told apart")
     used = report.statistics
-    judged = [
-        each
-        for each in report.comparisons
-        if (each.segmentation, each.segment) == (group.segmentation, group.segment)
-        and each.metric in group.labels
-    ]
+    judged = [each for each in pairs if each.metric in group.labels]
     if marked and used is not None and used.baseline is not None:
         lines.append(
             rf"% dagger: differs from {clean(used.baseline)}, {name_tests(judged)}, "

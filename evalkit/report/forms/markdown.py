@@ -6,31 +6,12 @@ from functools import lru_cache
 
 from evalkit.config.form_names import Form
 from evalkit.errors import clean
+from evalkit.report import findings, text
 from evalkit.report.answer import answer_of
 from evalkit.report.comparisons import further_columns, how_corrected, show_p
-from evalkit.report.findings import (
-    HEAD,
-    MOST_ON_PAPER,
-    NOTE,
-    NOTHING,
-    TITLE,
-    found_by_pair,
-    searches,
-)
 from evalkit.report.nights import tell_nights
 from evalkit.report.record import Report
 from evalkit.report.shown import definitions
-from evalkit.report.text import (
-    SegmentNumbers,
-    count_noun,
-    count_words,
-    decimals_for,
-    groups,
-    half_widths,
-    model_notes,
-    show_level,
-    truth_notes,
-)
 from evalkit.report.verdict import PASS, verdict_of
 from evalkit.report.weights import weight_rows
 
@@ -43,7 +24,7 @@ _LINK = re.compile(r"(https?|ftp)://", re.IGNORECASE)
 def render_markdown(report: Report) -> str:
     """The report as GitHub's Markdown: what was found first, where it comes from last."""
     lines = [f"# {escape(report.name)}", "", *_verdict_lines(report)]
-    overall = [each for each in groups(report) if each.segment is None]
+    overall = [each for each in text.groups(report) if each.segment is None]
     lines += _overall_lines(report, overall[0]) if overall else ["No numbers.", ""]
     defined = [f"- {escape(each)}" for each in definitions(report)]
     lines += [*defined, ""] if defined else []
@@ -51,16 +32,18 @@ def render_markdown(report: Report) -> str:
     lines += _comparison_lines(report)
     told = [f"- {escape(each)}" for each in tell_nights(report.nights)]
     lines += [*told, ""] if told else []
-    lines += _finding_lines(report) if searches(report) else []
+    lines += _finding_lines(report) if findings.searches(report) else []
     lines += _warning_lines(report)
-    for group in groups(report):
-        lines += _group_lines(group, count_words(report).unit) if group.segment is not None else []
+    for group in text.groups(report):
+        lines += (
+            _group_lines(group, text.count_words(report).unit) if group.segment is not None else []
+        )
     lines += ["## Counts", "", "| log | counts |", "| :-- | :-- |"]
-    words = count_words(report)
-    truth = "; ".join(truth_notes(report.counts.truth, words))
+    words = text.count_words(report)
+    truth = "; ".join(text.truth_notes(report.counts.truth, words))
     lines.append(f"| {words.truth} | {escape(truth)} |")
     for name, counts in report.counts.models.items():
-        lines.append(f"| {escape(name)} | {escape('; '.join(model_notes(counts, words)))} |")
+        lines.append(f"| {escape(name)} | {escape('; '.join(text.model_notes(counts, words)))} |")
     lines.append("")
     meta = report.meta
     origin = f"evalkit {report.evalkit}, profile {report.profile}, run {report.run_id}"
@@ -69,11 +52,11 @@ def render_markdown(report: Report) -> str:
 
 
 @lru_cache(maxsize=1024)  # heads of tables come again and again
-def escape(text: str) -> str:
+def escape(plain: str) -> str:
     """`text` as Markdown shows it letter by letter, in a table cell too; no HTML, one line."""
-    text = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    text = _SPECIAL.sub(lambda found: f"\\{found[0]}", text)
-    return _LINK.sub(r"\1&#58;//", _MENTION.sub("&#64;", text))
+    plain = clean(plain).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    plain = _SPECIAL.sub(lambda found: f"\\{found[0]}", plain)
+    return _LINK.sub(r"\1&#58;//", _MENTION.sub("&#64;", plain))
 
 
 def _verdict_lines(report: Report) -> list[str]:
@@ -123,11 +106,16 @@ def _comparison_lines(report: Report) -> list[str]:
 
 
 def _finding_lines(report: Report) -> list[str]:
-    lines = [f"## {TITLE.capitalize()}", ""]
-    lines += [f"{NOTE.capitalize()}." if report.findings else f"{NOTHING.capitalize()}.", ""]
-    for found in found_by_pair(report, most=MOST_ON_PAPER):
-        lines += [f"### {escape(found.title)}", "", _row(list(HEAD))]
-        lines.append(_row([":--", ":--", ":--", *["--:"] * (len(HEAD) - 3)]))
+    lines = [f"## {findings.TITLE.capitalize()}", ""]
+    lines += [
+        f"{findings.NOTE.capitalize()}."
+        if report.findings
+        else f"{findings.NOTHING.capitalize()}.",
+        "",
+    ]
+    for found in findings.found_by_pair(report, most=findings.MOST_ON_PAPER):
+        lines += [f"### {escape(found.title)}", "", _row(list(findings.HEAD))]
+        lines.append(_row([":--", ":--", ":--", *["--:"] * (len(findings.HEAD) - 3)]))
         lines += [_row([escape(cell) for cell in row]) for row in found.rows]
         lines += ["", f"{found.left_out} more are in report.json.", ""] if found.left_out else [""]
     return lines
@@ -141,39 +129,39 @@ def _warning_lines(report: Report) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _overall_lines(report: Report, group: SegmentNumbers) -> list[str]:
+def _overall_lines(report: Report, group: text.SegmentNumbers) -> list[str]:
     """All users: the metric that decides first, the best model first, limits beside values."""
     labels = tuple(each for each in report.leading if each in group.labels)
     models = tuple(each for each in answer_of(report).models if each in group.models)
     shown = replace(group, models=models, labels=labels)
-    lines = _group_lines(shown, count_words(report).unit, with_limits=True)
+    lines = _group_lines(shown, text.count_words(report).unit, with_limits=True)
     used = report.statistics
     if used is not None and any(each.low is not None for each in group.cells.values()):
-        lines[-1:] = ["", f"In brackets: {show_level(used.level)} intervals.", ""]
+        lines[-1:] = ["", f"In brackets: {text.show_level(used.level)} intervals.", ""]
     return lines
 
 
-def _cells(group: SegmentNumbers, label: str, *, with_limits: bool) -> list[str]:
+def _cells(group: text.SegmentNumbers, label: str, *, with_limits: bool) -> list[str]:
     """One column; with limits, in digits that the narrowest of them deserves."""
     shown = [(each.model, each.text, each.is_best) for each in group.shown(label)]
     found = [group.cells.get((model, label)) for model, _, _ in shown]
     known = [each for each in found if each is not None]
-    digits = decimals_for(half_widths(known), [each.value for each in known])
+    digits = text.decimals_of(known)
     cells = []
-    for (_, text, is_best), each in zip(shown, found, strict=True):
+    for (_, plain, is_best), each in zip(shown, found, strict=True):
         beside = ""
         if with_limits and each is not None and each.low is not None and each.high is not None:
-            text = f"{each.value:.{digits}f}"
+            plain = f"{each.value:.{digits}f}"
             beside = f" ({each.low:.{digits}f} … {each.high:.{digits}f})"
-        cells.append((f"**{text}**" if is_best else text) + beside)
+        cells.append((f"**{plain}**" if is_best else plain) + beside)
     return cells
 
 
-def _group_lines(group: SegmentNumbers, unit: str, *, with_limits: bool = False) -> list[str]:
+def _group_lines(group: text.SegmentNumbers, unit: str, *, with_limits: bool = False) -> list[str]:
     common = group.common_n_users
     lines = [f"## {escape(group.title)}", ""] if group.title else []
     if common is not None:
-        lines += [f"{count_noun(common, unit)}.", ""]
+        lines += [f"{text.count_noun(common, unit)}.", ""]
     header = ["model", *(escape(label) for label in group.labels)]
     rows = [[escape(model)] for model in group.models]
     for label in group.labels:

@@ -4,24 +4,11 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from evalkit.report.entries import Curve, Graph
+from evalkit.report.html import _plots, _tables
 from evalkit.report.html._markup import Html, el, join
-from evalkit.report.html._plots import (
-    Line,
-    Mark,
-    Row,
-    curve_plot,
-    dot_plot,
-    swatch,
-)
 from evalkit.report.html._scale import show
-from evalkit.report.html._tables import (
-    behind,
-    name_cell,
-    number_cell,
-    table,
-)
 from evalkit.report.record import Report
-from evalkit.report.text import count_noun, decimals_for, half_widths
+from evalkit.report.text import count_noun, decimals_for, decimals_of
 from evalkit.report.turning import turned
 
 MOST_POINTS = 24  # of a drawn curve
@@ -37,7 +24,7 @@ DIAGONAL = ("roc", "calibration", "lorenz")
 
 def color_key(models: Iterable[str]) -> Html:
     """Which colour is which model."""
-    keys = (el("li", swatch(place), model) for place, model in enumerate(models))
+    keys = (el("li", _plots.swatch(place), model) for place, model in enumerate(models))
     return el("ul", keys, class_="key")
 
 
@@ -57,8 +44,8 @@ def curves_section(report: Report) -> Html | None:
     for metric in list(ordered)[:MOST_CURVES]:
         of = by_metric[metric]
         lines = [_line(curve, series.get(curve.model, 0)) for curve in of]
-        plot = curve_plot(lines, f"{metric} by cutoff", "cutoff")
-        figures.append(behind(plot, _curve_table(of), metric))
+        plot = _plots.curve_plot(lines, f"{metric} by cutoff", "cutoff")
+        figures.append(_tables.behind(plot, _curve_table(of), metric))
     left_out = len(by_metric) - len(figures)
     note = (
         f"{count_noun(left_out, 'more metric')} by cutoff: see report.json."
@@ -72,14 +59,14 @@ def curves_section(report: Report) -> Html | None:
     )
 
 
-def _line(curve: Curve, series: int) -> Line:
+def _line(curve: Curve, series: int) -> _plots.Line:
     """The curve to be drawn: every point of a short one; of a long one fewer, the deeper."""
     last = len(curve.cutoffs) - 1
     places = list(range(last + 1))
     if last >= MOST_POINTS:
         growing = (round(last * (step / (MOST_POINTS - 1)) ** 2) for step in range(MOST_POINTS))
         places = sorted({*range(5), *growing})
-    return Line(
+    return _plots.Line(
         curve.model,
         series,
         tuple(float(curve.cutoffs[place]) for place in places),
@@ -126,8 +113,8 @@ def _curve_table(curves: Sequence[Curve]) -> Html:
         for cutoff in cutoffs:
             value, low, high = known.get(cutoff, (math.nan, None, None))
             cells.append(_limited_cell(0, [value], [low], [high], digits))
-        rows.append([name_cell(curve.model), *cells])
-    return table(["model", *(f"@{cutoff}" for cutoff in cutoffs)], rows, pin=True)
+        rows.append([_tables.name_cell(curve.model), *cells])
+    return _tables.table(["model", *(f"@{cutoff}" for cutoff in cutoffs)], rows, pin=True)
 
 
 _Limits = Sequence[float | None]
@@ -161,10 +148,10 @@ def _graphs(report: Report, at: str, name: str, *, of_shown: bool) -> Html | Non
         title = f"{named}: {graphs[0].y_name} by {graphs[0].x_name}"
         lines = [_thinned(graph, series.get(graph.model, 0)) for graph in graphs]
         x_texts = _powers_of_2 if kind in OF_WEIGHTS else None
-        plot = curve_plot(
+        plot = _plots.curve_plot(
             lines, title, graphs[0].x_name, diagonal=kind in DIAGONAL, x_texts=x_texts
         )
-        figures.append(behind(plot, _graph_table(graphs), title))
+        figures.append(_tables.behind(plot, _graph_table(graphs), title))
     has_bands = any(graph.low for graphs in by_kind.values() for graph in graphs)
     note = "A band is the interval of each point by itself, with users as drawn."
     if PATH in {kind for kind, _ in by_kind}:
@@ -189,11 +176,11 @@ def _places(graph: Graph, most: int) -> list[int]:
     return sorted({min(round(number * step), last) for number in range(most)} | {last})
 
 
-def _thinned(graph: Graph, series: int) -> Line:
+def _thinned(graph: Graph, series: int) -> _plots.Line:
     places = _places(graph, MOST_DRAWN)
     nothing = (None,) * len(graph.x)
     limits = (graph.low, graph.high, graph.x_low, graph.x_high)
-    return Line(
+    return _plots.Line(
         graph.model,
         series,
         tuple(graph.x[place] for place in places),
@@ -207,15 +194,15 @@ def _graph_table(graphs: Sequence[Graph]) -> Html:
     rows = []
     for graph in graphs:
         for place in _places(graph, MOST_LISTED):
-            cells = [name_cell(graph.model)]
+            cells = [_tables.name_cell(graph.model)]
             if graph.thresholds:
-                cells.append(number_cell(f"{graph.thresholds[place]:.4g}"))
+                cells.append(_tables.number_cell(f"{graph.thresholds[place]:.4g}"))
             cells.append(_limited_cell(place, graph.x, graph.x_low, graph.x_high, digits))
             cells.append(_limited_cell(place, graph.y, graph.low, graph.high, digits))
             rows.append(cells)
     from_ = THRESHOLDS.get(graphs[0].kind, "from score")
     head = ["model", *([from_] if graphs[0].thresholds else [])]
-    return table([*head, graphs[0].x_name, graphs[0].y_name], rows, pin=True)
+    return _tables.table([*head, graphs[0].x_name, graphs[0].y_name], rows, pin=True)
 
 
 def _groups_figure(graphs: Sequence[Graph], series: Mapping[str, int], title: str) -> Html:
@@ -233,17 +220,17 @@ def _groups_figure(graphs: Sequence[Graph], series: Mapping[str, int], title: st
     digits = decimals_for([], [each for graph in graphs for each in (*graph.x, *graph.y)])
     for place, group in enumerate(graphs[0].groups[:MOST_DRAWN]):
         marks = tuple(
-            Mark(g.y[place], *_limits_at(g.low, g.high, place), series.get(g.model, 0))
+            _plots.Mark(g.y[place], *_limits_at(g.low, g.high, place), series.get(g.model, 0))
             for g in graphs
         )
         x = graphs[0].x[place]
-        rows.append(Row(group, marks, f"{x:.1%}", x))
+        rows.append(_plots.Row(group, marks, f"{x:.1%}", x))
         cells = [_limited_cell(place, g.x, g.x_low, g.x_high, digits) for g in against]
         cells += [_limited_cell(place, g.y, g.low, g.high, digits) for g in graphs]
-        lines.append([name_cell(group), *cells])
+        lines.append([_tables.name_cell(group), *cells])
     head = [name] if of_all else [f"{graph.model}: {name}" for graph in graphs]
-    numbers = table(["group", *head, *(g.model for g in graphs)], lines, pin=True)
-    return behind(dot_plot(rows, title, zero=True), numbers, title)
+    numbers = _tables.table(["group", *head, *(g.model for g in graphs)], lines, pin=True)
+    return _tables.behind(_plots.dot_plot(rows, title, zero=True), numbers, title)
 
 
 def _limits_at(lows: _Limits, highs: _Limits, place: int) -> tuple[float | None, float | None]:
@@ -254,10 +241,7 @@ def _limited_cell(
     place: int, values: Sequence[float], lows: _Limits, highs: _Limits, digits: int
 ) -> Html:
     """A number with its limits, where it has some."""
-    low, high = _limits_at(lows, highs, place)
-    limits = None
-    if low is not None and high is not None:
-        limits = el("i", f"{show(low, digits)}–{show(high, digits)}")
+    limits = _tables.limits_of(*_limits_at(lows, highs, place), digits)
     return el("td", show(values[place], digits), limits)
 
 
@@ -273,7 +257,7 @@ def matrix_section(report: Report) -> Html | None:
         of = {(each.candidate, each.baseline): each for each in map(turned, pairs)}
         of |= {(each.candidate, each.baseline): each for each in pairs}
         models = [model for model in report.models if any(model in pair for pair in of)]
-        digits = decimals_for(half_widths(pairs), [each.delta for each in pairs])
+        digits = decimals_of(pairs)
         rows = []
         for row in models:
             cells = []
@@ -287,9 +271,11 @@ def matrix_section(report: Report) -> Html | None:
                 cells.append(
                     el("td", el("b", shown, class_=kind) if kind else shown, el("i", pair.verdict))
                 )
-            rows.append([name_cell(row), *cells])
+            rows.append([_tables.name_cell(row), *cells])
         head = ["", *models]
         parts.append(
-            table(head, rows, caption=f"{metric}: row less column", pin=True, sortable=False)
+            _tables.table(
+                head, rows, caption=f"{metric}: row less column", pin=True, sortable=False
+            )
         )
     return join(el("h2", "Every pair", id="pairs"), parts)

@@ -2,7 +2,7 @@
 
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._scale import show
-from evalkit.report.html._tables import name_cell, table
+from evalkit.report.html._tables import limits_of, name_cell, table
 from evalkit.report.record import Report
 from evalkit.report.text import decimals_for
 
@@ -16,9 +16,7 @@ def gaps_section(report: Report) -> Html | None:
     digits = decimals_for([], [gap.delta for gap in report.gaps])
     rows = []
     for gap in report.gaps[:MOST_ROWS]:
-        limits = None
-        if gap.low is not None and gap.high is not None:
-            limits = el("i", f"{show(gap.low, digits)}–{show(gap.high, digits)}")
+        limits = limits_of(gap.low, gap.high, digits)
         names = (gap.model, gap.metric, gap.segmentation, gap.highest, gap.lowest)
         rows.append([*map(name_cell, names), el("td", show(gap.delta, digits), limits)])
     head = ["model", "metric", "by", "highest", "lowest", "difference"]

@@ -49,10 +49,12 @@ def weights_section(report: Report) -> Html | None:
 def _by_segment(report: Report) -> Html | None:
     """Effective rounds of each target in each segment."""
     found: dict[str, dict[str, str]] = {}
-    for each in report.checks:
-        if each.check == EFFECTIVE and each.segment is not None and each.model is not None:
-            mark = "" if each.verdict == "ok" else " !"
-            found.setdefault(each.segment, {})[each.model] = f"{each.value or 0.0:,.0f}{mark}"
+    for outcome in report.checks:
+        if outcome.check == EFFECTIVE and outcome.segment is not None and outcome.model is not None:
+            mark = "" if outcome.verdict == "ok" else " !"
+            found.setdefault(outcome.segment, {})[outcome.model] = (
+                f"{outcome.value or 0.0:,.0f}{mark}"
+            )
     models = [model for model in report.models if any(model in of for of in found.values())]
     rows = [
         [name_cell(segment), *(number_cell(of.get(model, "–")) for model in models)]

@@ -6,44 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
+from evalkit.report import findings, text
 from evalkit.report.answer import Answer, answer_of, best_first
 from evalkit.report.comparisons import further_columns, how_corrected, show_p
 from evalkit.report.decision import decision_kind
 from evalkit.report.entries import Comparison, Estimate, Gate
-from evalkit.report.findings import (
-    HEAD,
-    MOST_ON_PAPER,
-    NOTE,
-    NOTHING,
-    TITLE,
-    found_by_pair,
-    searches,
-)
+from evalkit.report.html import _tables
 from evalkit.report.html._experiment import forest_plot, judged_of
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Mark, Row, dot_plot
 from evalkit.report.html._scale import show
-from evalkit.report.html._tables import (
-    caveat_mark,
-    decimals_of,
-    estimate_cell,
-    name_cell,
-    number_cell,
-    table,
-    text_cell,
-)
 from evalkit.report.nights import tell_nights
 from evalkit.report.record import Report, finite
 from evalkit.report.shown import definitions
-from evalkit.report.text import (
-    SegmentNumbers,
-    count_noun,
-    count_words,
-    decimals_for,
-    groups,
-    half_widths,
-    show_level,
-)
 from evalkit.report.turning import against
 from evalkit.report.verdict import verdict_of
 
@@ -65,9 +40,9 @@ def verdict_section(report: Report) -> Html:
         kind = decision_kind(report)
     if report.gates:
         kind, decision = "fail" if not verdict.is_fine else kind if decides else "pass", said
-        said = f"Failed: {verdict.failed} of {count_noun(len(report.gates), 'gate')}"
+        said = f"Failed: {verdict.failed} of {text.count_noun(len(report.gates), 'gate')}"
         if verdict.is_fine:
-            said = f"Fine: {verdict.passed} of {count_noun(len(report.gates), 'gate')} passed"
+            said = f"Fine: {verdict.passed} of {text.count_noun(len(report.gates), 'gate')} passed"
             said += f", {verdict.unclear} cannot tell" if verdict.unclear else ""
         said, beside = (decision, said) if decides else (said, decision)
         notes = [f"{beside}."]
@@ -76,7 +51,7 @@ def verdict_section(report: Report) -> Html:
         if len(failed) > MOST_FAILED:
             notes.append(f"{len(failed) - MOST_FAILED} more below.")
     if report.warnings:
-        notes.append(f"{count_noun(len(report.warnings), 'warning')}.")
+        notes.append(f"{text.count_noun(len(report.warnings), 'warning')}.")
     line = el("p", said, el("small", " ".join(notes)), class_=f"verdict {kind}".strip())
     over_nights = [el("p", each) for each in tell_nights(report.nights)]
     gates: Sequence[Gate] = report.gates
@@ -91,7 +66,7 @@ def _gates(gates: Sequence[Gate]) -> Html | None:
     others = [each for each in gates if each.outcome != "pass"]
     if not others or len(passed) <= MOST_PASSED:
         return _gate_table(gates) if gates else None
-    said = el("summary", f"{count_noun(len(passed), 'gate')} passed")
+    said = el("summary", f"{text.count_noun(len(passed), 'gate')} passed")
     return join(_gate_table(others), el("details", said, _gate_table(passed)))
 
 
@@ -111,7 +86,7 @@ def _tiles(report: Report) -> Html | None:
         pair = answer.pairs.get(best)
         beside = None
         if pair is not None:
-            digits = decimals_for(half_widths([pair]), [pair.delta])
+            digits = text.decimals_of([pair])
             kind = pair.verdict if pair.verdict in ("better", "worse") else None
             beside = join(
                 f"{show(pair.delta, digits, signed=True)} to {pair.baseline}: ",
@@ -123,7 +98,7 @@ def _tiles(report: Report) -> Html | None:
             el(
                 "li",
                 el("span", label),
-                el("strong", show(found.value, decimals_of([found]))),
+                el("strong", show(found.value, text.decimals_of([found]))),
                 el("span", best),
                 el("small", beside) if beside is not None else None,
             )
@@ -144,10 +119,10 @@ def _gate_table(gates: Sequence[Gate]) -> Html:
         rows.append(
             [
                 el("td", outcome),
-                text_cell(gate.metric),
-                text_cell(gate.model or "truth"),
-                text_cell(where),
-                text_cell(gate.message, wrap=True),
+                _tables.text_cell(gate.metric),
+                _tables.text_cell(gate.model or "truth"),
+                _tables.text_cell(where),
+                _tables.text_cell(gate.message, wrap=True),
                 el(
                     "td",
                     _JUDGED.get(gate.judged_by, gate.judged_by),
@@ -157,7 +132,7 @@ def _gate_table(gates: Sequence[Gate]) -> Html:
             ]
         )
     head = ["outcome", *(el("th", each, class_="text", scope="col") for each in _GATE_HEAD)]
-    return table(head, rows, sortable=len(rows) > 3, class_="stack")
+    return _tables.table(head, rows, sortable=len(rows) > 3, class_="stack")
 
 
 def _run_link(gate: Gate) -> Html | None:
@@ -203,8 +178,8 @@ def changes_section(report: Report) -> Html | None:
     how = f"{reference} is the best of all by {answer.metric}. " if reference != named else ""
     if used is not None:
         corrected = how_corrected(used, chosen)
-        paired = f"Paired by user; {show_level(used.level)} intervals; test: {used.test}. "
-        apart = f"Groups of units apart; {show_level(used.level)} intervals. "
+        paired = f"Paired by user; {text.show_level(used.level)} intervals; test: {used.test}. "
+        apart = f"Groups of units apart; {text.show_level(used.level)} intervals. "
         how += apart if report.kind == "experiment" else paired
         if corrected:
             how += f"Verdicts, their p and limits are corrected: {corrected}. "
@@ -224,28 +199,30 @@ def changes_section(report: Report) -> Html | None:
 
 def findings_section(report: Report) -> Html | None:
     """The segments in which a model loses or gains against another."""
-    if not searches(report):
+    if not findings.searches(report):
         return None
-    note = f"{NOTE.capitalize()}." if report.findings else f"{NOTHING.capitalize()}."
+    note = (
+        f"{findings.NOTE.capitalize()}." if report.findings else f"{findings.NOTHING.capitalize()}."
+    )
     parts: list[Html] = []
-    for found in found_by_pair(report, most=MOST_ON_PAPER):
+    for found in findings.found_by_pair(report, most=findings.MOST_ON_PAPER):
         rows = [
             [
                 el("td", el("b", kind, class_="worse" if kind == "loss" else "better")),
-                text_cell(metric),
-                text_cell(segment, wrap=True),
+                _tables.text_cell(metric),
+                _tables.text_cell(segment, wrap=True),
                 el("td", delta, None if low == "-" else el("i", f"{low} … {high}")),
-                number_cell(users),
+                _tables.number_cell(users),
             ]
             for kind, metric, segment, delta, low, high, users in found.rows
         ]
-        head = [el("th", each, class_="text", scope="col") for each in HEAD[:3]]
+        head = [el("th", each, class_="text", scope="col") for each in findings.HEAD[:3]]
         more = f"{found.left_out} more are in report.json." if found.left_out else None
-        shown = table([*head, "delta", "users"], rows)
+        shown = _tables.table([*head, "delta", "users"], rows)
         more = el("p", more, class_="soft") if more else None
         parts.append(el("div", el("h3", found.title), shown, more))
     return join(
-        el("h2", TITLE.capitalize(), id="findings"),
+        el("h2", findings.TITLE.capitalize(), id="findings"),
         el("p", note, class_="soft"),
         el("div", parts, class_="plots wide"),
     )
@@ -286,14 +263,7 @@ def _changes(report: Report, baseline: str, comparisons: Sequence[Comparison]) -
 def comparison_table(comparisons: Sequence[Comparison]) -> Html:
     """One row for each comparison."""
     by_metric = {
-        metric: decimals_for(
-            [
-                (each.high - each.low) / 2
-                for each in comparisons
-                if each.metric == metric and each.low is not None and each.high is not None
-            ],
-            [each.delta for each in comparisons if each.metric == metric],
-        )
+        metric: text.decimals_of([each for each in comparisons if each.metric == metric])
         for metric in {each.metric for each in comparisons}
     }
     further = further_columns(
@@ -307,13 +277,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
     rows = []
     for place, comparison in enumerate(comparisons):
         digits = by_metric[comparison.metric]
-        limits = None
-        if finite(comparison.low) is not None and finite(comparison.high) is not None:
-            limits = el(
-                "i",
-                f"{show(comparison.low, digits, signed=True)} … "
-                f"{show(comparison.high, digits, signed=True)}",
-            )
+        ends = finite(comparison.low), finite(comparison.high)
+        limits = _tables.limits_of(*ends, digits, " … ", signed=True)
         relative = (
             "–"
             if comparison.relative is None
@@ -323,18 +288,18 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
         kind = comparison.verdict if comparison.verdict in ("better", "worse") else None
         rows.append(
             [
-                name_cell(comparison.candidate),
-                text_cell(comparison.baseline),
-                text_cell(comparison.metric),
+                _tables.name_cell(comparison.candidate),
+                _tables.text_cell(comparison.baseline),
+                _tables.text_cell(comparison.metric),
                 el(
                     "td",
                     show(comparison.delta, digits, signed=True),
-                    caveat_mark(comparison.caveats),
+                    _tables.caveat_mark(comparison.caveats),
                     limits,
                 ),
-                number_cell(relative),
-                number_cell(show_p(p_value)),
-                *(number_cell(column.cells[place]) for column in further),
+                _tables.number_cell(relative),
+                _tables.number_cell(show_p(p_value)),
+                *(_tables.number_cell(column.cells[place]) for column in further),
                 *map(
                     _count_cell,
                     (comparison.wins, comparison.ties, comparison.losses, comparison.n_users),
@@ -342,25 +307,25 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
                 el("td", el("b", comparison.shown_verdict, class_=kind), class_="text"),
             ]
         )
-    return table(head, rows, pin=True)
+    return _tables.table(head, rows, pin=True)
 
 
 def _count_cell(number: int | None) -> Html:
-    return number_cell("–" if number is None else f"{number:,}")
+    return _tables.number_cell("–" if number is None else f"{number:,}")
 
 
 def models_section(report: Report) -> Html:
     """Every model and metric over all users, and the first metric as a plot."""
-    overall = [group for group in groups(report) if group.segment is None]
+    overall = [group for group in text.groups(report) if group.segment is None]
     if not overall:
         return join(el("h2", "Models", id="models"), el("p", "There are no numbers."))
     answer = answer_of(report)
     group = replace(overall[0], models=answer.models, labels=report.leading)
     users = group.common_n_users
     level = report.statistics.level if report.statistics is not None else None
-    note = f"{count_noun(users, count_words(report).unit)}. " if users is not None else ""
+    note = f"{text.count_noun(users, text.count_words(report).unit)}. " if users is not None else ""
     note += "Best first; bold is the best of a column"
-    note += f"; small figures are {show_level(level)} intervals." if level else "."
+    note += f"; small figures are {text.show_level(level)} intervals." if level else "."
     said = [*group.user_notes(), *definitions(report)]
     notes = [el("p", each, class_="soft") for each in said]
     return join(
@@ -386,13 +351,15 @@ def _blocks(labels: Sequence[str]) -> list[list[str]]:
     return blocks
 
 
-def model_table(group: SegmentNumbers, shown: Sequence[str], answer: Answer | None = None) -> Html:
+def model_table(
+    group: text.SegmentNumbers, shown: Sequence[str], answer: Answer | None = None
+) -> Html:
     """Models by metrics; the cutoffs of one metric stand under its name.
 
     With an answer, each model's difference to the reference follows the metric that decides.
     """
     has_delta = answer is not None and answer.reference is not None
-    decimals = {label: decimals_of(_column(group, label)) for label in shown}
+    decimals = {label: text.decimals_of(_column(group, label)) for label in shown}
     named = [(_name_of(label), label) for label in shown]
     has_cutoffs = any("@" in label for label in shown)
     above = None
@@ -413,21 +380,21 @@ def model_table(group: SegmentNumbers, shown: Sequence[str], answer: Answer | No
     rows = []
     for model in group.models:
         cells = [
-            estimate_cell(
+            _tables.estimate_cell(
                 group.cells.get((model, label)), decimals[label], best=model in group.best(label)
             )
             for label in shown
         ]
         delta = [_delta_cell(answer, model)] if has_delta and answer is not None else []
-        rows.append([name_cell(model), *delta, *cells])
-    return table(head, rows, above=above, pin=True)
+        rows.append([_tables.name_cell(model), *delta, *cells])
+    return _tables.table(head, rows, above=above, pin=True)
 
 
 def _delta_cell(answer: Answer, model: str) -> Html:
     pair = answer.pairs.get(model)
     if pair is None:
         return el("td", "reference" if model == answer.reference else "–")
-    digits = decimals_for(half_widths(answer.pairs.values()), [pair.delta])
+    digits = text.decimals_for(text.half_widths(answer.pairs.values()), [pair.delta])
     kind = pair.verdict if pair.verdict in ("better", "worse") else None
     shown = show(pair.delta, digits, signed=True)
     return el("td", el("b", shown, class_=kind) if kind else shown, el("i", pair.shown_verdict))
@@ -437,11 +404,11 @@ def _name_of(label: str) -> str:
     return label.rpartition("@")[0] or label
 
 
-def _column(group: SegmentNumbers, label: str) -> list[Estimate]:
+def _column(group: text.SegmentNumbers, label: str) -> list[Estimate]:
     return [group.cells[model, label] for model in group.models if (model, label) in group.cells]
 
 
-def _leading_plots(report: Report, group: SegmentNumbers) -> Html | None:
+def _leading_plots(report: Report, group: text.SegmentNumbers) -> Html | None:
     """The first metrics, models from best to worst."""
     if len(group.models) < 2:
         return None

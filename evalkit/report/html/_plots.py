@@ -137,7 +137,6 @@ def dot_plot(
     title: str,
     *,
     zero: bool = False,
-    bound: float | None = None,
     width: float = WIDTH,
     like: Sequence[Row] = (),
 ) -> Html:
@@ -145,7 +144,6 @@ def dot_plot(
 
     Args:
         zero: draw a line at 0 and keep it inside.
-        bound: draw a dashed line at a bound.
         like: rows that axis, steps and room for names are taken of; by default those drawn.
     """
     like = like or rows
@@ -165,8 +163,6 @@ def dot_plot(
     values += [row.against for row in like if row.against is not None]
     if zero:
         values.append(0.0)
-    if bound is not None:
-        values.append(bound)
     scale = spanning(values, left, width - 12 - note)
     bottom = 4 + height_of_row * len(rows)
     inside = _x_axis(scale, 2, bottom)
@@ -175,8 +171,6 @@ def dot_plot(
         inside.append(_path("".join(f"M0 {number(y)}H{number(width)}" for y in between), "grid"))
     if zero and scale.low <= 0 <= scale.high:
         inside.append(_path(f"M{number(scale(0.0))} 2V{number(bottom)}", "zero"))
-    if bound is not None:
-        inside.append(_dashed((scale(bound), 2.0), (scale(bound), bottom)))
     size = 2.8 if most_marks > 1 else 3.6
     intervals: dict[int, str] = {}
     wider: dict[int, str] = {}

@@ -33,17 +33,14 @@ class Scale:
         return [number * step for number in range(first, last + 1)]
 
 
-def spanning(values: Sequence[float], start: float, end: float, *, zero: bool = False) -> Scale:
-    """An axis over all finite values with a little room; with 0 inside when `zero`."""
-    known = [value for value in values if math.isfinite(value)]
-    if zero or not known:
-        known.append(0.0)
+def spanning(values: Sequence[float], start: float, end: float) -> Scale:
+    """An axis over all finite values with a little room."""
+    known = [value for value in values if math.isfinite(value)] or [0.0]
     low, high = min(known), max(known)
     if high == low:
         high, low = high + (abs(high) * 0.1 or 1.0), low - (abs(low) * 0.1 or 1.0)
     room = (high - low) * 0.06
-    floor = 0.0 if zero and low >= 0 else low - room
-    return Scale(floor, high + (0.0 if zero and high <= 0 else room), start, end)
+    return Scale(low - room, high + room, start, end)
 
 
 def tick_texts(ticks: Sequence[float]) -> list[str]:

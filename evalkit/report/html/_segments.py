@@ -2,35 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
+from evalkit.report import text
 from evalkit.report.answer import answer_of
 from evalkit.report.comparisons import how_corrected
 from evalkit.report.entries import Comparison
+from evalkit.report.html import _plots, _tables
 from evalkit.report.html._detail import color_key
 from evalkit.report.html._grids import MOST_NUMBERS, HeatCell, heat_map
 from evalkit.report.html._markup import Html, el, join
-from evalkit.report.html._plots import (
-    Mark,
-    Row,
-    dot_plots,
-)
 from evalkit.report.html._scale import show
-from evalkit.report.html._tables import (
-    behind,
-    decimals_of,
-    estimate_cell,
-    name_cell,
-    number_cell,
-    table,
-)
 from evalkit.report.record import Report
-from evalkit.report.text import (
-    SegmentNumbers,
-    count_noun,
-    decimals_for,
-    groups,
-    half_widths,
-    units_of,
-)
 from evalkit.report.turning import against
 
 MOST_CELLS = 1_000  # of segment tables: about 100 kB
@@ -43,7 +24,7 @@ def segments_section(report: Report, *, whole: bool = False) -> Html | None:
     Args:
         whole: draw also what is too large for a page.
     """
-    by_segment = groups(report)
+    by_segment = text.groups(report)
     of_segments = [group for group in by_segment if group.segment is not None]
     if not of_segments:
         return None
@@ -71,9 +52,8 @@ def segments_section(report: Report, *, whole: bool = False) -> Html | None:
             f"{n_drawn} of {n_all} segments, those with the most users; the others are in {FILES}. "
         )
     if len(report.labels) > len(shown):
-        note += (
-            f"{count_noun(len(report.labels) - len(shown), 'more metric')} by segment: see {FILES}."
-        )
+        more = text.count_noun(len(report.labels) - len(shown), "more metric")
+        note += f"{more} by segment: see {FILES}."
     return join(
         el("h2", "By segment", id="segments"),
         color_key(report.models),
@@ -99,7 +79,7 @@ def _pairs_by_segment(report: Report, label: str) -> _Pairs:
 
 
 def _heat_map(
-    report: Report, label: str, rule: str, of: Sequence[SegmentNumbers], pairs: _Pairs
+    report: Report, label: str, rule: str, of: Sequence[text.SegmentNumbers], pairs: _Pairs
 ) -> list[Html]:
     """Segments by models: differences to the reference, or else values."""
     reference = answer_of(report, label).reference if pairs else None
@@ -109,8 +89,7 @@ def _heat_map(
     here = [pairs.get((rule, group.segment), {}) for group in of]
     deltas = [each for by_model in here for each in by_model.values()]
     found = [e for group in of for (_, named), e in group.cells.items() if named == label]
-    decimals = decimals_for(half_widths(deltas), [each.delta for each in deltas])
-    decimals = decimals if pairs else decimals_of(found)
+    decimals = text.decimals_of(deltas or found)
     cells = [[_heat_cell(group, by_model, model, label, decimals, is_signed=bool(pairs))
               for model in columns] for group, by_model in zip(of, here, strict=True)]  # fmt: skip
     title = f"{label} by {rule} and model"
@@ -122,7 +101,7 @@ def _heat_map(
 
 
 def _heat_cell(
-    group: SegmentNumbers,
+    group: text.SegmentNumbers,
     by_model: Mapping[str, Comparison],
     model: str,
     label: str,
@@ -146,7 +125,7 @@ def _difference_figure(
     report: Report,
     label: str,
     rule: str,
-    of: Sequence[SegmentNumbers],
+    of: Sequence[text.SegmentNumbers],
     pairs: _Pairs,
     heat: list[Html],
 ) -> Html:
@@ -156,37 +135,37 @@ def _difference_figure(
     all_pairs = [each for place in places for each in pairs.get(place, {}).values()]
     candidates = [model for model in report.models if any(c.candidate == model for c in all_pairs)]
     reference = all_pairs[0].baseline if all_pairs else ""
-    digits = decimals_for(half_widths(all_pairs), [each.delta for each in all_pairs])
+    digits = text.decimals_of(all_pairs)
     rows, lines = [], []
     for place in places:
         here = pairs.get(place, {})
-        name = f"all {units_of(report)}" if place[1] is None else place[1]
+        name = f"all {text.units_of(report)}" if place[1] is None else place[1]
         marks = (
-            Mark(here[model].delta, here[model].low, here[model].high, series[model])
+            _plots.Mark(here[model].delta, here[model].low, here[model].high, series[model])
             for model in candidates
             if model in here
         )
-        rows.append(Row(name, tuple(marks)))
+        rows.append(_plots.Row(name, tuple(marks)))
         users = max((each.n_users for each in here.values()), default=0)
         cells = []
         for model in candidates:
             each = here.get(model)
             kind = each.verdict if each and each.verdict in ("better", "worse") else None
             shown = "–" if each is None else show(each.delta, digits, signed=True)
-            limits = None
-            if each is not None and each.low is not None and each.high is not None:
-                limits = el("i", f"{show(each.low, digits)} … {show(each.high, digits)}")
+            limits = None if each is None else _tables.limits_of(each.low, each.high, digits, " … ")
             cells.append(el("td", el("b", shown, class_=kind) if kind else shown, limits))
-        lines.append([name_cell(name), number_cell(f"{users:,}"), *cells])
+        lines.append([_tables.name_cell(name), _tables.number_cell(f"{users:,}"), *cells])
     title = f"{label} by {rule}: difference to {reference}"
-    numbers = table([rule, units_of(report), *candidates], lines, pin=True)
+    numbers = _tables.table([rule, text.units_of(report), *candidates], lines, pin=True)
     how = how_corrected(report.statistics, all_pairs)
     note = f"Limits stand by themselves; verdicts, in bold, are corrected: {how}." if how else None
-    shown_behind = behind([*heat, *dot_plots(rows, title, zero=True)], numbers, title)
+    shown_behind = _tables.behind(
+        [*heat, *_plots.dot_plots(rows, title, zero=True)], numbers, title
+    )
     return join(shown_behind, el("p", note, class_="soft") if note else None)
 
 
-def _largest(of: Sequence[SegmentNumbers], most_cells: int) -> list[SegmentNumbers]:
+def _largest(of: Sequence[text.SegmentNumbers], most_cells: int) -> list[text.SegmentNumbers]:
     """The segments with the most users, in their order, as far as the page has room for them."""
     if sum(len(group.models) for group in of) <= most_cells:
         return list(of)
@@ -205,8 +184,8 @@ def _segment_figure(
     report: Report,
     label: str,
     rule: str,
-    of: Sequence[SegmentNumbers],
-    overall: SegmentNumbers | None,
+    of: Sequence[text.SegmentNumbers],
+    overall: text.SegmentNumbers | None,
     heat: list[Html],
 ) -> Html:
     series = {model: place for place, model in enumerate(report.models)}
@@ -214,17 +193,16 @@ def _segment_figure(
     rows = []
     for group in together:
         marks = tuple(
-            Mark(each.value, each.low, each.high, series[model])
+            _plots.Mark(each.value, each.low, each.high, series[model])
             for model in group.models
             if (each := group.cells.get((model, label))) is not None
         )
         rows.append(
-            Row(
-                f"all {units_of(report)}" if group.segment is None else group.segment,
-                marks,
+            _plots.Row(
+                f"all {text.units_of(report)}" if group.segment is None else group.segment, marks
             )
         )
-    digits = decimals_of(
+    digits = text.decimals_of(
         [
             each
             for group in together
@@ -236,10 +214,14 @@ def _segment_figure(
     for group in together:
         users = max((group.n_users(model) for model in group.models), default=0)
         cells = [
-            estimate_cell(group.cells.get((model, label)), digits, best=model in group.best(label))
+            _tables.estimate_cell(
+                group.cells.get((model, label)), digits, best=model in group.best(label)
+            )
             for model in report.models
         ]
-        name = f"all {units_of(report)}" if group.segment is None else group.segment
-        lines.append([name_cell(name), number_cell(f"{users:,}"), *cells])
-    numbers = table([rule, units_of(report), *report.models], lines, pin=True)
-    return behind([*heat, *dot_plots(rows, f"{label} by {rule}")], numbers, f"{label} by {rule}")
+        name = f"all {text.units_of(report)}" if group.segment is None else group.segment
+        lines.append([_tables.name_cell(name), _tables.number_cell(f"{users:,}"), *cells])
+    numbers = _tables.table([rule, text.units_of(report), *report.models], lines, pin=True)
+    return _tables.behind(
+        [*heat, *_plots.dot_plots(rows, f"{label} by {rule}")], numbers, f"{label} by {rule}"
+    )

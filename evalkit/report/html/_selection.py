@@ -21,10 +21,7 @@ MOST_ROWS = 60
 
 def selection_body(selection: Selection) -> Html:
     """What was chosen and what it is worth; trials, parameters, the race."""
-    parts = [
-        _verdict(selection),
-        el("section", el("h2", "Trials"), *_trials(selection)),
-    ]
+    parts = [_verdict(selection), el("section", el("h2", "Trials"), *_trials(selection))]
     parameters = _parameters(selection)
     if parameters:
         parts.append(el("section", el("h2", "Parameters"), *parameters))

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from evalkit.report.entries import Estimate
 from evalkit.report.html._markup import Child, Html, el, join
 from evalkit.report.html._scale import show
-from evalkit.report.text import decimals_for, half_widths
 
 
 def table(
@@ -54,21 +53,27 @@ def number_cell(value: str) -> Html:
     return el("td", value)
 
 
-def decimals_of(estimates: Sequence[Estimate]) -> int:
-    """Decimals for a column of estimates."""
-    return decimals_for(half_widths(estimates), [each.value for each in estimates])
-
-
-def estimate_cell(estimate: Estimate | None, decimals: int, *, best: bool, mark: str = "") -> Html:
+def estimate_cell(estimate: Estimate | None, decimals: int, *, best: bool) -> Html:
     """A value, bold where it is the best, over its interval."""
     if estimate is None:
         return el("td", "–")
-    limits = None
-    if estimate.low is not None and estimate.high is not None:
-        limits = el("i", f"{show(estimate.low, decimals)}–{show(estimate.high, decimals)}")
-    marked = el("sup", mark) if mark else None
-    shown = join(show(estimate.value, decimals), marked, caveat_mark(estimate.caveats))
+    shown = join(show(estimate.value, decimals), caveat_mark(estimate.caveats))
+    limits = limits_of(estimate.low, estimate.high, decimals)
     return el("td", shown, limits, class_="best" if best else None)
+
+
+def limits_of(
+    low: float | None,
+    high: float | None,
+    decimals: int,
+    between: str = "–",
+    *,
+    signed: bool = False,
+) -> Html | None:
+    """The limits below a number, where it has some."""
+    if low is None or high is None:
+        return None
+    return el("i", between.join(show(end, decimals, signed=signed) for end in (low, high)))
 
 
 def caveat_mark(caveats: str | None) -> Html | None:

@@ -7,8 +7,9 @@ from evalkit.metrics import registry, registry_of
 from evalkit.report.entries import Estimate
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Spot, trade_plot
-from evalkit.report.html._tables import behind, decimals_of, estimate_cell, name_cell, table
+from evalkit.report.html._tables import behind, estimate_cell, name_cell, table
 from evalkit.report.record import Report
+from evalkit.report.text import decimals_of
 
 FIRST = ("novelty", "item_coverage")  # what is shown against accuracy, then the config's order
 MOST_PLOTS = 3

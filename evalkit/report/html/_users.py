@@ -76,12 +76,7 @@ def _distributions(report: Report) -> Html | None:
         title = f"{distribution.metric} of {distribution.model}: {unit} by value"
         color, most = series.get(distribution.model, 0), tallest[distribution.metric]
         plot = histogram(
-            distribution.edges,
-            distribution.counts,
-            title,
-            series=color,
-            most=most,
-            units=unit,
+            distribution.edges, distribution.counts, title, series=color, most=most, units=unit
         )
         total = max(sum(distribution.counts), 1)
         digits = decimals_for([], distribution.edges)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from evalkit.errors import DataError, RequestError, nearest
+from evalkit.errors import DataError, RequestError, did_you_mean, nearest
 from evalkit.report import Report
 from evalkit.runs import LATEST, TAGS, directory_of, finished, is_whole, load_run, machine_errors
 
@@ -102,12 +102,9 @@ def find_named(folder: str | Path, reference: str, *, name: str | None = None) -
     """
     found = find_run(folder, reference, name=name)
     if found is None:
-        raise DataError(
-            f"{reference!r} is no run yet",
-            code="no-such-run",
-            at=str(folder),
-            hint=f"evalkit history list --out {folder}",
-        )
+        message = f"{reference!r} is no run yet"
+        hint = f"evalkit history list --out {folder}"
+        raise DataError(message, code="no-such-run", at=str(folder), hint=hint)
     return found
 
 
@@ -130,12 +127,9 @@ def load_together(
     by_time = [each for each in dict.fromkeys(references) if is_by_time(each)]
     jobs = dict.fromkeys(report.name for report in found.values())
     if by_time and name is None and len(jobs) > 1:
-        raise RequestError(
-            f"{by_time[0]!r} may be a run of {' or of '.join(map(repr, jobs))}",
-            code="ambiguous-job",
-            at=str(folder),
-            hint=f"--name {next(iter(jobs))}",
-        )
+        message = f"{by_time[0]!r} may be a run of {' or of '.join(map(repr, jobs))}"
+        hint = f"--name {next(iter(jobs))}"
+        raise RequestError(message, code="ambiguous-job", at=str(folder), hint=hint)
     job = name or next(iter(jobs), None)
     found |= {each: load_named(folder, each, name=job) for each in by_time}
     return [found[each] for each in references]
@@ -167,19 +161,13 @@ def tag_run(folder: Path, run: Path, tag: str) -> None:
         MachineError: the folder cannot be written [disk-full, not-writable, write-failed].
     """
     if not _TAG.fullmatch(tag) or is_by_time(tag) or tag in (LATEST, TAGS):
-        raise RequestError(
-            f"{tag!r} can be no tag",
-            code="bad-tag",
-            hint="letters, digits, '.', '_' and '-', 64 at most; not last or latest",
-        )
+        hint = "letters, digits, '.', '_' and '-', 64 at most; not last or latest"
+        raise RequestError(f"{tag!r} can be no tag", code="bad-tag", hint=hint)
     run = run.resolve()
     if run.parent != folder.resolve():
-        raise RequestError(
-            "the run is in another folder",
-            code="unknown-run",
-            at=str(run),
-            hint=f"evalkit history tag {run.name} {tag} --out {run.parent}",
-        )
+        message = "the run is in another folder"
+        hint = f"evalkit history tag {run.name} {tag} --out {run.parent}"
+        raise RequestError(message, code="unknown-run", at=str(run), hint=hint)
     with machine_errors(folder / TAGS):
         os.makedirs(folder / TAGS, exist_ok=True)
         beside = folder / TAGS / f".{secrets.token_hex(8)}"
@@ -194,12 +182,8 @@ def untag(folder: Path, tag: str) -> None:
         RequestError: there is no such tag [unknown-tag].
     """
     if tag not in read_tags(folder):
-        close = nearest(tag, read_tags(folder))
-        raise RequestError(
-            f"no run is tagged {tag!r}",
-            code="unknown-tag",
-            at=str(folder),
-            hint=f"did you mean {close!r}?" if close else "",
-        )
+        message = f"no run is tagged {tag!r}"
+        hint = did_you_mean(tag, read_tags(folder))
+        raise RequestError(message, code="unknown-tag", at=str(folder), hint=hint)
     with machine_errors(folder / TAGS):
         os.unlink(folder / TAGS / tag)

@@ -84,12 +84,8 @@ def open_index(
         RequestError: there is no folder of runs [missing-runs].
     """
     if not folder.is_dir():
-        raise RequestError(
-            "there is no folder of runs",
-            code="missing-runs",
-            at=str(folder),
-            hint="name it with --out",
-        )
+        message = "there is no folder of runs"
+        raise RequestError(message, code="missing-runs", at=str(folder), hint="name it with --out")
     if anew or not _is_ours(folder):
         _remove(folder)
     try:

@@ -25,12 +25,9 @@ def name_selected(config: Config, folder: Path) -> Config:
         return config
     run = read_tags(folder).get(SELECTED)
     if run is None:
-        raise RequestError(
-            "nothing is selected yet: no run is tagged",
-            code="unknown-run",
-            at=str(folder),
-            hint="evalkit select CONFIG chooses a trial, whose run it tags",
-        )
+        message = "nothing is selected yet: no run is tagged"
+        hint = "evalkit select CONFIG chooses a trial, whose run it tags"
+        raise RequestError(message, code="unknown-run", at=str(folder), hint=hint)
     winner = load_run(folder / run).models[-1]  # behind the baseline of the selection
     if config.selection is None and None not in models and winner not in models:
         raise RequestError(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from evalkit.errors import RequestError, nearest
+from evalkit.errors import RequestError, did_you_mean
 from evalkit.metrics import KINDS, load_metric_files
 from evalkit.report.trend import Point, Trend, order_of
 from evalkit.runs.history._index import open_index
@@ -86,12 +86,9 @@ def read_trends(
     if not found:
         asked = {"job": name, "model": model, "segment": segment, "variable": by}
         said = ", ".join(f"{key} {value!r}" for key, value in asked.items() if value is not None)
-        raise RequestError(
-            f"no run has a value of {label}" + (f" for {said}" if said else ""),
-            code="no-values",
-            at=str(folder),
-            hint=f"evalkit history list --out {folder} shows the runs",
-        )
+        message = f"no run has a value of {label}" + (f" for {said}" if said else "")
+        hint = f"evalkit history list --out {folder} shows the runs"
+        raise RequestError(message, code="no-values", at=str(folder), hint=hint)
     return trends, damaged
 
 
@@ -146,11 +143,7 @@ def _label(connection: sqlite3.Connection, metric: str, folder: Path) -> str:
     same = [label for label in labels if label.lower() == metric.lower()]
     if metric in labels or same:
         return metric if metric in labels else same[0]
-    close = nearest(metric, labels)
     known = f"they have {', '.join(sorted(labels)[:8])}" if labels else "there is no whole run yet"
-    raise RequestError(
-        f"no run has a metric {metric!r}",
-        code="metric-not-in-report",
-        at=str(folder),
-        hint=f"did you mean {close!r}?" if close else known,
-    )
+    message = f"no run has a metric {metric!r}"
+    hint = did_you_mean(metric, labels, known)
+    raise RequestError(message, code="metric-not-in-report", at=str(folder), hint=hint)

@@ -10,12 +10,7 @@ from evalkit.errors import RequestError
 from evalkit.report import Estimate, Report
 from evalkit.report.across import TOO_FEW, Across, PairAcross
 from evalkit.statistics.corrections import adjust
-from evalkit.statistics.friedman import (
-    FEWEST_SETS,
-    critical_difference,
-    friedman_test,
-    nemenyi_p,
-)
+from evalkit.statistics.friedman import FEWEST_SETS, critical_difference, friedman_test, nemenyi_p
 from evalkit.statistics.wilcoxon import count_outcomes, wilcoxon_test
 
 
@@ -37,11 +32,9 @@ def compare_across(
     every = list(dict.fromkeys(model for each in found for model in each))
     models = [model for model in every if all(model in each for each in found)]
     if len(models) < 2:
-        raise RequestError(
-            f"the runs have {len(models)} models with {label} in common, and it takes two",
-            code="nothing-in-common",
-            hint="give models of all data sets the same names: model = ... under [[rankings]]",
-        )
+        message = f"the runs have {len(models)} models with {label} in common, and it takes two"
+        hint = "give models of all data sets the same names: model = ... under [[rankings]]"
+        raise RequestError(message, code="nothing-in-common", hint=hint)
     sign = -1.0 if found[0][models[0]].higher_is_better is False else 1.0
     rows = [[each[model].value for model in models] for each in found]
     tested = friedman_test([[sign * value for value in row] for row in rows])
@@ -79,11 +72,9 @@ def _refuse_copies(runs: Sequence[tuple[str, Report]]) -> None:
     for name, report in runs:
         print_ = next((each.fingerprint for each in report.inputs if each.role == "truth"), None)
         if print_ is not None and print_ in seen:
-            raise RequestError(
-                f"{seen[print_]} and {name} are of one data set, and would count twice",
-                code="same-truth",
-                hint=f"evalkit compare {seen[print_]} {name} compares them user by user",
-            )
+            message = f"{seen[print_]} and {name} are of one data set, and would count twice"
+            hint = f"evalkit compare {seen[print_]} {name} compares them user by user"
+            raise RequestError(message, code="same-truth", hint=hint)
         if print_ is not None:
             seen[print_] = name
 
@@ -106,9 +97,9 @@ def _pairs(
     adjusted = adjust(tests, "holm").p_adjusted
     found = []
     for (a, b), difference, p_value in zip(places, differences, adjusted, strict=True):
-        outcomes = count_outcomes(difference)
         apart = ranks[models[b]] - ranks[models[a]]
         nemenyi = nemenyi_p(apart, len(models), n_sets) if is_enough else None
+        outcomes = count_outcomes(difference)
         counts = outcomes.wins, outcomes.ties, outcomes.losses
         own = p_value if is_enough else None
         found.append(PairAcross(models[a], models[b], *counts, nemenyi, own))

@@ -112,11 +112,9 @@ def _check_truths(runs: Sequence[Named]) -> None:
     for name, report in others:
         differs = differences_of_truth(first, report)
         if differs:
-            raise DataError(
-                f"{first_name} and {name} have different truths: {'; '.join(differs)}",
-                code="different-truth",
-                hint=f"evalkit why {first_name} {name} splits such a change into its parts",
-            )
+            message = f"{first_name} and {name} have different truths: {'; '.join(differs)}"
+            hint = f"evalkit why {first_name} {name} splits such a change into its parts"
+            raise DataError(message, code="different-truth", hint=hint)
 
 
 def beyond_users(report: Report) -> str:
@@ -129,11 +127,9 @@ def beyond_users(report: Report) -> str:
 def _check_weights(unlike: Sequence[tuple[str, str]]) -> None:
     for name, beside in unlike:
         if beside == "weight":
-            raise RequestError(
-                f"users of {name} have weights, which it did not keep beside their values",
-                code="weighted-run",
-                hint="evalkit compare --config CONFIG BASELINE CANDIDATE weighs them",
-            )
+            message = f"users of {name} have weights, which it did not keep beside their values"
+            hint = "evalkit compare --config CONFIG BASELINE CANDIDATE weighs them"
+            raise RequestError(message, code="weighted-run", hint=hint)
 
 
 def _over_users_alone(name: str, beside: str) -> Warning_:
@@ -192,12 +188,9 @@ def _common_labels(
     wanted = {*given, *parsed} if metrics else None
     for label in left_out:
         if wanted is not None and label in wanted:
-            raise RequestError(
-                f"{label} has no values of users, by which finished runs are compared",
-                code="not-of-users",
-                at=runs[0][0],
-                hint="evalkit compare --config CONFIG BASELINE CANDIDATE measures it anew",
-            )
+            message = f"{label} has no values of users, by which finished runs are compared"
+            hint = "evalkit compare --config CONFIG BASELINE CANDIDATE measures it anew"
+            raise RequestError(message, code="not-of-users", at=runs[0][0], hint=hint)
     labels = [
         label
         for label in runs[0][1].labels
@@ -207,11 +200,9 @@ def _common_labels(
     ]
     if not labels:
         names = " and ".join(name for name, _ in runs)
-        raise RequestError(
-            f"{names} have no metric in common" + (" that was asked for" if metrics else ""),
-            code="nothing-in-common",
-            hint=f"{runs[0][0]} has users' values of {', '.join(_with_values(runs[0][1])[:8])}",
-        )
+        message = f"{names} have no metric in common" + (" that was asked for" if metrics else "")
+        hint = f"{runs[0][0]} has users' values of {', '.join(_with_values(runs[0][1])[:8])}"
+        raise RequestError(message, code="nothing-in-common", hint=hint)
     spelled = {each.metric: each.name for each in runs[-1][1].estimates}
     foreign = [label for label in labels if spelled[label] not in known]
     if foreign:
@@ -227,11 +218,9 @@ def _primary_of(
     found = tuple(dict.fromkeys(last.label_of(each) for each in asked))
     for label in found:
         if label not in labels:
-            raise RequestError(
-                f"{label} is not among the metrics that are compared",
-                code="metric-not-measured",
-                hint=f"they are {', '.join(labels[:8])}",
-            )
+            message = f"{label} is not among the metrics that are compared"
+            hint = f"they are {', '.join(labels[:8])}"
+            raise RequestError(message, code="metric-not-measured", hint=hint)
     if found or narrowed:
         return found
     named = [report.primary for _, report in runs if _section(report.config).get("primary")]
@@ -296,22 +285,15 @@ def _config_of(
             if kind == "rankings"
             else {kind: [table]}
         ),
-        "metrics": {
-            "names": list(labels),
-            "primary": list(primary),
-            "files": list(metric_files),
-        },
+        "metrics": {"names": list(labels), "primary": list(primary), "files": list(metric_files)},
         "policies": dict(policies) if isinstance(policies, dict) else {},
     }
     try:
         config = build_config(tree, name=report.name)
     except RequestError as error:
-        raise DataError(
-            f"what it kept of its config cannot be read: {error.message}",
-            code="run-damaged",
-            at=name,
-            hint="compare models of a config instead: evalkit compare --config CONFIG A B",
-        ) from error
+        message = f"what it kept of its config cannot be read: {error.message}"
+        hint = "compare models of a config instead: evalkit compare --config CONFIG A B"
+        raise DataError(message, code="run-damaged", at=name, hint=hint) from error
     return config.model_copy(update={"statistics": chosen})
 
 
@@ -323,22 +305,17 @@ def _joined(runs: Sequence[Named], labels: Sequence[str]) -> tuple[pl.DataFrame,
     for name, report in runs:
         kept = report.per_user_values
         if kept is None:
-            raise DataError(
-                f"run {name} kept no values of users",
-                code="per-user-off",
-                hint="write per_user = true under [output], and run it again",
-            )
+            hint = "write per_user = true under [output], and run it again"
+            raise DataError(f"run {name} kept no values of users", code="per-user-off", hint=hint)
         for model in report.models:
             frame = _frame_of(kept, model, labels)
             ids = frame.select(pl.exclude(labels))
             if users is None:
                 users = ids
             elif not users.equals(ids):
-                raise DataError(
-                    f"the users of {name} are not those of {runs[0][0]}",
-                    code="different-truth",
-                    hint=f"evalkit why {runs[0][0]} {name} takes them",
-                )
+                message = f"the users of {name} are not those of {runs[0][0]}"
+                hint = f"evalkit why {runs[0][0]} {name} takes them"
+                raise DataError(message, code="different-truth", hint=hint)
             label = model if counted.count(model) == 1 else f"{model} ({name})"
             own = frame.select(labels).to_numpy()
             values[label] = settled_as_measured(report, labels, own)
@@ -379,11 +356,9 @@ def _pairs_of(
     if pairs:
         return pairs
     if len(first.models) > 1:
-        raise RequestError(
-            f"{first_name} has {len(first.models)} models, and none of them is in the others",
-            code="ambiguous-model",
-            hint="write --all-pairs, or compare runs of one model",
-        )
+        message = f"{first_name} has {len(first.models)} models, and none of them is in the others"
+        hint = "write --all-pairs, or compare runs of one model"
+        raise RequestError(message, code="ambiguous-model", hint=hint)
     baseline = first.models[0]
     return [(baseline, each) for each in models if each != baseline]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from evalkit.aggregate.accumulators.parts import PART_SCHEMA, read_sum
-from evalkit.errors import DataError, RequestError, nearest
+from evalkit.errors import DataError, RequestError, did_you_mean
 from evalkit.metrics import load_metric_files, parse_metrics
 from evalkit.report import Estimate, Report
 from evalkit.runs.history._truths import differences_of_truth
@@ -173,11 +173,9 @@ def _squares(found: Estimate | None, total: ExactSum) -> float | None:
 
 def _parts_of(name: str, report: Report) -> pl.DataFrame:
     if report.parts is None:
-        raise DataError(
-            f"run {name} kept nothing that explains a change",
-            code="parts-missing",
-            hint="runs of rankings keep it, but those with weights of users: run it again",
-        )
+        message = f"run {name} kept nothing that explains a change"
+        hint = "runs of rankings keep it, but those with weights of users: run it again"
+        raise DataError(message, code="parts-missing", hint=hint)
     parts = report.parts
     missing = [
         column for column in _ALWAYS if column in parts.columns and parts[column].has_nulls()
@@ -188,12 +186,8 @@ def _parts_of(name: str, report: Report) -> pl.DataFrame:
 
 
 def _damaged(name: str, reason: str) -> DataError:
-    return DataError(
-        f"what run {name} kept to explain a change cannot be read: {reason}",
-        code="run-damaged",
-        at=name,
-        hint="run it again",
-    )
+    message = f"what run {name} kept to explain a change cannot be read: {reason}"
+    return DataError(message, code="run-damaged", at=name, hint="run it again")
 
 
 def _segmentation(parts: Sequence[pl.DataFrame], by: str | None) -> str | None:
@@ -202,14 +196,10 @@ def _segmentation(parts: Sequence[pl.DataFrame], by: str | None) -> str | None:
     if by is None:
         return common[0] if common else None
     if by not in common:
-        close = nearest(by, common)
         known = ", ".join(common) or "none"
-        raise RequestError(
-            f"the runs have no segmentation {by!r} in common",
-            code="unknown-segmentation",
-            at="--by",
-            hint=f"did you mean {close!r}?" if close else f"they have {known}",
-        )
+        message = f"the runs have no segmentation {by!r} in common"
+        hint = did_you_mean(by, common, f"they have {known}")
+        raise RequestError(message, code="unknown-segmentation", at="--by", hint=hint)
     return by
 
 
@@ -218,12 +208,8 @@ def _chosen(wanted: Sequence[str], listed: Sequence[pl.Series], what: str, code:
     common = [name for name in names[0] if name in set(names[1])]
     for name in wanted:
         if name not in common:
-            close = nearest(name, common)
-            raise RequestError(
-                f"the runs have no {what} {name!r} in common",
-                code=code,
-                hint=f"did you mean {close!r}?" if close else f"they have {', '.join(common)}",
-            )
+            hint = did_you_mean(name, common, f"they have {', '.join(common)}")
+            raise RequestError(f"the runs have no {what} {name!r} in common", code=code, hint=hint)
     return list(wanted) or common
 
 

@@ -356,9 +356,7 @@ class ExactSums:
         return self.over_each([cells], columns)[0]
 
     def over_each(
-        self,
-        groups: Sequence[npt.NDArray[np.int64]],
-        columns: npt.NDArray[np.int64] | None = None,
+        self, groups: Sequence[npt.NDArray[np.int64]], columns: npt.NDArray[np.int64] | None = None
     ) -> "list[ExactSums]":
         """The sums over each group of the cells, as those of one cell; `columns` as `over`."""
         if columns is None:

@@ -5,13 +5,7 @@ import numpy.typing as npt
 
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import float_bits
-from evalkit.statistics.exact._kernels import (
-    ABSOLUTE,
-    INFINITY,
-    POWER_GRID,
-    SUM_LIMBS,
-    add_shifted,
-)
+from evalkit.statistics.exact._kernels import ABSOLUTE, INFINITY, POWER_GRID, SUM_LIMBS, add_shifted
 from evalkit.statistics.exact._sums import ExactSums
 
 HALF_BITS, HALF = 27, (1 << 27) - 1  # of a mantissa; times a weight below 2^31 an int64 takes it

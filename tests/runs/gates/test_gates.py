@@ -210,8 +210,9 @@ def test_a_comparison_that_was_made_the_other_way_is_turned():
     now = run(0.52)
     base = replace(now.estimates[0], model="popularity", value=0.5)
     pair = Comparison(
-        "als", "popularity", "nDCG@10", None, None, -0.02, 0.004, -0.028, -0.012, None, None, None,
-        0.001, 0.001, None, "t", 1000, 1, 2, 3, None, "worse", None, None,
+        baseline="als", candidate="popularity", metric="nDCG@10", delta=-0.02, std_error=0.004,
+        low=-0.028, high=-0.012, p_value=0.001, p_adjusted=0.001, test="t", n_users=1000, wins=1,
+        ties=2, losses=3, verdict="worse",
     )  # fmt: skip
     now = replace(now, estimates=(*now.estimates, base), comparisons=(pair,))
 
@@ -232,8 +233,9 @@ def test_a_pair_of_tukeys_test_is_judged_by_the_limits_that_are_shown(low, high,
     now = run(0.48)
     base = replace(now.estimates[0], model="popularity", value=0.5)
     pair = Comparison(
-        "popularity", "als", "nDCG@10", None, None, -0.02, 0.004, low, high, None, None, None,
-        0.001, 0.001, None, "tukey", 1000, 1, 2, 3, None, "worse", None, None,
+        baseline="popularity", candidate="als", metric="nDCG@10", delta=-0.02, std_error=0.004,
+        low=low, high=high, p_value=0.001, p_adjusted=0.001, test="tukey", n_users=1000, wins=1,
+        ties=2, losses=3, verdict="worse",
     )  # fmt: skip
     now = replace(now, estimates=(*now.estimates, base), comparisons=(pair,))
 
