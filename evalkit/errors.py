@@ -68,12 +68,8 @@ def check_writable(folder: str | os.PathLike[str], at: str) -> None:
         MachineError: it is of a read-only file system, or of others [not-writable].
     """
     if not os.access(folder, os.W_OK):
-        raise MachineError(
-            "the folder cannot be written",
-            code="not-writable",
-            at=at,
-            hint="name a file in another folder, or mount this one for writing",
-        )
+        hint = "name a file in another folder, or mount this one for writing"
+        raise MachineError("the folder cannot be written", code="not-writable", at=at, hint=hint)
 
 
 def check_text(text: str, what: str = "the path") -> None:
@@ -85,12 +81,9 @@ def check_text(text: str, what: str = "the path") -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise RequestError(
-            f"{what} is not UTF-8",
-            code="not-utf-8",
-            at=clean(text),
-            hint="rename the file or folder, or make a link to it that is named in UTF-8",
-        ) from None
+        message = f"{what} is not UTF-8"
+        hint = "rename the file or folder, or make a link to it that is named in UTF-8"
+        raise RequestError(message, code="not-utf-8", at=clean(text), hint=hint) from None
 
 
 def clean(text: str) -> str:
@@ -289,6 +282,15 @@ def note(error: EvalkitError, problems: list[EvalkitError]) -> None:
     if isinstance(error, BusyError):
         raise error
     problems.append(error)
+
+
+@contextmanager
+def noting(errors: list[EvalkitError]) -> Iterator[None]:
+    """Goes on behind what fails inside, which is noted, to be told together with others."""
+    try:
+        yield
+    except EvalkitError as error:
+        errors.append(error)
 
 
 def raise_all(errors: Sequence[EvalkitError]) -> None:

@@ -44,12 +44,9 @@ def pairs_among(models: Sequence[str], chosen: StatisticsSection, *, at: str) ->
     """
     baseline = chosen.baseline
     if baseline is not None and baseline not in models:
-        raise DataError(
-            f"the baseline {baseline!r} is no model of the rankings",
-            code="unknown-model",
-            at=at,
-            hint=did_you_mean(baseline, models, f"they hold {', '.join(models)}"),
-        )
+        message = f"the baseline {baseline!r} is no model of the rankings"
+        hint = did_you_mean(baseline, models, f"they hold {', '.join(models)}")
+        raise DataError(message, code="unknown-model", at=at, hint=hint)
     others = [each for each in models if each != baseline]
     if chosen.pairs == "all":
         return list(combinations(models if baseline is None else [baseline, *others], 2))

@@ -147,11 +147,9 @@ def evaluate(
         0.75
     """
     if drop_seen and train is None:
-        raise RequestError(
-            "drop_seen drops what train holds, and there is no train",
-            code="missing-key",
-            hint="pass train=table of user and item, or leave drop_seen out",
-        )
+        message = "drop_seen drops what train holds, and there is no train"
+        hint = "pass train=table of user and item, or leave drop_seen out"
+        raise RequestError(message, code="missing-key", hint=hint)
     depth = None if drop_seen else depth_of(metrics, profile, policies)
     taken = GivenFrames(user_ids, item_ids, depth)
     listed = taken.listed(rankings, truth, columns_of(columns, "rankings"))
@@ -298,11 +296,8 @@ def compare(
         ('top', 'als', 0.5, 1, 0)
     """
     if not isinstance(rankings, Mapping) or len(rankings) < 2:
-        raise RequestError(
-            "it takes two models to compare",
-            code="nothing-to-compare",
-            hint='pass {"old": table, "new": table}',
-        )
+        hint = 'pass {"old": table, "new": table}'
+        raise RequestError("it takes two models to compare", code="nothing-to-compare", hint=hint)
     chosen = dict(statistics or {})
     if chosen.get("pairs") != "all":
         chosen.setdefault("baseline", baseline or str(next(iter(rankings))))

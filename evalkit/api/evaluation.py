@@ -61,12 +61,9 @@ class Batches:
         for batch in later:
             if self.rows and batch.schema != self.rows[0].schema:
                 told = [str(dict(rows.drop("batch").schema)) for rows in (self.rows[0], batch)]
-                raise DataError(
-                    f"a batch has {told[1]}, those before have {told[0]}",
-                    code="bad-type",
-                    at="update",
-                    hint="give ids of one type, and scores to all batches or to none",
-                )
+                message = f"a batch has {told[1]}, those before have {told[0]}"
+                hint = "give ids of one type, and scores to all batches or to none"
+                raise DataError(message, code="bad-type", at="update", hint=hint)
             self.rows.append(batch)
         self.n_batches += other.n_batches
 
@@ -212,11 +209,9 @@ class Evaluation:
         own = self._facts
         for name in {**own, **asked}:
             if asked.get(name) != own.get(name):
-                raise DataError(
-                    f"{name} is {asked.get(name)!s:.80} there, and {own.get(name)!s:.80} here",
-                    code="foreign-partial",
-                    hint="make Evaluation(...) of the same arguments in every process",
-                )
+                message = f"{name} is {asked.get(name)!s:.80} there, and {own.get(name)!s:.80} here"
+                hint = "make Evaluation(...) of the same arguments in every process"
+                raise DataError(message, code="foreign-partial", hint=hint)
         self._batches.merge(batches)
 
     def to_bytes(self) -> bytes:
@@ -271,21 +266,15 @@ class Evaluation:
     ) -> pl.DataFrame:
         ranked = _array(items)
         if ranked.dtype.kind == "f" and ranked.size:
-            raise DataError(
-                "items are numbers with a fraction, as scores are",
-                code="two-readings",
-                at="update",
-                hint="a matrix of all items' scores is update(users, scores=matrix)",
-            )
+            message = "items are numbers with a fraction, as scores are"
+            hint = "a matrix of all items' scores is update(users, scores=matrix)"
+            raise DataError(message, code="two-readings", at="update", hint=hint)
         shape, n = ranked.shape, len(users)
         if ranked.ndim > 2 or shape[:1] != (n,) or (scores is not None and scores.shape != shape):
             told = "" if scores is None else f", scores of {scores.shape}"
-            raise DataError(
-                f"there are {n:,} users, items of {shape}{told}",
-                code="bad-matrix",
-                at="update",
-                hint="give users (n,) and items (n,) or (n, k), and scores of the shape of items",
-            )
+            message = f"there are {n:,} users, items of {shape}{told}"
+            hint = "give users (n,) and items (n,) or (n, k), and scores of the shape of items"
+            raise DataError(message, code="bad-matrix", at="update", hint=hint)
         width = shape[1] if ranked.ndim == 2 else 1
         owners = users.gather(np.repeat(np.arange(n), width)).alias("user")
         rows = pl.DataFrame([owners, ids_of(ranked).alias("item")])
@@ -315,12 +304,9 @@ def _array(given: object) -> npt.NDArray[Any]:
     try:
         return array_of(given)
     except ValueError as error:  # of several lengths
-        raise DataError(
-            f"what was given is no array: {error}",
-            code="bad-matrix",
-            at="update",
-            hint="give each user as many items; pad with the score -inf",
-        ) from error
+        message = f"what was given is no array: {error}"
+        hint = "give each user as many items; pad with the score -inf"
+        raise DataError(message, code="bad-matrix", at="update", hint=hint) from error
 
 
 def _numbers(scores: object) -> npt.NDArray[Any]:
@@ -336,12 +322,9 @@ def _check_lists(rows: pl.DataFrame) -> None:
     """Refuse lists that hold an item twice."""
     twice = rows.filter(pl.struct("list", "item").is_duplicated())
     if twice.height:
-        raise DataError(
-            f"a list holds an item twice: user {twice['user'][0]}, item {twice['item'][0]}",
-            code="duplicate-item",
-            at="update",
-            hint="rank each item once; give what pads a list the score -inf",
-        )
+        message = f"a list holds an item twice: user {twice['user'][0]}, item {twice['item'][0]}"
+        hint = "rank each item once; give what pads a list the score -inf"
+        raise DataError(message, code="duplicate-item", at="update", hint=hint)
 
 
 def _once(rows: pl.DataFrame) -> pl.DataFrame:
@@ -380,12 +363,9 @@ def _whole(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _split(user: object, because: str) -> EvalkitError:
-    return RequestError(
-        f"user {user} came in several batches: {because}",
-        code="user-split",
-        at="update",
-        hint="give scores, and one batch all items of a user",
-    )
+    message = f"user {user} came in several batches: {because}"
+    hint = "give scores, and one batch all items of a user"
+    return RequestError(message, code="user-split", at="update", hint=hint)
 
 
 def _repeats(rows: pl.DataFrame, ranked: pl.DataFrame) -> list[Warning_]:

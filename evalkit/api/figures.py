@@ -66,12 +66,9 @@ def _of_split(file: Path) -> Figures:
     try:
         return leakage_figures(json.loads(file.read_bytes()))
     except (ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            "this is no leakage.json of this version",
-            code="split-unreadable",
-            at=str(file),
-            hint="evalkit split writes one into a new folder",
-        ) from error
+        message = "this is no leakage.json of this version"
+        hint = "evalkit split writes one into a new folder"
+        raise DataError(message, code="split-unreadable", at=str(file), hint=hint) from error
 
 
 def _of_choice(file: Path) -> Figures:

@@ -32,12 +32,9 @@ def named_of(columns: Columns | None, keys: Sequence[str]) -> dict[str, str | Se
     """
     for key in columns or {}:
         if key not in keys:
-            raise RequestError(
-                f"no column is called {key!r} here",
-                code="unknown-key",
-                at="columns",
-                hint=f"the keys are our names: {', '.join(keys)}",
-            )
+            message = f"no column is called {key!r} here"
+            hint = f"the keys are our names: {', '.join(keys)}"
+            raise RequestError(message, code="unknown-key", at="columns", hint=hint)
     return dict(columns or {})
 
 
@@ -180,20 +177,14 @@ def columns_of(columns: TableColumns, table: str) -> Columns:
 
 def _check_tables(of: Mapping[str, object], argument: str) -> None:
     if not isinstance(of, Mapping):
-        raise RequestError(
-            f"{argument} is {of!r}, and does not say of which table",
-            code="bad-value",
-            at=argument,
-            hint=f'pass {argument}={{"truth": {of!r}}}, or rankings, train, ...',
-        )
+        message = f"{argument} is {of!r}, and does not say of which table"
+        hint = f'pass {argument}={{"truth": {of!r}}}, or rankings, train, ...'
+        raise RequestError(message, code="bad-value", at=argument, hint=hint)
     for table in of:
         if table not in TABLES:
-            raise RequestError(
-                f"no table is called {table!r} here",
-                code="unknown-key",
-                at=argument,
-                hint=f"the keys are {', '.join(TABLES)}",
-            )
+            message = f"no table is called {table!r} here"
+            hint = f"the keys are {', '.join(TABLES)}"
+            raise RequestError(message, code="unknown-key", at=argument, hint=hint)
 
 
 def add_floors(tree: dict[str, object], **floors: float | None) -> None:
@@ -213,12 +204,9 @@ def say_of_tables(tree: dict[str, object], said: Mapping[str, Mapping[str, str] 
         _check_tables(of or {}, key)
         for table, value in (of or {}).items():
             if table not in tree:
-                raise RequestError(
-                    f"{key} speaks of {table}, which is not given",
-                    code="missing-key",
-                    at=key,
-                    hint=f"pass {table}=, or leave it out of {key}",
-                )
+                message = f"{key} speaks of {table}, which is not given"
+                hint = f"pass {table}=, or leave it out of {key}"
+                raise RequestError(message, code="missing-key", at=key, hint=hint)
             found = tree[table]
             for section in found if isinstance(found, list) else [found]:
                 cast("dict[str, object]", section)[key] = value
@@ -321,11 +309,8 @@ def metrics_section(
     """
     if not isinstance(metrics, Sequence) or isinstance(metrics, str):
         meant = ["nDCG@10"] if metrics is None else metrics_meant(metrics)
-        raise RequestError(
-            f"metrics is {metrics!r:.80}, not a list",
-            code="wrong-type",
-            hint=f"pass metrics={meant!r:.80}",
-        )
+        message = f"metrics is {metrics!r:.80}, not a list"
+        raise RequestError(message, code="wrong-type", hint=f"pass metrics={meant!r:.80}")
     names, own = name_metrics(metrics)
     leads = primary if isinstance(primary, str) else list(primary)
     tree: dict[str, object] = {"names": names, "primary": leads, "profile": profile}

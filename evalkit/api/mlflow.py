@@ -56,12 +56,9 @@ class Evaluator:
         if ranked is None and model is not None:
             ranked = model.predict(dataset.features_data)
         if ranked is None or dataset.labels_data is None:
-            raise RequestError(
-                "MLflow gave no targets, or neither predictions nor a model",
-                code="missing-key",
-                at="mlflow.models.evaluate",
-                hint='mlflow.models.evaluate(data=table, targets="relevant", predictions="ranked")',
-            )
+            message = "MLflow gave no targets, or neither predictions nor a model"
+            hint = 'mlflow.models.evaluate(data=table, targets="relevant", predictions="ranked")'
+            raise RequestError(message, code="missing-key", at="mlflow.models.evaluate", hint=hint)
         report = evaluate(_by_row(dataset.labels_data), {name: _by_row(ranked)}, **options)
         client = MlflowClient()
         log_numbers(client, run_id, report)

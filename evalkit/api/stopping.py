@@ -72,17 +72,12 @@ class EarlyStopping:
         """
         number = len(self.history) + 1
         if number > self.epochs:
-            raise RequestError(
-                f"epoch {number:,} of {self.epochs:,} declared ones",
-                code="more-epochs",
-                hint="declare as many as there may be, before the first: epochs=...",
-            )
+            message = f"epoch {number:,} of {self.epochs:,} declared ones"
+            hint = "declare as many as there may be, before the first: epochs=..."
+            raise RequestError(message, code="more-epochs", hint=hint)
         if report.per_user_values is None:
-            raise RequestError(
-                "the report holds no values of users, by which epochs are compared",
-                code="per-user-off",
-                hint="Evaluation(..., per_user=True)",
-            )
+            message = "the report holds no values of users, by which epochs are compared"
+            raise RequestError(message, code="per-user-off", hint="Evaluation(..., per_user=True)")
         value = report.value(self.metric)
         if self._best is None:
             found = Epoch(number, value, number)

@@ -24,12 +24,8 @@ def show_across(
     from evalkit.runs.history.across import compare_across
 
     if len(metrics) > 1:
-        raise RequestError(
-            "data sets are compared by one metric",
-            code="bad-option",
-            at="-m",
-            hint=f"-m {metrics[0]}",
-        )
+        message = "data sets are compared by one metric"
+        raise RequestError(message, code="bad-option", at="-m", hint=f"-m {metrics[0]}")
     loaded = list(zip(names, load_together(folder, names, name=job), strict=True))
     chosen = {} if level is None else {"level": level}
     found = compare_across(loaded, metrics[0] if metrics else None, **chosen)
@@ -50,9 +46,6 @@ def show_across(
 
         console.say(tell_across(found))
     else:
-        raise RequestError(
-            f"models over data sets have no form {format}",
-            code="bad-option",
-            at=f"--format {format}",
-            hint="--format html has the diagram; table, latex and json are there, too",
-        )
+        message = f"models over data sets have no form {format}"
+        hint = "--format html has the diagram; table, latex and json are there, too"
+        raise RequestError(message, code="bad-option", at=f"--format {format}", hint=hint)

@@ -47,12 +47,9 @@ def alert(
     else:
         where = options.out or asked.output.path
         if runs.is_store(where):
-            raise RequestError(
-                "the last run is looked for in a local folder",
-                code="bad-store",
-                at=where,
-                hint="evalkit run tells by itself, also of runs in a store",
-            )
+            message = "the last run is looked for in a local folder"
+            hint = "evalkit run tells by itself, also of runs in a store"
+            raise RequestError(message, code="bad-store", at=where, hint=hint)
         report = load_named(Path(where), "last", name=asked.name)
         failures = tell_change(asked, report, Path(where), f"{where}/{report.run_id}")
     for failure in failures:

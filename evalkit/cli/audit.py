@@ -53,11 +53,8 @@ def audit(
     )
     names = [each.model for each in audits]
     if model is not None and model not in names:
-        raise RequestError(
-            f"no model is called {model!r}",
-            code="unknown-model",
-            at="--model",
-            hint=did_you_mean(model, names, f"there is {', '.join(names)}"),
-        )
+        message = f"no model is called {model!r}"
+        hint = did_you_mean(model, names, f"there is {', '.join(names)}")
+        raise RequestError(message, code="unknown-model", at="--model", hint=hint)
     chosen = [each for each in audits if model in (None, each.model)]
     console.say(render_audit(chosen, shown).rstrip("\n"))

@@ -84,19 +84,13 @@ def compare(
             "--config and --truth exclude each other", code="bad-option", at="--truth"
         )
     if len(models) < 2:
-        raise RequestError(
-            f"only {models[0]!r} is named, and it takes two to compare",
-            code="nothing-to-compare",
-            hint="evalkit compare last~1 last",
-        )
+        message = f"only {models[0]!r} is named, and it takes two to compare"
+        raise RequestError(message, code="nothing-to-compare", hint="evalkit compare last~1 last")
     if across:
         if config is not None or truth:
-            raise RequestError(
-                "--across compares finished runs",
-                code="bad-option",
-                at="--across",
-                hint="evalkit compare --across runs/a runs/b runs/c",
-            )
+            message = "--across compares finished runs"
+            hint = "evalkit compare --across runs/a runs/b runs/c"
+            raise RequestError(message, code="bad-option", at="--across", hint=hint)
         return show_across(models, metric or [], runs, name, shown, level)
     asked: dict[str, object] = {
         key: value
@@ -110,21 +104,15 @@ def compare(
         if value is not None
     }
     if search and config is None and not truth:
-        raise RequestError(
-            "finished runs keep no segments of users to search",
-            code="bad-option",
-            at="--search",
-            hint="evalkit compare --config CONFIG BASELINE CANDIDATE --search",
-        )
+        message = "finished runs keep no segments of users to search"
+        hint = "evalkit compare --config CONFIG BASELINE CANDIDATE --search"
+        raise RequestError(message, code="bad-option", at="--search", hint=hint)
     unread = {"--set": options.overrides, "--var": options.variables}
     for option, value in unread.items() if config is None and not truth else ():
         if value is not None:
-            raise RequestError(
-                f"{option} says how logs are read, and finished runs are not read again",
-                code="bad-option",
-                at=option,
-                hint="compare models of --config, or rankings of --truth",
-            )
+            message = f"{option} says how logs are read, and finished runs are not read again"
+            hint = "compare models of --config, or rankings of --truth"
+            raise RequestError(message, code="bad-option", at=option, hint=hint)
     if search:
         asked["search"] = True
     settings = [*(f"statistics.{key}={_spelled(value)}" for key, value in asked.items())]
@@ -132,12 +120,9 @@ def compare(
     set_threads(threads)
     if config is None and not truth:
         if options.profile is not None:
-            raise RequestError(
-                "runs were made under a profile already",
-                code="bad-option",
-                at="--profile",
-                hint="give --config, or --truth and rankings",
-            )
+            message = "runs were made under a profile already"
+            hint = "give --config, or --truth and rankings"
+            raise RequestError(message, code="bad-option", at="--profile", hint=hint)
         from evalkit.kernels.memory import run_within
         from evalkit.runs.history import load_together
 
@@ -324,12 +309,9 @@ def _with_all_crosses(request: "Config") -> "Config":
 
     users = [name for name, rule in request.segments.named.items() if rule.item is None]
     if not users:
-        raise RequestError(
-            "there are no segments of users to search",
-            code="no-segments",
-            at="--search",
-            hint="name them: --set 'segments.n={by = \"n_relevant\", quantiles = 4}'",
-        )
+        message = "there are no segments of users to search"
+        hint = "name them: --set 'segments.n={by = \"n_relevant\", quantiles = 4}'"
+        raise RequestError(message, code="no-segments", at="--search", hint=hint)
     known = set(request.segments.cross)
     crosses = [*request.segments.cross]
     crosses += [pair for pair in combinations(users, 2) if not known & {pair, pair[::-1]}]
@@ -342,12 +324,9 @@ def _check_models(wanted: list[str], known: list[str], config: Path) -> None:
 
     for model in wanted:
         if model not in known:
-            raise RequestError(
-                f"the config has no model {model!r}",
-                code="unknown-model",
-                at=str(config),
-                hint=did_you_mean(model, known, f"it has {', '.join(known)}"),
-            )
+            message = f"the config has no model {model!r}"
+            hint = did_you_mean(model, known, f"it has {', '.join(known)}")
+            raise RequestError(message, code="unknown-model", at=str(config), hint=hint)
 
 
 def _show(report: "Report", format: str, *, power: bool) -> None:

@@ -93,12 +93,9 @@ def _shares(text: str, *, is_plan: bool) -> dict[str, float]:
     if not text and is_plan:
         return {"control": 1.0, "candidate": 1.0}
     if not text:
-        raise RequestError(
-            "nobody says which variants there are",
-            code="missing-option",
-            at="--variants",
-            hint="--variants control=50,b=50: as the column spells them, the baseline first",
-        )
+        message = "nobody says which variants there are"
+        hint = "--variants control=50,b=50: as the column spells them, the baseline first"
+        raise RequestError(message, code="missing-option", at="--variants", hint=hint)
     found: dict[str, float] = {}
     names = [part.partition("=")[0].strip() for part in text.split(",")]
     for part in text.split(","):
@@ -108,24 +105,17 @@ def _shares(text: str, *, is_plan: bool) -> dict[str, float]:
         except ValueError:
             equals = ""
         if not equals or not name.strip():
-            raise RequestError(
-                f"{text!r} are no variants with shares",
-                code="bad-share",
-                at="--variants",
-                hint=f"--variants {','.join(f'{each}=50' for each in names)}",
-            )
+            message = f"{text!r} are no variants with shares"
+            hint = f"--variants {','.join(f'{each}=50' for each in names)}"
+            raise RequestError(message, code="bad-share", at="--variants", hint=hint)
     return found
 
 
 def _sum(text: str) -> tuple[str, object]:
     name, equals, kind = text.partition("=")
     if not equals:
-        raise RequestError(
-            f"{text!r} is not COLUMN=KIND",
-            code="bad-option",
-            at="--sum",
-            hint="--sum clicks=click, or --sum revenue=purchase:value",
-        )
+        hint = "--sum clicks=click, or --sum revenue=purchase:value"
+        raise RequestError(f"{text!r} is not COLUMN=KIND", code="bad-option", at="--sum", hint=hint)
     kind, colon, of = kind.partition(":")
     return name, {"kind": kind, "of": of} if colon else kind
 

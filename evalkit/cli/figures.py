@@ -39,12 +39,9 @@ def figures(
     found = find(*names, metric=metric, folder=out, name=name)
     if figure is None and (file is None or len(found) != 1):
         if file is not None:
-            raise RequestError(
-                f"there are {len(found)} figures, and one file",
-                code="bad-option",
-                at=f"--file {file}",
-                hint=f"--figure {next(iter(found), 'TITLE')!r}",
-            )
+            message = f"there are {len(found)} figures, and one file"
+            hint = f"--figure {next(iter(found), 'TITLE')!r}"
+            raise RequestError(message, code="bad-option", at=f"--file {file}", hint=hint)
         for title in found:
             console.say(title)
         return

@@ -44,12 +44,9 @@ def gate(
     else:
         rules, level = _rules_of(report, run, baseline)
     if not rules and not any(each.is_alarm for each in report.checks):
-        raise RequestError(
-            "there are no gates",
-            code="no-gates",
-            at=str(config or report.run_id),
-            hint="write [[gates]] in a config and give it: --config FILE",
-        )
+        message = "there are no gates"
+        hint = "write [[gates]] in a config and give it: --config FILE"
+        raise RequestError(message, code="no-gates", at=str(config or report.run_id), hint=hint)
     _check_level(report, rules, level, at=str(config))
     if baseline is not None:
         rules = tuple(
@@ -87,12 +84,9 @@ def _check_level(report: "Report", rules: "tuple[GateRule, ...]", level: float, 
         each.metric is not None and (each.min is not None or each.max is not None) for each in rules
     )
     if used is not None and used.level != level and judge_values:
-        raise RequestError(
-            f"the limits of {report.run_id} are at {used.level:g}, not at {level:g}",
-            code="other-level",
-            at=at,
-            hint=f"--set statistics.level={used.level:g}, or run it again at {level:g}",
-        )
+        message = f"the limits of {report.run_id} are at {used.level:g}, not at {level:g}"
+        hint = f"--set statistics.level={used.level:g}, or run it again at {level:g}"
+        raise RequestError(message, code="other-level", at=at, hint=hint)
 
 
 def _tell_taken(run: str, report: "Report", baselines: "Baselines") -> None:
@@ -103,12 +97,9 @@ def _tell_taken(run: str, report: "Report", baselines: "Baselines") -> None:
         if old is None:
             continue
         if old.run_id == report.run_id:
-            raise RequestError(
-                f"{reference!r} is the run that is judged",
-                code="same-run",
-                at=report.run_id,
-                hint="evalkit gate last --baseline last~1",
-            )
+            message = f"{reference!r} is the run that is judged"
+            hint = "evalkit gate last --baseline last~1"
+            raise RequestError(message, code="same-run", at=report.run_id, hint=hint)
         tell_taken(reference, old)
 
 
@@ -129,18 +120,12 @@ def _rules_of(
     try:
         rules, level = build_gates(report.config or {})
     except RequestError as error:
-        raise DataError(
-            f"the gates that it was made with cannot be read: {error.message}",
-            code="run-damaged",
-            at=run,
-            hint=f"give the gates: evalkit gate {quote(run)} --config FILE",
-        ) from error
+        message = f"the gates that it was made with cannot be read: {error.message}"
+        hint = f"give the gates: evalkit gate {quote(run)} --config FILE"
+        raise DataError(message, code="run-damaged", at=run, hint=hint) from error
     for rule in rules:
         if baseline is None and rule.baseline is not None and os.sep in rule.baseline:
-            raise RequestError(
-                f"its gate compares with {rule.baseline!r}, and a run names no paths",
-                code="bad-baseline",
-                at=run,
-                hint=f"evalkit gate {quote(run)} --baseline {quote(rule.baseline)}",
-            )
+            message = f"its gate compares with {rule.baseline!r}, and a run names no paths"
+            hint = f"evalkit gate {quote(run)} --baseline {quote(rule.baseline)}"
+            raise RequestError(message, code="bad-baseline", at=run, hint=hint)
     return rules, level

@@ -255,12 +255,9 @@ def compare_nights(
     report = load_named(out, run, name=name)
     compared = compare_over_nights(report, out, users or users_of(report), metrics=metric or ())
     if not compared:
-        raise RequestError(
-            f"run {report.run_id} compares no two models by such a metric",
-            code="nothing-in-common",
-            at=str(out),
-            hint="write baseline = MODEL under [statistics]",
-        )
+        message = f"run {report.run_id} compares no two models by such a metric"
+        hint = "write baseline = MODEL under [statistics]"
+        raise RequestError(message, code="nothing-in-common", at=str(out), hint=hint)
     if json:
         from evalkit.report.json_ import dump_line
 
@@ -407,12 +404,9 @@ def tag(
         console.say(f"{tag}: {found.name}")
         return
     if tag in (tags := read_tags(out)) and tags[tag] != found.name:
-        raise RequestError(
-            f"{tag!r} is the tag of {tags[tag]}",
-            code="unknown-tag",
-            at=str(out),
-            hint=f"evalkit history tag {tags[tag]} {tag} --remove --out {out}",
-        )
+        message = f"{tag!r} is the tag of {tags[tag]}"
+        hint = f"evalkit history tag {tags[tag]} {tag} --remove --out {out}"
+        raise RequestError(message, code="unknown-tag", at=str(out), hint=hint)
     untag(out, tag)
     console.say(f"{tag}: taken from {found.name}")
 

@@ -60,12 +60,9 @@ def init(
     beside |= {"users": users or (), "reference": [reference] if reference else ()}
     has_lists = any(beside[name] for name in OF_LISTS)
     if split and (truth or log or train):
-        raise RequestError(
-            "--split makes truth and train of one log",
-            code="bad-option",
-            at="--split",
-            hint="leave --truth, --train and --log out",
-        )
+        message = "--split makes truth and train of one log"
+        hint = "leave --truth, --train and --log out"
+        raise RequestError(message, code="bad-option", at="--split", hint=hint)
     if not split and (
         bool(log) == bool(truth or models) or (not log and not (models and (truth or has_lists)))
     ):

@@ -68,18 +68,12 @@ def _run_child(arguments: Sequence[str]) -> int:
 
 def _crash(number: signal.Signals, n_bytes_refused: int, at: str) -> EvalkitError:
     if number == signal.SIGKILL or 0 < n_bytes_refused < LARGEST_CLAIM:
-        return MachineError(
-            "the memory is used up: the process that did the work was ended",
-            code="out-of-memory",
-            at=at,
-            hint="--sample 0.1 measures a tenth of the users; --memory-limit bounds a run",
-        )
-    return DataError(
-        f"a file made the reader crash ({number.name})",
-        code="reader-crashed",
-        at=at,
-        hint="a file is damaged; where it is one of many, give them one by one, and write it again",
-    )
+        message = "the memory is used up: the process that did the work was ended"
+        hint = "--sample 0.1 measures a tenth of the users; --memory-limit bounds a run"
+        return MachineError(message, code="out-of-memory", at=at, hint=hint)
+    message = f"a file made the reader crash ({number.name})"
+    hint = "a file is damaged; where it is one of many, give them one by one, and write it again"
+    return DataError(message, code="reader-crashed", at=at, hint=hint)
 
 
 def _end_with_parent() -> None:

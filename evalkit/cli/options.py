@@ -258,11 +258,8 @@ def choose_format(
             f"--json and --format {format} exclude each other", code="bad-option", at="--json"
         )
     if full and (is_json or format not in (None, "table")):
-        raise RequestError(
-            f"--full and --format {format or 'json'} exclude each other",
-            code="bad-option",
-            at="--full",
-        )
+        message = f"--full and --format {format or 'json'} exclude each other"
+        raise RequestError(message, code="bad-option", at="--full")
     return "json" if is_json else format or ("table" if full else known)
 
 
@@ -303,12 +300,9 @@ def parse_count(text: str, *, at: str) -> int:
 def check_sample(share: float | None) -> float | None:
     """The share of users to measure; above 0 and at most 1."""
     if share is not None and not 0 < share <= 1:
-        raise RequestError(
-            f"{share!r} is not above 0 and at most 1",
-            code="bad-option",
-            at="--sample",
-            hint="--sample 0.01 measures one user in a hundred",
-        )
+        message = f"{share!r} is not above 0 and at most 1"
+        hint = "--sample 0.01 measures one user in a hundred"
+        raise RequestError(message, code="bad-option", at="--sample", hint=hint)
     return share
 
 
@@ -328,10 +322,7 @@ def check_file_option(path: Path | None, option: str) -> None:
         return
     folder = path.parent
     if path.is_dir() or not folder.is_dir():
-        raise RequestError(
-            f"no {option.strip('-')} file can be written there",
-            code="bad-option",
-            at=f"{option} {path}",
-            hint="name a file in a folder that exists",
-        )
+        message = f"no {option.strip('-')} file can be written there"
+        hint = "name a file in a folder that exists"
+        raise RequestError(message, code="bad-option", at=f"{option} {path}", hint=hint)
     check_writable(folder, f"{option} {path}")

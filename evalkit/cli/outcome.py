@@ -113,11 +113,8 @@ def explain(raised: BaseException) -> errors.EvalkitError:
             "the disk is full", code="disk-full", at=at, hint="free some space"
         )
     if isinstance(raised, MemoryError):
-        return errors.MachineError(
-            "the memory is used up",
-            code="out-of-memory",
-            hint="--sample 0.1 measures a tenth of the users; --memory-limit bounds a run",
-        )
+        hint = "--sample 0.1 measures a tenth of the users; --memory-limit bounds a run"
+        return errors.MachineError("the memory is used up", code="out-of-memory", hint=hint)
     if number in _NO_SUCH_PATH:
         reason = os.strerror(number or 0).lower()
         return errors.DataError(
@@ -126,24 +123,17 @@ def explain(raised: BaseException) -> errors.EvalkitError:
     if isinstance(raised, OSError):
         return errors.MachineError(f"the machine says: {text}", code="machine", at=_file_of(raised))
     if kind.__name__ == "PanicException":
-        return errors.DataError(
-            f"a file made the reader give up: {text}",
-            code="unreadable-data",
-            hint="evalkit check CONFIG names the file; is it whole?",
-        )
+        message = f"a file made the reader give up: {text}"
+        hint = "evalkit check CONFIG names the file; is it whole?"
+        return errors.DataError(message, code="unreadable-data", hint=hint)
     if library == "polars":
-        return errors.DataError(
-            f"the data cannot be read: {text}",
-            code="unreadable-data",
-            hint="evalkit check CONFIG lists what is wrong",
-        )
+        message = f"the data cannot be read: {text}"
+        hint = "evalkit check CONFIG lists what is wrong"
+        return errors.DataError(message, code="unreadable-data", hint=hint)
     if library == "typer":
         return _usage_error(raised)
-    return errors.MachineError(
-        f"{kind.__name__}: {text}",
-        code="internal",
-        hint="a fault in evalkit: EVALKIT_TRACEBACK=1 shows where; please report it",
-    )
+    hint = "a fault in evalkit: EVALKIT_TRACEBACK=1 shows where; please report it"
+    return errors.MachineError(f"{kind.__name__}: {text}", code="internal", hint=hint)
 
 
 _SETTINGS = {  # keys of a config that are looked for among options
@@ -194,12 +184,9 @@ def _usage_error(raised: BaseException) -> errors.EvalkitError:
         return errors.RequestError(message, code="unknown-command", at=command, hint=hint)
     extra = re.fullmatch(r"Got unexpected extra argument\(s\) \((.*)\)", message, re.DOTALL)
     if extra:
-        return errors.RequestError(
-            f"{command} takes no argument {extra[1]!r}",
-            code="unknown-argument",
-            at=command,
-            hint=f"{command} --help says what it takes",
-        )
+        message = f"{command} takes no argument {extra[1]!r}"
+        hint = f"{command} --help says what it takes"
+        return errors.RequestError(message, code="unknown-argument", at=command, hint=hint)
     parameter = getattr(raised, "param", None)
     hint = f"{command} --help says more"
     if parameter is not None:

@@ -24,12 +24,9 @@ def report(
 ) -> None:
     """Render a finished run again, in any form."""
     if format == "parquet" and file is None:
-        raise RequestError(
-            "Parquet goes to a file",
-            code="bad-option",
-            at="--format parquet",
-            hint="--file metrics.parquet",
-        )
+        message = "Parquet goes to a file"
+        hint = "--file metrics.parquet"
+        raise RequestError(message, code="bad-option", at="--format parquet", hint=hint)
     from evalkit.runs.history import load_named
 
     found = load_named(out, run, name=name)

@@ -159,12 +159,9 @@ def _write_prometheus(report: "Report", path: Path) -> None:
         with replacing(path) as file:
             file.write(render_prometheus(report).encode())
     except OSError as error:
-        raise errors.MachineError(
-            f"the run is complete, but its Prometheus file is not written: {error.strerror}",
-            code="write-failed",
-            at=str(path),
-            hint="give this user the right to write there",
-        ) from error
+        message = f"the run is complete, but its Prometheus file is not written: {error.strerror}"
+        hint = "give this user the right to write there"
+        raise errors.MachineError(message, code="write-failed", at=str(path), hint=hint) from error
 
 
 def _print(done: "Done", format: str, *, summary: bool) -> int:

@@ -74,12 +74,8 @@ def split(
         given = {name: path for name, path in parts.items() if path is not None}
         return _check(source, given, ids, options, out, fail_on)
     if source is None:
-        raise RequestError(
-            "no log is given",
-            code="missing-option",
-            at="evalkit split",
-            hint="evalkit split LOG --test 7d --out DIR, or evalkit split CONFIG.toml",
-        )
+        hint = "evalkit split LOG --test 7d --out DIR, or evalkit split CONFIG.toml"
+        raise RequestError("no log is given", code="missing-option", at="evalkit split", hint=hint)
     asked: dict[str, Any] = {
         "by": by,
         "test": test,
@@ -122,12 +118,9 @@ def _check(
     from evalkit.config import build_split, load_split
 
     if "train" not in parts or len(parts) < 2:
-        raise RequestError(
-            "a check needs train and what is held out",
-            code="missing-option",
-            at="evalkit split --check",
-            hint="evalkit split --check --train PATH --validation PATH --test PATH",
-        )
+        message = "a check needs train and what is held out"
+        hint = "evalkit split --check --train PATH --validation PATH --test PATH"
+        raise RequestError(message, code="missing-option", at="evalkit split --check", hint=hint)
     values, overrides = options.filled, options.overrides
     if source is not None:
         settings = [f"split.columns.{key}={_spelled(each)}" for key, each in ids.items()]

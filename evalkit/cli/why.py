@@ -61,11 +61,9 @@ def why(
 def _check_jobs(before: "Report", after: "Report") -> None:
     """Refuse runs whose numbers are of two different jobs: no parts of a change explain them."""
     if before.name != after.name:
-        raise RequestError(
-            f"run {before.run_id} is of {before.name!r}, run {after.run_id} of {after.name!r}",
-            code="different-jobs",
-            hint=f"evalkit compare {before.run_id} {after.run_id} compares jobs over one truth",
-        )
+        message = f"run {before.run_id} is of {before.name!r}, run {after.run_id} of {after.name!r}"
+        hint = f"evalkit compare {before.run_id} {after.run_id} compares jobs over one truth"
+        raise RequestError(message, code="different-jobs", hint=hint)
 
 
 NAMES = ("mix", "truth", "coverage", "within")

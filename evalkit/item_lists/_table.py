@@ -145,12 +145,9 @@ def _refuse_copies(frame: pl.DataFrame, table: Table, codes: ItemCodes) -> None:
     own = codes.codes_of_rows(copied)
     named: list[object] = codes.ids().gather(own).unique().sort().head(NAMED).to_list()
     some = ", ".join(map(repr, named))
-    raise DataError(
-        f"items stand twice in the table of items, with other values: {some}",
-        code="conflicting-items",
-        at=table.at,
-        hint="keep one row of each: where, or a query that groups by item",
-    )
+    message = f"items stand twice in the table of items, with other values: {some}"
+    hint = "keep one row of each: where, or a query that groups by item"
+    raise DataError(message, code="conflicting-items", at=table.at, hint=hint)
 
 
 def _genres(column: pl.Series, separator: str | None) -> pl.Series:
@@ -178,12 +175,9 @@ def _vectors(
         )
         lengths = column.list.len()
         if lengths.drop_nulls().n_unique() > 1 or lengths.min() == 0:
-            raise DataError(
-                f"vectors of items have from {lengths.min()!r} to {lengths.max()!r} numbers",
-                code="ragged-vectors",
-                at=table.at,
-                hint="give each item as many, or none at all",
-            )
+            message = f"vectors of items have from {lengths.min()!r} to {lengths.max()!r} numbers"
+            hint = "give each item as many, or none at all"
+            raise DataError(message, code="ragged-vectors", at=table.at, hint=hint)
         has = column.is_not_null().to_numpy()
         flat = column.drop_nulls().explode()
         width = int(lengths.max() or 0)  # type: ignore[arg-type]

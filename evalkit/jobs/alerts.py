@@ -216,12 +216,9 @@ def _for_slack(text: str) -> str:
 
 
 def _failed(channel: str, reason: str) -> MachineError:
-    return MachineError(
-        f"an alert was not sent: {reason}",
-        code="alert-failed",
-        at=f"alerts.{channel}",
-        hint="evalkit alert CONFIG --test tries all",
-    )
+    message = f"an alert was not sent: {reason}"
+    hint = "evalkit alert CONFIG --test tries all"
+    return MachineError(message, code="alert-failed", at=f"alerts.{channel}", hint=hint)
 
 
 _SENDING = {"command": _tell_command, "webhook": _tell_webhook, "mail": _tell_mail}

@@ -118,12 +118,9 @@ def write_baseline(table: Table, path: Path) -> int:
             )
         return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
     except OSError as error:
-        raise MachineError(
-            f"the rankings cannot be written: {error.strerror or error}",
-            code="write-failed",
-            at=str(path),
-            hint="name a file in a folder where there is room",
-        ) from error
+        message = f"the rankings cannot be written: {error.strerror or error}"
+        hint = "name a file in a folder where there is room"
+        raise MachineError(message, code="write-failed", at=str(path), hint=hint) from error
 
 
 @contextmanager

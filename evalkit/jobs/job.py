@@ -365,9 +365,6 @@ def _copy_values(report: Report, path: Path, run: Path | None) -> None:
                 shutil.copyfileobj(values, file, 1 << 20)
     except OSError as error:
         stands = f"the run is complete in {run}, but " if run is not None else ""
-        raise MachineError(
-            f"{stands}its values of users are not written: {error.strerror or error}",
-            code="write-failed",
-            at=str(path),
-            hint="make room there, or name another file: --per-user FILE",
-        ) from error
+        message = f"{stands}its values of users are not written: {error.strerror or error}"
+        hint = "make room there, or name another file: --per-user FILE"
+        raise MachineError(message, code="write-failed", at=str(path), hint=hint) from error

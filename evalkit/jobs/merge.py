@@ -35,12 +35,9 @@ def open_for_merge(
     config = partials.header.config
     if config.metrics.files and not metric_files:
         files = " ".join(f"--metric-file {quote(each)}" for each in config.metrics.files)
-        raise RequestError(
-            "metrics are of a file of Python, which a partial cannot name: name it here",
-            code="metric-file-needed",
-            at=str(paths[0]),
-            hint=f"evalkit merge FILES... {files}",
-        )
+        message = "metrics are of a file of Python, which a partial cannot name: name it here"
+        hint = f"evalkit merge FILES... {files}"
+        raise RequestError(message, code="metric-file-needed", at=str(paths[0]), hint=hint)
     if metric_files:
         metrics = config.metrics.model_copy(update={"files": tuple(metric_files)})
         config = config.model_copy(update={"metrics": metrics})

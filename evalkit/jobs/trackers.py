@@ -28,12 +28,9 @@ def check_tracker(name: str) -> None:
     """
     found = find_spec(name)
     if found is None or found.origin is None:  # W&B writes into a folder of that name
-        raise RequestError(
-            f"output.{name} needs a library that is not installed",
-            code="missing-extra",
-            at=f"output.{name}",
-            hint=install_hint(name),
-        )
+        message = f"output.{name} needs a library that is not installed"
+        hint = install_hint(name)
+        raise RequestError(message, code="missing-extra", at=f"output.{name}", hint=hint)
 
 
 def tell_tracker(name: str, report: Report, where: str, path: Path | None) -> str:

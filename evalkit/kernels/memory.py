@@ -46,11 +46,8 @@ def too_small(limit: int, needed: int) -> MachineError:
     hint = f"give --memory-limit {needed}MiB"
     if _to_compile():
         hint += ", or run evalkit warm first, after which less is needed"
-    return MachineError(
-        f"a limit of {limit >> 20:,} MiB is too small: about {needed:,} MiB are needed",
-        code="memory-limit",
-        hint=hint,
-    )
+    message = f"a limit of {limit >> 20:,} MiB is too small: about {needed:,} MiB are needed"
+    return MachineError(message, code="memory-limit", hint=hint)
 
 
 _leaves_room = False  # for kernels, as one was met that is not kept

@@ -149,12 +149,9 @@ def refused_metric(name: str, why: str, at: str) -> RequestError:
 
 def needed_parameter(name: str, parameter: str, at: str) -> RequestError:
     """That a library gives a parameter no default."""
-    return RequestError(
-        f"{name} takes {parameter}, which has no default there",
-        code="bad-parameter-value",
-        at=at,
-        hint=f"write {name}({parameter}=...) with its number",
-    )
+    message = f"{name} takes {parameter}, which has no default there"
+    hint = f"write {name}({parameter}=...) with its number"
+    return RequestError(message, code="bad-parameter-value", at=at, hint=hint)
 
 
 def ambiguous_metric(
@@ -194,12 +191,9 @@ def bad_value(metric: Metric, parameter: Parameter, text: str, at: str) -> Reque
     """That a parameter does not take a value."""
     word = text.strip("'\"")
     spelling = f"write {parameter.name}={_written(parameter.default)}, the default"
-    return RequestError(
-        f"{parameter.name} of {metric.name} is {parameter.domain}, not {word!r}",
-        code="bad-parameter-value",
-        at=at,
-        hint=did_you_mean(word, parameter.choices, spelling),
-    )
+    message = f"{parameter.name} of {metric.name} is {parameter.domain}, not {word!r}"
+    hint = did_you_mean(word, parameter.choices, spelling)
+    return RequestError(message, code="bad-parameter-value", at=at, hint=hint)
 
 
 def _written(value: Value) -> str:

@@ -142,12 +142,9 @@ def split_call(written: str, at: str) -> tuple[str, str, str]:
     call = _CALL.fullmatch(written)
     parts = split_arguments("" if call is None else call["inner"])
     if call is None or parts is None:
-        raise RequestError(
-            f"{written!r} is no metric expression",
-            code="bad-metric-syntax",
-            at=at,
-            hint="write name(metric, parameter=value), such as fraction(nDCG@10, at_least=0.5)",
-        )
+        message = f"{written!r} is no metric expression"
+        hint = "write name(metric, parameter=value), such as fraction(nDCG@10, at_least=0.5)"
+        raise RequestError(message, code="bad-metric-syntax", at=at, hint=hint)
     return call["how"], parts[0], ",".join(parts[1:])
 
 
@@ -188,10 +185,7 @@ def read_parameter(how: str, arguments: str, at: str) -> float:
     except ValueError:
         value = math.nan
     if not (math.isfinite(value) and own.accepts(value)):
-        raise RequestError(
-            f"{own.name} of {how} is {own.domain}, not {parts[2]!r}",
-            code="bad-parameter-value",
-            at=at,
-            hint=f"write {own.name}={own.default:g}, the default",
-        )
+        message = f"{own.name} of {how} is {own.domain}, not {parts[2]!r}"
+        hint = f"write {own.name}={own.default:g}, the default"
+        raise RequestError(message, code="bad-parameter-value", at=at, hint=hint)
     return value

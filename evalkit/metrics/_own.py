@@ -93,11 +93,9 @@ def user_metric(
         return partial(user_metric, name=name, bounds=bounds, higher_is_better=higher_is_better)
     own = name or str(getattr(function, "__name__", ""))
     if not isinstance(function, FunctionType) or not own.isidentifier():
-        raise RequestError(
-            f"{function!r:.80} is no function with a name",
-            code="bad-own-metric",
-            hint="def my_metric(relevances): ..., or @metric above a kernel",
-        )
+        message = f"{function!r:.80} is no function with a name"
+        hint = "def my_metric(relevances): ..., or @metric above a kernel"
+        raise RequestError(message, code="bad-own-metric", hint=hint)
     place = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
     taken = list(inspect.signature(function).parameters)
     if len(taken) not in (1, 2):

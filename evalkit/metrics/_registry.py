@@ -189,12 +189,9 @@ def _joined(known: Mapping[str, Metric], new: list[Metric], *, at: str) -> dict[
     for metric in new:
         for spelling in spellings(metric):
             if taken.setdefault(spelling, metric.name) != metric.name or metric.name in joined:
-                raise RequestError(
-                    f"the metric {metric.name!r} is also a name of {taken[spelling]!r}",
-                    code="metric-name-taken",
-                    at=at,
-                    hint="give it another name, or drop the alias",
-                )
+                message = f"the metric {metric.name!r} is also a name of {taken[spelling]!r}"
+                hint = "give it another name, or drop the alias"
+                raise RequestError(message, code="metric-name-taken", at=at, hint=hint)
         joined[metric.name] = metric
     return joined
 
@@ -222,24 +219,18 @@ def _load(path: Path) -> ModuleType:
     try:
         source = path.read_bytes()
     except OSError as error:
-        raise RequestError(
-            f"cannot read the metric file {str(path)!r}: {error.strerror}",
-            code="missing-metric-file",
-            at=str(path),
-            hint="paths in a config are relative to the config",
-        ) from error
+        message = f"cannot read the metric file {str(path)!r}: {error.strerror}"
+        hint = "paths in a config are relative to the config"
+        raise RequestError(message, code="missing-metric-file", at=str(path), hint=hint) from error
     stamp = blake2b(str(path.resolve()).encode() + source, digest_size=6).hexdigest()
     name = f"evalkit_metric_{path.stem}_{stamp}"
     if name in sys.modules:
         return sys.modules[name]
     specification = importlib.util.spec_from_file_location(name, path.resolve())
     if specification is None or specification.loader is None:
-        raise RequestError(
-            f"{str(path)!r} is no Python file",
-            code="bad-metric-file",
-            at=str(path),
-            hint="a metric file ends in .py",
-        )
+        message = f"{str(path)!r} is no Python file"
+        hint = "a metric file ends in .py"
+        raise RequestError(message, code="bad-metric-file", at=str(path), hint=hint)
     module = importlib.util.module_from_spec(specification)
     sys.modules[name] = module
     try:

@@ -171,11 +171,8 @@ def bias_variance(
     system = np.zeros((sample + 1, sample + 1))
     fill_system(gamma, chances, pairs, system)
     if not solve_in_place(system, values):
-        raise RequestError(
-            f"gamma={gamma:g} is too small for a sample of {sample}",
-            code="bad-sample",
-            hint="gamma=0.01 has little bias",
-        )
+        message = f"gamma={gamma:g} is too small for a sample of {sample}"
+        raise RequestError(message, code="bad-sample", hint="gamma=0.01 has little bias")
     return values
 
 

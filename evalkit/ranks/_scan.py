@@ -233,12 +233,9 @@ class RankScan:
         columns = [ITEM, "score"] if "score" in lists.columns else [ITEM]
         lengths = lists[ITEM].list.len()
         if "score" in columns and bool(lists["score"].list.len().ne_missing(lengths).any()):
-            raise DataError(
-                "lists of items and of scores differ in length",
-                code="ragged-lists",
-                at=self.table.at,
-                hint="give every item one score",
-            )
+            message = "lists of items and of scores differ in length"
+            hint = "give every item one score"
+            raise DataError(message, code="ragged-lists", at=self.table.at, hint=hint)
         flat = lists.explode(columns)
         others = [name for name in flat.columns if name not in (ITEM, "score")]
         keys = self.truth.item_plan.select(ITEM_KEY)
@@ -266,12 +263,9 @@ class RankScan:
             yield self.model or "", rows
             return
         if rows["model"].null_count():
-            raise DataError(
-                "rows of the rankings name no model",
-                code="null-model",
-                at=self.table.at,
-                hint='leave them out: where = "model is not null"',
-            )
+            message = "rows of the rankings name no model"
+            hint = 'leave them out: where = "model is not null"'
+            raise DataError(message, code="null-model", at=self.table.at, hint=hint)
         for name, part in rows.partition_by(
             "model", maintain_order=True, include_key=False, as_dict=True
         ).items():

@@ -42,19 +42,15 @@ def find_label(report: Report, metric: str, asked: Mapping[Asked, str]) -> str:
         if set(read) & set(labels):
             break
     if len(fitting) > 1:
-        raise RequestError(
-            f"{metric!r} is {len(fitting)} metrics, here goes one",
-            code="ambiguous-metric",
-            hint=f"write one of {', '.join(fitting)}",
-        )
+        message = f"{metric!r} is {len(fitting)} metrics, here goes one"
+        hint = f"write one of {', '.join(fitting)}"
+        raise RequestError(message, code="ambiguous-metric", hint=hint)
     if fitting[0] in labels:
         return fitting[0]
     close = nearest(fitting[0], labels) or nearest(metric, labels)
-    raise RequestError(
-        f"the report has no metric {metric!r}",
-        code="metric-not-in-report",
-        hint=f"did you mean {close!r}?" if close else it_has(labels),
-    )
+    message = f"the report has no metric {metric!r}"
+    hint = f"did you mean {close!r}?" if close else it_has(labels)
+    raise RequestError(message, code="metric-not-in-report", hint=hint)
 
 
 def read_asked(report: Report) -> dict[Asked, str]:
@@ -91,11 +87,9 @@ def _label_asked(report: Report, metric: str, asked: Mapping[Asked, str]) -> str
         return None
     label = asked.get(_as_asked(request))
     if label is not None and label != metric and metric in report.labels:
-        raise RequestError(
-            f"{metric!r} was asked for, and is the label of another metric too",
-            code="ambiguous-metric",
-            hint=f"write {label}, or the other one with its parameter",
-        )
+        message = f"{metric!r} was asked for, and is the label of another metric too"
+        hint = f"write {label}, or the other one with its parameter"
+        raise RequestError(message, code="ambiguous-metric", hint=hint)
     return label
 
 

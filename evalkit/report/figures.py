@@ -43,24 +43,18 @@ class Plot(str):
         path = Path(file)
         ending = path.suffix.lower()
         if ending not in PICTURES:
-            raise RequestError(
-                f"no figure is written as {path.suffix!r}",
-                code="unknown-format",
-                at=str(path),
-                hint="write .svg, .pdf or .png",
-            )
+            message = f"no figure is written as {path.suffix!r}"
+            hint = "write .svg, .pdf or .png"
+            raise RequestError(message, code="unknown-format", at=str(path), hint=hint)
         if ending == ".svg":
             path.write_text(self.fixed, encoding="utf-8", errors="replace")
             return path
         try:
             import vl_convert
         except ImportError:
-            raise RequestError(
-                f"{ending} needs vl-convert-python, which is not there",
-                code="missing-extra",
-                at=str(path),
-                hint=f"{install_hint('figures')}, or write .svg",
-            ) from None
+            message = f"{ending} needs vl-convert-python, which is not there"
+            hint = f"{install_hint('figures')}, or write .svg"
+            raise RequestError(message, code="missing-extra", at=str(path), hint=hint) from None
         is_pdf = ending == ".pdf"
         made = vl_convert.svg_to_pdf if is_pdf else vl_convert.svg_to_png
         path.write_bytes(made(self.fixed, scale=1.0 if is_pdf else 3.0))
@@ -85,11 +79,8 @@ class Figures(dict[str, Plot]):
 
     def __missing__(self, name: str) -> Plot:
         listed = ", ".join(map(repr, list(self)[:6])) or "none"
-        raise RequestError(
-            f"the page has no figure {name!r}",
-            code="unknown-choice",
-            hint=did_you_mean(name, list(self), f"it has {listed}"),
-        )
+        hint = did_you_mean(name, list(self), f"it has {listed}")
+        raise RequestError(f"the page has no figure {name!r}", code="unknown-choice", hint=hint)
 
 
 def _by(rows: Iterable[Mapping[str, Any]], key: str) -> dict[str, list[Mapping[str, Any]]]:

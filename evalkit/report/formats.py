@@ -46,19 +46,13 @@ def save(report: Report, file: Path) -> Path:
     endings = {Path(file_of(name)).suffix: name for name in FILES}
     form = endings.get(file.suffix.lower())
     if file.suffix.lower() in PICTURES:
-        raise RequestError(
-            f"a report has many pictures, and {file.name!r} holds one",
-            code="unknown-format",
-            at=str(file),
-            hint=f"report.plot().save({str(file)!r}), or report.figures[NAME].save({str(file)!r})",
-        )
+        message = f"a report has many pictures, and {file.name!r} holds one"
+        hint = f"report.plot().save({str(file)!r}), or report.figures[NAME].save({str(file)!r})"
+        raise RequestError(message, code="unknown-format", at=str(file), hint=hint)
     if form is None:
-        raise RequestError(
-            f"no form of a report ends in {file.suffix!r}",
-            code="unknown-format",
-            at=str(file),
-            hint=f"write one of {', '.join(endings)}",
-        )
+        message = f"no form of a report ends in {file.suffix!r}"
+        hint = f"write one of {', '.join(endings)}"
+        raise RequestError(message, code="unknown-format", at=str(file), hint=hint)
     if form == "parquet":
         write_metrics_parquet(report, file)
     else:
@@ -81,8 +75,5 @@ def check_format(format: str, known: tuple[str, ...]) -> None:
     """
     if format in known:
         return
-    raise RequestError(
-        f"no format is called {format!r}",
-        code="unknown-format",
-        hint=did_you_mean(format, known, f"write one of {', '.join(known)}"),
-    )
+    hint = did_you_mean(format, known, f"write one of {', '.join(known)}")
+    raise RequestError(f"no format is called {format!r}", code="unknown-format", hint=hint)

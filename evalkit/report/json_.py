@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
+from itertools import islice
 from operator import attrgetter
 from types import MappingProxyType, NoneType
 from typing import Any, cast
@@ -26,11 +27,18 @@ _UNPRINTABLE = re.compile(
     "[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
 
+ROWS_A_PIECE = 1000
+
 
 def render_json(report: Report) -> str:
     """The text of report.json: fixed key order, one entry a line, one newline at the end."""
+    return "".join(pieces_of(report))
+
+
+def pieces_of(report: Report) -> Iterator[str]:
+    """The text of report.json in pieces of `ROWS_A_PIECE` entries at most, made one by one."""
     counts = report.counts
-    models = _block([(name, _line(_counts(each))) for name, each in counts.models.items()], 4)
+    models = _block(((name, [_line(_counts(each))]) for name, each in counts.models.items()), 4)
     ties = {name: each.ties for name, each in counts.models.items()}
     lists = {name: _records(getattr(report, name)) for name in _LISTS}
     has_caveats = any(each.caveats for each in report.estimates)
@@ -39,21 +47,22 @@ def render_json(report: Report) -> str:
         if not getattr(report, name):
             lists.pop(name)
     used = report.statistics
-    parts = [
-        ("schema_version", _line(report.schema_version)),
-        *((name, _line(getattr(report, name))) for name in _TEXTS),
+    parts: list[tuple[str, Iterable[str]]] = [
+        ("schema_version", [_line(report.schema_version)]),
+        *((name, [_line(getattr(report, name))]) for name in _TEXTS),
         ("inputs", lists.pop("inputs")),
-        ("counts", _block([("truth", _line(_truth(counts.truth))), ("models", models)], 2)),
-        ("primary", _line(report.primary)),
+        ("counts", _block([("truth", [_line(_truth(counts.truth))]), ("models", models)], 2)),
+        ("primary", [_line(report.primary)]),
         ("metrics", _records(report.estimates, estimate, {"label": shown_labels(report)})),
         ("comparisons", lists.pop("comparisons")),
-        ("statistics", _line(None if used is None else _fields(used))),
-        ("standings", _rows(map(_standing, report.standings))),
+        ("statistics", [_line(None if used is None else _fields(used))]),
+        ("standings", _rows(_line(_standing(each)) for each in report.standings)),
         *lists.items(),
-        *((("row_counts", _line(report.row_counts)),) if report.row_counts else ()),
-        ("meta", _line({**_fields(report.meta), "ties": ties})),
+        *((("row_counts", [_line(report.row_counts)]),) if report.row_counts else ()),
+        ("meta", [_line({**_fields(report.meta), "ties": ties})]),
     ]
-    return _block(parts, 0) + "\n"
+    yield from _block(parts, 0)
+    yield "\n"
 
 
 _ESTIMATE = (  # the keys of one entry of `metrics`, in the order of the format
@@ -143,15 +152,21 @@ def _standing(standing: entries.Standing) -> dict[str, object]:
     return {"metric": standing.metric, "models": rows}
 
 
-def _block(parts: Iterable[tuple[str, str]], indent: int) -> str:
-    inner = " " * (indent + 2)
-    lines = [f"{inner}{_line(key)}: {text}" for key, text in parts]
-    return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}" if lines else "{}"
+def _block(parts: Iterable[tuple[str, Iterable[str]]], indent: int) -> Iterator[str]:
+    inner, begin = " " * (indent + 2), "{\n"
+    for key, pieces in parts:
+        yield f"{begin}{inner}{_line(key)}: "
+        yield from pieces
+        begin = ",\n"
+    yield "{}" if begin == "{\n" else "\n" + " " * indent + "}"
 
 
-def _rows(rows: Iterable[object]) -> str:
-    lines = [f"    {_line(row)}" for row in rows]
-    return "[\n" + ",\n".join(lines) + "\n  ]" if lines else "[]"
+def _rows(rows: Iterable[str]) -> Iterator[str]:
+    begin, left = "[\n    ", iter(rows)
+    while some := ",\n    ".join(islice(left, ROWS_A_PIECE)):
+        yield begin + some
+        begin = ",\n    "
+    yield "[]" if begin[0] == "[" else "\n  ]"
 
 
 def shown_labels(report: Report) -> list[str]:
@@ -163,10 +178,11 @@ def _records(
     records: Sequence[Any],
     names: Sequence[str] = (),
     given: Mapping[str, Sequence[object]] = MappingProxyType({}),
-) -> str:
+) -> Iterator[str]:
     """Records of one kind, one a line, written field by field: there may be very many."""
     if not records:
-        return "[]"
+        yield "[]"
+        return
     names = names or [
         each.name
         for each in fields(records[0])
@@ -177,8 +193,7 @@ def _records(
         dump_column(given[name] if name in given else [*map(attrgetter(name), records)])
         for name in names
     ]
-    lines = [f"    {{{form}}}" % row for row in zip(*columns, strict=True)]
-    return "[\n" + ",\n".join(lines) + "\n  ]"
+    yield from _rows(map(f"{{{form}}}".__mod__, zip(*columns, strict=True)))
 
 
 def parse_report(
@@ -214,12 +229,9 @@ def parse_report(
         raise
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         reason = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise DataError(
-            f"this is no report.json: {reason[:300]}",
-            code="report-unreadable",
-            at=at,
-            hint="evalkit verify RUN compares every file with its checksum",
-        ) from error
+        message = f"this is no report.json: {reason[:300]}"
+        hint = "evalkit verify RUN compares every file with its checksum"
+        raise DataError(message, code="report-unreadable", at=at, hint=hint) from error
 
 
 def _unknown_schema(version: object, at: str) -> DataError:

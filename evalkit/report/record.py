@@ -279,11 +279,9 @@ class Report:
         model = self._find_model(model)
         kept = self.per_user_values
         if kept is None or label not in kept.metrics:
-            raise RequestError(
-                f"the report holds no values of single users for {label}",
-                code="per-user-off",
-                hint="write evaluate(..., per_user=True), or per_user = true under [output]",
-            )
+            message = f"the report holds no values of single users for {label}"
+            hint = "write evaluate(..., per_user=True), or per_user = true under [output]"
+            raise RequestError(message, code="per-user-off", hint=hint)
         users, value = cs.by_name(*kept.user_columns), free_name("value", kept.user_columns)
         frame = kept.scan(model).select(users, cs.by_name(label).alias(value))
         return frame.collect(engine="streaming")
@@ -436,18 +434,13 @@ class Report:
         if model is None:
             if len(models) == 1:
                 return models[0]
-            raise RequestError(
-                f"the report has {len(models)} models, and none was named",
-                code="ambiguous-model",
-                hint=f"write model={models[0]!r}; {it_has(models)}" if models else "",
-            )
+            message = f"the report has {len(models)} models, and none was named"
+            hint = f"write model={models[0]!r}; {it_has(models)}" if models else ""
+            raise RequestError(message, code="ambiguous-model", hint=hint)
         if model in models:
             return model
-        raise RequestError(
-            f"the report has no model {model!r}",
-            code="unknown-model",
-            hint=did_you_mean(model, models, it_has(models)),
-        )
+        hint = did_you_mean(model, models, it_has(models))
+        raise RequestError(f"the report has no model {model!r}", code="unknown-model", hint=hint)
 
     def _find_segment(self, segment: str | None) -> tuple[str | None, str | None]:
         if segment is None:
@@ -459,16 +452,12 @@ class Report:
         if len(fitting) == 1:
             return spelled[fitting[0]]
         if fitting:
-            raise RequestError(
-                f"segment {segment!r} is in {len(fitting)} segmentations",
-                code="ambiguous-segment",
-                hint=f"write one of {', '.join(fitting)}",
-            )
-        raise RequestError(
-            f"the report has no segment {segment!r}",
-            code="unknown-segment",
-            hint=did_you_mean(segment, spelled, it_has(tuple(spelled))),
-        )
+            message = f"segment {segment!r} is in {len(fitting)} segmentations"
+            hint = f"write one of {', '.join(fitting)}"
+            raise RequestError(message, code="ambiguous-segment", hint=hint)
+        message = f"the report has no segment {segment!r}"
+        hint = did_you_mean(segment, spelled, it_has(tuple(spelled)))
+        raise RequestError(message, code="unknown-segment", hint=hint)
 
 
 def once(report: Report, make: Callable[[Report], Made]) -> Made:

@@ -154,12 +154,9 @@ def parse_selection(text: str | bytes, *, at: str = "") -> Selection:
         known["warnings"] = tuple(Warning_(**each) for each in tree["warnings"])
         return Selection(**known)
     except (ValueError, TypeError, KeyError) as error:
-        raise DataError(
-            "this is no selection that this version knows",
-            code="selection-unreadable",
-            at=at,
-            hint="evalkit select CONFIG writes one",
-        ) from error
+        message = "this is no selection that this version knows"
+        hint = "evalkit select CONFIG writes one"
+        raise DataError(message, code="selection-unreadable", at=at, hint=hint) from error
 
 
 def _plain(value: object) -> object:

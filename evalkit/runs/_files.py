@@ -5,7 +5,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
@@ -19,16 +19,25 @@ OLD_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 def write(path: Path, content: bytes) -> dict[str, object]:
+    """As `write_pieces`, of what is held whole."""
+    return write_pieces(path, [content])
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes]) -> dict[str, object]:
     """Write a new file and have it on the disk; the record that reading it back must have."""
+    digest, n_bytes = hashlib.sha256(), 0
     descriptor = os.open(path, NEW_FILE, 0o666)
     try:
-        left = memoryview(content)
-        while left:
-            left = left[os.write(descriptor, left) :]
+        for piece in pieces:
+            left = memoryview(piece)
+            while left:
+                left = left[os.write(descriptor, left) :]
+            digest.update(piece)
+            n_bytes += len(piece)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+    return {"sha256": digest.hexdigest(), "bytes": n_bytes}
 
 
 def read(folder: Path, name: str, *, most_bytes: int) -> bytes:

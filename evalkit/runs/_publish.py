@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from evalkit.config.form_names import FILES, TEXTS, file_of
 from evalkit.errors import MachineError, RequestError
 from evalkit.report import PerUser, Report, check_format, render
-from evalkit.report.json_ import dump_line
+from evalkit.report.json_ import dump_line, pieces_of
 from evalkit.report.parquet import tables_of
 from evalkit.report.verdict import is_first, verdict_of
 from evalkit.runs import _files, _manifest
@@ -142,9 +142,8 @@ def _fill(
         waiting = {
             file: beside.submit(_write_frame, parts / file, frame) for file, frame in frames.items()
         }
-        written = {
-            _manifest.REPORT: _files.write(parts / _manifest.REPORT, in_json.to_json().encode())
-        }
+        pieces = map(str.encode, pieces_of(in_json))
+        written = {_manifest.REPORT: _files.write_pieces(parts / _manifest.REPORT, pieces)}
         for name in FILES:
             if name in formats and name in TEXTS and (file := file_of(name)) not in written:
                 text = render(report, name)

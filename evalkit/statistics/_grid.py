@@ -28,11 +28,9 @@ def to_grid(values: Values, exponents: Whole) -> tuple[Values, int]:
     grid = np.empty(values.shape)
     n_beyond, n_undefined = put_on_grid(values, np.ldexp(1.0, GRID_BITS - exponents), grid)
     if n_beyond:
-        raise DataError(
-            f"{n_beyond:,} values are larger than the bound that was given for them",
-            code="value-beyond-bound",
-            hint="measure the largest value first, and give it as the bound",
-        )
+        message = f"{n_beyond:,} values are larger than the bound that was given for them"
+        hint = "measure the largest value first, and give it as the bound"
+        raise DataError(message, code="value-beyond-bound", hint=hint)
     return grid, n_undefined
 
 

@@ -48,11 +48,9 @@ def adjust(p_values: Sequence[float], correction: str, *, error: float = 0.05) -
         (0.03, 0.06, 0.06)
     """
     if correction not in CORRECTIONS:
-        raise RequestError(
-            f"no correction is called {correction!r}",
-            code="unknown-correction",
-            hint=f"one of {', '.join(CORRECTIONS)}",
-        )
+        message = f"no correction is called {correction!r}"
+        hint = f"one of {', '.join(CORRECTIONS)}"
+        raise RequestError(message, code="unknown-correction", hint=hint)
     left_out = tuple(place for place, p in enumerate(p_values) if math.isnan(p))
     absent = set(left_out)
     places = [place for place in range(len(p_values)) if place not in absent]

@@ -52,11 +52,9 @@ def check_level(level: float) -> None:
         RequestError: it is not above 0 and below 1 [level-out-of-range].
     """
     if not 0.0 < level < 1.0:
-        raise RequestError(
-            f"level is {level!r}, not above 0 and below 1",
-            code="level-out-of-range",
-            hint="level = 0.95 gives intervals that hold the true value 19 times in 20",
-        )
+        message = f"level is {level!r}, not above 0 and below 1"
+        hint = "level = 0.95 gives intervals that hold the true value 19 times in 20"
+        raise RequestError(message, code="level-out-of-range", hint=hint)
 
 
 def mean_interval(

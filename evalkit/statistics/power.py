@@ -177,11 +177,9 @@ def check_power(power: float, level: float) -> None:
         RequestError: `power` is not above 1 - level and below 1 [power-out-of-range].
     """
     if not 1.0 - level < power < 1.0:
-        raise RequestError(
-            f"power is {power!r}, not above {1.0 - level:g} and below 1",
-            code="power-out-of-range",
-            hint="power = 0.8 finds such a difference four times in five",
-        )
+        message = f"power is {power!r}, not above {1.0 - level:g} and below 1"
+        hint = "power = 0.8 finds such a difference four times in five"
+        raise RequestError(message, code="power-out-of-range", hint=hint)
 
 
 def units_of_two(

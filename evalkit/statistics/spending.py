@@ -59,11 +59,9 @@ def rho_of(spending: str) -> float:
             rho = math.nan
         if rho > 0.0:
             return rho
-    raise RequestError(
-        f"no spending function is called {spending!r}",
-        code="unknown-spending",
-        hint='one of "obrien-fleming", "pocock", "linear", "power(rho=2)"',
-    )
+    message = f"no spending function is called {spending!r}"
+    hint = 'one of "obrien-fleming", "pocock", "linear", "power(rho=2)"'
+    raise RequestError(message, code="unknown-spending", hint=hint)
 
 
 def bounds_of(
@@ -84,11 +82,8 @@ def bounds_of(
     """
     times = tuple(min(1.0, float(each)) for each in fractions)
     if not times or times[0] <= 0.0 or any(b <= a for a, b in pairwise(times)):
-        raise RequestError(
-            f"the looks are at {list(fractions)!r}, which do not rise from above 0 to 1",
-            code="bad-fractions",
-            hint="looks=[0.25, 0.5, 0.75, 1.0]",
-        )
+        message = f"the looks are at {list(fractions)!r}, which do not rise from above 0 to 1"
+        raise RequestError(message, code="bad-fractions", hint="looks=[0.25, 0.5, 0.75, 1.0]")
     return list(_bounds(times, spending, error, sides))
 
 

@@ -112,12 +112,9 @@ def as_numbers(values: pl.Series, at: str) -> npt.NDArray[np.float64]:
         DataError: they are no numbers [not-a-number].
     """
     if not (values.dtype.is_numeric() or values.dtype in (pl.Boolean, pl.Null)):
-        raise DataError(
-            f"buckets are made of numbers, and this is {values.dtype}",
-            code="not-a-number",
-            at=at,
-            hint='write by = "cast(... as double)", or leave quantiles and edges out',
-        )
+        message = f"buckets are made of numbers, and this is {values.dtype}"
+        hint = 'write by = "cast(... as double)", or leave quantiles and edges out'
+        raise DataError(message, code="not-a-number", at=at, hint=hint)
     numbers: npt.NDArray[np.float64] = values.cast(pl.Float64).to_numpy(writable=True)
     return numbers
 

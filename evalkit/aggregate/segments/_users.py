@@ -268,13 +268,9 @@ def read_weights(source: SegmentTable | None, truth: Truth) -> npt.NDArray[np.fl
     weights = as_numbers(read_user_values(source, truth)[0], at)
     n_bad = int(np.count_nonzero(~((weights >= 0.0) & (weights <= MOST_WEIGHT))))
     if n_bad:
-        raise CountedError(
-            f"{{n}} users have no weight, or one that is no number from 0 to {MOST_WEIGHT:g}",
-            n_bad,
-            code="bad-weight",
-            at=at,
-            hint='give every user of the truth one, such as by = "coalesce(weight, 1)"',
-        )
+        message = f"{{n}} users have no weight, or one that is no number from 0 to {MOST_WEIGHT:g}"
+        hint = 'give every user of the truth one, such as by = "coalesce(weight, 1)"'
+        raise CountedError(message, n_bad, code="bad-weight", at=at, hint=hint)
     return weights
 
 

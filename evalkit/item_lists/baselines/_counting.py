@@ -141,13 +141,9 @@ def count_train(
                 owners, own = (each[wanted].astype(np.int32) for each in (of_users, codes))
                 parts.append((owners, own, times[wanted] if with_times else times[:0]))
     if n_timeless:
-        raise CountedError(
-            "{n} rows of the training log have no time",
-            n_timeless,
-            code="bad-time",
-            at=train.at,
-            hint="filter them by where",
-        )
+        message = "{n} rows of the training log have no time"
+        hint = "filter them by where"
+        raise CountedError(message, n_timeless, code="bad-time", at=train.at, hint=hint)
     if n_null and null_ids == "error":
         raise null_id_error("training log", n_null, train.at)
     ids = known_items.ids[ITEM]

@@ -69,12 +69,9 @@ def make_rankings(
     """
     schemas = [(each.role, each.at, each.frame.collect_schema()) for each in (users, train)]
     if needs_time(rule) and "time" not in schemas[1][2]:
-        raise DataError(
-            f"{rule.builtin} needs to know when the rows of train were",
-            code="missing-column",
-            at=train.at,
-            hint='time = "timestamp" under [train.columns]',
-        )
+        message = f"{rule.builtin} needs to know when the rows of train were"
+        hint = 'time = "timestamp" under [train.columns]'
+        raise DataError(message, code="missing-column", at=train.at, hint=hint)
     of_users = [
         (role, at, {name: each for name, each in schema.items() if name.startswith("user_")})
         for role, at, schema in schemas

@@ -46,12 +46,9 @@ def audit_config(
             metric [nothing-to-audit].
     """
     if config.kind != "rankings":
-        raise RequestError(
-            f"an audit is of rankings, not of {config.kind}",
-            code="audit-of-rows",
-            at=config.at(config.kind),
-            hint="evalkit explain tells what libraries choose; evalkit run --profile measures so",
-        )
+        message = f"an audit is of rankings, not of {config.kind}"
+        hint = "evalkit explain tells what libraries choose; evalkit run --profile measures so"
+        raise RequestError(message, code="audit-of-rows", at=config.at(config.kind), hint=hint)
     plain = _plain(config)
     requests, policies, left_out = _asked(plain, metric, profiles or speaking_of("rankings"), given)
     among = [each.metric for each in requests.values()]
@@ -73,12 +70,9 @@ def audit_config(
                 f"unknown_users = 'count' has no meaning at a threshold of {tables.threshold:g}"
             )
     if len(points) < 2:
-        raise RequestError(
-            f"fewer than two profiles have {metric!r}",
-            code="nothing-to-audit",
-            at="-m",
-            hint="evalkit explain shows which profiles have a metric",
-        )
+        message = f"fewer than two profiles have {metric!r}"
+        hint = "evalkit explain shows which profiles have a metric"
+        raise RequestError(message, code="nothing-to-audit", at="-m", hint=hint)
     axes = {axis for point in points.values() for axis, _ in point}
     inert = inert_axes(tables, tables.threshold)
     inert = {axis: why for axis, why in inert.items() if axis in axes}
@@ -111,12 +105,9 @@ def _asked(
             left_out[name] = first.message
             continue
         if len(asked) != 1:
-            raise RequestError(
-                f"{metric!r} is {len(asked)} metrics, here goes one",
-                code="ambiguous-metric",
-                at="-m",
-                hint=f"write one of {', '.join(each.label for each in asked)}",
-            )
+            message = f"{metric!r} is {len(asked)} metrics, here goes one"
+            hint = f"write one of {', '.join(each.label for each in asked)}"
+            raise RequestError(message, code="ambiguous-metric", at="-m", hint=hint)
         profile = found.profile
         if not profile.has_metric(asked[0].metric.name, asked[0].cutoff):
             left_out[profile.name] = f"it has no {asked[0].label}"

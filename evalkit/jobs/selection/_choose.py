@@ -157,21 +157,15 @@ def _as_listed(trial: Trial, tried: Mapping[str, Tried]) -> Trial:
 
 def _section_of(config: Config) -> SelectionSection:
     if config.selection is None:
-        raise RequestError(
-            "the config asks for no selection",
-            code="missing-key",
-            at=config.at(),
-            hint='metric = "nDCG@10" under [selection]',
-        )
+        message = "the config asks for no selection"
+        hint = 'metric = "nDCG@10" under [selection]'
+        raise RequestError(message, code="missing-key", at=config.at(), hint=hint)
     statistics = config.statistics
     is_plain = statistics.weight is None and not statistics.has_clusters
     if config.kind != "rankings" or config.truth is None or not is_plain:
-        raise RequestError(
-            "a selection is made of rankings over users who count alike",
-            code="conflicting-keys",
-            at=config.at("selection"),
-            hint="[truth] and rankings, without weight, cluster and two_way under [statistics]",
-        )
+        message = "a selection is made of rankings over users who count alike"
+        hint = "[truth] and rankings, without weight, cluster and two_way under [statistics]"
+        raise RequestError(message, code="conflicting-keys", at=config.at("selection"), hint=hint)
     return config.selection
 
 
@@ -286,22 +280,16 @@ def _field_of(
         (name for name in found.models if not unmet[name]), key=lambda name: (costs[name], name)
     )
     if not may:
-        raise DataError(
-            f"none of {len(found.models):,} trials reaches the constraints",
-            code="no-trial-left",
-            at="selection.constraints",
-            hint="the nearest: " + min(found.models, key=lambda name: len(unmet[name])),
-        )
+        message = f"none of {len(found.models):,} trials reaches the constraints"
+        hint = "the nearest: " + min(found.models, key=lambda name: len(unmet[name]))
+        raise DataError(message, code="no-trial-left", at="selection.constraints", hint=hint)
     order = [found.models.index(name) for name in may]
     n_listed, n_none = found.n_users, found.n_uncounted()
     values, keys = found.counted(order, sign)
     if not keys.size:
-        raise DataError(
-            "no user counts for all trials",
-            code="no-common-user",
-            at="selection",
-            hint='missing_ranking = "zero" under [policies] counts users without a ranking',
-        )
+        message = "no user counts for all trials"
+        hint = 'missing_ranking = "zero" under [policies] counts users without a ranking'
+        raise DataError(message, code="no-common-user", at="selection", hint=hint)
     warnings = []
     if n_uneven := n_listed - n_none - keys.size:
         message = f"{n_uneven:,} users count for some trials only, and are left out of comparisons"

@@ -160,11 +160,9 @@ def _take(report: Report, name: str, found: TrialValues) -> None:
     own = {each.metric: each for each in report.estimates if each.model == name}
     values = kept.read(name, [label])[label].to_numpy()
     if values.size != found.keys.size:
-        raise DataError(
-            f"trial {name} has values of {values.size:,} users, others of {found.keys.size:,}",
-            code="different-truth",
-            hint="the truth has changed while it was read: start again",
-        )
+        message = f"trial {name} has values of {values.size:,} users, others of {found.keys.size:,}"
+        hint = "the truth has changed while it was read: start again"
+        raise DataError(message, code="different-truth", hint=hint)
     zeros = str(own[label].policies.get("zeros", "count"))
     found.values[:, found.models.index(name)] = as_measured(values, zeros)
     found.estimates[name] = own

@@ -72,12 +72,9 @@ def read_trials(config: Config) -> list[Tried]:
             )
         seen.add(trial.model)
     if sum(each.table is not None for each in found) < 2:
-        raise DataError(
-            "there are fewer than two finished trials to choose from",
-            code="nothing-to-compare",
-            at=config.at("selection"),
-            hint=f"{len(found)} are listed; those that failed or were pruned are only counted",
-        )
+        message = "there are fewer than two finished trials to choose from"
+        hint = f"{len(found)} are listed; those that failed or were pruned are only counted"
+        raise DataError(message, code="nothing-to-compare", at=config.at("selection"), hint=hint)
     return found
 
 
@@ -93,12 +90,9 @@ def as_rankings(config: Config) -> Config:
 
 def _of_config(table: RankingsTable, confirm: object) -> Tried:
     if table.model is None:
-        raise RequestError(
-            "a trial is one [[rankings]] with a model's name",
-            code="missing-key",
-            at="rankings",
-            hint="give each trial a table of its own, or list them: trials = 'trials.csv'",
-        )
+        message = "a trial is one [[rankings]] with a model's name"
+        hint = "give each trial a table of its own, or list them: trials = 'trials.csv'"
+        raise RequestError(message, code="missing-key", at="rankings", hint=hint)
     pattern = getattr(confirm, "rankings", None) or ""
     other = None
     if "{model}" in pattern and table.builtin is None:
@@ -186,23 +180,17 @@ def _column_of(
     by_plain = {plain: column for column, plain in parameters.items()}
     if name in by_plain:
         return by_plain[name]
-    raise RequestError(
-        f"the trials have no column {name!r}",
-        code="missing-column",
-        at=config.at("selection", "cost"),
-        hint=did_you_mean(name, [*columns, *by_plain], f"they have {', '.join(columns)}"),
-    )
+    message = f"the trials have no column {name!r}"
+    hint = did_you_mean(name, [*columns, *by_plain], f"they have {', '.join(columns)}")
+    raise RequestError(message, code="missing-column", at=config.at("selection", "cost"), hint=hint)
 
 
 def _filled(pattern: str, row: Mapping[str, object], at: str) -> str:
     def value(place: "re.Match[str]") -> str:
         if place[1] not in row:
-            raise RequestError(
-                f"the trials have no column {place[1]!r}",
-                code="missing-column",
-                at=at,
-                hint=f"they have {', '.join(row)}",
-            )
+            message = f"the trials have no column {place[1]!r}"
+            hint = f"they have {', '.join(row)}"
+            raise RequestError(message, code="missing-column", at=at, hint=hint)
         return str(row[place[1]])
 
     return _PLACE.sub(value, pattern)

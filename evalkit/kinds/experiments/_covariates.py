@@ -40,12 +40,9 @@ def read_covariates(
             for name in names:
                 found[name][codes[is_known]] = as_floats(frame[name], name, table.at)[is_known]
     if (n_rows > 1).any():
-        raise DataError(
-            f"{int((n_rows > 1).sum()):,} units have more than one row of covariates",
-            code="duplicate-unit",
-            at=table.at,
-            hint="add their rows up first: covariates are one row a unit",
-        )
+        message = f"{int((n_rows > 1).sum()):,} units have more than one row of covariates"
+        hint = "add their rows up first: covariates are one row a unit"
+        raise DataError(message, code="duplicate-unit", at=table.at, hint=hint)
     counts |= {READ_COVARIATES: n_read, "units_without_covariates": int((n_rows == 0).sum())}
     logs.clock.stop("covariates")
     return found

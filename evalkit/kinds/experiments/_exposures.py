@@ -265,9 +265,6 @@ def micros_of(table: Table) -> pl.Expr:
 
 def no_time(n: int, table: Table) -> DataError:
     """The refusal of rows without time."""
-    return DataError(
-        f"{n:,} rows of {table.role} have no time",
-        code="null-time",
-        at=table.at,
-        hint='leave them out: where = "time is not null"',
-    )
+    message = f"{n:,} rows of {table.role} have no time"
+    hint = 'leave them out: where = "time is not null"'
+    return DataError(message, code="null-time", at=table.at, hint=hint)

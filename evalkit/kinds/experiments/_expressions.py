@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from evalkit.errors import EvalkitError, RequestError, did_you_mean, raise_all
+from evalkit.errors import EvalkitError, RequestError, did_you_mean, noting, raise_all
 from evalkit.metrics import spell_column
 
 from ._refused import not_built
@@ -71,11 +71,9 @@ def parse_measures(names: Sequence[str]) -> list[UnitMeasure]:
     found: dict[str, UnitMeasure] = {}
     errors: list[EvalkitError] = []
     for place, name in enumerate(names):
-        try:
+        with noting(errors):
             measure = parse_measure(name, f"metrics[{place}]")
             found.setdefault(measure.label, measure)
-        except EvalkitError as error:
-            errors.append(error)
     raise_all(errors)
     return list(found.values())
 
@@ -99,12 +97,9 @@ def parse_measure(text: str, at: str = "metrics") -> UnitMeasure:
     kind = call["name"].lower()
     if kind not in KINDS:
         not_built(kind, at)
-        raise RequestError(
-            f"no metric of experiments is called {call['name']!r}",
-            code="unknown-metric",
-            at=at,
-            hint=did_you_mean(kind, KINDS, f"one of {', '.join(KINDS)}"),
-        )
+        message = f"no metric of experiments is called {call['name']!r}"
+        hint = did_you_mean(kind, KINDS, f"one of {', '.join(KINDS)}")
+        raise RequestError(message, code="unknown-metric", at=at, hint=hint)
     columns, options = _arguments(call["arguments"], text, at)
     wanted = 2 if kind == "ratio" else 1
     if len(columns) != wanted:
@@ -119,19 +114,13 @@ def parse_measure(text: str, at: str = "metrics") -> UnitMeasure:
     parts = [*map(spell_column, columns), *(f"{n}={_spelt(v)}" for n, v in read.items())]
     label = f"{kind}({', '.join(parts)})"
     if kind == "quantile" and "q" not in read:
-        raise RequestError(
-            f"{text} does not say which quantile",
-            code="bad-parameter-value",
-            at=at,
-            hint=f"write quantile({columns[0]}, q=0.9)",
-        )
+        message = f"{text} does not say which quantile"
+        hint = f"write quantile({columns[0]}, q=0.9)"
+        raise RequestError(message, code="bad-parameter-value", at=at, hint=hint)
     if "winsor" in read and "cap" in read:
-        raise RequestError(
-            f"{text} has a cap and a quantile for it",
-            code="bad-parameter-value",
-            at=at,
-            hint="leave winsor or cap out",
-        )
+        message = f"{text} has a cap and a quantile for it"
+        hint = "leave winsor or cap out"
+        raise RequestError(message, code="bad-parameter-value", at=at, hint=hint)
     window = read.get("window")
     return UnitMeasure(
         kind=kind,
@@ -160,24 +149,18 @@ def _arguments(text: str, whole: str, at: str) -> tuple[list[str], dict[str, str
             quoted = re.fullmatch(r"'([^']+)'|\"([^\"]+)\"", part)
             columns.append((quoted[1] or quoted[2]) if quoted else part)
         else:
-            raise RequestError(
-                f"{whole!r} is no metric of an experiment",
-                code="bad-metric-syntax",
-                at=at,
-                hint="columns come first, then options: mean(revenue, winsor=0.999)",
-            )
+            message = f"{whole!r} is no metric of an experiment"
+            hint = "columns come first, then options: mean(revenue, winsor=0.999)"
+            raise RequestError(message, code="bad-metric-syntax", at=at, hint=hint)
     return columns, options
 
 
 def _value(kind: str, name: str, value: str, at: str) -> float | str:
     allowed = _OPTIONS[kind]
     if name not in allowed:
-        raise RequestError(
-            f"{kind} has no parameter {name!r}",
-            code="unknown-parameter",
-            at=at,
-            hint=did_you_mean(name, allowed, f"it has {', '.join(allowed)}"),
-        )
+        message = f"{kind} has no parameter {name!r}"
+        hint = did_you_mean(name, allowed, f"it has {', '.join(allowed)}")
+        raise RequestError(message, code="unknown-parameter", at=at, hint=hint)
     text = value.strip("'\"")
     if name == "window":
         span_of(text, at)
@@ -225,10 +208,6 @@ def span_of(text: str, at: str = "window") -> int:
     """
     found = _SPAN.fullmatch(text)
     if found is None or float(found[1]) == 0.0:
-        raise RequestError(
-            f"{text!r} is no span of time",
-            code="bad-span",
-            at=at,
-            hint='write minutes, hours, days or weeks: "30m", "12h", "7d", "2w"',
-        )
+        hint = 'write minutes, hours, days or weeks: "30m", "12h", "7d", "2w"'
+        raise RequestError(f"{text!r} is no span of time", code="bad-span", at=at, hint=hint)
     return round(float(found[1]) * SECONDS[found[2]] * 10**6)

@@ -207,12 +207,9 @@ def _count(logs: Logs, arms: _Arms, added: Added, counts: dict[str, int]) -> Non
         "event_after_until": int(counts_by_model[LATE]),
     }
     if counts_by_model[UNEXPOSED] and asked.policy("unexposed_events") == "error":
-        raise DataError(
-            f"{counts_by_model[UNEXPOSED]:,} events are of units that were never exposed",
-            code="unexposed-events",
-            at=logs.events.at,
-            hint='write unexposed_events = "drop" under [policies] to leave them out',
-        )
+        message = f"{counts_by_model[UNEXPOSED]:,} events are of units that were never exposed"
+        hint = 'write unexposed_events = "drop" under [policies] to leave them out'
+        raise DataError(message, code="unexposed-events", at=logs.events.at, hint=hint)
 
 
 def _units(

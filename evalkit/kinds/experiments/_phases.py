@@ -31,12 +31,9 @@ def read_phases(
         start, variants = each.get("start"), each.get("variants")
         moment = moment_of(start)
         if moment is None or not isinstance(variants, Mapping) or set(each) - {"start", "variants"}:
-            raise RequestError(
-                f"phases[{place}] is {dict(each)!r}, no start with shares",
-                code="wrong-type",
-                at=f"phases[{place}]",
-                hint='phases = [{ start = "2026-01-08", variants = { control = 20, b = 80 } }]',
-            )
+            message = f"phases[{place}] is {dict(each)!r}, no start with shares"
+            hint = 'phases = [{ start = "2026-01-08", variants = { control = 20, b = 80 } }]'
+            raise RequestError(message, code="wrong-type", at=f"phases[{place}]", hint=hint)
         found.append(Phase(moment, str(start), dict(variants)))
     return tuple(found)
 
@@ -55,29 +52,19 @@ def with_phases(asked: ExperimentRequest, phases: Sequence[Phase]) -> Experiment
         shares = phase.variants.values()
         are_numbers = all(isinstance(e, int | float) and 0.0 < e < float("inf") for e in shares)
         if set(phase.variants) != set(asked.variants) or not are_numbers:
-            raise RequestError(
-                f"shares from {phase.name} on are {dict(phase.variants)}",
-                code="bad-share",
-                at="phases",
-                hint=f"name every variant, {', '.join(asked.names)}, with a share above 0",
-            )
+            message = f"shares from {phase.name} on are {dict(phase.variants)}"
+            hint = f"name every variant, {', '.join(asked.names)}, with a share above 0"
+            raise RequestError(message, code="bad-share", at="phases", hint=hint)
     starts = [phase.start for phase in phases]
     if starts != sorted(set(starts)):
-        raise RequestError(
-            "phases do not follow each other",
-            code="bad-time",
-            at="phases",
-            hint="list them by their start, each later than the one before",
-        )
+        message = "phases do not follow each other"
+        hint = "list them by their start, each later than the one before"
+        raise RequestError(message, code="bad-time", at="phases", hint=hint)
     unreached = [each.label for each in asked.measures if each.kind in ("quantile", "sum", "count")]
     if unreached or not asked.has_events or PHASE in asked.statistics.strata:
         what = f"{', '.join(unreached)} cannot be stratified by" if unreached else "rows have no"
-        raise RequestError(
-            f"{what} phases",
-            code="conflicting-keys",
-            at="phases",
-            hint="leave such metrics out; of ready-made rows name a column of phases as strata",
-        )
+        hint = "leave such metrics out; of ready-made rows name a column of phases as strata"
+        raise RequestError(f"{what} phases", code="conflicting-keys", at="phases", hint=hint)
     statistics = replace(asked.statistics, strata=(*asked.statistics.strata, PHASE))
     return replace(asked, statistics=statistics, phases=tuple(phases))
 

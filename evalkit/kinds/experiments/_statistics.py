@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evalkit.errors import EvalkitError, RequestError, did_you_mean, raise_all
+from evalkit.errors import EvalkitError, RequestError, did_you_mean, noting, raise_all
 from evalkit.statistics.corrections import CORRECTIONS
 from evalkit.statistics.independent import Rules, Sequential
 from evalkit.statistics.paired import check_margin
@@ -106,18 +106,15 @@ def read_statistics(given: Mapping[str, object]) -> Statistics:
     errors: list[EvalkitError] = []
     fields = set(Statistics.__dataclass_fields__) - {"tightest_at", "spending", "final", "looks"}
     for key, value in given.items():
-        try:
+        with noting(errors):
             if key == "sequential":
                 known |= _sequential(value)
             elif key not in fields:
                 for text in (key, value):
                     not_built(str(text), f"statistics.{key}")
-                raise RequestError(
-                    f"statistics of experiments have no {key!r}",
-                    code="unknown-key",
-                    at=f"statistics.{key}",
-                    hint=did_you_mean(key, fields, f"{', '.join(sorted(fields))}"),
-                )
+                message = f"statistics of experiments have no {key!r}"
+                hint = did_you_mean(key, fields, f"{', '.join(sorted(fields))}")
+                raise RequestError(message, code="unknown-key", at=f"statistics.{key}", hint=hint)
             elif key in CHOICES:
                 if value not in CHOICES[key]:
                     raise _wrong(key, value, f"one of {', '.join(map(repr, CHOICES[key]))}")
@@ -143,8 +140,6 @@ def read_statistics(given: Mapping[str, object]) -> Statistics:
                 if key.startswith("margin"):
                     check_margin(float(value))
                 known[key] = value
-        except EvalkitError as error:
-            errors.append(error)
     raise_all(errors)
     if known.get("limits") == "percentile":  # what [statistics] has by default
         known["limits"] = "auto"

@@ -177,12 +177,9 @@ def check_sums(asked: ExperimentRequest, names: Sequence[str]) -> None:
     for measure in asked.measures:
         for name in measure.columns:
             if name not in names:
-                raise RequestError(
-                    f"{measure.label} needs the column {name!r}",
-                    code="missing-column",
-                    at="metrics",
-                    hint=did_you_mean(name, names, f"there is {', '.join(names)}"),
-                )
+                message = f"{measure.label} needs the column {name!r}"
+                hint = did_you_mean(name, names, f"there is {', '.join(names)}")
+                raise RequestError(message, code="missing-column", at="metrics", hint=hint)
 
 
 def grouped(values: pl.Series) -> GroupedUnits:
@@ -197,12 +194,9 @@ def grouped(values: pl.Series) -> GroupedUnits:
 def bad_values(name: str, numbers: Mapping[str, int], at: str) -> DataError:
     """The refusal of values that are none."""
     told = ", ".join(f"{n:,} {what}" for what, n in numbers.items() if n)
-    return DataError(
-        f"{name} has values that are none: {told}",
-        code="bad-values",
-        at=at,
-        hint='write bad_values = "drop" under [policies] to leave such rows out, counted',
-    )
+    message = f"{name} has values that are none: {told}"
+    hint = 'write bad_values = "drop" under [policies] to leave such rows out, counted'
+    return DataError(message, code="bad-values", at=at, hint=hint)
 
 
 def check_units(units: Units, asked: ExperimentRequest) -> None:
@@ -386,11 +380,7 @@ def as_floats(values: pl.Series, name: str, at: str) -> Floats:
     """
     dtype = values.dtype
     if not (dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)):
-        raise DataError(
-            f"{name} is {dtype}, no number",
-            code="not-a-number",
-            at=at,
-            hint=f"write cast({name} as double) as its column, or another column",
-        )
+        hint = f"write cast({name} as double) as its column, or another column"
+        raise DataError(f"{name} is {dtype}, no number", code="not-a-number", at=at, hint=hint)
     found = values.cast(pl.Float64).fill_null(float("nan")).to_numpy()
     return np.ascontiguousarray(found, dtype=np.float64)

@@ -155,21 +155,14 @@ def moment_of(until: object) -> int | None:
         try:
             until = datetime.fromisoformat(until)
         except ValueError:
-            raise RequestError(
-                f"until is {until!r}, no moment",
-                code="bad-time",
-                at="until",
-                hint='write until = "2026-01-31T00:00:00"',
-            ) from None
+            message = f"until is {until!r}, no moment"
+            hint = 'write until = "2026-01-31T00:00:00"'
+            raise RequestError(message, code="bad-time", at="until", hint=hint) from None
     if isinstance(until, date) and not isinstance(until, datetime):
         until = datetime(until.year, until.month, until.day)
     if not isinstance(until, datetime):
-        raise RequestError(
-            f"until is {until!r}, no moment",
-            code="bad-time",
-            at="until",
-            hint="give a date, a datetime or text such as 2026-01-31T00:00:00",
-        )
+        hint = "give a date, a datetime or text such as 2026-01-31T00:00:00"
+        raise RequestError(f"until is {until!r}, no moment", code="bad-time", at="until", hint=hint)
     whole = until if until.tzinfo is not None else until.replace(tzinfo=UTC)
     since = whole - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86400 + since.seconds) * 10**6 + since.microseconds
@@ -203,12 +196,9 @@ def _located(
     own = [named.pop(role, {}) for role in roles]
     for role, own_columns in zip(roles, own, strict=True):
         if not isinstance(own_columns, Mapping):
-            raise RequestError(
-                f"columns of {role} are {own_columns!r}",
-                code="wrong-type",
-                at=f"columns.{role}",
-                hint='{"unit": "user_id", "time": "ts"}',
-            )
+            message = f"columns of {role} are {own_columns!r}"
+            hint = '{"unit": "user_id", "time": "ts"}'
+            raise RequestError(message, code="wrong-type", at=f"columns.{role}", hint=hint)
     exclude = {**named, **own[0]}.get("exclude")
     first = {**named, **own[0]}
     first.pop("exclude", None)

@@ -73,12 +73,9 @@ def evaluate_interleaving(
     credits = [rows[key].cast(pl.Float64, strict=False) for key in ("credit_a", "credit_b")]
     n_bad = sum(each.null_count() + int(each.is_nan().sum()) for each in credits)
     if n_bad or not rows.height:
-        raise DataError(
-            f"{n_bad:,} credits are no numbers" if n_bad else "there are no impressions",
-            code="bad-values",
-            at=table.at,
-            hint="an impression without a click has the credits 0 and 0",
-        )
+        message = f"{n_bad:,} credits are no numbers" if n_bad else "there are no impressions"
+        hint = "an impression without a click has the credits 0 and 0"
+        raise DataError(message, code="bad-values", at=table.at, hint=hint)
     scores = np.sign(credits[1].to_numpy() - credits[0].to_numpy())
     users = rows.select(pl.col("unit"), pl.Series("score", scores)).drop_nulls("unit")
     by_user = users.group_by("unit").agg(pl.col("score").sum(), pl.len().alias("n"))
@@ -102,19 +99,13 @@ def evaluate_interleaving(
 
 def _check(models: Sequence[str], method: str) -> None:
     if len(models) != 2 or models[0] == models[1]:
-        raise RequestError(
-            f"models are {list(models)!r}, not two names",
-            code="wrong-type",
-            at="models",
-            hint='models=["production", "candidate"]',
-        )
+        message = f"models are {list(models)!r}, not two names"
+        hint = 'models=["production", "candidate"]'
+        raise RequestError(message, code="wrong-type", at="models", hint=hint)
     if method not in METHODS:
-        raise RequestError(
-            f"no method of interleaving is called {method!r}",
-            code="unknown-key",
-            at="method",
-            hint=f"one of {', '.join(METHODS)}",
-        )
+        message = f"no method of interleaving is called {method!r}"
+        hint = f"one of {', '.join(METHODS)}"
+        raise RequestError(message, code="unknown-key", at="method", hint=hint)
 
 
 def _comparison(

@@ -143,12 +143,9 @@ def plan_units(tables: Sequence[Table]) -> IdPlan:
     schemas = [(table, table.frame.collect_schema()) for table in tables]
     for table, schema in schemas:
         if "unit" not in schema:
-            raise RequestError(
-                f"{table.role} names no unit, and shares are made of units",
-                code="missing-column",
-                at=table.at,
-                hint='columns = { unit = "user_id" }',
-            )
+            message = f"{table.role} names no unit, and shares are made of units"
+            hint = 'columns = { unit = "user_id" }'
+            raise RequestError(message, code="missing-column", at=table.at, hint=hint)
     named = [(table.role, table.at, {"unit": schema["unit"]}) for table, schema in schemas]
     return plan_ids("unit", named, seed=1)
 

@@ -63,12 +63,9 @@ def read_units(
     if opened.events is None:
         over = next((each for each in asked.measures if each.of_events), None)
         if over is not None:
-            raise RequestError(
-                f"{over.label} is over events, and there are none",
-                code="conflicting-keys",
-                at="metrics",
-                hint="give exposures and events, or leave over='events' out",
-            )
+            message = f"{over.label} is over events, and there are none"
+            hint = "give exposures and events, or leave over='events' out"
+            raise RequestError(message, code="conflicting-keys", at="metrics", hint=hint)
         rows, n_read = collected(opened.exposures, share)
         ready = read_ready(rows, asked, opened.facts, opened.exposures.at, n_read)
         clock.stop("units")

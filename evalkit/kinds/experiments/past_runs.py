@@ -83,11 +83,9 @@ def read_past(
         message = f"of {' and '.join(sides)} no two go together"
         raise RequestError(message, code="nothing-in-common", hint=HINT)
     if len(metrics) > 1:
-        raise RequestError(
-            f"experiments decide by {', '.join(sorted(metrics))}",
-            code="ambiguous-metric",
-            hint="name the metric of all: --online METRIC",
-        )
+        message = f"experiments decide by {', '.join(sorted(metrics))}"
+        hint = "name the metric of all: --online METRIC"
+        raise RequestError(message, code="ambiguous-metric", hint=hint)
     return found
 
 

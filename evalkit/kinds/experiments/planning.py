@@ -73,12 +73,8 @@ def plan_experiment(
         [2.157, 2.201]
     """
     if relative is not None and delta is not None:
-        raise RequestError(
-            "relative and delta are two effects",
-            code="conflicting-keys",
-            at="delta",
-            hint="give one of them",
-        )
+        message = "relative and delta are two effects"
+        raise RequestError(message, code="conflicting-keys", at="delta", hint="give one of them")
     chosen = read_statistics(statistics or {})
     bounds = _bounds(looks, chosen.spending, 1.0 - chosen.level)
     if units is None:

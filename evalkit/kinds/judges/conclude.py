@@ -86,19 +86,13 @@ def _conclude_ratings(
     persons = [judge for judge in ratings.judges if judge not in models]
     if len(models) < len(section.models):
         absent = ", ".join(sorted(set(section.models) - set(models)))
-        raise DataError(
-            f"no rating is by {absent}, which models under [judges] names",
-            code="unknown-judge",
-            at=config.at("judges", "models"),
-            hint=f"the judges are {', '.join(ratings.judges[:8])}",
-        )
+        message = f"no rating is by {absent}, which models under [judges] names"
+        hint = f"the judges are {', '.join(ratings.judges[:8])}"
+        raise DataError(message, code="unknown-judge", at=config.at("judges", "models"), hint=hint)
     if not persons:
-        raise DataError(
-            "all judges are models: there is nobody to hold them against",
-            code="few-judges",
-            at=config.at("judges", "models"),
-            hint="leave models out: judges are then held against one another",
-        )
+        message = "all judges are models: there is nobody to hold them against"
+        hint = "leave models out: judges are then held against one another"
+        raise DataError(message, code="few-judges", at=config.at("judges", "models"), hint=hint)
     everybody, codes = PEOPLE if models else ALL, ratings.of(persons)
     asked = {request.metric.name for request in config.requests}
     requests, is_agreement = list(config.requests), bool(asked - OF_ANSWERS)

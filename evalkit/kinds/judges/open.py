@@ -114,12 +114,9 @@ def label_studio_rows(paths: tuple[str, ...]) -> pl.DataFrame | None:
         try:
             tasks = json.loads(Path(path).read_text(encoding="utf-8-sig"))
         except (ValueError, RecursionError) as error:
-            raise DataError(
-                f"the file is no JSON: {str(error)[:120]}",
-                code="bad-json",
-                at=path,
-                hint="Label Studio's exports JSON and JSON-MIN are read, and tables",
-            ) from None
+            message = f"the file is no JSON: {str(error)[:120]}"
+            hint = "Label Studio's exports JSON and JSON-MIN are read, and tables"
+            raise DataError(message, code="bad-json", at=path, hint=hint) from None
         if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
             return None
         if not all("annotations" in task or "annotation_id" in task for task in tasks):

@@ -149,12 +149,8 @@ def _levels_of(ratings: pl.Series, section: JudgesTable, at: str) -> tuple[Value
     ):
         if is_odd.any():
             name = names[int(is_odd.argmax())]
-            raise DataError(
-                f"level {name!r} {what}",
-                code="unknown-level",
-                at=at,
-                hint="levels under [judges] name each once, from low to high",
-            )
+            hint = "levels under [judges] name each once, from low to high"
+            raise DataError(f"level {name!r} {what}", code="unknown-level", at=at, hint=hint)
     return values, tuple(names)
 
 
@@ -162,12 +158,9 @@ def _refuse_strange(written: pl.Series, names: Sequence[str], what: str, at: str
     strange = written.filter(~written.is_in(list(names)))
     if strange.len():
         some = ", ".join(map(repr, strange.unique().sort().head(3)))
-        raise DataError(
-            f"{strange.len():,} {what} are none of the levels {', '.join(names)}: {some}",
-            code="unknown-level",
-            at=at,
-            hint="add them to levels under [judges], or leave them out by where",
-        )
+        message = f"{strange.len():,} {what} are none of the levels {', '.join(names)}: {some}"
+        hint = "add them to levels under [judges], or leave them out by where"
+        raise DataError(message, code="unknown-level", at=at, hint=hint)
 
 
 def _refuse_twice(rated: pl.DataFrame, keys: list[str], at: str) -> None:
@@ -193,12 +186,9 @@ def _seconds_of(placed: pl.DataFrame, at: str) -> Values:
         return gaps.sort("row")["gap"].cast(pl.Float64).to_numpy()
     seconds = placed["time"].cast(pl.Float64, strict=False)
     if seconds.null_count() > placed["time"].null_count():
-        raise DataError(
-            "time holds texts that are no seconds",
-            code="not-a-number",
-            at=at,
-            hint='moments are read of text by time = "cast(... as timestamp)" under columns',
-        )
+        message = "time holds texts that are no seconds"
+        hint = 'moments are read of text by time = "cast(... as timestamp)" under columns'
+        raise DataError(message, code="not-a-number", at=at, hint=hint)
     return seconds.to_numpy()
 
 
@@ -212,10 +202,7 @@ def _of_units(
     found = (found.drop_nulls(column) if is_gold else found).unique()
     twice = found.group_by(units.columns).len().filter(pl.col("len") > 1)
     if twice.height:
-        raise DataError(
-            f"{twice.height:,} times a unit {what}",
-            code="segment-varies",
-            at=at,
-            hint="it is the same on all rows of a unit",
-        )
+        message = f"{twice.height:,} times a unit {what}"
+        hint = "it is the same on all rows of a unit"
+        raise DataError(message, code="segment-varies", at=at, hint=hint)
     return units.join(found, on=units.columns, how="left", maintain_order="left")[column]

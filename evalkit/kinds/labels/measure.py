@@ -83,13 +83,9 @@ class LabelRun(RowRun):
         number = repeats.get(name, 0) if None not in repeats else repeats[None]
         row_counts.noted["duplicates"] = number
         if number and self.job.config.policies.duplicates == "error":
-            raise CountedError(
-                "{n} rows list an item of a user and a time again",
-                number,
-                code="duplicate-row",
-                at=table.at,
-                hint='write duplicates = "count" under [policies] to keep them',
-            )
+            message = "{n} rows list an item of a user and a time again"
+            hint = 'write duplicates = "count" under [policies] to keep them'
+            raise CountedError(message, number, code="duplicate-row", at=table.at, hint=hint)
 
     def measure(self, name: str, rows: ModelRows, table: Table) -> None:
         """Everything of one model: its segments first, then all users, whose rows are forgotten."""
@@ -126,12 +122,9 @@ def _check_probabilities(leading: Leading, measurer: "Measurer", table: Table) -
     low, high = leading.score_range(measurer.dtypes["score"])
     names = [each.label for each in measurer.job.over("rows") if each.metric.of_probabilities]
     if names and not (low >= 0.0 and high <= 1.0) and not math.isnan(low):
-        raise DataError(
-            f"{', '.join(names)} needs scores from 0 to 1, these go from {low!r} to {high!r}",
-            code="not-a-probability",
-            at=table.at,
-            hint='if they are logits: score = "1 / (1 + exp(-score))" under [labels.columns]',
-        )
+        message = f"{', '.join(names)} needs scores from 0 to 1, these go from {low!r} to {high!r}"
+        hint = 'if they are logits: score = "1 / (1 + exp(-score))" under [labels.columns]'
+        raise DataError(message, code="not-a-probability", at=table.at, hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

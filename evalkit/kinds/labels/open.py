@@ -71,12 +71,9 @@ def _check_thresholds(job: RowJob) -> None:
         is_best = values.get("at") == "best"
         if len(targets) + is_best + len(others) > 1:
             named = [*others, *(["at"] if is_best else []), *targets]
-            raise RequestError(
-                f"{request.label} has {' and '.join(named)}, which exclude each other",
-                code="conflicting-keys",
-                at="metrics",
-                hint="a threshold is given, the best, or the one that reaches a target",
-            )
+            message = f"{request.label} has {' and '.join(named)}, which exclude each other"
+            hint = "a threshold is given, the best, or the one that reaches a target"
+            raise RequestError(message, code="conflicting-keys", at="metrics", hint=hint)
         if (is_best or targets) and over(request) != "rows":
             raise RequestError(
                 f"{request.label} would choose a threshold for every one of the {over(request)}",

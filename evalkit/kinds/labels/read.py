@@ -24,19 +24,13 @@ SMALL = (pl.Boolean, pl.UInt8)
 def refuse_policies(policies: Policies) -> None:
     """Refuse what a policy cannot mean for labels."""
     if policies.bad_scores == "last":
-        raise RequestError(
-            "bad_scores = 'last' says nothing about labels",
-            code="bad-policy",
-            at="[policies]",
-            hint='write bad_scores = "drop" or "error"',
-        )
+        message = "bad_scores = 'last' says nothing about labels"
+        hint = 'write bad_scores = "drop" or "error"'
+        raise RequestError(message, code="bad-policy", at="[policies]", hint=hint)
     if policies.duplicates not in ("error", "count"):
-        raise RequestError(
-            f"duplicates = {policies.duplicates!r} says nothing about labels",
-            code="bad-policy",
-            at="[policies]",
-            hint='write duplicates = "count" to keep copies of rows',
-        )
+        message = f"duplicates = {policies.duplicates!r} says nothing about labels"
+        hint = 'write duplicates = "count" to keep copies of rows'
+        raise RequestError(message, code="bad-policy", at="[policies]", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

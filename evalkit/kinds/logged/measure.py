@@ -229,12 +229,9 @@ def _as_in(
     for column, key in zip(columns, keys, strict=True):
         mine, theirs = rows.schema[column], table.schema[key]
         if mine.is_numeric() != theirs.is_numeric():
-            raise DataError(
-                f"the log says a context by {mine} and a target's table by {theirs}",
-                code="bad-type",
-                at=column,
-                hint='give both one type, such as "cast(user as bigint)"',
-            )
+            message = f"the log says a context by {mine} and a target's table by {theirs}"
+            hint = 'give both one type, such as "cast(user as bigint)"'
+            raise DataError(message, code="bad-type", at=column, hint=hint)
     return [
         pl.col(column).cast(table.schema[key]) if table.schema[key].is_numeric() else pl.col(column)
         for column, key in zip(columns, keys, strict=True)
@@ -289,12 +286,9 @@ class _RoundSums:
         term = float(self.seen.largest_term[0])
         most = max(abs(self.spreads.sums).max(), abs(self.seen.bins).max())
         if not (term < LARGEST and most < MOST):
-            raise DataError(
-                f"weights and weighted rewards go up to {term:.3g}, which sums do not hold",
-                code="bad-reward",
-                at=table.at,
-                hint="measure rewards in a larger unit, and look at the smallest propensities",
-            )
+            message = f"weights and weighted rewards go up to {term:.3g}, which sums do not hold"
+            hint = "measure rewards in a larger unit, and look at the smallest propensities"
+            raise DataError(message, code="bad-reward", at=table.at, hint=hint)
 
 
 def _check_users(rows: pl.DataFrame, table: Table) -> None:
@@ -367,12 +361,9 @@ def _check_rounds(opened: LoggedTables) -> None:
         twice = found.collect(engine="streaming")
     if twice.height:
         at = ", ".join(f"{key} {twice[key][0]!r}" for key in ("round", PLACE))
-        raise DataError(
-            f"{twice.height:,} positions stand twice in their round, the first {at}",
-            code="bad-slates",
-            at=opened.log.at,
-            hint="a round has one item at each position",
-        )
+        message = f"{twice.height:,} positions stand twice in their round, the first {at}"
+        hint = "a round has one item at each position"
+        raise DataError(message, code="bad-slates", at=opened.log.at, hint=hint)
 
 
 def _distribution(config: Config, place: int, table: Table) -> pl.DataFrame:

@@ -41,11 +41,9 @@ class Keeping:
         RequestError: no request has values of users [per-user-off].
         """
         if not any(map(has_user_values, requests)):
-            raise RequestError(
-                f"users have no values of {', '.join(each.label for each in requests)}",
-                code="per-user-off",
-                hint="leave out per_user, or name a mean over users, as AUC(over='users')",
-            )
+            message = f"users have no values of {', '.join(each.label for each in requests)}"
+            hint = "leave out per_user, or name a mean over users, as AUC(over='users')"
+            raise RequestError(message, code="per-user-off", hint=hint)
         return cls(user_names, folder, metrics)
 
     def keep(

@@ -154,11 +154,9 @@ class MemoryBudget:
                 if largest > n_rows // NAMED_PASSES
                 else f"{n_rows:,} rows"
             )
-            raise MachineError(
-                f"{told} need about {needed:,} MiB, the limit is {self.limit >> 20:,} MiB",
-                code="memory-limit",
-                hint=f"give --memory-limit {needed}MiB",
-            )
+            message = f"{told} need about {needed:,} MiB, the limit is {self.limit >> 20:,} MiB"
+            hint = f"give --memory-limit {needed}MiB"
+            raise MachineError(message, code="memory-limit", hint=hint)
         return cut(rows, budget // bytes_a_row)
 
 

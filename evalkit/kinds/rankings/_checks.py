@@ -105,12 +105,9 @@ def check_shares(sums: RankingSums) -> None:
             no rows of a model for some shares [model-not-in-share].
     """
     if sums.is_cut:
-        raise DataError(
-            "two shares of the truth have users in common, who would count twice",
-            code="user-in-two-shares",
-            at=sums.origin.truth,
-            hint="write all rows of a user into one folder, or leave {share} out of the paths",
-        )
+        message = "two shares of the truth have users in common, who would count twice"
+        hint = "write all rows of a user into one folder, or leave {share} out of the paths"
+        raise DataError(message, code="user-in-two-shares", at=sums.origin.truth, hint=hint)
     lacking = sorted({name for each in sums.together for name in sums.tables.keys() - each})
     if lacking:
         raise DataError(

@@ -48,12 +48,9 @@ def _refuse_train_in_parts(config: Config) -> None:
     """
     earlier_warnings = [each.label for each in config.requests if "train" in needs_of(each)]
     if earlier_warnings:
-        raise RequestError(
-            f"{earlier_warnings[0]} is made of all of train, and its path has {{share}}",
-            code="share-places",
-            at=config.at("train"),
-            hint="write paths without {share}: every share then reads the logs whole",
-        )
+        message = f"{earlier_warnings[0]} is made of all of train, and its path has {{share}}"
+        hint = "write paths without {share}: every share then reads the logs whole"
+        raise RequestError(message, code="share-places", at=config.at("train"), hint=hint)
 
 
 def measure_users(job: RankingJob, memory_limit: int | None) -> RankingSums:

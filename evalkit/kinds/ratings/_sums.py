@@ -67,12 +67,9 @@ def _values(column: Column, ratings: Floats, predictions: Floats) -> Floats:
         if values.shape != ratings.shape:
             raise ValueError(f"{values.shape} values of {ratings.shape} pairs")
     except Exception as error:  # of a user's own
-        raise RequestError(
-            f"the sum {column.__name__} fails: {type(error).__name__}: {error}",
-            code="bad-metric-file",
-            at="over_rows",
-            hint="a function of arrays of ratings and of predictions that gives one value each",
-        ) from error
+        message = f"the sum {column.__name__} fails: {type(error).__name__}: {error}"
+        hint = "a function of arrays of ratings and of predictions that gives one value each"
+        raise RequestError(message, code="bad-metric-file", at="over_rows", hint=hint) from error
     return values
 
 

@@ -20,12 +20,9 @@ def check_ratings(job: RowJob) -> None:
     for request in job.requests:
         power = dict(request.parameters).get("power", 0.0)
         if request.metric.domain is not None and 0.0 < float(power) < 1.0:
-            raise RequestError(
-                f"{request.label}: no family has a variance of such a power",
-                code="bad-parameter-value",
-                at="metrics",
-                hint="0 is normal, 1 Poisson, 2 gamma, 3 inverse Gaussian",
-            )
+            message = f"{request.label}: no family has a variance of such a power"
+            hint = "0 is normal, 1 Poisson, 2 gamma, 3 inverse Gaussian"
+            raise RequestError(message, code="bad-parameter-value", at="metrics", hint=hint)
 
 
 def open_tables(config: Config, given: Given) -> tuple[Config, list[Table]]:

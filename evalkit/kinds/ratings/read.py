@@ -40,12 +40,9 @@ def refuse_policies(policies: Policies) -> None:
     if policies.bad_scores == "last":
         refused.append("bad_scores = 'last'")
     if refused:
-        raise RequestError(
-            f"{', '.join(refused)} says nothing about ratings",
-            code="bad-policy",
-            at="[policies]",
-            hint="leave it out: a pair predicted twice is an error",
-        )
+        message = f"{', '.join(refused)} says nothing about ratings"
+        hint = "leave it out: a pair predicted twice is an error"
+        raise RequestError(message, code="bad-policy", at="[policies]", hint=hint)
 
 
 @dataclass(slots=True)

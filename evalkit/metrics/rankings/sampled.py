@@ -46,11 +46,9 @@ def tables(
     is_known = (np.diff(relevant.starts) == 1) & (lengths > 0)
     n_cut = int((is_known & ~is_hit).sum())
     if n_cut:
-        raise DataError(
-            f"{n_cut:,} lists or more lack their relevant item, whose rank is needed",
-            code="sampled-rank-unknown",
-            hint="keep the whole sample of each user, or write estimate='rank'",
-        )
+        message = f"{n_cut:,} lists or more lack their relevant item, whose rank is needed"
+        hint = "keep the whole sample of each user, or write estimate='rank'"
+        raise DataError(message, code="sampled-rank-unknown", hint=hint)
     if values["estimate"] != "bias-variance":
         return np.zeros(0, dtype=np.int64), np.zeros((0, 0, cutoffs.size))
     sizes = np.unique(n_others[is_known])
@@ -67,11 +65,9 @@ def _check_parameters(values: "Values") -> None:
     needed = {"catalogue": 2.0, "sample": 1.0 if values["estimate"] == "likelihood" else 0.0}
     for name, least in needed.items():
         if float(values[name]) < least:
-            raise RequestError(
-                f"sampled(estimate={values['estimate']!r}) needs {name}",
-                code="bad-sample",
-                hint="sampled(of='nDCG', catalogue=3706, sample=99, estimate='likelihood')@10",
-            )
+            message = f"sampled(estimate={values['estimate']!r}) needs {name}"
+            hint = "sampled(of='nDCG', catalogue=3706, sample=99, estimate='likelihood')@10"
+            raise RequestError(message, code="bad-sample", hint=hint)
 
 
 @metric(

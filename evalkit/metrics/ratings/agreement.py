@@ -72,7 +72,10 @@ def of_concordance(asked: Request) -> OfSums:
     lost = 1 if dict(asked.parameters)["moments"] == "sample" else 0
 
     def value(r: Any, rr: Any, p: Any, pp: Any, rp: Any, n: Any) -> Any:
-        spread = n * rr - r * r + n * pp - p * p
+        of_r, of_p = n * rr - r * r, n * pp - p * p
+        if lost and not isinstance(r, complex) and not (of_r and of_p):
+            return math.nan
+        spread = of_r + of_p
         return 2 * (n * rp - r * p) / (spread + (r - p) * (r - p) * (n - lost) / n)
 
     terms = (rating, SQUARES[0], prediction, *SQUARES[1:], ROWS)
@@ -128,7 +131,10 @@ def pearson(starts, ratings, predictions, over, out):
         over_rows_or_users(),
         choice(
             "moments",
-            {"population": "over n, as Lin has them", "sample": "over n - 1"},
+            {
+                "population": "over n, as Lin has them",
+                "sample": "over n - 1; undefined where either is constant, as Pearson's is",
+            },
             doc="What variances and covariance are divided by.",
         ),
     ),
@@ -141,7 +147,8 @@ def concordance(starts, ratings, predictions, over, moments, out):
         n = starts[group + 1] - starts[group]
         rr, pp, rp, apart = moments_of(ratings, predictions, starts[group], starts[group + 1])
         below = rr + pp + apart * apart * (n - 1 if moments == SAMPLE else n)
-        out[group] = 2.0 * rp / below if below > 0.0 else math.nan
+        is_there = rr > 0.0 and pp > 0.0 if moments == SAMPLE else below > 0.0
+        out[group] = 2.0 * rp / below if is_there else math.nan
 
 
 @agreement(

@@ -9,9 +9,11 @@ from evalkit.metrics import (
     ROWS,
     OfSums,
     Parameter,
+    Request,
     Smooth,
     choice,
     kernel,
+    number,
     of_sums,
     over_rows_or_users,
     rating_metric,
@@ -26,6 +28,15 @@ HERLOCKER = (
 UNDEFINED, FINITE = 0, 1
 SMALL, LARGE = 2.0**-400, 2.0**400  # between them squares lose nothing
 FAR_UP, FAR_DOWN = 2.0**600, 2.0**-600
+
+
+def where_undefined() -> Parameter:
+    """`undefined`: what libraries say where there is no value."""
+    return choice(
+        "undefined",
+        {"undefined": "undefined; users without a value are left out and counted", "zero": "0"},
+        doc="The value where there is none.",
+    )
 
 
 def where_constant() -> Parameter:
@@ -242,13 +253,24 @@ def bias(starts, ratings, predictions, over, out):
         out[group] = total / n if n > 0 else math.nan
 
 
-def relative(ratings: Any, predictions: Any) -> Any:
-    """How far each prediction is off, as a share of its rating; NaN where that is 0."""
-    import numpy as np  # metrics are listed without it
+def of_shares(asked: Request) -> OfSums:
+    """The mean of how far each prediction is off, as a share of its rating."""
+    floor = float(dict(asked.parameters)["floor"])
 
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shares = abs(predictions - ratings) / abs(ratings)
-        return np.where(ratings != 0.0, shares, math.nan)
+    def relative(ratings: Any, predictions: Any) -> Any:
+        import numpy as np  # metrics are listed without it
+
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = abs(predictions - ratings) / np.maximum(abs(ratings), floor)
+            return np.where((ratings != 0.0) | (floor > 0.0), shares, math.nan)
+
+    return of_sums(relative, (relative, "count"), by=ratio)
+
+
+def floor_parameter() -> Parameter:
+    """`floor`: what libraries divide by where a rating is 0."""
+    doc = "Ratings closer to 0 are divided by this instead; 0 leaves ratings of 0 out."
+    return number("floor", 0.0, doc=doc, above=-5e-324, tried=0.5)
 
 
 @error_metric(
@@ -261,17 +283,19 @@ def relative(ratings: Any, predictions: Any) -> Any:
     latex=r"\frac{1}{n} \sum \frac{|\hat r - r|}{|r|}",
     source="Hyndman and Koehler 2006, Another look at measures of forecast accuracy, 2.2",
     undefined="without a predicted pair whose rating is not 0",
-    over_rows=of_sums(relative, (relative, "count"), by=ratio),
+    parameters=(over_rows_or_users(), floor_parameter()),
+    over_rows=of_shares,
 )
 @kernel(allocates=False)
-def mape(starts, ratings, predictions, over, out):
+def mape(starts, ratings, predictions, over, floor, out):
     """Mean of |prediction - rating| / |rating| of each group, without ratings of 0."""
     for group in range(out.size):
         total = 0.0
         n = 0
         for row in range(starts[group], starts[group + 1]):
-            if ratings[row] != 0.0:
-                total += abs(predictions[row] - ratings[row]) / abs(ratings[row])
+            size = max(abs(ratings[row]), floor)
+            if size > 0.0:
+                total += abs(predictions[row] - ratings[row]) / size
                 n += 1
         out[group] = total / n if n > 0 else math.nan
 

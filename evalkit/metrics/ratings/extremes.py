@@ -20,9 +20,11 @@ from evalkit.metrics import (
     square_root,
 )
 from evalkit.metrics.ratings.deviances import rating
-from evalkit.metrics.ratings.errors import distance, error, error_metric
+from evalkit.metrics.ratings.errors import distance, error, error_metric, where_undefined
 
 MEAN, RANGE, STD = 0, 1, 2
+UNDEFINED = 0
+INSTEAD = {"undefined": math.nan, "zero": 0.0}
 
 
 @error_metric(
@@ -128,7 +130,8 @@ def nrmse(starts, ratings, predictions, over, by, out):
 
 def of_threshold(asked: Request) -> OfSums:
     """Pairs both of whose numbers reach a threshold, over those of which one does."""
-    least = float(dict(asked.parameters)["threshold"])
+    values = dict(asked.parameters)
+    least, nothing = float(values["threshold"]), INSTEAD[str(values["undefined"])]
 
     def both(ratings: Any, predictions: Any) -> Any:
         return (ratings >= least) & (predictions >= least)
@@ -136,7 +139,7 @@ def of_threshold(asked: Request) -> OfSums:
     def either(ratings: Any, predictions: Any) -> Any:
         return (ratings >= least) | (predictions >= least)
 
-    return of_sums(both, either, by=ratio)
+    return of_sums(both, either, by=lambda reached, n: ratio(reached, n) if n else nothing)
 
 
 @rating_metric(
@@ -148,11 +151,15 @@ def of_threshold(asked: Request) -> OfSums:
     source="Schaefer 1990, The critical success index as an indicator of warning skill, 2",
     bounds=(0.0, 1.0),
     undefined="where no rating and no prediction reaches the threshold",
-    parameters=(over_rows_or_users(), number("threshold", 4.0, doc="What counts as high.")),
+    parameters=(
+        over_rows_or_users(),
+        where_undefined(),
+        number("threshold", 4.0, doc="What counts as high."),
+    ),
     over_rows=of_threshold,
 )
 @kernel(allocates=False)
-def threat_score(starts, ratings, predictions, over, threshold, out):
+def threat_score(starts, ratings, predictions, over, undefined, threshold, out):
     """Both over either of each group."""
     for group in range(out.size):
         both = either = 0.0
@@ -160,4 +167,5 @@ def threat_score(starts, ratings, predictions, over, threshold, out):
             is_rated, is_predicted = ratings[row] >= threshold, predictions[row] >= threshold
             both += is_rated and is_predicted
             either += is_rated or is_predicted
-        out[group] = both / either if either > 0.0 else math.nan
+        nothing = math.nan if undefined == UNDEFINED else 0.0
+        out[group] = both / either if either > 0.0 else nothing

@@ -27,10 +27,15 @@ from evalkit.metrics.ratings._order import (
     sort_places,
 )
 from evalkit.metrics.ratings.agreement import agreement
-from evalkit.metrics.ratings.errors import distance, error_metric, where_constant
+from evalkit.metrics.ratings.errors import (
+    distance,
+    error_metric,
+    where_constant,
+    where_undefined,
+)
 from evalkit.metrics.ratings.losses import pinball
 
-C, FINITE = 1, 1
+C, FINITE, ZERO = 1, 1, 1
 
 
 def of_influence(value: float, column: Any) -> OfSums:
@@ -40,13 +45,14 @@ def of_influence(value: float, column: Any) -> OfSums:
 
 def of_ranks(asked: Request) -> OfSums:
     """Pearson's correlation of mid-ranks, which are counted from the middle on, doubled."""
+    nothing = math.nan if dict(asked.parameters)["undefined"] == "undefined" else 0.0
 
     def made(ratings: Any, predictions: Any) -> OfSums:
         pairs = Crossed(ratings, predictions)
         r, p = pairs.beside(0)[pairs.rows], pairs.beside(1)[pairs.columns]
         rr, pp, rp = (math.fsum(pairs.counts * each) for each in (r * r, p * p, r * p))
         if not rr * pp > 0.0:
-            return of_influence(math.nan, distance)
+            return of_influence(nothing, distance)
         value = max(-1.0, min(1.0, rp / math.sqrt(rr) / math.sqrt(pp)))
         # a pair more moves the ranks of all others: their sums above it less those below
         above = [-pairs.beside(0, p)[pairs.rows], -pairs.beside(1, r)[pairs.columns]]
@@ -65,10 +71,11 @@ def of_ranks(asked: Request) -> OfSums:
     formula="Pearson's correlation of mid-ranks",
     latex=r"\rho(\mathrm{rank}(r), \mathrm{rank}(\hat r))",
     source="Spearman 1904, The proof and measurement of association between two things",
+    parameters=(over_rows_or_users(), where_undefined()),
     over_rows=of_ranks,
 )
 @kernel
-def spearman(starts, ratings, predictions, over, out):
+def spearman(starts, ratings, predictions, over, undefined, out):
     """The correlation of mid-ranks of each group; ratings ascend."""
     n_most = longest_of(starts)
     places, ranks = np.empty(n_most, dtype=np.int64), np.empty(n_most)
@@ -93,7 +100,8 @@ def spearman(starts, ratings, predictions, over, out):
                 begin = at + 1
         is_there = rr > 0.0 and pp > 0.0
         found = rp / math.sqrt(rr) / math.sqrt(pp) if is_there else math.nan
-        out[group] = min(1.0, max(-1.0, found)) if is_there else math.nan
+        nothing = 0.0 if undefined == ZERO else math.nan
+        out[group] = min(1.0, max(-1.0, found)) if is_there else nothing
 
 
 @kernel(allocates=False)

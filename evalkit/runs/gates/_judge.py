@@ -114,19 +114,19 @@ class _Judge:
             what = f"{self._name} of {model}{_among(rule)}"
             reason = "has no value" if estimate is not None else "is not in the report"
             small = None if estimate is not None else self._small()
-            return self._gate(model, outcome=UNCLEAR, message=f"{what} {reason}{small or ''}")
+            return self._unclear(model, f"{what} {reason}{small or ''}")
         is_weighed = self.report.estimate(LOGGING, rule.metric, *where) is not None
         for check in self.report.checks if is_weighed else ():
             if check.check == EFFECTIVE and check.model == model and check.segment == where[1]:
                 if check.verdict != "ok":
                     message = f"{self._name} of {model}{_among(rule)} stands on "
                     message += f"{check.value or 0:,.0f} effective rounds: too few to tell"
-                    return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
+                    return self._unclear(model, message, estimate.value)
         if kind in ("min", "max"):
             return self._fixed(model, estimate, kind, bound)
         if estimate.higher_is_better is None:
             message = f"nobody knows which way {self._name} is better"
-            return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
+            return self._unclear(model, message, estimate.value)
         if kind == "max_drop_relative":
             return self._drop_relative(model, estimate, bound)
         return self._drop(model, estimate, bound)
@@ -138,15 +138,13 @@ class _Judge:
         pair = _comparison(self.report, baseline, model, estimate)
         if pair is None or pair.relative is None or pair.candidate != model:
             message = f"{self._name} of {model} has no relative difference to {baseline!r}"
-            return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
+            return self._unclear(model, message, estimate.value)
         sign = -1.0 if estimate.higher_is_better is False else 1.0
         sides = pair.relative_low, pair.relative_high
         low, high = (math.nan if each is None else sign * each for each in sides)
         low, high = (high, low) if sign < 0.0 else (low, high)
-        outcome = PASS if low >= -bound else FAIL if high < -bound else UNCLEAR
-        if pair.n_users < self.rule.min_users:
-            outcome = UNCLEAR
         interval = Interval(low, high)
+        outcome = self._of_drop(interval, bound, pair.n_users)
         shown = f" ({low:+.2%} … {high:+.2%})" if interval.exists else " (no interval)"
         message = (
             f"{self._name} of {model}{_among(self.rule)} is {sign * pair.relative:+.2%}{shown} to "
@@ -208,27 +206,16 @@ class _Judge:
             found = self.baselines.report(reference)
             if found is None:
                 message = f"{self.baselines.lack(reference)} to compare {self._name} with"
-                return self._gate(model, value=estimate.value, outcome=UNCLEAR, message=message)
+                return self._unclear(model, message, estimate.value)
             old_run, old_model = found, model
+        old_id = _id(old_run, self.report)
         if differs := differences_of_measure(old_run, self.report):
             message = f"{reference} measured {self._name} otherwise: {'; '.join(differs)}"
-            return self._gate(
-                model,
-                value=estimate.value,
-                baseline_run=_id(old_run, self.report),
-                outcome=UNCLEAR,
-                message=message,
-            )
+            return self._unclear(model, message, estimate.value, old_id)
         before = old_run.estimate(old_model, rule.metric, *_where(rule))
         if before is None or math.isnan(before.value):
             message = f"{reference} has no {self._name} of {old_model}{_among(rule)}"
-            return self._gate(
-                model,
-                value=estimate.value,
-                baseline_run=_id(old_run, self.report),
-                outcome=UNCLEAR,
-                message=message,
-            )
+            return self._unclear(model, message, estimate.value, old_id)
         delta, interval, n_users, judged_by, why = self._difference(
             model, estimate, before, old_run, old_model
         )
@@ -238,10 +225,7 @@ class _Judge:
             if estimate.higher_is_better is False
             else (interval.low, interval.high)
         )
-        if n_users < rule.min_users or not interval.exists:
-            outcome = UNCLEAR
-        else:
-            outcome = PASS if low >= -bound else FAIL if high < -bound else UNCLEAR
+        outcome = self._of_drop(Interval(low, high), bound, n_users)
         word = "better" if better > 0 else "worse" if better < 0 else "different"
         message = (
             f"{self._name} of {model}{_among(rule)} is {_number(abs(delta))} {word} than "
@@ -254,7 +238,7 @@ class _Judge:
             value=estimate.value,
             delta=delta,
             interval=interval,
-            baseline_run=_id(old_run, self.report),
+            baseline_run=old_id,
             judged_by=judged_by,
             n_users=n_users,
             outcome=outcome,
@@ -334,7 +318,7 @@ class _Judge:
         ]
         if not found or kind not in ("min", "max"):
             told = "not in the report" if not found else "min or max judges it"
-            yield self._gate(rule.model, outcome=UNCLEAR, message=f"{rule.data}: {told}")
+            yield self._unclear(rule.model, f"{rule.data}: {told}")
             return
         for check in found:
             value = check.value or 0.0
@@ -346,7 +330,7 @@ class _Judge:
         """How far the newest row of the truth is from {day}, or from the run's start, in days."""
         days, where = age_of_truth(self.report)
         if days is None:
-            return self._gate(None, outcome=UNCLEAR, message=f"age of the truth: {where}")
+            return self._unclear(None, f"age of the truth: {where}")
         outcome, side = self._within(days)
         message = f"age of the truth: {where}; required: {side} {self.rule.min or self.rule.max}"
         return self._gate(None, value=days, outcome=outcome, message=message)
@@ -359,11 +343,11 @@ class _Judge:
         folder = truth.get("split") if isinstance(truth, dict) else None
         if folder is None or kind not in ("min", "max"):
             told = "the truth is no part of a split" if folder is None else "min or max judges it"
-            return self._gate(None, outcome=UNCLEAR, message=f"{what}: {told}")
+            return self._unclear(None, f"{what}: {told}")
         counts = read_split(folder).get("leakage", {}).get("counts", {})
         now = counts.get(str(self.rule.data).removeprefix(LEAKAGE))
         if now is None:
-            return self._gate(None, outcome=UNCLEAR, message=f"{what}: the split does not say")
+            return self._unclear(None, f"{what}: the split does not say")
         outcome, side = self._within(now)
         message = f"{what}: {now:g}, required: {side} {bound:g}"
         return self._gate(None, value=now, outcome=outcome, message=message)
@@ -373,7 +357,7 @@ class _Judge:
         what = f"{str(rule.data).replace('_', ' ')} of {model or 'the truth'}"
         now = count_of(self.report, model, str(rule.data))
         if now is None:
-            return self._gate(model, outcome=UNCLEAR, message=f"{what}: not in the report")
+            return self._unclear(model, f"{what}: not in the report")
         shown = shown_count(now, str(rule.data))
         if kind in ("min", "max"):
             outcome, side = self._within(now)
@@ -384,14 +368,12 @@ class _Judge:
         old_run = self.baselines.report(reference) if is_run else self.report
         if old_run is None:
             message = f"{self.baselines.lack(reference)} to compare {what} with"
-            return self._gate(model, value=now, outcome=UNCLEAR, message=message)
+            return self._unclear(model, message, now)
         before = count_of(old_run, model if is_run else reference, str(rule.data))
         old_id = _id(old_run, self.report)
         if before is None or (before == 0 and now != 0):
             message = f"{what}: {shown}; {reference} has none to compare with"
-            return self._gate(
-                model, value=now, baseline_run=old_id, outcome=UNCLEAR, message=message
-            )
+            return self._unclear(model, message, now, old_id)
         change = (now - before) / before if before else 0.0
         message = f"{what}: {shown}, {change:+.1%} against {reference}, allowed change: {bound:.1%}"
         return self._gate(
@@ -401,6 +383,23 @@ class _Judge:
             baseline_run=old_id,
             outcome=PASS if abs(change) <= bound else FAIL,
             message=message,
+        )
+
+    def _of_drop(self, better: Interval, bound: float, n_users: int) -> str:
+        """What limits of a difference, greater where the candidate is better, say of a drop."""
+        if n_users < self.rule.min_users or not better.exists:
+            return UNCLEAR
+        return PASS if better.low >= -bound else FAIL if better.high < -bound else UNCLEAR
+
+    def _unclear(
+        self,
+        model: str | None,
+        message: str,
+        value: float | None = None,
+        baseline_run: str | None = None,
+    ) -> Gate:
+        return self._gate(
+            model, outcome=UNCLEAR, message=message, value=value, baseline_run=baseline_run
         )
 
     def _gate(

@@ -1,5 +1,7 @@
 """Profiles of ratings and labels: who wins, what the report carries, what is refused."""
 
+import math
+
 import polars as pl
 import pytest
 
@@ -118,6 +120,68 @@ def test_what_libraries_say_at_edges(profile, metric, rows, expected):
     report = evalkit.evaluate_labels(frame, metrics=[metric], profile=profile)
 
     assert report.value(metric) == expected
+
+
+# what each library printed at the edges, by its own names (bench/names_pointwise.py)
+CALLED = [(0.6, 1), (0.6, 0), (0.7, 1)]  # no row is called negative
+ALL_0 = [(0.25, 0), (0.75, 0)]
+PRINTED_OF_LABELS = [
+    # profile, name, rows as (score, label), printed by rexmex 0.1.3, torchmetrics 1.9.0, ...
+    ("rexmex", "balanced_accuracy_score", ALL_0, 0.5),
+    ("rexmex", "precision_score", [(0.25, 1), (0.25, 0)], 0.0),
+    ("rexmex", "positive_predictive_value", [(0.25, 1), (0.25, 0)], math.nan),
+    ("rexmex", "recall_score", ALL_0, 0.0),
+    ("rexmex", "sensitivity", ALL_0, math.nan),
+    ("torchmetrics", "AveragePrecision", ALL_0, 0.0),
+    ("evidently", "Recall", ALL_0, 0.0),  # evidently 0.7.23
+    ("evidently", "TPR", ALL_0, math.nan),
+    ("spark", "precision", [(0.25, 1), (0.25, 0)], 0.0),  # PySpark 4.3.0
+    ("tfma", "AUC", ALL_0, 0.0),  # TFMA 0.52.0
+    ("tfma", "RecallAtPrecision(at_precision=0.9)", [(0.5, 1), (0.5, 0)], 0.0),
+]
+
+
+@pytest.mark.parametrize(("profile", "name", "rows", "printed"), PRINTED_OF_LABELS)
+def test_names_of_labels_give_what_their_library_printed(profile, name, rows, printed):
+    frame = pl.DataFrame(rows, schema=["score", "label"], orient="row").with_columns(user=1)
+
+    report = evalkit.evaluate_labels(frame, metrics=[name], profile=profile)
+
+    assert report.value(name) == pytest.approx(printed, nan_ok=True)
+
+
+def test_an_area_that_is_interpolated_otherwise_is_refused():
+    with pytest.raises(RequestError) as caught:
+        evalkit.evaluate_labels(ROWS, metrics=["AUCPrecisionRecall"], profile="tfma")
+
+    assert caught.value.code == "refused-metric"
+
+
+EPS, EPS_32 = 2.220446049250313e-16, 1.17e-06
+PRINTED_OF_RATINGS = [
+    # profile, name, ratings, predictions, printed by scikit-learn 1.9.1, torchmetrics 1.9.0, rexmex
+    ("sklearn", "mean_absolute_percentage_error", [0.0, 2.0], [1.0, 3.0], (1 / EPS + 0.5) / 2),
+    ("rexmex", "mean_absolute_percentage_error", [0.0, 2.0], [1.0, 3.0], (1 / EPS + 0.5) / 2),
+    ("torchmetrics", "MeanAbsolutePercentageError", [0.0, 2.0], [1.0, 3.0], (1 / EPS_32 + 0.5) / 2),
+    ("torchmetrics", "SpearmanCorrCoef", [3.0, 3.0], [1.0, 2.0], 0.0),
+    ("torchmetrics", "ConcordanceCorrCoef", [3.0, 3.0], [1.0, 2.0], math.nan),
+    ("torchmetrics", "CriticalSuccessIndex(threshold=4)", [3.0, 3.0], [1.0, 2.0], 0.0),
+]
+
+
+@pytest.mark.parametrize("over", ["rows", "users"])
+@pytest.mark.parametrize(
+    ("profile", "name", "ratings", "predictions", "printed"), PRINTED_OF_RATINGS
+)
+def test_names_of_ratings_give_what_their_library_printed(
+    profile, name, ratings, predictions, printed, over
+):
+    frame = pl.DataFrame({"user": [1, 1], "rating": ratings, "prediction": predictions})
+    written = f"{name[:-1]}, over={over!r})" if "(" in name else f"{name}(over={over!r})"
+
+    report = evalkit.evaluate_ratings(frame, metrics=[written], profile=profile)
+
+    assert report.value(written) == pytest.approx(printed, nan_ok=True)
 
 
 CONSTANT = [

@@ -44,7 +44,7 @@ def tau(pairs, variant):
 def lin(pairs, lost):
     r, p = zip(*pairs, strict=True)
     n = len(r) - lost
-    if not n:
+    if not n or (lost and (len(set(r)) == 1 or len(set(p)) == 1)):  # as Pearson's
         return math.nan
     x, y = mean(r), mean(p)
     both = sum((a - x) * (b - y) for a, b in pairs) / n
@@ -116,6 +116,7 @@ TWINS = {
         sum(r >= 3 and p >= 3 for r, p in pairs), sum(r >= 3 or p >= 3 for r, p in pairs)
     ),
     "Pearson": lambda pairs: correlation(*zip(*pairs, strict=True)),
+    "MAPE(floor=1.5)": lambda pairs: mean([abs(p - r) / max(abs(r), 1.5) for r, p in pairs]),
     "concordance": lambda pairs: lin(pairs, 0),
     "concordance(moments='sample')": lambda pairs: lin(pairs, 1),
     "cosine": lambda pairs: (
