@@ -284,6 +284,15 @@ def note(error: EvalkitError, problems: list[EvalkitError]) -> None:
     problems.append(error)
 
 
+@contextmanager
+def noting(errors: list[EvalkitError]) -> Iterator[None]:
+    """Goes on behind what fails inside, which is noted, to be told together with others."""
+    try:
+        yield
+    except EvalkitError as error:
+        errors.append(error)
+
+
 def raise_all(errors: Sequence[EvalkitError]) -> None:
     """Raise nothing, the one error, or all of them together."""
     if len(errors) == 1:

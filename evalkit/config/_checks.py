@@ -79,13 +79,11 @@ def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -
         hint = f"{kind} and rankings are two configs"
         if kind == "log":
             hint = "a joined log holds truth and rankings in one table"
-        problems.add(
-            (kind,),
-            "conflicting-keys",
+        message = (
             f"[{kind}] and {' and '.join(f'[{each}]' for each in dict.fromkeys(others))} "
-            "exclude each other",
-            hint=hint,
+            "exclude each other"
         )
+        problems.add((kind,), "conflicting-keys", message, hint=hint)
     elif not has - {"train", "items", "users"}:
         problems.add(
             (),

@@ -210,12 +210,9 @@ def _weighted(
     how, at = weighting_of(request, config.policies.propensity), config.at("metrics", "names")
     others = tuple(each for each in request.policies if each[0] != "propensity")
     if not config.has_propensity:
-        problem = RequestError(
-            f"{request.label} asks for propensity = {how!r}, and the truth has none",
-            code="missing-key",
-            at=at,
-            hint='name its column: propensity = "p" under [truth.columns]',
-        )
+        message = f"{request.label} asks for propensity = {how!r}, and the truth has none"
+        hint = 'name its column: propensity = "p" under [truth.columns]'
+        problem = RequestError(message, code="missing-key", at=at, hint=hint)
         is_default = how == default_of("propensity") and "propensity" not in request.given
         is_asked = "propensity" in by_hand and how in WEIGHTED and not is_default
         return replace(request, policies=others), problem if is_asked else None

@@ -43,6 +43,7 @@ from evalkit.config._tables import (
     CATALOG,
     SPAN,
     Builtin,
+    FormKeys,
     ItemsTable,
     KindTable,
     LabelsTable,

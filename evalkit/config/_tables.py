@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -91,6 +91,9 @@ class PartKeys(Record):
 
 
 class FormKeys(Record):
+    if TYPE_CHECKING:
+        columns: Any  # of each table in its own place
+
     format: str | None = key(None, _FORMAT)
     header: bool | None = key(None, _HEADER, exclude_if=is_none)
     files: AsTheyAre = key(None, _FILES, exclude_if=is_none)

@@ -185,7 +185,7 @@ def findings_of(config: Config, summed: Summed, requests: Sequence[Request]) -> 
                     "segmentation": [each.segmentation for each in where],
                     "segment": [each.segment for each in where],
                     "kind": repeat(kind),
-                    "delta": [each.delta for each in where],
+                    "delta": [each.delta for each in found],
                     "low": [each.interval.low for each in found],
                     "high": [each.interval.high for each in found],
                     "p_value": [each.p_value for each in found],

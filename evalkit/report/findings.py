@@ -60,7 +60,7 @@ def _standing_out(report: Report) -> list[Finding]:
 def found_by_pair(report: Report, *, most: int | None = None) -> list[PairFindings]:
     """The findings of every pair of models; at most so many of each, those that stand out."""
     pairs: dict[tuple[str, str], list[Finding]] = {}
-    for each in report.findings if most is None else standing_out(report):
+    for each in report.findings if most is None else once(report, standing_out):
         pairs.setdefault((each.candidate, each.baseline), []).append(each)
     listed = []
     for (candidate, baseline), found in pairs.items():

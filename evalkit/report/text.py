@@ -200,15 +200,14 @@ class SegmentNumbers:
 
     def best(self, label: str) -> frozenset[str]:
         """Models with the best value; nobody when there is nothing to choose from."""
-        found = [self.cells[model, label] for model in self.models if (model, label) in self.cells]
-        found = [each for each in found if not math.isnan(each.value)]
-        if not found or found[0].higher_is_better is None:
+        known = (self.cells.get((model, label)) for model in self.models)
+        found = [each for each in known if each is not None and not math.isnan(each.value)]
+        if len(found) < 2 or found[0].higher_is_better is None:
             return frozenset()
         values = [each.value for each in found]
-        if len(values) < 2 or min(values) == max(values):
-            return frozenset()
-        best = max(values) if found[0].higher_is_better else min(values)
-        return frozenset(each.model for each in found if each.value == best)
+        low, high = min(values), max(values)
+        best = high if found[0].higher_is_better else low
+        return frozenset(each.model for each in found if each.value == best and low < high)
 
     def n_users(self, model: str) -> int:
         """The users that most metrics of this model stand on: the largest number of any."""

@@ -18,7 +18,12 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 OLD_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 
-def write(path: Path, pieces: Iterable[bytes]) -> dict[str, object]:
+def write(path: Path, content: bytes) -> dict[str, object]:
+    """As `write_pieces`, of what is held whole."""
+    return write_pieces(path, [content])
+
+
+def write_pieces(path: Path, pieces: Iterable[bytes]) -> dict[str, object]:
     """Write a new file and have it on the disk; the record that reading it back must have."""
     digest, n_bytes = hashlib.sha256(), 0
     descriptor = os.open(path, NEW_FILE, 0o666)

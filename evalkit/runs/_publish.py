@@ -143,11 +143,11 @@ def _fill(
             file: beside.submit(_write_frame, parts / file, frame) for file, frame in frames.items()
         }
         pieces = map(str.encode, pieces_of(in_json))
-        written = {_manifest.REPORT: _files.write(parts / _manifest.REPORT, pieces)}
+        written = {_manifest.REPORT: _files.write_pieces(parts / _manifest.REPORT, pieces)}
         for name in FILES:
             if name in formats and name in TEXTS and (file := file_of(name)) not in written:
                 text = render(report, name)
-                written[file] = _files.write(parts / file, [text.encode("utf-8", "replace")])
+                written[file] = _files.write(parts / file, text.encode("utf-8", "replace"))
         written |= {file: each.result() for file, each in waiting.items()}
     for name in () if per_user is None else _take_in(parts, per_user):
         written[name] = _files.file_record(parts, name)
@@ -177,8 +177,7 @@ def _fill(
     }
     manifest = json.loads(dump_line(manifest))
     manifest["checksum"] = digest(manifest)
-    text = json.dumps(manifest, indent=2) + "\n"
-    _files.write(parts / _manifest.MANIFEST, [text.encode()])
+    _files.write(parts / _manifest.MANIFEST, (json.dumps(manifest, indent=2) + "\n").encode())
     known = _manifest.read_manifest(parts)
     problems = [*_manifest.damage_of(parts, known), *_manifest.unlisted(parts, known)]
     if problems:
@@ -194,7 +193,7 @@ def _write_frame(path: Path, frame: "pl.DataFrame") -> dict[str, object]:
 
     content = BytesIO()
     frame.write_parquet(content, compression="zstd", statistics=True)
-    record = _files.write(path, [content.getvalue()])
+    record = _files.write(path, content.getvalue())
     if not pl.read_parquet(path, glob=False).equals(frame):
         raise OSError(errno.EIO, f"{path.name} reads back otherwise", str(path))
     return record

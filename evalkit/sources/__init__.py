@@ -29,6 +29,7 @@ from evalkit.sources.suggestions import (
     read_groups,
     read_kinds,
     read_models,
+    read_schema,
     read_splitters,
     read_time,
 )
@@ -48,7 +49,6 @@ from evalkit.sources.tables import (
     open_train,
     open_truth,
     open_values,
-    read_schema,
     settle,
 )
 from evalkit.sources.versions import Version

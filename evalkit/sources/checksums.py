@@ -69,15 +69,11 @@ def check_pages(files: Sequence[File], names: Collection[str]) -> bool:
         if pages.fault is not None:
             errors.append(damaged(pages.fault, path))
         elif changed is not None:
-            errors.append(
-                DataError(
-                    f"{changed}: their checksums differ",
-                    code="wrong-checksum",
-                    at=path,
-                    hint="copy the file anew, or write it again; verify_pages = false "
-                    "in a config reads it",
-                )
+            message = f"{changed}: their checksums differ"
+            hint = (
+                "copy the file anew, or write it again; verify_pages = false in a config reads it"
             )
+            errors.append(DataError(message, code="wrong-checksum", at=path, hint=hint))
     raise_all(errors)
     return is_sorted
 

@@ -229,13 +229,11 @@ def ragged_row(file: File, n_columns: int) -> DataError | None:
         hint = 'put fields that hold the separator into quotes, as "Toy Story, The"'
     elif lacks_line_end(file):
         hint = "its last line has no end: the file is cut short, write it again"
-    return DataError(
+    message = (
         f"the row has {'more' if n_fields > n_columns else 'fewer'} fields than the first line: "
-        f"{n_fields}, not {n_columns}",
-        code="unreadable-file",
-        at=f"{file.path}:{line}",
-        hint=hint,
+        f"{n_fields}, not {n_columns}"
     )
+    return DataError(message, code="unreadable-file", at=f"{file.path}:{line}", hint=hint)
 
 
 def _first_ragged(file: File, n_columns: int) -> tuple[int, int] | None:

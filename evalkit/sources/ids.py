@@ -356,12 +356,17 @@ TOGETHER = 16  # texts that are on their way to the cache
 
 @kernel(allocates=False)
 def address_of(texts, row):  # type: ignore[no-untyped-def]
-    """Where the bytes of a text lie that its view does not hold; of another one, any number."""
+    """Where the bytes of a text lie that its view does not hold."""
     view = texts.views[2 * row + 1]
     buffer = np.int64(view & np.uint64(0xFFFFFFFF))
-    if buffer >= texts.buffers.size:
-        return np.int64(0)
     return texts.buffers[buffer] + np.int64(view >> np.uint64(32))
+
+
+@kernel(allocates=False)
+def prefetch_text(texts, row):  # type: ignore[no-untyped-def]
+    """Ask for the bytes of a text that its view does not hold, if there are any."""
+    if np.int64(texts.views[2 * row] & np.uint64(0xFFFFFFFF)) > WHOLE:
+        prefetch_at(address_of(texts, row))
 
 
 @kernel(allocates=False)
@@ -391,8 +396,8 @@ def compare_texts(left, rows, right, places):  # type: ignore[no-untyped-def]
             prefetch(left.views, 2 * rows[number])
             prefetch(right.views, 2 * places[number])
         for number in range(first, last):
-            prefetch_at(address_of(left, rows[number]))
-            prefetch_at(address_of(right, places[number]))
+            prefetch_text(left, rows[number])
+            prefetch_text(right, places[number])
         for number in range(first, last):
             if not is_same_text(left, rows[number], right, places[number]):
                 return False

@@ -163,14 +163,9 @@ def _find(given: str, wanted: str | None, found: _Found) -> None:
         if remote.format in _VERSIONED:
             _add_table(path, remote.format, found)
         elif path.partition("://")[0].lower() not in _STORES:
-            found.errors.append(
-                RequestError(
-                    f"no store is reached by {path.partition(':')[0]}://",
-                    code="bad-store",
-                    at=path,
-                    hint="give a path of this machine, or a URL of s3, gs, az, https or hf",
-                )
-            )
+            message = f"no store is reached by {path.partition(':')[0]}://"
+            hint = "give a path of this machine, or a URL of s3, gs, az, https or hf"
+            found.errors.append(RequestError(message, code="bad-store", at=path, hint=hint))
         else:
             found.files.append(remote)
         return
@@ -286,15 +281,12 @@ def _refuse_part(path: str, found: _Found) -> bool:
         readable = f"give the folder of the table, {folder!r}, which is read at its version now"
         if kind == "Hudi":
             readable = "write its rows of today into files of their own"
-        found.errors.append(
-            DataError(
-                f"these are files of the {kind} table {folder!r}, which keeps rows of older "
-                "versions beside those of today",
-                code="files-of-a-table",
-                at=path,
-                hint=f"{readable}; to read all files: {_as_they_are(found.guessing, path)}",
-            )
+        message = (
+            f"these are files of the {kind} table {folder!r}, which keeps rows of older "
+            "versions beside those of today"
         )
+        hint = f"{readable}; to read all files: {_as_they_are(found.guessing, path)}"
+        found.errors.append(DataError(message, code="files-of-a-table", at=path, hint=hint))
         return True
     return False
 
@@ -354,14 +346,9 @@ def _find_in_directory(path: str, given: str, wanted: str | None, found: _Found)
     if not chosen:
         found.errors.append(_no_files(given, files, wanted))
     elif wanted is None and len(formats) > 1:
-        found.errors.append(
-            DataError(
-                f"the directory holds files of several formats: {', '.join(formats)}",
-                code="unknown-format",
-                at=given,
-                hint=f'write format = "{formats[-1]}", or a glob such as {given}/*.parquet',
-            )
-        )
+        message = f"the directory holds files of several formats: {', '.join(formats)}"
+        hint = f'write format = "{formats[-1]}", or a glob such as {given}/*.parquet'
+        found.errors.append(DataError(message, code="unknown-format", at=given, hint=hint))
     else:
         found.left_out += [*left_out, *(file for file in files if file not in set(chosen))]
         for file in chosen:

@@ -57,10 +57,8 @@ def _fields_of(record: pl.Struct, column: str, at: str) -> Iterator[tuple[str, s
     if score is not None:
         yield "score", score
     elif rest:
-        raise DataError(
+        message = (
             f"{column} is a list of records of {', '.join(types)}, and nothing says which of them "
-            "is the score",
-            code="ambiguous-column",
-            at=at,
-            hint=_HINT,
+            "is the score"
         )
+        raise DataError(message, code="ambiguous-column", at=at, hint=_HINT)

@@ -63,6 +63,17 @@ def read_splitters(
     return find_splitters(source.schema(), used, None, open_column)
 
 
+def read_schema(
+    paths: Sequence[str], format: str | None = None, *, role: str
+) -> dict[str, pl.DataType]:
+    """Names and types of all columns; those of CSV files are text. What `guess_columns` takes.
+
+    Raises:
+        DataError: path-not-found, no-files, unknown-format, unreadable-file.
+    """
+    return _open(paths, format, role).schema()
+
+
 def read_groups(
     paths: Sequence[str], format: str | None = None, *, role: str, used: Sequence[str] = ()
 ) -> dict[str, bool]:

@@ -354,29 +354,8 @@ def open_section(
     return _open(role, source, chosen, table.where, wanted, model=getattr(table, "model", None))
 
 
-Rows: TypeAlias = (
-    OwnTable
-    | config.KindTable
-    | config.RankingsTable
-    | config.TrainTable
-    | config.PredictionsTable
-    | config.ItemsTable
-    | config.UsersTable
-    | config.SplitSection
-)
-AnyTable = TypeVar(
-    "AnyTable",
-    config.TruthTable,
-    config.LogTable,
-    config.RatingsTable,
-    config.LabelsTable,
-    config.RankingsTable,
-    config.TrainTable,
-    config.PredictionsTable,
-    config.ItemsTable,
-    config.UsersTable,
-    config.KindTable,
-)
+Rows: TypeAlias = config.FormKeys | config.SplitSection
+AnyTable = TypeVar("AnyTable", bound=config.FormKeys)
 
 
 def settle(table: AnyTable, opened: Table) -> AnyTable:
@@ -388,29 +367,6 @@ def settle(table: AnyTable, opened: Table) -> AnyTable:
     if "model" in opened.columns:
         update["model"] = None
     return table.model_copy(update=update)
-
-
-def read_schema(
-    paths: Sequence[str],
-    format: str | None = None,
-    given: object | None = None,
-    *,
-    role: str,
-    guessing: Guessing = BY_CONFIG,
-) -> dict[str, pl.DataType]:
-    """Names and types of all columns; those of CSV files are text. What `guess_columns` takes.
-
-    Raises:
-        DataError: path-not-found, no-files, unknown-format, unreadable-file.
-    """
-    return _source_of(role, paths, format, given, guessing).schema()
-
-
-def _source_of(
-    role: str, paths: Sequence[str], format: str | None, given: object | None, guessing: Guessing
-) -> "Source":
-    kind: Kind = "run" if role in ("rankings", "log") else "qrels"
-    return open_source(role, Bare(tuple(paths), format), given, guessing, kind=kind)
 
 
 def _choose(

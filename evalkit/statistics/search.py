@@ -1,14 +1,17 @@
 """Where the candidate loses and gains: segments searched with false discoveries under control."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from evalkit.errors import RequestError
 
 from .corrections import adjust
 from .distributions import t_quantile, t_sf_of
 from .intervals import Interval
+
+Against = Literal["zero", "others"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +39,6 @@ class SegmentDelta:
     metric: str = ""
     higher_is_better: bool = True
 
-    def statistics(self) -> tuple[float, float]:
-        """t, and that with Hall's cubic in t: of a one-sided test the smaller one counts.
-
-        The t test alone finds too much on the side of the short tail; the cubic alone where
-        skewness is small beside the error of its estimate, which leans to the side of t.
-        """
-        skewness = 0.0 if self.skewness is None or math.isnan(self.skewness) else self.skewness
-        t, k = self.delta / (self.std_error or math.nan), skewness / math.sqrt(self.n)
-        return t, t + k * t * t / 3.0 + k * k * t**3 / 27.0 + k / 6.0
-
-    def limits(self, level: float) -> Interval:
-        """Student's limits of the difference."""
-        reach = -t_quantile(0.5 * (1.0 - level), self.n - 1) * (self.std_error or math.nan)
-        return Interval(self.delta - reach, self.delta + reach)
-
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
@@ -58,12 +46,14 @@ class Discovery:
 
     Args:
         found: the segment.
-        interval: limits of its delta, widened for having been picked.
+        delta: what was tested: the segment's delta, or its distance from that of other users.
+        interval: limits of that, widened for having been picked.
         p_value: one-sided.
         p_adjusted: over all segments that were searched.
     """
 
     found: SegmentDelta
+    delta: float
     interval: Interval
     p_value: float
     p_adjusted: float
@@ -87,28 +77,39 @@ class Discoveries:
 
 
 def search_segments(
-    segments: Sequence[SegmentDelta], *, false_discovery_rate: float, min_users: int
+    segments: Sequence[SegmentDelta],
+    *,
+    false_discovery_rate: float,
+    min_users: int,
+    against: Against = "zero",
+    everyone: Mapping[str, SegmentDelta] | None = None,
 ) -> Discoveries:
     """Segments that lose or gain; the expected share of false ones is below the rate.
 
     Losses and gains are two families of one-sided t tests, each of which must also hold when
     mended for skewness, where that is known. Each family is held below half of the rate, so that
     both lists together are below it. Segments may overlap. Means of groups that share users
-    rise and fall together, those of disjoint groups are independent: tests depend on each other
-    positively, for which Benjamini and Hochberg's procedure holds. What is picked for its size
-    looks larger than it is: the limits are those at 1 - rate x picked / searched, of which the
-    expected share that misses is below the rate (Benjamini and Yekutieli 2005).
+    rise and fall together, those of disjoint groups are independent: tests against zero depend on
+    each other positively, for which Benjamini and Hochberg's procedure holds. A group and all
+    others are opposites, so tests against others use that of Benjamini and Yekutieli, which holds
+    for any dependence and finds less. What is picked for its size looks larger than it is:
+    the limits are those at 1 - rate x picked / searched, of which the expected share that misses
+    is below the rate (Benjamini and Yekutieli 2005).
 
     Args:
         segments: all that were looked at, also the boring ones, metric by metric where there are
             several: metrics of one ranking rise and fall together.
         false_discovery_rate: above 0 and below 1.
         min_users: smaller segments are not searched; 100 was enough in simulations, 50 was not.
+        against: "zero" asks where the candidate is worse or better than the baseline, "others"
+            where it is worse or better than among all other users.
+        everyone: by metric all users, each segment's among them; needed for "others".
     Raises:
         RequestError: the rate is not above 0 and below 1 [bad-rate].
     Source:
-        Benjamini and Hochberg 1995, JRSS B 57(1), 289-300; Benjamini and Yekutieli 2005,
-        JASA 100(469), 71-81; Hall 1992, JRSS B 54(1), 221-228 (skewness).
+        Benjamini and Hochberg 1995, JRSS B 57(1), 289-300; Benjamini and Yekutieli 2001, Annals
+        of Statistics 29(4), 1165-1188; and 2005, JASA 100(469), 71-81; Hall 1992, JRSS B 54(1),
+        221-228 (skewness).
     Example:
         >>> one = SegmentDelta("country", "de", 900, -0.02, 0.004)
         >>> other = SegmentDelta("country", "fr", 800, 0.001, 0.004)
@@ -120,10 +121,14 @@ def search_segments(
         message = f"the false discovery rate is {false_discovery_rate!r}, not above 0 and below 1"
         hint = "0.05 lets one discovery in twenty be false"
         raise RequestError(message, code="bad-rate", hint=hint)
-    least = max(2, min_users)
-    tested = [each for each in segments if each.n >= least and each.std_error]
-    too_small = [each for each in segments if each.n < least or not each.std_error]
-    lists = [_picked(tested, side, 0.5 * false_discovery_rate) for side in (-1.0, 1.0)]
+    tested, too_small = [], []
+    for segment in segments:
+        contrast = _of_itself(segment) if against == "zero" else _to_others(segment, everyone)
+        if segment.n < max(2, min_users) or contrast is None:
+            too_small.append(segment)
+        else:
+            tested.append((segment, contrast))
+    lists = [_picked(tested, side, against, 0.5 * false_discovery_rate) for side in (-1.0, 1.0)]
     n_picked = sum(map(len, lists))
     level = 1.0 - false_discovery_rate * n_picked / max(1, len(tested))
     order = {
@@ -132,10 +137,10 @@ def search_segments(
     losses, gains = (
         sorted(
             (
-                Discovery(segment, segment.limits(level), p_value, p_adjusted)
-                for segment, p_value, p_adjusted in picked
+                Discovery(segment, contrast.delta, contrast.interval(level), p_value, p_adjusted)
+                for segment, contrast, p_value, p_adjusted in picked
             ),
-            key=lambda each: (order[each.found.metric], -abs(each.found.delta)),
+            key=lambda each: (order[each.found.metric], -abs(each.delta)),
         )
         for picked in lists
     )
@@ -143,14 +148,92 @@ def search_segments(
 
 
 def _picked(
-    tested: Sequence[SegmentDelta], side: float, rate: float
-) -> list[tuple[SegmentDelta, float, float]]:
+    tested: Sequence[tuple[SegmentDelta, "_Contrast"]], side: float, against: Against, rate: float
+) -> list[tuple[SegmentDelta, "_Contrast", float, float]]:
     """Segments of one side below the rate, with p and adjusted p; a side is -1 or 1."""
-    ways = [side if segment.higher_is_better else -side for segment in tested]
+    ways = [side if segment.higher_is_better else -side for segment, _ in tested]
     smaller = [
-        min(way * t for t in segment.statistics())
-        for way, segment in zip(ways, tested, strict=True)
+        min(way * t for t in contrast.statistics())
+        for way, (_, contrast) in zip(ways, tested, strict=True)
     ]
-    p_values = t_sf_of(smaller, [segment.n - 1 for segment in tested])
-    adjusted = adjust(p_values, "bh").p_adjusted
-    return [each for each in zip(tested, p_values, adjusted, strict=True) if each[2] <= rate]
+    p_values = t_sf_of(smaller, [contrast.df for _, contrast in tested])
+    adjusted = adjust(p_values, "bh" if against == "zero" else "by").p_adjusted
+    return [
+        (*pair, p_value, p_adjusted)
+        for pair, p_value, p_adjusted in zip(tested, p_values, adjusted, strict=True)
+        if p_adjusted <= rate
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Contrast:
+    """What is tested of a segment: an estimate, its error, its degrees of freedom and skewness."""
+
+    delta: float
+    std_error: float
+    df: float
+    skewness: float
+
+    def statistics(self) -> tuple[float, float]:
+        """t, and that with Hall's cubic in t: of a one-sided test the smaller one counts.
+
+        The t test alone finds too much on the side of the short tail; the cubic alone where
+        skewness is small beside the error of its estimate, which leans to the side of t.
+        """
+        t, k = self.delta / self.std_error, self.skewness
+        return t, t + k * t * t / 3.0 + k * k * t**3 / 27.0 + k / 6.0
+
+    def interval(self, level: float) -> Interval:
+        reach = -t_quantile(0.5 * (1.0 - level), self.df) * self.std_error
+        return Interval(self.delta - reach, self.delta + reach)
+
+
+def _of_itself(segment: SegmentDelta) -> _Contrast | None:
+    if segment.n < 2 or not segment.std_error:
+        return None
+    skewness = _known(segment.skewness) / math.sqrt(segment.n)
+    return _Contrast(segment.delta, segment.std_error, segment.n - 1, skewness)
+
+
+def _to_others(
+    segment: SegmentDelta, by_metric: Mapping[str, SegmentDelta] | None
+) -> _Contrast | None:
+    """The segment's delta less that of all other users, whose sums are those of all less its own.
+
+    Source:
+        Welch 1947, Biometrika 34(1/2), 28-35.
+    """
+    if by_metric is None:
+        raise ValueError("tests against others need everyone")
+    everyone = by_metric[segment.metric]
+    n, n_all = segment.n, everyone.n
+    n_others = n_all - n
+    if n < 2 or n_others < 2 or segment.std_error is None or everyone.std_error is None:
+        return None
+    delta_others = (n_all * everyone.delta - n * segment.delta) / n_others
+    own_squares, own_cubes = _central(segment)
+    all_squares, all_cubes = _central(everyone)
+    away, others_away = segment.delta - everyone.delta, delta_others - everyone.delta
+    squares = all_squares - own_squares - n * away**2 - n_others * others_away**2
+    squares = max(0.0, squares)
+    cubes = all_cubes - own_cubes - n * away**3 - n_others * others_away**3
+    cubes -= 3.0 * (away * own_squares + others_away * squares)
+    own = own_squares / (n * (n - 1))
+    other = squares / (n_others * (n_others - 1))
+    variance = own + other
+    if variance <= 0.0:
+        return None
+    df = variance**2 / (own**2 / (n - 1) + other**2 / (n_others - 1))
+    skewness = (own_cubes / n**3 - cubes / n_others**3) / variance**1.5
+    return _Contrast(segment.delta - delta_others, math.sqrt(variance), df, skewness)
+
+
+def _central(segment: SegmentDelta) -> tuple[float, float]:
+    """Sums of squares and of cubes around the mean."""
+    n = segment.n
+    squares = n * (n - 1) * (segment.std_error or 0.0) ** 2
+    return squares, _known(segment.skewness) * n * (squares / n) ** 1.5
+
+
+def _known(skewness: float | None) -> float:
+    return 0.0 if skewness is None or math.isnan(skewness) else skewness

@@ -27,6 +27,7 @@ from evalkit.sources.ids import (
     compare_neighbours,
     compare_texts,
     is_same_text,
+    prefetch_text,
     texts_of,
 )
 from evalkit.truth._table import cut
@@ -34,8 +35,10 @@ from evalkit.truth._table import cut
 _NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 
 LEAST_SLOTS = 1 << 6
+FULL = 2 / 3  # keys a slot, at most
+FORESEEN = 3  # times the known keys, for which room is made at most: to touch new memory takes long
 SLOT = 4  # words: the key, its number and one (0: free), the view of its id
-BLOCK = 1 << 16  # words of long texts that are kept together
+BLOCK = 1 << 20  # words of long texts that are kept together, in pages as large as can be
 # what is counted while keys are numbered
 DONE, KNOWN, NEW, MET, FILLED, NAME = range(6)
 N_COUNTS = 6
@@ -55,7 +58,7 @@ def find_begins(keys, rows):  # type: ignore[no-untyped-def]
 @kernel(allocates=False)
 def home_slot(key, slots):  # type: ignore[no-untyped-def]
     """Where the search for a key that is a hash begins: the larger, the larger the key."""
-    # so twice as many slots are filled from one end to the other
+    # so that other slots are filled from one end to the other
     n_slots = np.uint64(slots.size // SLOT)
     return np.int64(((key >> np.uint64(32)) * n_slots) >> np.uint64(32)) * SLOT
 
@@ -65,7 +68,9 @@ def find_slot(key, slots):  # type: ignore[no-untyped-def]
     """The slot of a key, or the free one that it would get."""
     at = home_slot(key, slots)
     while slots[at + 1] != 0 and slots[at] != key:
-        at = (at + SLOT) & (slots.size - 1)
+        at += SLOT
+        if at == slots.size:
+            at = 0
     return at
 
 
@@ -80,38 +85,45 @@ def move_slots(known, slots):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def find_known(keys, rows, texts, known, n, numbers, others):  # type: ignore[no-untyped-def]
-    """Numbers of the keys of some rows that are among the first `n` known ones.
+def find_known(keys, rows, texts, known, n, waiting, found):  # type: ignore[no-untyped-def]
+    """Hold some rows against the first `n` known keys; `rows` become those of other keys.
 
-    `rows` become theirs, and `others` the rest. Slots of later keys may be written meanwhile.
+    Slots of later keys may be written meanwhile. `found` int64[2, n_rows] become the rows of known
+    keys and their numbers, unless it is empty; `waiting` int64[2, 16] is room to work in.
 
-    Gives how many are known; -1 where a text is not that of its key.
+    Gives how many rows are of other keys; -1 where a text is not that of its key.
     """
     slots = known.views
-    n_known = n_others = 0
+    n_found = n_others = 0
     for first in range(0, rows.size, TOGETHER):
         last = min(first + TOGETHER, rows.size)
         for number in range(first, last):
             prefetch(slots, home_slot(keys[rows[number]], slots))
-            prefetch_at(address_of(texts, rows[number]))
-        begin = n_known
+            prefetch_text(texts, rows[number])
+        n_waiting = 0
         for number in range(first, last):
             row = rows[number]
             at = find_slot(keys[row], slots)
-            if 0 < slots[at + 1] <= n:
-                rows[n_known] = row
-                numbers[n_known] = at
-                prefetch_at(address_of(known, view_of_slot(at)))
-                n_known += 1
-            else:
-                others[n_others] = row
+            if not 0 < slots[at + 1] <= n:
+                rows[n_others] = row
                 n_others += 1
-        for number in range(begin, n_known):
-            at = numbers[number]
-            if not is_same_text(texts, rows[number], known, view_of_slot(at)):
+                continue
+            head = texts.views[2 * row]
+            if head != slots[at + 2]:  # length, or the first bytes
                 return -1
-            numbers[number] = np.int64(slots[at + 1]) - 1
-    return n_known
+            if np.int64(head & np.uint64(0xFFFFFFFF)) > WHOLE:
+                prefetch_at(address_of(known, view_of_slot(at)))
+                waiting[0, n_waiting], waiting[1, n_waiting] = row, view_of_slot(at)
+                n_waiting += 1
+            elif texts.views[2 * row + 1] != slots[at + 3]:
+                return -1
+            if found.size > 0:
+                found[0, n_found], found[1, n_found] = row, np.int64(slots[at + 1]) - 1
+                n_found += 1
+        for number in range(n_waiting):
+            if not is_same_text(texts, waiting[0, number], known, waiting[1, number]):
+                return -1
+    return n_others
 
 
 @kernel(allocates=False)
@@ -123,7 +135,7 @@ def view_of_slot(at):  # type: ignore[no-untyped-def]
 @kernel(allocates=False)
 def is_full(slots, n):  # type: ignore[no-untyped-def]
     """Whether slots of `n` keys have to become more before the next one."""
-    return 8 * SLOT * n >= 5 * slots.size
+    return n >= (slots.size // SLOT) * FULL
 
 
 @kernel(allocates=False)
@@ -140,7 +152,7 @@ def number_keys(keys, rows, texts, slots, firsts, block, counts):  # type: ignor
         last = min(done + TOGETHER, rows.size)
         for number in range(done, last):
             prefetch(slots, home_slot(keys[rows[number]], slots))
-            prefetch_at(address_of(texts, rows[number]))
+            prefetch_text(texts, rows[number])
         while done < last:
             row = rows[done]
             at = find_slot(keys[row], slots)
@@ -199,7 +211,7 @@ def keep_texts(texts, rows, views, first, block, counts):  # type: ignore[no-unt
     """
     done, filled = counts[DONE], counts[FILLED]
     while done < rows.size:
-        prefetch_at(address_of(texts, rows[min(done + TOGETHER, rows.size - 1)]))
+        prefetch_text(texts, rows[min(done + TOGETHER, rows.size - 1)])
         end = keep_text(texts, rows[done], views, first + done, block, counts, filled)
         if end < 0:
             break
@@ -236,10 +248,15 @@ class _Known(NamedTuple):
 
 
 class KnownIds:
-    """Every id that is met, once, and its key; threads may take rows side by side."""
+    """Every id that is met, once, and its key; threads may take rows side by side.
 
-    def __init__(self, plan: IdPlan) -> None:
+    Args:
+        n_rows: that may come, or None when nobody knows.
+    """
+
+    def __init__(self, plan: IdPlan, n_rows: int | None) -> None:
         self._dtypes = dict(zip(plan.columns, plan.dtypes, strict=True))
+        self._n_rows = 0.0 if n_rows is None else float(n_rows)  # that are still to come
         self._lock = threading.Lock()
         self._blocks = [_NO_KEYS]  # words of long texts, which never move
         self._buffers = np.zeros(1, dtype=np.int64)  # where they are
@@ -256,20 +273,29 @@ class KnownIds:
         """
         ids = [_as_text(rows[name]) for name in self._dtypes]
         columns = [texts for texts in map(texts_of, ids) if texts is not None]
-        begins, numbers, others = np.empty((3, keys.size), dtype=np.int64)
-        n_begins = find_begins(keys, begins)
+        begins = np.empty(keys.size, dtype=np.int64)
+        begins = begins[: find_begins(keys, begins)]
         if not all(compare_neighbours(keys, texts) for texts in columns):
             raise KeyCollisionError
-        n = _find(keys, begins[:n_begins], columns, self._known, numbers, others)
-        if n < n_begins:
-            met = self._learn(keys, others[: n_begins - n], columns)
-            _find(keys, met, columns, self._known, numbers, others)
+        others = _compare(keys, begins, columns, self._known)
+        if others.size:
+            met = self._learn(keys, others, columns, others.size / begins.size)
+            _compare(keys, met, columns, self._known)
 
-    def _learn(self, keys: Keys, rows: Rows, columns: Sequence[IdTexts]) -> Rows:
-        """Learn what others have not learnt meanwhile; gives the other rows."""
+    def _learn(self, keys: Keys, rows: Rows, columns: Sequence[IdTexts], new: float) -> Rows:
+        """Learn what others have not learnt meanwhile; gives the other rows.
+
+        Args:
+            new: share of the runs of a key whose key was not known.
+        """
         firsts = np.empty(rows.size, dtype=np.int64)
         with self._lock:
             before, (slots, _), old = self._known
+            self._n_rows = max(0.0, self._n_rows - keys.size)
+            # as many new keys as here; fewer where keys come back, as if in any order
+            n_in_the_end = before + rows.size * (1 + self._n_rows / keys.size)
+            if new < 1.0:
+                n_in_the_end = min(n_in_the_end, before / (1.0 - new))
             self._counts[:FILLED] = 0, before, 0, 0
             while True:
                 given = keys, rows, columns[0], slots, firsts, self._blocks[-1]
@@ -278,12 +304,12 @@ class KnownIds:
                 if done == rows.size:
                     break
                 if is_full.interpret(slots, n):
-                    slots = _with_more_slots(slots)
+                    slots = _with_more_slots(slots, n_in_the_end)
                 else:
                     self._add_block(columns[0], rows[done])
-            new, room = firsts[:n_new], slots.size // SLOT
+            room = slots.size // SLOT
             kept = [
-                self._keep(texts, new, known.views, before, 2 * room)
+                self._keep(texts, firsts[:n_new], known.views, before, 2 * room)
                 for texts, known in zip(columns[1:], old, strict=True)
             ]
             texts = [IdTexts(views, self._buffers) for views in (slots, *kept)]
@@ -336,28 +362,26 @@ class KnownIds:
         )
 
 
-def _find(
-    keys: Keys,
-    rows: Rows,
-    columns: Sequence[IdTexts],
-    known: _Known,
-    numbers: Rows,
-    others: Rows,
-) -> int:
-    """How many of some rows are of known keys, which come first then; `others` become the rest.
+def _compare(keys: Keys, rows: Rows, columns: Sequence[IdTexts], known: _Known) -> Rows:
+    """Hold some rows against what is known; gives those of other keys.
 
     Raises:
         KeyCollisionError: an id is not that of its key.
     """
-    n = int(find_known(keys, rows, columns[0], known.slots, known.n, numbers, others))
+    found = np.empty((2, rows.size if known.others else 0), dtype=np.int64)
+    waiting = np.empty((2, TOGETHER), dtype=np.int64)
+    n = int(find_known(keys, rows, columns[0], known.slots, known.n, waiting, found))
+    same, places = found[:, : rows.size - n]
     pairs = zip(columns[1:], known.others, strict=True)
-    if n < 0 or not all(compare_texts(one, rows[:n], kept, numbers[:n]) for one, kept in pairs):
+    if n < 0 or not all(compare_texts(one, same, kept, places) for one, kept in pairs):
         raise KeyCollisionError
-    return n
+    return rows[:n]
 
 
-def _with_more_slots(known: Keys) -> Keys:
-    slots = np.zeros(2 * known.size, dtype=np.uint64)
+def _with_more_slots(known: Keys, n_keys: float) -> Keys:
+    """Twice as many slots, or more where so many keys are foreseen."""
+    n = min(FORESEEN * known.size, SLOT * int(n_keys / FULL))
+    slots = np.zeros(max(2 * known.size, n), dtype=np.uint64)
     move_slots(known, slots)
     return slots
 

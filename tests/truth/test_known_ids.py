@@ -27,7 +27,7 @@ def keys_of(frame):
 
 def learnt(frame, keys, n_together=1_000, threads=1):
     """The ids of rows that come so many together."""
-    known = KnownIds(plan_of(frame))
+    known = KnownIds(plan_of(frame), frame.height)
 
     def take(begin):
         part = slice(begin, begin + n_together)
@@ -109,7 +109,7 @@ _ids.LEAST_SLOTS, _ids.BLOCK = 4, 12
 texts = ["", "a" * 12, "a" * 13, *("number" * (n % 5) + str(n) for n in range(50))]
 frame = pl.DataFrame({"id": texts * 3})
 keys = frame["id"].hash(7).to_numpy()
-known = _ids.KnownIds(IdPlan(("id",), (pl.String(),), True, False, 1))
+known = _ids.KnownIds(IdPlan(("id",), (pl.String(),), True, False, 1), None)
 for begin in range(0, frame.height, 60):
     known.take(keys[begin:begin + 60].copy(), frame[begin:begin + 60])
 found = known.ids_of(keys[:len(texts)].copy(), 1)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evalkit.errors import EvalkitError, RequestError, did_you_mean, raise_all
+from evalkit.errors import EvalkitError, RequestError, did_you_mean, noting, raise_all
 from evalkit.runs.history.experiment_looks import ExperimentLook
 from evalkit.statistics.independent import Rules
 
@@ -148,16 +148,14 @@ def read_asked(written: WrittenExperiment) -> ExperimentRequest:
         named = getattr(written, role)
         roles[role] = _among(role, [named] if isinstance(named, str) else named, labels, errors)
     chosen = Statistics()
-    try:
+    with noting(errors):
         chosen = read_statistics({**_profile(written.profile), **(written.statistics or {})})
-    except EvalkitError as error:
-        errors.append(error)
-    _check_baseline(chosen.baseline, shares, errors)
+    with noting(errors):
+        _check_baseline(chosen.baseline, shares)
     _check_policies(written.policies or {}, errors)
-    try:
+    span = None
+    with noting(errors):
         span = None if written.window is None else span_of(written.window)
-    except EvalkitError as error:
-        errors.append(error)
     before, sums, segments = written.before or {}, written.sums, written.segments
     for column in before:
         if measures and not any(column in measure.columns for measure in measures):
@@ -204,57 +202,46 @@ def read_asked(written: WrittenExperiment) -> ExperimentRequest:
 
 def _measures(metrics: Sequence[str], errors: list[EvalkitError]) -> list[UnitMeasure]:
     measures: list[UnitMeasure] = []
-    try:
+    with noting(errors):
         measures = parse_measures([metrics] if isinstance(metrics, str) else metrics)
-    except EvalkitError as error:
-        errors.append(error)
-    if not measures and not errors:
-        errors.append(
-            RequestError(
+        if not measures and not errors:
+            raise RequestError(
                 "no metric is asked for",
                 code="missing-key",
                 at="metrics",
                 hint='metrics=["mean(clicks)", "ratio(clicks, shown)"]',
             )
-        )
     return measures
 
 
 def _shares(variants: object, errors: list[EvalkitError]) -> dict[str, float]:
-    if not isinstance(variants, Mapping):
-        hint = 'variants={"control": 50, "b": 50}'
-        errors.append(
-            RequestError(
+    found: dict[str, float] = {}
+    with noting(errors):
+        if not isinstance(variants, Mapping):
+            raise RequestError(
                 f"variants are {variants!r}, no names with shares",
                 code="bad-share",
                 at="variants",
-                hint=hint,
+                hint='variants={"control": 50, "b": 50}',
             )
-        )
-        return {}
-    found = {}
-    for name, share in variants.items():
-        is_number = isinstance(share, int | float) and not isinstance(share, bool)
-        if not is_number or not 0.0 < share < float("inf"):
-            errors.append(
-                RequestError(
-                    f"the share of variant {name!r} is {share!r}, not a number above 0",
-                    code="bad-share",
-                    at=f"variants.{name}",
-                    hint="shares are of any size: control = 50, b = 50",
-                )
-            )
-        else:
-            found[str(name)] = float(share)
-    if len(found) < 2 and not errors:
-        errors.append(
-            RequestError(
+        for name, share in variants.items():
+            with noting(errors):
+                is_number = isinstance(share, int | float) and not isinstance(share, bool)
+                if not is_number or not 0.0 < share < float("inf"):
+                    raise RequestError(
+                        f"the share of variant {name!r} is {share!r}, not a number above 0",
+                        code="bad-share",
+                        at=f"variants.{name}",
+                        hint="shares are of any size: control = 50, b = 50",
+                    )
+                found[str(name)] = float(share)
+        if len(found) < 2 and not errors:
+            raise RequestError(
                 f"an experiment has two variants or more, not {len(found)}",
                 code="bad-share",
                 at="variants",
                 hint="variants = { control = 50, b = 50 }",
             )
-        )
     return found
 
 
@@ -267,17 +254,13 @@ def _profile(name: str) -> Mapping[str, object]:
     raise RequestError(message, code="unknown-profile", at="profile", hint=hint)
 
 
-def _check_baseline(
-    baseline: str | None, shares: Mapping[str, float], errors: list[EvalkitError]
-) -> None:
+def _check_baseline(baseline: str | None, shares: Mapping[str, float]) -> None:
     if baseline is not None and shares and baseline not in shares:
-        errors.append(
-            RequestError(
-                f"no variant is called {baseline!r}",
-                code="unknown-model",
-                at="statistics.baseline",
-                hint=did_you_mean(baseline, shares, f"one of {', '.join(shares)}"),
-            )
+        raise RequestError(
+            f"no variant is called {baseline!r}",
+            code="unknown-model",
+            at="statistics.baseline",
+            hint=did_you_mean(baseline, shares, f"one of {', '.join(shares)}"),
         )
 
 
@@ -286,21 +269,16 @@ def _among(
 ) -> tuple[str, ...]:
     found = []
     for place, text in enumerate(named):
-        try:
+        with noting(errors):
             measure = parse_measure(text, f"{role}[{place}]")
-        except EvalkitError as error:
-            errors.append(error)
-            continue
-        if measure.label not in labels:
-            errors.append(
-                RequestError(
+            if measure.label not in labels:
+                raise RequestError(
                     f"{measure.label} is not among the metrics",
                     code="metric-not-measured",
                     at=f"{role}[{place}]",
                     hint=did_you_mean(measure.label, labels, "add it there"),
                 )
-            )
-        found.append(measure.label)
+            found.append(measure.label)
     return tuple(found)
 
 

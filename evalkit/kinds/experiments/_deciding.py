@@ -168,7 +168,7 @@ def findings_of(asked: ExperimentRequest, drafts: Sequence[EffectDraft]) -> Iter
                     segmentation=where.segmentation,
                     segment=where.segment,
                     kind=kind,
-                    delta=where.delta,
+                    delta=finding.delta,
                     low=finding.interval.low,
                     high=finding.interval.high,
                     p_value=finding.p_value,

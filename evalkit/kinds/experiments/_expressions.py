@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from evalkit.errors import EvalkitError, RequestError, did_you_mean, raise_all
+from evalkit.errors import EvalkitError, RequestError, did_you_mean, noting, raise_all
 from evalkit.metrics import spell_column
 
 from ._refused import not_built
@@ -71,11 +71,9 @@ def parse_measures(names: Sequence[str]) -> list[UnitMeasure]:
     found: dict[str, UnitMeasure] = {}
     errors: list[EvalkitError] = []
     for place, name in enumerate(names):
-        try:
+        with noting(errors):
             measure = parse_measure(name, f"metrics[{place}]")
             found.setdefault(measure.label, measure)
-        except EvalkitError as error:
-            errors.append(error)
     raise_all(errors)
     return list(found.values())
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evalkit.errors import EvalkitError, RequestError, did_you_mean, raise_all
+from evalkit.errors import EvalkitError, RequestError, did_you_mean, noting, raise_all
 from evalkit.statistics.corrections import CORRECTIONS
 from evalkit.statistics.independent import Rules, Sequential
 from evalkit.statistics.paired import check_margin
@@ -106,7 +106,7 @@ def read_statistics(given: Mapping[str, object]) -> Statistics:
     errors: list[EvalkitError] = []
     fields = set(Statistics.__dataclass_fields__) - {"tightest_at", "spending", "final", "looks"}
     for key, value in given.items():
-        try:
+        with noting(errors):
             if key == "sequential":
                 known |= _sequential(value)
             elif key not in fields:
@@ -140,8 +140,6 @@ def read_statistics(given: Mapping[str, object]) -> Statistics:
                 if key.startswith("margin"):
                     check_margin(float(value))
                 known[key] = value
-        except EvalkitError as error:
-            errors.append(error)
     raise_all(errors)
     if known.get("limits") == "percentile":  # what [statistics] has by default
         known["limits"] = "auto"

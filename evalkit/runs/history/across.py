@@ -11,7 +11,7 @@ from evalkit.report import Estimate, Report
 from evalkit.report.across import TOO_FEW, Across, PairAcross
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.friedman import FEWEST_SETS, critical_difference, friedman_test, nemenyi_p
-from evalkit.statistics.wilcoxon import wilcoxon_test
+from evalkit.statistics.wilcoxon import count_outcomes, wilcoxon_test
 
 
 def compare_across(
@@ -99,7 +99,8 @@ def _pairs(
     for (a, b), difference, p_value in zip(places, differences, adjusted, strict=True):
         apart = ranks[models[b]] - ranks[models[a]]
         nemenyi = nemenyi_p(apart, len(models), n_sets) if is_enough else None
-        wins, ties, losses = (int((np.sign(difference) == sign).sum()) for sign in (1, 0, -1))
+        outcomes = count_outcomes(difference)
+        counts = outcomes.wins, outcomes.ties, outcomes.losses
         own = p_value if is_enough else None
-        found.append(PairAcross(models[a], models[b], wins, ties, losses, nemenyi, own))
+        found.append(PairAcross(models[a], models[b], *counts, nemenyi, own))
     return tuple(found)
