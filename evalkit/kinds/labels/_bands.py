@@ -6,6 +6,7 @@ They are whole multiples of one unit, so no order of users or threads can change
 """
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -192,25 +193,34 @@ class Bands:
         value = positives / rows
         return self._limits(value, _square_sum(((rr, rp), (rp, pp)), (-value / rows, 1 / rows)))
 
-    def _limits(self, value: Fraction, squares: Fraction) -> Limits:
-        """Limits on the scale of the log odds, so that they stay within 0 and 1."""
-        n = self._n_users
-        if n < 2 or not 0 < value < 1:
+    def _limits(self, value: Fraction, squares: tuple[int, int]) -> Limits:
+        """Limits on the scale of the log odds, so that they stay within 0 and 1.
+
+        Whole numbers are divided once, which rounds as fractions do; these took a quarter of all
+        the time of a small log.
+        """
+        n, part, whole = self._n_users, value.numerator, value.denominator
+        if n < 2 or not 0 < part < whole:
             return None, None
-        variance = squares / self._unit * n / (n - 1)
-        error = math.sqrt(max(0.0, float(variance)))
-        reach = self._quantile * error / float(value * (1 - value))
-        middle = math.log(float(value)) - math.log(float(1 - value))
+        above = squares[0] * n * self._unit.denominator
+        variance = above / (squares[1] * (n - 1) * self._unit.numerator)
+        error = math.sqrt(max(0.0, variance))
+        reach = self._quantile * error / (part * (whole - part) / (whole * whole))
+        middle = math.log(part / whole) - math.log((whole - part) / whole)
         return _share_of(middle - reach), _share_of(middle + reach)
 
 
-def _square_sum(products: Sequence[Sequence[int]], factors: Sequence[Fraction | int]) -> Fraction:
-    """The sum over users of the square of what they add: factors times products times factors."""
-    total = Fraction(0)
-    for one, row in zip(factors, products, strict=True):
-        for other, product in zip(factors, row, strict=True):
-            total += one * other * product
-    return total
+def _square_sum(
+    products: Sequence[Sequence[int]], factors: Sequence[Fraction | int]
+) -> tuple[int, int]:
+    """The sum over users of the square of what they add: factors times products times factors, as
+    a numerator and a denominator.
+    """
+    below = math.lcm(*(each.denominator for each in factors))
+    wholes = [each.numerator * (below // each.denominator) for each in factors]
+    rows = zip(wholes, products, strict=True)
+    total = sum(one * sum(map(operator.mul, wholes, row)) for one, row in rows)
+    return total, below * below
 
 
 def _share_of(log_odds: float) -> float:

@@ -145,6 +145,7 @@ def history(n, draw):
     )
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("n", [10, 30, 100])
 def test_limits_hold_the_truth_of_simulated_histories(n):
     draw, held = np.random.default_rng(n), np.zeros(2)

@@ -63,13 +63,13 @@ def test_numbers_over_rows_are_compared_by_the_influence_of_users():
 
     report = compare(logs, POOLED)
 
-    def values(without: int) -> np.ndarray:
-        left = {name: log.filter(pl.col("user") != without) for name, log in logs.items()}
-        return np.array(
-            [each.value for each in evalkit.evaluate_labels(left, metrics=POOLED).estimates]
-        ).reshape(2, -1)
-
-    left_out = np.diff([values(user) for user in range(N_USERS)], axis=1)[:, 0]
+    left = {
+        f"{name} without {user}": log.filter(pl.col("user") != user)
+        for user in range(N_USERS)
+        for name, log in logs.items()
+    }
+    values = [each.value for each in evalkit.evaluate_labels(left, metrics=POOLED).estimates]
+    left_out = np.diff(np.array(values).reshape(N_USERS, 2, -1), axis=1)[:, 0]
     spread = ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)
     errors = np.sqrt((N_USERS - 1) / N_USERS * spread)
     for found, error in zip(report.comparisons, errors, strict=True):

@@ -68,6 +68,7 @@ def test_user_and_item_means_predict_movie_ratings():
     assert "unpredicted" in {warning.code for warning in report.warnings}
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("model", ["als32", "ease", "popularity"])
 def test_scores_of_rankings_against_held_out_ratings(model):
     peer = pytest.importorskip("sklearn.metrics")

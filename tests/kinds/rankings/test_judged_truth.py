@@ -210,17 +210,18 @@ def extremes_of():
     for name, metric in registry().items():
         for values in ({}, {"gain": "binary"}):
             names = {each.name for each in metric.parameters}
+            is_default = bool(values) and values.items() <= metric.defaults.items()
             if (
                 set(values) <= names
+                and not is_default
                 and "catalogue" not in names
                 and not why_not(metric.request(3, **values))
             ):
                 yield name, values
 
 
-@pytest.mark.parametrize(("name", "values"), [*extremes_of()])
-def test_no_judgement_is_below_the_lowest_or_above_the_highest(name, values):
-    rng, top = np.random.default_rng(5), 4.0
+def test_no_judgement_is_below_the_lowest_or_above_the_highest():
+    rng, top, cases = np.random.default_rng(5), 4.0, [*extremes_of()]
     rows, lists = [], {}
     for user in range(12):
         lists[user] = [100 * user + place for place in range(6)]
@@ -229,26 +230,40 @@ def test_no_judgement_is_below_the_lowest_or_above_the_highest(name, values):
         rows.append((user, 100 * user + 50, 1.0))  # missed
     judged = [row for row in rows if row[2] is not None]
     truth = pl.DataFrame(judged, ["user", "item", "relevance"], orient="row")
-    given = {"max_relevance": top} if name in ("ERR", "SDCG", "INSQ") else {}
-    written = "".join(f"{key}={value!r}, " for key, value in (given | values).items())
-    names = [f"{name}({written}unjudged='{way}')@4" for way in ("lowest", "highest")]
-    metric = registry()[name]
+    given = [{"max_relevance": top} if name in ("ERR", "SDCG", "INSQ") else {} for name, _ in cases]
+    names = [
+        f"{name}({''.join(f'{key}={value!r}, ' for key, value in (own | values).items())}"
+        f"unjudged='{way}')@4"
+        for (name, values), own in zip(cases, given, strict=True)
+        for way in ("lowest", "highest")
+    ]
 
     report = run(names, truth, {"a": rankings(lists)}, per_user=True)
 
     states = {(user, item): state for user, item, state in rows}
-    for user, items in lists.items():
-        own = [states[user, item] for item in items]
-        free = [place for place, state in enumerate(own[:4]) if state is None]
-        found = []
-        for chosen in itertools.product([0.0, top if given else 1.0], repeat=len(free)):
-            made = [state or 0.0 for state in own]
-            for place, state in zip(free, chosen, strict=True):
-                made[place] = state
-            relevant = sorted([gain for gain in made if gain > 0] + [1.0], reverse=True)
-            found.append(NAIVE[name](made, relevant, 4, **{**metric.defaults, **given, **values}))
-        ends = [values_of(report, each)[user] for each in report.labels]
-        assert ends == pytest.approx([np.nanmin(found), np.nanmax(found)], abs=1e-12)
+    ends = [values_of(report, label) for label in report.labels]
+    for place, ((name, values), own) in enumerate(zip(cases, given, strict=True)):
+        chosen = {**registry()[name].defaults, **own, **values}
+        for user, items in lists.items():
+            shown = [states[user, item] for item in items]
+            found = [
+                NAIVE[name](made, sorted([g for g in made if g > 0] + [1.0], reverse=True), 4,
+                            **chosen)
+                for made in judgements_of(shown, top if own else 1.0)
+            ]  # fmt: skip
+            low, high = (each[user] for each in ends[2 * place : 2 * place + 2])
+            wanted = [np.nanmin(found), np.nanmax(found)]
+            assert [low, high] == pytest.approx(wanted, abs=1e-12), (name, values)
+
+
+def judgements_of(shown, top):
+    """Every way in which the first four can be judged; what is below nobody judges."""
+    free = [place for place, state in enumerate(shown[:4]) if state is None]
+    for chosen in itertools.product([0.0, top], repeat=len(free)):
+        made = [state or 0.0 for state in shown]
+        for place, state in zip(free, chosen, strict=True):
+            made[place] = state
+        yield made
 
 
 @pytest.mark.parametrize(
