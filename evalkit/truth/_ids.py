@@ -35,8 +35,8 @@ from evalkit.truth._table import cut
 _NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 
 LEAST_SLOTS = 1 << 6
-FULL = 0.6  # keys a slot, at most
-FORESEEN = 4  # times the known keys, for which room is made at most: to touch new memory takes long
+FULL = 2 / 3  # keys a slot, at most
+FORESEEN = 3  # times the known keys, for which room is made at most: to touch new memory takes long
 SLOT = 4  # words: the key, its number and one (0: free), the view of its id
 BLOCK = 1 << 20  # words of long texts that are kept together, in pages as large as can be
 # what is counted while keys are numbered

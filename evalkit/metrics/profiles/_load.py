@@ -211,7 +211,10 @@ def _conventions(
     return RowConventions(
         policies={**(under.policies if under is not None else {}), **policies},
         metrics=found,
-        differs=tuple(ProfileDifference(each["what"], each["why"]) for each in differs),
+        differs=tuple(
+            ProfileDifference(each["what"], each["why"], tuple(each.get("metrics", "").split()))
+            for each in differs
+        ),
         errors=tuple(Fault(each["version"], each["what"]) for each in faults),
         named=named,
         options=options,
@@ -301,7 +304,7 @@ def _nested(tables: Mapping[str, object]) -> dict[str, object]:
 def _are_records(value: object, keys: tuple[str, str]) -> bool:
     return isinstance(value, list) and all(
         isinstance(each, dict)
-        and set(each) == set(keys)
+        and set(each) - {"metrics"} == set(keys)
         and all(isinstance(text, str) for text in each.values())
         for each in value
     )
