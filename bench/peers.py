@@ -3,14 +3,16 @@
     python bench/peers.py                 # make or update all
     python bench/peers.py --only ranx,rectools
 
-What is pinned stands in peers/NAME.txt. Packages of peers/NAME-alone.txt are installed without
-their dependencies. A library that cannot be installed is left out of the benchmark, with a word.
+What is pinned stands in peers/NAME.txt, which may begin with the Python that the library needs, as
+`# python3.13`. Packages of peers/NAME-alone.txt are installed without their dependencies; what no
+registry has is cloned from the address and commit in peers/NAME-source.txt. A library that cannot
+be installed is left out of the benchmark, with a word.
 """
 
 import hashlib
+import shutil
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 from harness import BENCH, make_parser, tell
@@ -35,7 +37,7 @@ def main() -> int:
 def list_peers() -> list[str]:
     """The libraries that have a list of pinned packages."""
     files = sorted((BENCH / "peers").glob("*.txt"))
-    return [file.stem for file in files if not file.stem.endswith("-alone")]
+    return [file.stem for file in files if not file.stem.endswith(("-alone", "-source"))]
 
 
 def report(problem: str) -> bool:
@@ -51,13 +53,19 @@ def install(name: str, out: Path) -> str:
     if (folder / STAMP).exists() and (folder / STAMP).read_text() == wanted:
         return ""
     tell(f"installing {name}")
-    venv.create(folder, with_pip=True, clear=True)
-    plain, alone = lists_of(name)
-    steps = [["--requirement", str(plain)]]
+    plain, alone, source = lists_of(name)
+    first = plain.read_text().split("\n", 1)[0]
+    python = shutil.which(first.removeprefix("# ")) or sys.executable
+    pip = [str(interpreter(name, out)), "-m", "pip", "install", "--quiet"]
+    steps = [[python, "-m", "venv", "--clear", str(folder)], [*pip, "--requirement", str(plain)]]
     if alone.exists():
-        steps.append(["--no-deps", "--requirement", str(alone)])
-    for step in steps:
-        command = [str(interpreter(name, out)), "-m", "pip", "install", "--quiet", *step]
+        steps.append([*pip, "--no-deps", "--requirement", str(alone)])
+    if source.exists():
+        address, commit = source.read_text().split()
+        clone = str(source_of(name, out))
+        steps += [["git", "clone", "--quiet", address, clone]]
+        steps += [["git", "-C", clone, "checkout", "--quiet", commit]]
+    for command in steps:
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
             lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
@@ -66,9 +74,14 @@ def install(name: str, out: Path) -> str:
     return ""
 
 
-def lists_of(name: str) -> tuple[Path, Path]:
-    """The two lists of packages; the second one may not exist."""
-    return BENCH / "peers" / f"{name}.txt", BENCH / "peers" / f"{name}-alone.txt"
+def lists_of(name: str) -> list[Path]:
+    """The lists of packages and the source; only the first one has to exist."""
+    return [BENCH / "peers" / f"{name}{ending}.txt" for ending in ("", "-alone", "-source")]
+
+
+def source_of(name: str, out: Path) -> Path:
+    """Where a library lies that was cloned."""
+    return out / "envs" / name / "source"
 
 
 def fingerprint(name: str) -> str:

@@ -1,10 +1,12 @@
 """Lists the public metric names of other libraries from their sources: docs/names.json.
 
-    python docs/list_names.py FOLDER
+    python docs/list_names.py FOLDER [RUN]
 
 By Python 3.12 or newer, whose syntax some of them have. FOLDER holds the unpacked source of each
 library under its profile's name: `FOLDER/ranx/ranx/...`.
-Nothing of them is imported. A registry that is not there keeps the names that the page has.
+Nothing of them is imported. A registry that is not there keeps the names that the page has. RUN is
+the file that `bench/names.py` wrote: which names of rankings were equal beside their library, and
+where the others are not.
 """
 
 import ast
@@ -55,6 +57,7 @@ REGISTRIES: dict[str, tuple[str, dict[str, str]]] = {
     "informfully": ("commit d516570", {"cornac/metrics/__init__.py": "imports"}),
     "beir": ("2.2.0", {"beir/retrieval/custom_metrics.py": "functions"}),
 }  # fmt: skip
+ENVIRONMENTS = {"trec_eval": ("pytrec_eval", "trec_eval_10")}  # of bench/names.py
 
 
 def names_in(text: str, how: str) -> Iterator[str]:
@@ -80,7 +83,22 @@ def names_in(text: str, how: str) -> Iterator[str]:
                     yield name
 
 
-def main(folder: Path) -> None:
+def outcomes_of(library: str, run: dict[str, dict[str, dict[str, str]]]) -> dict[str, str]:
+    """What is known of each name from running its library: equal, or why not."""
+    found: dict[str, str] = {}
+    for program in ENVIRONMENTS.get(library, (library,)):
+        for name, told in run.get(program, {}).items():
+            word = told["outcome"] + (f": {told['why']}" if told["why"] else "")
+            found[name] = min(found.get(name, word), word, key=order_of)
+    return found
+
+
+def order_of(word: str) -> int:
+    """Of two programs of one library, the outcome that stands is the first of these."""
+    return ("differs", "equal", "refused", "not run").index(word.partition(":")[0])
+
+
+def main(folder: Path, run: dict[str, dict[str, dict[str, str]]]) -> None:
     known = json.loads(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}
     for library, (version, registries) in REGISTRIES.items():
         found: set[str] = set()
@@ -89,7 +107,9 @@ def main(folder: Path) -> None:
                 found |= set(names_in(file.read_text(encoding="utf-8"), how))
         public = sorted(each for each in found if not each.startswith("_"))
         if public:
-            known[library] = {"version": version, "names": public}
+            known[library] = {**known.get(library, {}), "version": version, "names": public}
+        if ran := outcomes_of(library, run):
+            known[library]["ran"] = ran
     lines = (
         f'"{library}": {json.dumps(record, ensure_ascii=False)}'
         for library, record in known.items()
@@ -99,4 +119,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text()) if sys.argv[2:] else {})

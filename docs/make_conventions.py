@@ -17,7 +17,7 @@ import polars as pl
 
 import evalkit
 from evalkit.config import Policies
-from evalkit.metrics import POLICIES, Parameter, names_like, registry, registry_of
+from evalkit.metrics import POLICIES, Parameter, names_like, parse_metrics, registry, registry_of
 from evalkit.metrics.profiles import DEFAULT, Profile, find_profile, speaking_of
 
 PAGE = Path(__file__).parent / "conventions.md"
@@ -179,8 +179,9 @@ def name_lines() -> Iterator[str]:
         f"or refused ({counts['refused']}); `evalkit explain NAME` says what each library means. "
         "Where a library has no default, `'...'` stands for what has to be written. "
         "Without a profile, a name of several metrics is refused; a metric's own name, in its own "
-        "letters, is evalkit's. *By source*: the number follows the library's source, which was "
-        "not run."
+        "letters, is evalkit's. *Beside it*: `bench/names.py` ran the library beside evalkit, and "
+        "every number was equal; *by records*: numbers that it printed are; *by source*: the "
+        "number follows the library's source, which was not run."
     )
     yield ""
     yield from table(["library", "names", "here", "same number"], rows)
@@ -194,8 +195,8 @@ def rows_of_names(registries: Mapping[str, Mapping[str, Sequence[str]]]) -> Iter
             kinds = dict.fromkeys(each.kind for each in said if each.kind)
             for kind in kinds:
                 means = next(each.means for each in said if each.kind == kind)
-                by_source = not {library, f"{library} {kind}"}.isdisjoint(BY_SOURCE)
-                same = "yes, by source" if by_source else "yes"
+                ran = registry_.get("ran", {}).get(name, "") if kind == "rankings" else ""
+                same = how_it_is_known(library, kind, means, ran)
                 where = f" ({kind})" if kind != "rankings" else ""
                 found[f"`{means}`{where}", same].append(name)
             if not kinds:
@@ -204,6 +205,19 @@ def rows_of_names(registries: Mapping[str, Mapping[str, Sequence[str]]]) -> Iter
         for (here, same), names in found.items():
             listed = ", ".join(f"`{each}`" for each in names)
             yield [f"{library} {registry_['version']}", listed, here, same]
+
+
+def how_it_is_known(library: str, kind: str, means: str, ran: str) -> str:
+    """Whether a name gives the library's number, and how that is known."""
+    if ran == "equal":
+        return "yes, beside it"
+    if ran.startswith("differs"):
+        (request,) = parse_metrics([means.replace("='...'", "=1")])
+        name = request.metric.base.name
+        differences = (d for d in find_profile(library).differs if name in d.metrics)
+        return f"yes, but not {next(differences).what}"
+    by_source = not {library, f"{library} {kind}"}.isdisjoint(BY_SOURCE)
+    return "yes, by source" if by_source else "yes, by records"
 
 
 def own_keys(profile: Profile) -> list[str]:

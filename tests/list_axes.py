@@ -356,6 +356,15 @@ def personalization_over_k(log, users, k):
     return 1 - (2 * pairs - short) / (n * (n - 1))
 
 
+@of_all("personalization(over='lengths_and_empty')")
+def personalization_of_empty_lists(log, users, k):
+    shown = [set(log.items(user, k)) for user in users]
+    pairs = [(a, b) for a, b in itertools.combinations(shown, 2) if a and b]
+    alike = sum(len(a & b) / math.sqrt(len(a) * len(b)) for a, b in pairs)
+    n = len(shown)
+    return 1 - (2 * alike - sum(not a for a in shown)) / (n * (n - 1))
+
+
 @of_all("user_count(full='k')")
 def users_with_k(log, users, k):
     return sum(len(log.items(user, k)) >= k for user in users)
@@ -500,12 +509,14 @@ def serendipity_of_genres(log, user, k):
 
 @of_users(
     *((f"alpha_ndcg(ideal='{ideal}')", ideal) for ideal in ("own", "ones", "every", "none")),
+    ("alpha_ndcg(ideal='every_later')", "every", True),
     ("err_ia(norm='every')", "err"),
+    ("err_ia(norm='every_later')", "err", True),
     ("alpha_ndcg(unknown='removed')", "removed"),
     ("alpha_ndcg(penalty='shown')", "shown"),
     ("alpha_ndcg(aspects='history')", "history"),
 )
-def gains_by(log, user, k, how):
+def gains_by(log, user, k, how, is_later=False):
     wanted = log.had(user) if how == "history" else log.wanted(user)
     items, asked = log.items(user, k), log.genres_of(wanted)
     if how == "removed":
@@ -530,7 +541,7 @@ def gains_by(log, user, k, how):
         best = [1.0] * (turns * len(log.all_genres)) + [0.5**turns] * rest
     elif how in ("every", "err"):
         best = [len(asked) * 0.5 ** (rank - 1) for rank in range(1, k + 1)]
-    elif how == "none":
+    if how == "none" or (is_later and k == 1):
         return total
     below = sum(discount(rank) * gain for rank, gain in enumerate(best, 1))
     return total / below if below else 0.0

@@ -433,7 +433,7 @@ def popularity_serendipity(log, user, k):
         n = log.popularity[item]
         return (m + 1 - rank) / m - ((m - counts.index(n)) / m if n else 0.0)
 
-    if not wanted or not items:
+    if not items:
         return NAN
     return mean(max(0.0, worth(r, i)) if i in wanted else 0.0 for r, i in enumerate(items, 1))
 
@@ -486,10 +486,10 @@ def serendipity(log, user, k, by):
     return mean(item in wanted and item not in known for item in log.items(user, k))
 
 
-@of_users("serendipity(of='content')")
-def content_serendipity(log, user, k):
+@of_users(("serendipity(of='content')", False), ("serendipity(of='content_all')", True))
+def content_serendipity(log, user, k, is_all):
     had = [log.vector[i] for i in log.had(user) if log.vector.get(i) is not None]
-    wanted, total = log.wanted(user), 0.0
+    wanted, total = log.items(user, k) if is_all else log.wanted(user), 0.0
     for item in log.items(user, k):
         own = log.vector.get(item)
         if item in wanted and own is not None and had:

@@ -400,20 +400,48 @@ def confusion(
 
 
 @naive("fallout")
-def fallout(ranked: Gains, relevant: Gains, k: int | None, candidates: float = 0.0) -> float:
+def fallout(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    candidates: float = 0.0,
+    all_relevant: str = "undefined",
+) -> float:
     _, fp, _, tn = confusion(ranked, relevant, k, candidates)
+    if fp == tn == 0 and all_relevant != "undefined" and any(g > 0 for g in relevant):
+        return 0.0 if all_relevant == "zero" else 1.0
     return fp / (fp + tn) if fp + tn > 0 and tn >= 0 else math.nan
 
 
+def padded(ranked: Gains, k: int | None, places: str) -> Gains:
+    """The list, with wrong items up to the cutoff where these count as shown."""
+    lacking = max(0, (k or 0) - len(ranked)) if places == "k" else 0
+    return [*ranked, *[0.0] * lacking]
+
+
 @naive("accuracy")
-def accuracy(ranked: Gains, relevant: Gains, k: int | None, candidates: float = 0.0) -> float:
+def accuracy(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    candidates: float = 0.0,
+    places: str = "shown",
+) -> float:
+    ranked = padded(ranked, k, places)
     tp, fp, fn, tn = confusion(ranked, relevant, k, candidates)
     n = tp + fp + fn + tn
     return (tp + tn) / n if n > 0 and tn >= 0 else math.nan
 
 
 @naive("MCC")
-def mcc(ranked: Gains, relevant: Gains, k: int | None, candidates: float = 0.0) -> float:
+def mcc(
+    ranked: Gains,
+    relevant: Gains,
+    k: int | None,
+    candidates: float = 0.0,
+    places: str = "shown",
+) -> float:
+    ranked = padded(ranked, k, places)
     tp, fp, fn, tn = confusion(ranked, relevant, k, candidates)
     below = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
     return (tp * tn - fp * fn) / math.sqrt(below) if below > 0 and tn >= 0 else math.nan

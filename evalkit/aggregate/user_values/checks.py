@@ -164,6 +164,11 @@ def convention_warnings(config: Config, requests: Sequence[Request]) -> list[War
             "and evalkit's parameters"
         )
         warnings.append(Warning_("not-in-profile", message))
+    asked = {request.metric.base.name for request in requests}
+    for difference in config.profile.differs:
+        if not asked.isdisjoint(difference.metrics):
+            message = f"{config.profile.name} differs in {difference.what}: {difference.why}"
+            warnings.append(Warning_("profile-differs", message))
     return warnings
 
 

@@ -11,7 +11,7 @@ from evalkit.metrics import Lists, choice, kernel, list_metric, log2, number
 from evalkit.metrics.lists._find import stands_in
 from evalkit.metrics.lists.genres import BY, Sets, needs_of, only, sets
 
-GREEDY, OWN, ONES, EVERY, NONE = range(5)
+GREEDY, OWN, ONES, EVERY, NONE, EVERY_LATER = range(6)
 RELEVANT, HISTORY, OF_RELEVANT = 0, 1, 1
 HITS, SHOWN = 0, 1
 REMOVED = 1
@@ -225,7 +225,7 @@ def measure(
                     n_best += 1
                     best += gain * discounts[n_best]
                 below = best
-            elif ideal == EVERY:
+            elif ideal == EVERY or ideal == EVERY_LATER:
                 depth = cutoffs[column] if cutoffs[column] < NO_END else place
                 if depth < n_best:  # the whole list is shorter than a cutoff
                     n_best, best, every = 0, 0.0, float(n_wanted)
@@ -233,7 +233,7 @@ def measure(
                     n_best += 1
                     best += every * discounted(n_best, discount)
                     every *= 1.0 - alpha
-                below = best
+                below = best if ideal == EVERY or depth > 1 else 1.0
             elif ideal == OWN:
                 below = 0.0
                 sort_descending(gains, rank, ordered)
@@ -308,6 +308,7 @@ aspect_metric = partial(
                 "the power of these turns; whose relevant items have no genre has 0",
                 "every": "items that have every wanted genre",
                 "none": "nothing: the gain itself",
+                "every_later": "as every, but nothing at rank 1",
             },
             doc="What the gain is divided by.",
         ),
@@ -334,6 +335,7 @@ def alpha_ndcg(lists, within, cutoffs, context, alpha, aspects, ideal, penalty, 
             {
                 "genres": "the genres of the relevant items",
                 "every": "the gain of items that have all of them",
+                "every_later": "the same, but nothing at rank 1",
             },
             doc="What the gain is divided by.",
         ),
@@ -342,7 +344,7 @@ def alpha_ndcg(lists, within, cutoffs, context, alpha, aspects, ideal, penalty, 
 @kernel
 def err_ia(lists, within, cutoffs, context, alpha, norm, out):
     """Gain of the list over its ranks."""
-    ideal = EVERY if norm == 1 else NONE
+    ideal = (NONE, EVERY, EVERY_LATER)[norm]
     measure(lists, within, cutoffs, context, alpha, RECIPROCAL, 0, ideal, 0, 0, out)
 
 

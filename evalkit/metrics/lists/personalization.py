@@ -26,6 +26,7 @@ def weighing(values):
             "over",
             {
                 "lengths": "the root of the product of the two lengths",
+                "lengths_and_empty": "the same, but an empty list counts as like itself",
                 "k": "the cutoff, which a list has in common with itself too, however short; "
                 "undefined without one",
             },
@@ -47,5 +48,7 @@ def personalization(shown, items, values):
         squares = float((np.sort(shown.lists).astype(np.float64) ** 2).sum())
         common = squares / shown.cutoff - n
         return 1.0 - common / pairs, -2.0 * shown.lists / (pairs * shown.cutoff)
-    alike = n - shown.n_empty  # a list is like itself, unless it is empty
+    alike = n  # a list is like itself, unless it is empty
+    if values["over"] == "lengths":
+        alike -= shown.n_empty
     return 1.0 - (float((np.sort(w) ** 2).sum()) - alike) / pairs, -2.0 * w / pairs

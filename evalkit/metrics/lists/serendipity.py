@@ -114,14 +114,15 @@ def unexpectedness(lists, within, cutoffs, expected, history, places, reference,
         end_user(reference, expected, user, marks)
 
 
-LIST = 0
+LIST, ALL = 0, 2
 
 
 def needs(values):
     """Right answers, and a reference or vectors."""
-    if values["of"] == "content":
-        return ("relevant", str(values["features"]), "history")
-    return ("relevant", *needs_of_reference(values))
+    if values["of"] == "list":
+        return ("relevant", *needs_of_reference(values))
+    wanted = ("relevant",) if values["of"] == "content" else ()
+    return (*wanted, str(values["features"]), "history")
 
 
 def tables(values, context):
@@ -139,7 +140,8 @@ def tables(values, context):
     some = features({"distance": "cosine_genres" if is_genres else "cosine"}, context.items)
     places = np.zeros(context.items.order.size, dtype=np.int64)
     norms = np.where(some.state < 0, -1.0, some.norms)
-    return context.relevant, NOBODY, ordered, places, some.rows, norms
+    relevant = NOBODY if values["of"] == "content_all" else context.relevant
+    return relevant, NOBODY, ordered, places, some.rows, norms
 
 
 @kernel(allocates=False)
@@ -175,13 +177,14 @@ def mean_cosine(rows, norms, item, sums, n):
     source="Ge et al. 2010, Beyond accuracy, p. 259; Zhang et al. 2012, Auralist: introducing "
     "serendipity into music recommendation, p. 16 ('content')",
     bounds=(0.0, 2.0),
-    undefined="for a user without relevant items; of 'content' without train rows",
+    undefined="for a user without relevant items; of contents without train rows",
     parameters=(
         choice(
             "of",
             {
                 "list": "hits count that the reference does not show",
                 "content": "hits count 1 less their mean cosine to the user's train rows",
+                "content_all": "every shown item counts as such a hit",
             },
             doc="What is not expected.",
         ),
@@ -224,7 +227,7 @@ def serendipity(
         totals[:] = 0.0
         for place in range(within[user, out.shape[1] - 1]):
             item = lists.items[begin + place]
-            if not stands_in(relevant, user, item):
+            if of != ALL and not stands_in(relevant, user, item):
                 continue
             rank, worth = 0, 1.0
             if of != LIST:
@@ -241,7 +244,7 @@ def serendipity(
                     totals[column] += worth
         for column in range(out.shape[1]):
             n = within[user, column]
-            is_known = n > 0 and is_there and relevant.lengths[user] > 0
+            is_known = n > 0 and is_there and (of == ALL or relevant.lengths[user] > 0)
             out[user, column] = totals[column] / n if is_known else math.nan
             n = lists.lengths[user]
         if of == LIST:
@@ -271,7 +274,7 @@ def tables_of_popularity(values, context):
     r"\frac{m + 1 - pop(i)}{m}\right)",
     source="RecTools 0.19, metrics/serendipity.py; Ge et al. 2010, Beyond accuracy, p. 259",
     bounds=(0.0, 1.0),
-    undefined="for a user without relevant items or without a list",
+    undefined="for a user without a list",
     needs=("train", "relevant", "items"),
     tables=tables_of_popularity,
 )
@@ -289,5 +292,4 @@ def popularity_serendipity(lists, within, cutoffs, relevant, ranks, n_items, out
                         worth -= (n_items + 1 - ranks[item]) / n_items
                     total += max(0.0, worth)
                 place += 1
-            is_there = place > 0 and relevant.lengths[user] > 0
-            out[user, column] = total / place if is_there else math.nan
+            out[user, column] = total / place if place > 0 else math.nan

@@ -14,10 +14,11 @@ ReadingPath = Literal["hits", "whole lists"]
 
 @dataclass(frozen=True, slots=True)
 class ProfileDifference:
-    """What no parameter reproduces, and why."""
+    """What no parameter reproduces, and why; runs of its metrics say so."""
 
     what: str
     why: str
+    metrics: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

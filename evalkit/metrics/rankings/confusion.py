@@ -3,7 +3,7 @@
 
 import math
 
-from evalkit.metrics import kernel, metric, number
+from evalkit.metrics import NO_CUTOFF, choice, kernel, metric, number
 
 CANDIDATES = number(
     "candidates",
@@ -11,6 +11,14 @@ CANDIDATES = number(
     above=-1.0,
     tried=40.0,
     doc="Number of items that were ranked for a user; 0: those that the list shows.",
+)
+PLACES = choice(
+    "places",
+    {
+        "shown": "as the list has them",
+        "k": "as many as the cutoff: a place beyond the end of a list is shown and wrong",
+    },
+    doc="How many items are shown.",
 )
 
 
@@ -35,13 +43,20 @@ def shown_and_others(hits, user, length, cutoff, n_relevant, candidates):
     source="Manning, Raghavan and Schütze 2008, Introduction to Information Retrieval, 8.6, p. 162",
     bounds=(0.0, 1.0),
     undefined="where every candidate is relevant, and where a list is longer than the candidates",
-    parameters=(CANDIDATES,),
+    parameters=(
+        CANDIDATES,
+        choice(
+            "all_relevant",
+            {"undefined": "undefined", "zero": "0", "one": "1"},
+            doc="The value where every candidate is relevant.",
+        ),
+    ),
     higher_is_better=False,
     monotone=False,
     counts_hits=True,
 )
 @kernel(allocates=False)
-def fallout(hits, relevant, lengths, cutoffs, candidates, out):
+def fallout(hits, relevant, lengths, cutoffs, candidates, all_relevant, out):
     """Misses up to each cutoff over all of them."""
     for user in range(out.shape[0]):
         n_relevant = relevant.starts[user + 1] - relevant.starts[user]
@@ -51,6 +66,8 @@ def fallout(hits, relevant, lengths, cutoffs, candidates, out):
             )
             is_share = 0.0 < n_others and n_misses <= n_others
             out[user, column] = n_misses / n_others if is_share else math.nan
+            if n_others == 0.0 and n_misses == 0.0 and all_relevant > 0 and n_relevant > 0:
+                out[user, column] = all_relevant - 1.0
 
 
 @metric(
@@ -61,17 +78,21 @@ def fallout(hits, relevant, lengths, cutoffs, candidates, out):
     source="Manning, Raghavan and Schütze 2008, Introduction to Information Retrieval, 8.3, p. 155",
     bounds=(0.0, 1.0),
     undefined="without candidates, and where a list is longer than they are",
-    parameters=(CANDIDATES,),
+    parameters=(CANDIDATES, PLACES),
     counts_hits=True,
 )
 @kernel(allocates=False)
-def accuracy(hits, relevant, lengths, cutoffs, candidates, out):
+def accuracy(hits, relevant, lengths, cutoffs, candidates, places, out):
     """Candidates on the right side of each cutoff over all of them."""
     for user in range(out.shape[0]):
         n_relevant = relevant.starts[user + 1] - relevant.starts[user]
         for column in range(cutoffs.size):
+            cutoff = cutoffs[column]
+            length = lengths[user]
+            if places == 1 and cutoff < NO_CUTOFF:
+                length = max(length, cutoff)
             n_hits, n_misses, n_others = shown_and_others(
-                hits, user, lengths[user], cutoffs[column], n_relevant, candidates
+                hits, user, length, cutoff, n_relevant, candidates
             )
             n_hits, n = min(n_hits, float(n_relevant)), n_others + n_relevant
             is_share = n > 0.0 and n_misses <= n_others
@@ -87,18 +108,20 @@ def accuracy(hits, relevant, lengths, cutoffs, candidates, out):
     source="Matthews 1975, Biochimica et Biophysica Acta (Protein Structure) 405(2), pp. 442-451",
     bounds=(-1.0, 1.0),
     undefined="where all candidates are relevant, or shown, or none is",
-    parameters=(CANDIDATES,),
+    parameters=(CANDIDATES, PLACES),
     counts_hits=True,
 )
 @kernel(allocates=False)
-def mcc(hits, relevant, lengths, cutoffs, candidates, out):
+def mcc(hits, relevant, lengths, cutoffs, candidates, places, out):
     """Matthews' correlation at each cutoff."""
     for user in range(out.shape[0]):
         n_relevant = relevant.starts[user + 1] - relevant.starts[user]
         for column in range(cutoffs.size):
-            tp, fp, n_others = shown_and_others(
-                hits, user, lengths[user], cutoffs[column], n_relevant, candidates
-            )
+            cutoff = cutoffs[column]
+            length = lengths[user]
+            if places == 1 and cutoff < NO_CUTOFF:
+                length = max(length, cutoff)
+            tp, fp, n_others = shown_and_others(hits, user, length, cutoff, n_relevant, candidates)
             tp = min(tp, float(n_relevant))
             fn, tn = n_relevant - tp, n_others - fp
             below = (tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
