@@ -151,7 +151,7 @@ def test_a_limit_is_held_in_passes_or_refused_with_what_it_needs(evalkit, tmp_pa
 
     assert whole.status == 0, whole.err
     assert (refused.status, refused.codes) == (4, ["memory-limit"])
-    needed = refused.err.split("--memory-limit ")[1].split()[0]
+    needed = refused.err.split("--memory-limit ")[1].split()[0].rstrip(",")
     below = evalkit(*command, "--memory-limit", needed)
     assert below.status == 0, below.err
     assert below.document["meta"]["passes"] > 1
