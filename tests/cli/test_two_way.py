@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from passes import in_passes
 
 import evalkit as package
 
@@ -133,7 +134,7 @@ def test_threads_passes_and_shares_give_the_same(evalkit, logs, as_text):
         assert in_python(logs, threads=2) == said(whole.document)
 
 
-def test_a_limit_is_held_in_passes_or_refused_with_what_it_needs(evalkit, tmp_path):
+def test_a_limit_is_held_in_passes_or_refused_with_what_it_needs(evalkit, tmp_path, monkeypatch):
     n = 400_000
     rows = pl.select(user=pl.int_range(n) // 4, item=(pl.int_range(n) * 7919) % 20_011)
     rows.write_parquet(tmp_path / "truth.parquet")
@@ -146,12 +147,18 @@ def test_a_limit_is_held_in_passes_or_refused_with_what_it_needs(evalkit, tmp_pa
     more = ["--set", "segments.shop.by=user % 3", "--json"]
     command = ["evaluate", "--truth", "truth.parquet", "--rankings", "als.parquet", "bpr.parquet"]
     command += ["-m", "recall@5", "--set", "statistics.two_way=item", *more]
+    asked = {"metrics": ["recall@5"], "statistics": {"two_way": "item"}}
+    asked |= {"segments": {"shop": {"by": "user % 3"}}}
+    models = {"als": "als.parquet", "bpr": "bpr.parquet"}
+    monkeypatch.chdir(tmp_path)
     whole = evalkit(*command)
-    refused = evalkit(*command, "--memory-limit", "200MiB")
+    kept = in_passes(2, lambda: package.evaluate("truth.parquet", models, **asked))
+    for _ in range(2):  # the first keeps the kernels that count for a plan
+        refused = evalkit(*command, "--memory-limit", "200MiB")
 
-    assert whole.status == 0, whole.err
+    assert (whole.status, kept.status) == (0, 0), whole.err
     assert (refused.status, refused.codes) == (4, ["memory-limit"])
-    needed = refused.err.split("--memory-limit ")[1].split()[0].rstrip(",")
+    needed = refused.err.split("--memory-limit ")[1].split()[0]
     below = evalkit(*command, "--memory-limit", needed)
     assert below.status == 0, below.err
     assert below.document["meta"]["passes"] > 1
