@@ -1,7 +1,7 @@
 """Every name of labels and ratings that a profile reads, held beside the library itself.
 
     python bench/names_pointwise.py sklearn=.venv/bin/python torchmetrics=PYTHON ...
-    python bench/names_pointwise.py --out out/names.json ...   # and write the outcomes by name
+    python bench/names_pointwise.py --write ...    # and write docs/names_of_rows.json
 
 PYTHON is an interpreter that imports the library. It evaluates the calls of `names_calls.toml` on
 logs made here (ties, one kind of label, constant and negative ratings, nothing at all); evalkit
@@ -26,6 +26,7 @@ from typing import Any
 HERE = Path(__file__).parent
 CALLS = HERE / "names_calls.toml"
 NAMES = HERE.parent / "docs" / "names.json"
+OUT = HERE.parent / "docs" / "names_of_rows.json"
 KINDS = {
     "labels": ("user", "score", "label", "weight"),
     "ratings": ("user", "rating", "prediction"),
@@ -117,13 +118,14 @@ def ours(kind: str, rows: Rows, metrics: Sequence[str], library: str) -> list[fl
     own = {"columns": {"weight": "weight"}} if kind == "labels" else {}
     try:
         report = evaluate(frame, metrics=metrics, profile=library, **own)
-        return [float(report.value(metric)) for metric in metrics]
+        if len(report.estimates) == len(metrics):
+            return [float(each.value) for each in report.estimates]
     except evalkit.EvalkitError as error:
         if len(metrics) <= 1:
             return [error.code for _ in metrics]
-        half = len(metrics) // 2
-        first, rest = metrics[:half], metrics[half:]
-        return ours(kind, rows, first, library) + ours(kind, rows, rest, library)
+    half = len(metrics) // 2
+    first, rest = metrics[:half], metrics[half:]
+    return ours(kind, rows, first, library) + ours(kind, rows, rest, library)
 
 
 def call(library: str) -> None:
@@ -229,25 +231,28 @@ def main() -> int:
     )
     parser.add_argument("pythons", nargs="*", help="LIBRARY=PYTHON")
     parser.add_argument("--call", help="A library, in whose interpreter this is.")
-    parser.add_argument("--out", type=Path, help="Where to write outcomes by name.")
+    parser.add_argument("--write", action="store_true", help="Write what was found to docs.")
     asked = parser.parse_args()
     if asked.call:
         call(asked.call)
         return 0
-    outcomes = {}
+    told = json.loads(OUT.read_text(encoding="utf-8")) if OUT.exists() else {}
+    counts: Counter[str] = Counter()
     for library, _, python in (each.partition("=") for each in asked.pythons):
-        outcomes[library] = [
-            {"kind": kind, "name": name, "outcome": found, "why": why}
-            for kind, name, found, why in hold(library, python)
-        ]
-        print(library, dict(Counter(each["outcome"] for each in outcomes[library])))
-        for each in outcomes[library]:
-            if each["why"]:
-                print("   ", *each.values())
-    if asked.out:
-        asked.out.write_text(json.dumps(outcomes, indent=1), encoding="utf-8")
-    every = {each["outcome"] for found in outcomes.values() for each in found}
-    return int(not every <= {"equal", "refused"})
+        told[library] = {kind: {} for kind in KINDS}
+        own: Counter[str] = Counter()
+        for kind, name, found, why in hold(library, python):
+            own[found] += 1
+            if why:
+                print(f"    {kind} {name}: {found}: {why}")
+            if kind:
+                told[library][kind][name] = found
+        print(f"{library}: " + ", ".join(f"{n} {found}" for found, n in own.most_common()))
+        counts += own
+    if asked.write:
+        lines = (f"{json.dumps(name)}: {json.dumps(found)}" for name, found in told.items())
+        OUT.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    return int(not set(counts) <= {"equal", "refused"})
 
 
 if __name__ == "__main__":

@@ -21,12 +21,10 @@ from evalkit.metrics import POLICIES, Parameter, names_like, parse_metrics, regi
 from evalkit.metrics.profiles import DEFAULT, Profile, find_profile, speaking_of
 
 PAGE = Path(__file__).parent / "conventions.md"
+NAMES_OF_ROWS = Path(__file__).parent / "names_of_rows.json"  # by bench/names_pointwise.py
 NAMES = Path(__file__).parent / "names.json"  # by docs/list_names.py, from the libraries' sources
 NO = {("elliot", "AUC"): "no: over relevant items, not users"}
-BY_SOURCE = {  # libraries and kinds whose numbers were not run, but follow what was read
-    "tfma", "recpack rankings", "evidently labels", "evidently ratings", "lenskit ratings",
-    "spark labels", "cornac labels",
-}  # fmt: skip
+BY_SOURCE = {"recpack rankings"}  # numbers that were not run, but follow what was read
 METRICS = (
     "precision",
     "recall",
@@ -179,15 +177,17 @@ def name_lines() -> Iterator[str]:
         f"or refused ({counts['refused']}); `evalkit explain NAME` says what each library means. "
         "Where a library has no default, `'...'` stands for what has to be written. "
         "Without a profile, a name of several metrics is refused; a metric's own name, in its own "
-        "letters, is evalkit's. *Beside it*: `bench/names.py` ran the library beside evalkit, and "
-        "every number was equal; *by records*: numbers that it printed are; *by source*: the "
-        "number follows the library's source, which was not run."
+        "letters, is evalkit's. *Beside it*: `bench/names.py`, or `bench/names_pointwise.py` "
+        "of labels and ratings, ran the library beside evalkit, and every number was equal but "
+        "where *Library by library* says otherwise; *by records*: numbers that it printed are; "
+        "*by source*: the number follows the library's source, which was not run."
     )
     yield ""
     yield from table(["library", "names", "here", "same number"], rows)
 
 
 def rows_of_names(registries: Mapping[str, Mapping[str, Sequence[str]]]) -> Iterator[list[str]]:
+    of_rows = json.loads(NAMES_OF_ROWS.read_text(encoding="utf-8"))
     for library, registry_ in registries.items():
         found: dict[tuple[str, str], list[str]] = defaultdict(list)
         for name in registry_["names"]:
@@ -195,7 +195,10 @@ def rows_of_names(registries: Mapping[str, Mapping[str, Sequence[str]]]) -> Iter
             kinds = dict.fromkeys(each.kind for each in said if each.kind)
             for kind in kinds:
                 means = next(each.means for each in said if each.kind == kind)
-                ran = registry_.get("ran", {}).get(name, "") if kind == "rankings" else ""
+                told = registry_.get("ran", {})
+                if kind != "rankings":
+                    told = of_rows.get(library, {}).get(kind, {})
+                ran = told.get(name, "")
                 same = how_it_is_known(library, kind, means, ran)
                 where = f" ({kind})" if kind != "rankings" else ""
                 found[f"`{means}`{where}", same].append(name)
@@ -406,11 +409,11 @@ def row_lines() -> Iterator[str]:
     yield (
         "The metrics that a library has of `[ratings]` and `[labels]`, with what they set; "
         "policies stand behind the library's name. `AUC` there is over all rows, `GAUC` over "
-        "users. The records hold mean errors, R2, areas under curves and their relatives; "
-        "scikit-learn is asked itself, on adversarial rows, in the tests. The rest was not run: it "
-        "follows the sources of RecBole, recommenders, torchmetrics and Evidently, read in part, "
-        "and LensKit's documentation. Of Spark only MAE, MSE and RMSE were compared; its other "
-        "rows and remarks, and torchmetrics' PR-AUC, are from general knowledge and unverified."
+        "users. Every name was called beside its library on rows with ties, labels of one kind, "
+        "perfect and constant scores, constant ratings, ratings of 0 and below, one row and none "
+        "(`bench/names_pointwise.py`). Of TFMA its own code ran on counts and pairs, without "
+        "TensorFlow and Beam, which feed it. Elliot's and LensKit's errors of ratings are held "
+        "against records."
     )
     yield ""
     for kind in ("ratings", "labels"):

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, create_model
 
-from evalkit.config._tables import is_none, key, tuple_of_list
+from evalkit.config._tables import tuple_of_list, unsaid
 from evalkit.metrics import Section, declared, other_kinds
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -42,7 +42,7 @@ def joined(config: type[Model], kinds: Iterable[str]) -> type[Model]:
 
 def _field_of(section: Section) -> Any:
     table: Any = section.table
-    field = key(() if section.is_listed else None, section.description, exclude_if=is_none)
+    field = unsaid(section.description, () if section.is_listed else None)
     if section.is_listed:
         field.metadata = [BeforeValidator(tuple_of_list)]
     return (tuple[table, ...] if section.is_listed else table | None), field

@@ -66,5 +66,6 @@ from evalkit.config._tables import (
     is_none,
     key,
     tuple_of_list,
+    unsaid,
 )
 from evalkit.config._variables import parse_variables

@@ -56,9 +56,9 @@ from evalkit.config._tables import (
     TrainTable,
     TruthTable,
     UsersTable,
-    is_none,
     key,
     tuple_of_list,
+    unsaid,
 )
 from evalkit.config.form_names import FileForm
 from evalkit.errors import EvalkitError, masked
@@ -73,10 +73,10 @@ class Segmentation(Record):
     """One way to split users, or relevant items, into segments."""
 
     path: Texts | None = key(None, "Table of users or items; without one, the truth's own columns.")
-    table: str | None = key(None, _TABLE, exclude_if=is_none)
+    table: str | None = unsaid(_TABLE)
     format: str | None = key(None, _FORMAT)
-    header: bool | None = key(None, _HEADER, exclude_if=is_none)
-    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
+    header: bool | None = unsaid(_HEADER)
+    files: AsTheyAre = unsaid(_FILES)
     where: str | None = key(None, _WHERE)
     user: Texts | None = key(
         None, "User column of the table, or columns; default: as in the truth, or guessed."
@@ -156,12 +156,8 @@ class StatisticsSection(Record):
     margin: float | None = key(
         None, "A difference that does not matter.", gt=0, allow_inf_nan=False
     )
-    margin_relative: float | None = key(
-        None,
-        "The same as a share of the baseline's value, in experiments.",
-        gt=0,
-        allow_inf_nan=False,
-        exclude_if=is_none,
+    margin_relative: float | None = unsaid(
+        "The same as a share of the baseline's value, in experiments.", gt=0, allow_inf_nan=False
     )
     distribution: Literal["t", "normal"] = _of_experiments("t", "Whose quantiles limits take.")
     variance: Literal["welch", "pooled"] = _of_experiments("welch", "Of each variant, or of both.")
@@ -175,8 +171,8 @@ class StatisticsSection(Record):
         "auto", "Test of the units' shares; exact of two variants below 1,000 units."
     )
     clusters: Literal["cr2", "delta"] = _of_experiments("cr2", "How errors over clusters are made.")
-    strata: Names = key(
-        (), "Columns of exposures whose groups are weighed by their units.", exclude_if=is_none
+    strata: Names = unsaid(
+        "Columns of exposures whose groups are weighed by their units.", default=()
     )
     sequential: str | dict[str, str | float | list[float]] = _of_experiments(
         "no",
@@ -285,10 +281,8 @@ class GateRule(Record):
     max_drop: Allowance | None = key(
         None, "The metric gets worse than the baseline's by that at most."
     )
-    max_drop_relative: Allowance | None = key(
-        None,
-        "Of experiments: it gets worse by that share of the baseline's value at most.",
-        exclude_if=is_none,
+    max_drop_relative: Allowance | None = unsaid(
+        "Of experiments: it gets worse by that share of the baseline's value at most."
     )
     max_change: Allowance | None = key(
         None, "The count differs from the baseline's by that share at most."
@@ -312,9 +306,7 @@ class OutputSection(Record):
     )
     per_user: bool = key(False, "Write every user's values too.")
     mlflow: str | None = key(None, "Experiment of MLflow that is told of the run.")
-    wandb: str | None = key(
-        None, "Project of Weights & Biases that is told of the run.", exclude_if=is_none
-    )
+    wandb: str | None = unsaid("Project of Weights & Biases that is told of the run.")
 
 
 class SplitConfig(Record):
@@ -326,7 +318,7 @@ class SplitConfig(Record):
         (), "What must hold of its leakage."
     )
     storage: dict[str, str] = Field(default_factory=dict, description="Options of object stores.")
-    verify_pages: bool | None = key(None, _VERIFY, exclude_if=is_none)
+    verify_pages: bool | None = unsaid(_VERIFY)
 
     _places: Places = PrivateAttr(default_factory=Places)
     _entry_point: EntryPoint = PrivateAttr(default="file")
@@ -381,8 +373,8 @@ class Config(Record):
     )
     log: LogTable | None = key(None, "A joined log instead of truth and rankings.")
     train: TrainTable | None = key(None, "What the models had seen.")
-    items: ItemsTable | None = key(None, "All items, for metrics of lists.", exclude_if=is_none)
-    users: UsersTable | None = key(None, "Who should have got a list.", exclude_if=is_none)
+    items: ItemsTable | None = unsaid("All items, for metrics of lists.")
+    users: UsersTable | None = unsaid("Who should have got a list.")
     ratings: Annotated[tuple[RatingsTable, ...], BeforeValidator(tuple_of_list)] = key(
         (), "True ratings, with predictions beside them or in [[predictions]]."
     )
@@ -419,10 +411,8 @@ class Config(Record):
         description="Options of object stores, as aws_region; secrets as ${NAME} of the "
         "environment.",
     )
-    verify_pages: bool | None = key(None, _VERIFY, exclude_if=is_none)
-    split: SplitSection | None = key(
-        None, "How a log is cut into train, validation and test.", exclude_if=is_none
-    )
+    verify_pages: bool | None = unsaid(_VERIFY)
+    split: SplitSection | None = unsaid("How a log is cut into train, validation and test.")
 
     _places: Places = PrivateAttr(default_factory=Places)
     _entry_point: EntryPoint = PrivateAttr(default="file")

@@ -19,9 +19,9 @@ from evalkit.config._tables import (
     Record,
     Texts,
     Threshold,
-    is_none,
     key,
     tuple_of_list,
+    unsaid,
 )
 
 Rounding = Literal[
@@ -128,8 +128,8 @@ class SplitSection(Record):
 
     path: Texts | None = key(None, _PATH)
     format: str | None = key(None, _FORMAT)
-    header: bool | None = key(None, _HEADER, exclude_if=is_none)
-    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
+    header: bool | None = unsaid(_HEADER)
+    files: AsTheyAre = unsaid(_FILES)
     columns: SplitColumns = Field(default_factory=SplitColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     like: str | None = key(None, "A library whose rules fill in what is not set, as recbole.")

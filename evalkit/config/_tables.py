@@ -72,6 +72,11 @@ def key(default: Any, description: str, **limits: Any) -> Any:
     return Field(default, description=description, **limits)
 
 
+def unsaid(description: str, default: Any = None, **limits: Any) -> Any:
+    """A key that a run leaves out of what it keeps of its config where nobody wrote it."""
+    return key(default, description, exclude_if=is_none, **limits)
+
+
 # Keys that tables share; those of the class that is named last come first.
 
 
@@ -81,13 +86,13 @@ class ModelKey(Record):
 
 class PathKeys(Record):
     path: Texts = key(..., _PATH)
-    table: str | None = key(None, _TABLE, exclude_if=is_none)
+    table: str | None = unsaid(_TABLE)
 
 
 class PartKeys(Record):
-    split: str | None = key(None, _SPLIT, exclude_if=is_none)
-    part: str | None = key(None, _PART, exclude_if=is_none)
-    fold: int | None = key(None, _FOLD, ge=1, exclude_if=is_none)
+    split: str | None = unsaid(_SPLIT)
+    part: str | None = unsaid(_PART)
+    fold: int | None = unsaid(_FOLD, ge=1)
 
 
 class FormKeys(Record):
@@ -95,8 +100,8 @@ class FormKeys(Record):
         columns: Any  # of each table in its own place
 
     format: str | None = key(None, _FORMAT)
-    header: bool | None = key(None, _HEADER, exclude_if=is_none)
-    files: AsTheyAre = key(None, _FILES, exclude_if=is_none)
+    header: bool | None = unsaid(_HEADER)
+    files: AsTheyAre = unsaid(_FILES)
 
 
 class KindTable(FormKeys, PathKeys):
@@ -112,12 +117,10 @@ class TruthColumns(Record):
     user: Texts = key(("user",), "User column, or a list of columns together.")
     item: str = key("item", "Item column.")
     relevance: str | None = key(None, "Relevance column; without one every row is relevant.")
-    time: str | None = key(None, _AGE, exclude_if=is_none)
-    order: str | None = key(None, _ORDER, exclude_if=is_none)
-    propensity: str | None = key(
-        None, "How likely the interaction was to be seen at all, in (0, 1].", exclude_if=is_none
-    )
-    judge: str | None = key(None, "Of judgements: who judged.", exclude_if=is_none)
+    time: str | None = unsaid(_AGE)
+    order: str | None = unsaid(_ORDER)
+    propensity: str | None = unsaid("How likely the interaction was to be seen at all, in (0, 1].")
+    judge: str | None = unsaid("Of judgements: who judged.")
 
 
 class RankingsColumns(Record):
@@ -127,7 +130,7 @@ class RankingsColumns(Record):
     item: str = key("item", "Item column; may be a list column.")
     rank: str | None = key(None, "Rank column; without rank and score, row order is the order.")
     score: str | None = key(None, "Score column, higher is better; a rank column orders before it.")
-    order: str | None = key(None, _ORDER, exclude_if=is_none)
+    order: str | None = unsaid(_ORDER)
     model: str | None = key(None, "Model column, for one table with many models.")
 
 
@@ -135,7 +138,7 @@ class LogColumns(RankingsColumns):
     """Columns of a joined log: names, or SQL expressions over its columns."""
 
     label: str = key("label", "Relevance of the row's item.")
-    time: str | None = key(None, _AGE, exclude_if=is_none)
+    time: str | None = unsaid(_AGE)
 
 
 class TrainColumns(Record):
@@ -143,12 +146,8 @@ class TrainColumns(Record):
 
     user: Texts = key(("user",), "User column, or a list of columns together.")
     item: str = key("item", "Item column.")
-    time: str | None = key(
-        None,
-        "Date, datetime or whole seconds; for the builtins recent and last.",
-        exclude_if=is_none,
-    )
-    order: str | None = key(None, _ORDER, exclude_if=is_none)
+    time: str | None = unsaid("Date, datetime or whole seconds; for the builtins recent and last.")
+    order: str | None = unsaid(_ORDER)
 
 
 class ItemsColumns(Record):
@@ -174,17 +173,14 @@ class TruthTable(FormKeys, PartKeys, PathKeys):
     columns: TruthColumns = Field(default_factory=TruthColumns, description=_COLUMNS)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: relevance above 0.")
-    min_propensity: float | None = key(
-        None, "Smaller propensities count as this; counted and told.", gt=0, le=1,
-        exclude_if=is_none,
-    )  # fmt: skip
-    judgements: Texts | None = key(
-        None,
-        "In place of path: ratings of several judges; limits hold users and judges.",
-        exclude_if=is_none,
+    min_propensity: float | None = unsaid(
+        "Smaller propensities count as this; counted and told.", gt=0, le=1
     )
-    vote: Literal["majority", "mean", "median", "dawid-skene"] | None = key(
-        None, "Of judgements: how several ratings become one.", exclude_if=is_none
+    judgements: Texts | None = unsaid(
+        "In place of path: ratings of several judges; limits hold users and judges."
+    )
+    vote: Literal["majority", "mean", "median", "dawid-skene"] | None = unsaid(
+        "Of judgements: how several ratings become one."
     )
 
 
@@ -194,30 +190,20 @@ Builtin = Literal["random", "popular", "recent", "last"]
 class BuiltinKeys(Record):
     """What says how a baseline is made of train."""
 
-    builtin: Builtin | None = key(
-        None, "Instead of path: a baseline that is made of train.", exclude_if=is_none
+    builtin: Builtin | None = unsaid("Instead of path: a baseline that is made of train.")
+    k: int | None = unsaid("Of a builtin: items of a list; default: 50.", ge=1, le=100_000)
+    seen: Literal["drop", "keep"] | None = unsaid(
+        "Of a builtin: items that train has of the user; default: drop."
     )
-    k: int | None = key(
-        None, "Of a builtin: items of a list; default: 50.", ge=1, le=100_000, exclude_if=is_none
+    seed: int | None = unsaid("Of random; default: 1.", ge=0, le=2**63 - 1)
+    half_life: str | None = unsaid(
+        "Of recent: the age at which a row counts half, as 30d, the default."
     )
-    seen: Literal["drop", "keep"] | None = key(
-        None, "Of a builtin: items that train has of the user; default: drop.", exclude_if=is_none
+    window: str | None = unsaid(
+        "Of recent: only rows of that last span count, as 7d, each of them 1."
     )
-    seed: int | None = key(None, "Of random; default: 1.", ge=0, le=2**63 - 1, exclude_if=is_none)
-    half_life: str | None = key(
-        None,
-        "Of recent: the age at which a row counts half, as 30d, the default.",
-        exclude_if=is_none,
-    )
-    window: str | None = key(
-        None,
-        "Of recent: only rows of that last span count, as 7d, each of them 1.",
-        exclude_if=is_none,
-    )
-    by: Literal["time", "count"] | None = key(
-        None,
-        "Of last: a user's latest items, the default, or those of most rows.",
-        exclude_if=is_none,
+    by: Literal["time", "count"] | None = unsaid(
+        "Of last: a user's latest items, the default, or those of most rows."
     )
 
 
@@ -226,12 +212,10 @@ class RankingsTable(FormKeys, BuiltinKeys, PathKeys, ModelKey):
 
     path: Texts = key((), _PATH)
     columns: RankingsColumns = Field(default_factory=RankingsColumns, description=_COLUMNS)
-    ranked_by: Literal["rows"] | None = key(None, _RANKED_BY, exclude_if=is_none)
+    ranked_by: Literal["rows"] | None = unsaid(_RANKED_BY)
     where: str | None = key(None, _WHERE)
-    earlier: Texts = key(
-        (),
-        "The model's lists before, a path each, oldest first; read as these are.",
-        exclude_if=is_none,
+    earlier: Texts = unsaid(
+        "The model's lists before, a path each, oldest first; read as these are.", default=()
     )
 
 
@@ -239,7 +223,7 @@ class LogTable(FormKeys, PathKeys, ModelKey):
     """A joined log: rankings whose rows carry the label."""
 
     columns: LogColumns = Field(default_factory=LogColumns, description=_COLUMNS)
-    ranked_by: Literal["rows"] | None = key(None, _RANKED_BY, exclude_if=is_none)
+    ranked_by: Literal["rows"] | None = unsaid(_RANKED_BY)
     where: str | None = key(None, _WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: label above 0.")
 
@@ -349,17 +333,15 @@ class MetricsSection(Record):
     primary: Texts = key(
         (), "Those of the names that decide; default: the first gate's metric, else the first name."
     )
-    guardrails: Texts = key(
-        (), "Of experiments: those of the names that must not get worse.", exclude_if=is_none
+    guardrails: Texts = unsaid(
+        "Of experiments: those of the names that must not get worse.", default=()
     )
-    lower_is_better: Texts = key(
-        (), "Of experiments: those of the names whose fall is good.", exclude_if=is_none
+    lower_is_better: Texts = unsaid(
+        "Of experiments: those of the names whose fall is good.", default=()
     )
     files: Names = key((), "Python files with metrics of your own.")
-    reference: str | None = key(
-        None,
-        "Lists that others are held against: a model's name, or a path (a folder ends in /).",
-        exclude_if=is_none,
+    reference: str | None = unsaid(
+        "Lists that others are held against: a model's name, or a path (a folder ends in /)."
     )
     combined: dict[str, str] = Field(
         default_factory=dict,

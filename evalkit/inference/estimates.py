@@ -161,11 +161,9 @@ def _settled(
     place, sums = column.place, totals.models[segment, each.model]
     n_infinite = sums.n_infinite(place)
     if n_infinite and not may_be_undefined(column.policies):
-        raise DataError(
-            f"{column.label} of {each.model!r} is infinite for {n_infinite:,} users",
-            code="infinite-value",
-            hint="exponential gains overflow on such relevances: use linear gains",
-        )
+        message = f"{column.label} of {each.model!r} is infinite for {n_infinite:,} users"
+        hint = "exponential gains overflow on such relevances: use linear gains"
+        raise DataError(message, code="infinite-value", hint=hint)
     mean, is_mean = each.value, column.is_mean and not n_infinite  # limits are those of a mean
     if not is_mean or not each.n_users or column.policies.round_mean != EXACT:
         value = number_of(column.request, column.policies, place, sums, measured)

@@ -467,14 +467,9 @@ def _values(
         if parts is None or parts["name"] in given:
             fault = "is no parameter=value" if parts is None else "is given twice"
             shown = argument.strip() if parts is None else parts["name"]
-            errors.append(
-                RequestError(
-                    f"{shown!r} {fault} of {metric.name}",
-                    code="bad-metric-syntax",
-                    at=at,
-                    hint="write name(parameter=value, ...)@cutoff",
-                )
-            )
+            message = f"{shown!r} {fault} of {metric.name}"
+            hint = "write name(parameter=value, ...)@cutoff"
+            errors.append(RequestError(message, code="bad-metric-syntax", at=at, hint=hint))
             continue
         given.add(parts["name"])
         own = {each.name: each for each in metric.parameters}

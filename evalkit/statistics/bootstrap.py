@@ -65,11 +65,9 @@ def check_replicates(replicates: int) -> None:
         RequestError: there are fewer than 100 [too-few-replicates].
     """
     if replicates < FEWEST_REPLICATES:
-        raise RequestError(
-            f"replicates is {replicates}, fewer than {FEWEST_REPLICATES}",
-            code="too-few-replicates",
-            hint="replicates = 1000 is enough for 95 % limits",
-        )
+        message = f"replicates is {replicates}, fewer than {FEWEST_REPLICATES}"
+        hint = "replicates = 1000 is enough for 95 % limits"
+        raise RequestError(message, code="too-few-replicates", hint=hint)
 
 
 class ResamplesState(NamedTuple):
@@ -319,11 +317,9 @@ def refuse_users(n_users: int) -> NoReturn:
     Raises:
         DataError: always [too-many-users].
     """
-    raise DataError(
-        f"{n_users:,} users are too many to resample, which takes {MOST_USERS:,}",
-        code="too-many-users",
-        hint='method = "normal" has no limit; so many users need no bootstrap',
-    )
+    message = f"{n_users:,} users are too many to resample, which takes {MOST_USERS:,}"
+    hint = 'method = "normal" has no limit; so many users need no bootstrap'
+    raise DataError(message, code="too-many-users", hint=hint)
 
 
 def prepare_block(

@@ -261,12 +261,9 @@ def build_truth(
         if rows.pairs.is_plain and relevant_from <= 1.0 and not rows.weighed:
             rows.pairs.forget_grades()  # all the same: nothing to carry along
     elif relevant_from > 1.0 and policies.truth_duplicates != "sum":
-        raise RequestError(
-            f"threshold is {threshold}, and the truth has no relevance",
-            code="threshold-without-relevance",
-            at=table.at,
-            hint='name its column, such as relevance = "rating" under [truth.columns]',
-        )
+        message = f"threshold is {threshold}, and the truth has no relevance"
+        hint = 'name its column, such as relevance = "rating" under [truth.columns]'
+        raise RequestError(message, code="threshold-without-relevance", at=table.at, hint=hint)
     pairs, found = build_user_items(
         rows.pairs,
         relevant_from=relevant_from,
@@ -453,25 +450,17 @@ def choose_users(
 
 def null_id_error(role: str, n_rows: int, at: str) -> CountedError:
     """Rows without a user or an item, which the policies do not allow."""
-    return CountedError(
-        f"{{n}} rows of the {role} have no user or no item",
-        n_rows,
-        code="null-id",
-        at=at,
-        hint='filter them by where, or write null_ids = "drop" under [policies]',
-    )
+    message = f"{{n}} rows of the {role} have no user or no item"
+    hint = 'filter them by where, or write null_ids = "drop" under [policies]'
+    return CountedError(message, n_rows, code="null-id", at=at, hint=hint)
 
 
 def _check_relevance(rows: _InteractionRows, table: Table) -> None:
     n_bad = rows.null_relevance + rows.pairs.count_not_finite()
     if n_bad:
-        raise CountedError(
-            "{n} rows of the truth have a relevance that is null, NaN or infinite",
-            n_bad,
-            code="bad-relevance",
-            at=table.at,
-            hint='drop them by where, or write an expression: relevance = "coalesce(rating, 0)"',
-        )
+        message = "{n} rows of the truth have a relevance that is null, NaN or infinite"
+        hint = 'drop them by where, or write an expression: relevance = "coalesce(rating, 0)"'
+        raise CountedError(message, n_bad, code="bad-relevance", at=table.at, hint=hint)
 
 
 def _real_ids(

@@ -205,12 +205,9 @@ def _measures(metrics: Sequence[str], errors: list[EvalkitError]) -> list[UnitMe
     with noting(errors):
         measures = parse_measures([metrics] if isinstance(metrics, str) else metrics)
         if not measures and not errors:
-            raise RequestError(
-                "no metric is asked for",
-                code="missing-key",
-                at="metrics",
-                hint='metrics=["mean(clicks)", "ratio(clicks, shown)"]',
-            )
+            message = "no metric is asked for"
+            hint = 'metrics=["mean(clicks)", "ratio(clicks, shown)"]'
+            raise RequestError(message, code="missing-key", at="metrics", hint=hint)
     return measures
 
 
@@ -218,30 +215,21 @@ def _shares(variants: object, errors: list[EvalkitError]) -> dict[str, float]:
     found: dict[str, float] = {}
     with noting(errors):
         if not isinstance(variants, Mapping):
-            raise RequestError(
-                f"variants are {variants!r}, no names with shares",
-                code="bad-share",
-                at="variants",
-                hint='variants={"control": 50, "b": 50}',
-            )
+            message = f"variants are {variants!r}, no names with shares"
+            hint = 'variants={"control": 50, "b": 50}'
+            raise RequestError(message, code="bad-share", at="variants", hint=hint)
         for name, share in variants.items():
             with noting(errors):
                 is_number = isinstance(share, int | float) and not isinstance(share, bool)
                 if not is_number or not 0.0 < share < float("inf"):
-                    raise RequestError(
-                        f"the share of variant {name!r} is {share!r}, not a number above 0",
-                        code="bad-share",
-                        at=f"variants.{name}",
-                        hint="shares are of any size: control = 50, b = 50",
-                    )
+                    message = f"the share of variant {name!r} is {share!r}, not a number above 0"
+                    hint = "shares are of any size: control = 50, b = 50"
+                    raise RequestError(message, code="bad-share", at=f"variants.{name}", hint=hint)
                 found[str(name)] = float(share)
         if len(found) < 2 and not errors:
-            raise RequestError(
-                f"an experiment has two variants or more, not {len(found)}",
-                code="bad-share",
-                at="variants",
-                hint="variants = { control = 50, b = 50 }",
-            )
+            message = f"an experiment has two variants or more, not {len(found)}"
+            hint = "variants = { control = 50, b = 50 }"
+            raise RequestError(message, code="bad-share", at="variants", hint=hint)
     return found
 
 
@@ -256,12 +244,9 @@ def _profile(name: str) -> Mapping[str, object]:
 
 def _check_baseline(baseline: str | None, shares: Mapping[str, float]) -> None:
     if baseline is not None and shares and baseline not in shares:
-        raise RequestError(
-            f"no variant is called {baseline!r}",
-            code="unknown-model",
-            at="statistics.baseline",
-            hint=did_you_mean(baseline, shares, f"one of {', '.join(shares)}"),
-        )
+        message = f"no variant is called {baseline!r}"
+        hint = did_you_mean(baseline, shares, f"one of {', '.join(shares)}")
+        raise RequestError(message, code="unknown-model", at="statistics.baseline", hint=hint)
 
 
 def _among(

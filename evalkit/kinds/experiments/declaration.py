@@ -4,7 +4,7 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
-from evalkit.config import KindTable, Moment, Names, Record, is_none, key
+from evalkit.config import KindTable, Moment, Names, Record, key, unsaid
 from evalkit.metrics import Complaints, CountWords, Declaration, RowFault, Section
 
 
@@ -54,7 +54,7 @@ class ExposuresColumns(Record):
     unit: str | None = key(None, "What was assigned: a user, a session, a device.")
     variant: str | None = key(None, "The variant it was assigned to.")
     time: str | None = key(None, "When it was exposed.")
-    triggered: str | None = key(None, "Whether it saw what differs.", exclude_if=is_none)
+    triggered: str | None = unsaid("Whether it saw what differs.")
 
 
 class ExposuresTable(KindTable):
@@ -69,8 +69,8 @@ class EventsColumns(Record):
     unit: str | None = key(None, "Whose event it is.")
     time: str | None = key(None, "When it was.")
     kind: str | None = key(None, "What it is: impression, click, purchase.")
-    value: str | None = key(None, "How much, of sums of values.", exclude_if=is_none)
-    event: str | None = key(None, "Id of the row, for equal_events.", exclude_if=is_none)
+    value: str | None = unsaid("How much, of sums of values.")
+    event: str | None = unsaid("Id of the row, for equal_events.")
 
 
 class EventsTable(KindTable):

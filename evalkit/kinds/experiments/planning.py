@@ -186,11 +186,7 @@ def _sizes(
 
 
 def power_of(
-    units: Units,
-    asked: ExperimentRequest,
-    *,
-    relative: float | None,
-    delta: float | None,
+    units: Units, asked: ExperimentRequest, *, relative: float | None, delta: float | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Sizes as `plan_experiment` has them, and the smallest effect by metric and week."""
     sizes, by_week = [], []

@@ -219,12 +219,8 @@ def plan_of_config(
 def _with_cutoff(metric: str) -> tuple[Request, int]:
     (request,) = parse_metrics([metric])
     if request.cutoff is None:
-        raise RequestError(
-            f"{metric} has no cutoff: a plan looks at the first ranks",
-            code="missing-cutoff",
-            at="metric",
-            hint=f"write {metric}@10",
-        )
+        message = f"{metric} has no cutoff: a plan looks at the first ranks"
+        raise RequestError(message, code="missing-cutoff", at="metric", hint=f"write {metric}@10")
     return request, request.cutoff
 
 
@@ -241,12 +237,9 @@ def _lists_of(
         lists |= _ranked(model, table, names)
     for model in models:
         if model not in lists:
-            raise RequestError(
-                f"no model is called {model!r}",
-                code="unknown-model",
-                at="models",
-                hint=f"the models are {', '.join(lists)}",
-            )
+            message = f"no model is called {model!r}"
+            hint = f"the models are {', '.join(lists)}"
+            raise RequestError(message, code="unknown-model", at="models", hint=hint)
     return {model: lists[model] for model in models or lists}
 
 
@@ -297,18 +290,13 @@ def plan_judgements(
         RequestError: there are not two models, or nothing is unjudged [nothing-to-judge].
     """
     if len(lists) != 2:
-        raise RequestError(
-            f"a plan holds two models against each other, and {len(lists)} are given",
-            code="nothing-to-judge",
-            hint="name two: those whose verdict is to be settled",
-        )
+        message = f"a plan holds two models against each other, and {len(lists)} are given"
+        hint = "name two: those whose verdict is to be settled"
+        raise RequestError(message, code="nothing-to-judge", hint=hint)
     users, pool = _pool_of(truth, lists, cutoff, relevance, measure, answers, skips)
     if not pool.pairs.height:
-        raise RequestError(
-            f"every item of the first {cutoff} ranks is judged",
-            code="nothing-to-judge",
-            hint="look deeper: a larger cutoff",
-        )
+        message = f"every item of the first {cutoff} ranks is judged"
+        raise RequestError(message, code="nothing-to-judge", hint="look deeper: a larger cutoff")
     none = np.full(pool.pairs.height, UNJUDGED)
     now = pool.deltas(none)
     places = pool.pairs["place"].to_numpy()

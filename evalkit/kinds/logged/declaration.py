@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from evalkit.config import KindTable, Record, Texts, is_none, key
+from evalkit.config import KindTable, Record, Texts, key, unsaid
 from evalkit.metrics import Complaints, CountWords, Declaration, Section
 
 NUMBERS = (
@@ -48,14 +48,13 @@ class Target(Record):
     model: str = key(..., "Its name.")
     probability: str | None = key(None, "Column of its probability of the logged item.")
     predicted: str | None = key(None, "Column of the mean predicted reward under it.")
-    probability_slate: str | None = key(None, "Of the whole slate.", exclude_if=is_none)
-    probability_cascade: str | None = key(None, "Of the slate down to it.", exclude_if=is_none)
-    probability_group: str | None = key(None, "Of the item's group.", exclude_if=is_none)
+    probability_slate: str | None = unsaid("Of the whole slate.")
+    probability_cascade: str | None = unsaid("Of the slate down to it.")
+    probability_group: str | None = unsaid("Of the item's group.")
     path: Texts = key((), "Table of contexts, item and probability.")
-    rank: str | None = key(
-        None, "Of lists in place of probabilities: their rank, which is the log's position, or 1.",
-        exclude_if=is_none,
-    )  # fmt: skip
+    rank: str | None = unsaid(
+        "Of lists in place of probabilities: their rank, which is the log's position, or 1."
+    )
     on: Texts = key((), "Columns of the log and of the table that say which context it is.")
     is_partial: bool = key(False, "The table does not hold every item of a context.")
 

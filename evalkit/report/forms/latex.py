@@ -136,10 +136,7 @@ def _marked(report: Report, pairs: Sequence[Comparison]) -> set[tuple[str, str]]
 
 
 def _table(
-    report: Report,
-    group: SegmentNumbers,
-    pairs: Sequence[Comparison],
-    digits: int | None = None,
+    report: Report, group: SegmentNumbers, pairs: Sequence[Comparison], digits: int | None = None
 ) -> str:
     marked = _marked(report, pairs)
     letters = {

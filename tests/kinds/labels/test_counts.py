@@ -156,7 +156,6 @@ def test_operating_points_are_those_of_a_search(best, target, least, weighted):
             found = (own, threshold)
     assert value.value == pytest.approx(found[0], abs=1e-12, nan_ok=True)
     assert score.value == pytest.approx(found[1], nan_ok=True)
-    assert score.std_error is None
 
 
 @pytest.mark.parametrize(
@@ -234,7 +233,8 @@ def test_groups_differ_by_their_rates_with_limits_for_all_pairs():
 
 
 OPERATING = ["EER", "recall(at_precision=0.7)", "precision(at_recall=0.6)",
-             "recall(at_specificity=0.9)", "specificity(at_recall=0.8)"]  # fmt: skip
+             "recall(at_specificity=0.9)", "specificity(at_recall=0.8)", "threshold(least=0.7)",
+             "threshold(of='specificity', reaches='recall', least=0.8)"]  # fmt: skip
 
 
 def clustered(rng, n_users):
@@ -271,7 +271,15 @@ def test_a_model_beside_itself_has_the_same_operating_points():
         {"a": log, "b": log}, metrics=OPERATING, statistics={"baseline": "a"}
     )
 
-    assert [(each.delta, each.std_error) for each in report.comparisons] == [(0.0, 0.0)] * 5
+    assert [(each.delta, each.std_error) for each in report.comparisons] == [(0.0, 0.0)] * 7
+
+
+def test_a_threshold_among_equal_scores_has_no_limits():
+    log = clustered(np.random.default_rng(2), 60).with_columns(pl.col("score") > 0)
+
+    (found,) = evalkit.evaluate_labels(log, metrics=["threshold(least=0.5)"]).estimates
+
+    assert (found.value, found.low) == (1.0, None)
 
 
 def test_a_rate_of_1_has_no_error_at_a_chosen_threshold():
