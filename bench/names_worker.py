@@ -585,9 +585,8 @@ def evidently(log: Log) -> Calls:
     from evidently import metrics as peer
 
     shown = scored(log, "user_id", "item_id", "prediction")
-    shown = shown[shown["user_id"].isin(list(log.truth))]
     pairs = zip(shown["user_id"], shown["item_id"], strict=True)
-    shown = shown.assign(target=[log.truth[user].get(item, 0) for user, item in pairs])
+    shown = shown.assign(target=[log.truth.get(user, {}).get(item, 0) for user, item in pairs])
     train = frame(log.train, "user_id", "item_id").assign(prediction=1.0, target=1)
     for place, name in enumerate("abcd"):
         for table in (shown, train):
@@ -604,7 +603,9 @@ def evidently(log: Log) -> Calls:
         )
         value = run.dict()["metrics"][0]["value"]
         if isinstance(value, dict):
-            value = dict(zip(value["rank"].values(), value["value"].values(), strict=True))[k]
+            is_late = asked in ("MRR", "NDCG")  # whose table of ranks begins at 2
+            found = dict(zip(value["rank"].values(), value["value"].values(), strict=True))
+            value = found[k + is_late]
         return float(value)
 
     yield from at_cutoffs(
