@@ -224,6 +224,7 @@ def invent_logs(seed: int) -> dict[str, Any]:
         "empty lists": {"empty": True},
         "short lists": {"longest": 4},
         "nothing relevant": {"nothing": True},
+        "all in train": {"warm": True},
     }
     return {name: invent_log(random.Random(f"{seed} {name}"), **how) for name, how in kinds.items()}
 
@@ -236,6 +237,7 @@ def invent_log(
     holes: bool = False,
     empty: bool = False,
     nothing: bool = False,
+    warm: bool = False,
     longest: int = 12,
 ) -> dict[str, Any]:
     """Twelve users and thirty items; what a user had seen is neither judged nor shown."""
@@ -256,6 +258,8 @@ def invent_log(
             )
             log["run"][user] = list(zip(draw.sample(left, size), scores, strict=True))
         log["other"][user] = draw.sample(left, 8)
+    if warm:
+        log["train"] |= {13: list(range(1, 31))}
     log["items"] = [
         {
             "item": item,

@@ -585,9 +585,8 @@ def evidently(log: Log) -> Calls:
     from evidently import metrics as peer
 
     shown = scored(log, "user_id", "item_id", "prediction")
-    shown = shown[shown["user_id"].isin(list(log.truth))]
     pairs = zip(shown["user_id"], shown["item_id"], strict=True)
-    shown = shown.assign(target=[log.truth[user].get(item, 0) for user, item in pairs])
+    shown = shown.assign(target=[log.truth.get(user, {}).get(item, 0) for user, item in pairs])
     train = frame(log.train, "user_id", "item_id").assign(prediction=1.0, target=1)
     for place, name in enumerate("abcd"):
         for table in (shown, train):
@@ -604,7 +603,9 @@ def evidently(log: Log) -> Calls:
         )
         value = run.dict()["metrics"][0]["value"]
         if isinstance(value, dict):
-            value = dict(zip(value["rank"].values(), value["value"].values(), strict=True))[k]
+            is_late = asked in ("MRR", "NDCG")  # whose table of ranks begins at 2
+            found = dict(zip(value["rank"].values(), value["value"].values(), strict=True))
+            value = found[k + is_late]
         return float(value)
 
     yield from at_cutoffs(
@@ -634,6 +635,51 @@ def informfully(log: Log) -> Calls:
         return {user: value for user, value in found.items() if value is not None}
 
     yield from at_cutoffs("Alpha_NDCG ILD Calibration", call)
+
+
+def lenskit(log: Log) -> Calls:
+    import lenskit.metrics as peer
+    from lenskit.data import DatasetBuilder, ItemList
+    from lenskit.metrics import ranking, reranking
+
+    builder = DatasetBuilder()
+    builder.add_entities("item", list(log.items))
+    builder.add_interactions(
+        "rating",
+        frame(log.train, "user_id", "item_id"),
+        entities=["user", "item"],
+        missing="insert",
+    )
+    names = {item: row["genres"] for item, row in log.items.items()}
+    builder.add_list_attribute("item", "genre", list(names), list(names.values()))
+    data = builder.build()
+    lists = {user: ItemList(row, ordered=True) for user, row in log.shown.items()}
+
+    def call(name: str, k: int) -> Any:
+        modules = peer, ranking, reranking
+        kind = next(getattr(each, name) for each in modules if hasattr(each, name))
+        if name in ("rank_biased_overlap", "least_item_promoted"):
+            others = {u: ItemList(row, ordered=True) for u, row in log.other.items()}
+            return {u: float(kind(others[u], own, n=k)) for u, own in lists.items()}
+        given: dict[str, list[Any]] = {"MeanPopRank": [data]}
+        given |= dict.fromkeys(("Entropy", "RankBiasedEntropy"), (data, "genre"))
+        more = {"items": data} if "Gini" in name else {}
+        metric = kind(*given.get(name, ()), n=k, **more) if k else kind()
+        tests = {user: ItemList(log.relevant.get(user, [])) for user in lists}
+        found = {user: metric.measure_list(own, tests[user]) for user, own in lists.items()}
+        if "Gini" in name:
+            total = metric.create_accumulator()
+            for value in found.values():
+                total.add(value)
+            return float(total.accumulate())
+        return {user: value for user, value in found.items() if value == value}
+
+    yield from at_cutoffs(
+        """AveragePrecision DCG Entropy ExposureGini Hit ListGini MeanPopRank NDCG
+        Precision RBP RankBiasedEntropy Recall RecipRank least_item_promoted rank_biased_overlap""",
+        call,
+    )
+    yield from whole("ListLength", call, 0)
 
 
 def answer(call: Call) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Rarer metrics of ratings against plain Python, over rows and over users."""
 
 import math
+import re
 from itertools import combinations
 from statistics import mean, median
 
@@ -225,7 +226,10 @@ def test_a_power_between_none_and_one_is_no_family():
 def test_pairs_that_do_not_fit_together_are_refused_with_what_they_need():
     log = pl.concat([log_of(seed, n=200_000, n_users=900) for seed in range(2)])
 
+    with pytest.raises(MachineError, match="400,000 rows need about") as of_rows:
+        evalkit.evaluate_ratings(log, metrics=["Kendall"], memory_limit=64 << 20)
+    enough = int(re.search(r"about (\d+) MiB", of_rows.value.message)[1]) + 16  # for rows alone
     with pytest.raises(MachineError, match="400,000 pairs together") as caught:
-        evalkit.evaluate_ratings(log, metrics=["Kendall"], memory_limit=270 << 20)
+        evalkit.evaluate_ratings(log, metrics=["Kendall"], memory_limit=enough << 20)
 
     assert caught.value.code == "memory-limit"
