@@ -192,7 +192,8 @@ def measure(library: str, asked: list[str], log: dict[str, Any]) -> evalkit.Repo
     """The report of metrics under the library's profile."""
     truth = [(int(u), int(i), x) for u, row in log["truth"].items() for i, x in row.items()]
     lists = [(int(u), [i for i, _ in row], [x for _, x in row]) for u, row in log["run"].items()]
-    schema = {"user": pl.Int64, "item": pl.List(pl.Int64), "score": pl.List(pl.Float64)}
+    schema: dict[str, pl.DataType | type[pl.DataType]] = {"user": pl.Int64}
+    schema |= {"item": pl.List(pl.Int64), "score": pl.List(pl.Float64)}
     run = pl.DataFrame(lists, schema=schema, orient="row")
     rows = run.filter(pl.col("item").list.len() > 0).explode("item", "score")
     other = [(int(u), i, rank) for u, row in log["other"].items() for rank, i in enumerate(row, 1)]

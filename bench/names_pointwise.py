@@ -115,7 +115,7 @@ def ours(kind: str, rows: Rows, metrics: Sequence[str], library: str) -> list[fl
     frame = pl.DataFrame(
         rows, schema={**dict.fromkeys(KINDS[kind], pl.Float64), "user": pl.Int64}, orient="row"
     )
-    own = {"columns": {"weight": "weight"}} if kind == "labels" else {}
+    own: dict[str, Any] = {"columns": {"weight": "weight"}} if kind == "labels" else {}
     try:
         report = evaluate(frame, metrics=metrics, profile=library, **own)
         if len(report.estimates) == len(metrics):
@@ -172,9 +172,9 @@ def outcome(here: float | str, there: float | str, tolerance: float) -> str:
         return "no call" if there == "no call" else "raises"
     if here == "empty-input":
         return "raises"
-    none = [isinstance(each, str) or math.isnan(each) for each in (here, there)]
-    if any(none):
-        return "equal" if all(none) else "differs"
+    here = math.nan if isinstance(here, str) else here
+    if math.isnan(here) or math.isnan(there):
+        return "equal" if math.isnan(here) and math.isnan(there) else "differs"
     is_close = here == there or math.isclose(here, there, rel_tol=tolerance, abs_tol=tolerance)
     return "equal" if is_close else "differs"
 
@@ -182,7 +182,7 @@ def outcome(here: float | str, there: float | str, tolerance: float) -> str:
 def hold(library: str, python: str) -> Iterator[tuple[str, str, str, str]]:
     """Kind, name, outcome and, where numbers differ on a log, which do."""
     given = tomllib.loads(CALLS.read_text(encoding="utf-8"))[library]
-    logs = {kind: LOGS[kind]() for kind in KINDS if kind in given}
+    logs = {kind: dict(LOGS[kind]()) for kind in KINDS if kind in given}
     if "labels" in logs and not given.get("weights"):
         del logs["labels"]["weights"]
     names: dict[str, list[str]] = {kind: [] for kind in ("", *KINDS)}
@@ -204,7 +204,9 @@ def hold(library: str, python: str) -> Iterator[tuple[str, str, str, str]]:
         here = {log: ours(kind, rows, asked, library) for log, rows in logs[kind].items()}
         for place, name in enumerate(names[kind]):
             exempt = [log for logs_of in meant(given, "known", name) for log in logs_of]
-            wrong, known, n_equal = [], [], 0
+            wrong: list[str] = []
+            known: list[str] = []
+            n_equal = 0
             for log in logs[kind]:
                 both = here[log][place], theirs[kind][name][log]
                 found = outcome(*both, given.get("tolerance", 1e-9))

@@ -625,7 +625,11 @@ def informfully(log: Log) -> Calls:
     genres = {item: np.array(row, float) for item, row in log.genres.items()}
     vectors = {item: np.array(row) for item, row in log.vectors.items()}
     providers = {item: row["provider"] for item, row in log.items.items()}
-    given = {"Alpha_NDCG": [genres], "ILD": [vectors], "Calibration": [providers, "category"]}
+    given: dict[str, list[Any]] = {
+        "Alpha_NDCG": [genres],
+        "ILD": [vectors],
+        "Calibration": [providers, "category"],
+    }
 
     def call(name: str, k: int) -> Any:
         metric, found = getattr(peer, name)(*given[name], k=k), {}
@@ -662,7 +666,7 @@ def lenskit(log: Log) -> Calls:
             others = {u: ItemList(row, ordered=True) for u, row in log.other.items()}
             return {u: float(kind(others[u], own, n=k)) for u, own in lists.items()}
         given: dict[str, list[Any]] = {"MeanPopRank": [data]}
-        given |= dict.fromkeys(("Entropy", "RankBiasedEntropy"), (data, "genre"))
+        given |= {key: [data, "genre"] for key in ("Entropy", "RankBiasedEntropy")}
         more = {"items": data} if "Gini" in name else {}
         metric = kind(*given.get(name, ()), n=k, **more) if k else kind()
         tests = {user: ItemList(log.relevant.get(user, [])) for user in lists}

@@ -103,8 +103,13 @@ def invent(segments: int, models: int, metrics: int, *, compares: bool, seed: in
         meta=Meta("2026-01-01T00:00:00.000Z", 1.0, 1.0, 1 << 20, 1e6, 2),
         comparisons=tuple(compared),
         statistics=StatisticsUsed(
-            **{"level": 0.95, "method": "normal", "test": "t", "correction": "holm", "power": 0.8},
-            **{"family": "metric", "n_tests": len(compared)},
+            level=0.95,
+            method="normal",
+            test="t",
+            correction="holm",
+            power=0.8,
+            family="metric",
+            n_tests=len(compared),
             baseline=names[0] if compares else None,
         ),
     )

@@ -409,9 +409,9 @@ def row_lines() -> Iterator[str]:
     yield (
         "The metrics that a library has of `[ratings]` and `[labels]`, with what they set; "
         "policies stand behind the library's name. `AUC` there is over all rows, `GAUC` over "
-        "users. Every name was called beside its library on rows with ties, labels of one kind, "
-        "perfect and constant scores, constant ratings, ratings of 0 and below, one row and none "
-        "(`bench/names_pointwise.py`). Of TFMA its own code ran on counts and pairs, without "
+        "users. Every name was called beside its library (`bench/names_pointwise.py`): on ties, "
+        "labels of one kind, perfect and constant scores, one row and none. Ratings were constant, "
+        "0 and below, too. Of TFMA its own code ran on counts and pairs, without "
         "TensorFlow and Beam, which feed it. Elliot's and LensKit's errors of ratings are held "
         "against records."
     )

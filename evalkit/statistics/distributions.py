@@ -76,7 +76,12 @@ def normal_quantile(p: float) -> float:
 
 
 def normal_quantiles(ps: Iterable[float]) -> dict[float, float]:
-    """`normal_quantile` of each."""
+    """`normal_quantile` of each.
+
+    Example:
+        >>> normal_quantiles([0.5, 0.5])
+        {0.5: 0.0}
+    """
     different = set(ps)
     tails = [p for p in different if 0.0 < min(p, 1.0 - p) <= 0.25]
     if len(tails) < MANY:

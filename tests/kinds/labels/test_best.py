@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalkit.kinds.labels import _walk
+from evalkit.kinds.labels import _kernels, _walk
 from evalkit.metrics import parse_metrics, registry_of
 
 NAMES = (
@@ -65,7 +65,7 @@ def test_bins_of_equally_many_rows_end_where_a_scan_ends_them(rows, n_bins):
     bad = good[::-1].copy()
     total, ends = float((good + bad).sum()), np.empty(n_bins, dtype=np.int64)
 
-    _walk.find_bin_ends(np.cumsum(good), np.cumsum(bad), good, bad, total, ends)
+    _kernels.find_bin_ends(np.cumsum(good), np.cumsum(bad), good, bad, total, ends)
 
     above = np.cumsum(good + bad) - (good + bad)
     numbers = np.minimum(above * n_bins / total, n_bins - 1).astype(int)
