@@ -62,6 +62,9 @@ def main() -> int:
         for name, log in logs.items():
             (Path(folder) / name).write_text(json.dumps(log))
         for library in given.only.split(","):
+            if not is_installed(library, given.out):
+                print(f"{library}: not installed; python bench/peers.py --only {library}")
+                continue
             registry = REGISTRIES.get(library, library)
             names = [
                 name
@@ -70,6 +73,7 @@ def main() -> int:
             ]
             told[library] = judge(library, names, logs, Path(folder), given.out)
             show(library, told[library], len(names))
+    given.out.mkdir(parents=True, exist_ok=True)
     file = given.out / "names.json"
     known = json.loads(file.read_text()) if file.exists() else {}
     file.write_text(json.dumps({**known, **told}, indent=1, ensure_ascii=False))
@@ -92,19 +96,16 @@ def judge(
 ) -> dict[str, Any]:
     """What is true of each name: its outcome, why, and what happened on each log."""
     why, answers = "", []
-    if not is_installed(library, out):
-        why = "not installed"
+    command = [interpreter(library, out), BENCH / "names_worker.py", library]
+    done = subprocess.run(
+        [*map(str, command), str(folder), str(source_of(library, out))],
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode == 0:
+        answers = json.loads(done.stdout.splitlines()[-1])
     else:
-        command = [interpreter(library, out), BENCH / "names_worker.py", library]
-        done = subprocess.run(
-            [*map(str, command), str(folder), str(source_of(library, out))],
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode == 0:
-            answers = json.loads(done.stdout.splitlines()[-1])
-        else:
-            why = done.stderr.strip().splitlines()[-1][:200]
+        why = done.stderr.strip().splitlines()[-1][:200]
     found: dict[str, Any] = {
         name: {"equal": 0, "differs": [], "refused": [], "fails": []} for name in names
     }

@@ -88,6 +88,7 @@ def _run_all(folder: Path) -> None:
         way.run(paths["config"], paths["truth"])
     _split_users()
     _break_ties()
+    _learn_ids()
     _weigh_hits()
     _judge_all()
     _rank_deep_lists()
@@ -147,6 +148,16 @@ def _break_ties() -> None:
     users = [*range(20)] * 2
     shown = pl.DataFrame({"user": users, "item": ["a"] * 20 + ["b"] * 20, "score": [0.0] * 40})
     evaluate(shown[:20, :2], shown, metrics=["RR"])
+
+
+def _learn_ids() -> None:
+    """Users whose ids are two columns of text."""
+    import polars as pl
+
+    from evalkit.api import evaluate
+
+    shown = pl.DataFrame({"user": ["a", "b"], "shop": ["x", "y"], "item": [1, 2], "rank": [1, 1]})
+    evaluate(shown[:, :3], shown, metrics=["RR"], columns={"user": ["user", "shop"]})
 
 
 def _weigh_hits() -> None:

@@ -239,7 +239,7 @@ def test_labels_are_checked_and_held_against_the_floor(tmp_path):
 
 
 def test_libraries_beside_which_nothing_stands_are_named(tmp_path):
-    done = run_script("agree", tmp_path, "--only", "ranx,sklearn", "--users", "10")
+    done = run_script("names", tmp_path, "--only", "ranx,sklearn")
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
