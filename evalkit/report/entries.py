@@ -48,14 +48,14 @@ class ModelCounts:
     rows_used: int
     rows_dropped: Mapping[str, int]  # by reason
     users: int
-    users_without_ranking: int = 0  # of the truth
-    users_without_truth: int = 0  # whom the truth lacks
-    duplicates: int = 0  # rows that list a user's item again
-    duplicates_searched: str = "none"  # "relevant": among relevant items only; "all"
-    seen_in_train: int | None = None  # ranked items; None: no train log was given
-    bad_ranks: int = 0  # users with gaps or repeats
-    ties: int = 0  # hits whose score another row of the list has
-    depth: int = 0  # the longest list
+    users_without_ranking: int  # of the truth
+    users_without_truth: int  # whom the truth lacks
+    duplicates: int  # rows that list a user's item again
+    duplicates_searched: str  # "relevant": among relevant items only; "all"
+    seen_in_train: int | None  # ranked items; None: no train log was given
+    bad_ranks: int  # users with gaps or repeats
+    ties: int  # hits whose score another row of the list has
+    depth: int  # the longest list
     unknown_items: int = 0  # rows of the lists that metrics look at, of items that [items] lacks
     empty_genres: int = 0  # such rows, of items whose genres are asked for and that have none
     zero_vectors: int = 0  # such rows, of items whose vector is all zeros

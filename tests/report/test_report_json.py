@@ -195,6 +195,16 @@ def test_values_of_other_types_are_refused(report):
         Report.from_json(text)
 
 
+@pytest.mark.parametrize("key", ["duplicates", "bad_ranks", "users_without_truth", "depth"])
+def test_a_count_that_is_not_there_is_no_zero(report, key):
+    document = json.loads(report.to_json())
+    for counts in document["counts"]["models"].values():
+        del counts[key]
+
+    with pytest.raises(DataError, match=key):
+        Report.from_json(json.dumps(document))
+
+
 def test_later_schema_is_named(report):
     text = report.to_json().replace('"schema_version": 1', '"schema_version": 3')
 

@@ -208,7 +208,10 @@ def report_of(
 ) -> report.Report:
     """What was said, with what was read and how long it took."""
     rows, n = sum(each.rows for each in inputs), sum(said.units.values())
-    models = {name: report.ModelCounts(size, size, {}, size) for name, size in said.units.items()}
+    models = {
+        name: report.ModelCounts(size, size, {}, size, 0, 0, 0, "none", None, 0, 0, 0)
+        for name, size in said.units.items()
+    }
     counts = report.Counts(report.TruthCounts(rows, rows, {}, n, 0, n), models)
     used = used_of(asked.statistics, said.n_tests, asked.baseline)
     meta = clock.meta(rows, work.useful_threads, versions())

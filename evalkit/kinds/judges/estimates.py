@@ -86,7 +86,7 @@ def corrected(
 
 def counts_of(n: int, users: int, *, without: int = 0, depth: int) -> ModelCounts:
     """What one model, or group of judges, did."""
-    return ModelCounts(n, n, {}, users, without, duplicates_searched="all", depth=depth)
+    return ModelCounts(n, n, {}, users, without, 0, 0, "all", None, 0, 0, depth)
 
 
 def maker_of(request: Request, levels: Values, kind: str) -> Callable[[int], Coefficient]:

@@ -94,7 +94,9 @@ def conclude_logged(
         ),
         dict.fromkeys(
             (LOGGING, *names),
-            report.ModelCounts(sums.counts.rows, sums.counts.rows, {}, n_users, depth=depth),
+            report.ModelCounts(
+                sums.counts.rows, sums.counts.rows, {}, n_users, 0, 0, 0, "none", None, 0, 0, depth
+            ),
         ),
     )
     inference = Inference(

@@ -104,6 +104,9 @@ def _model_counts(name: str, row_counts: RowOutcomes, found: Findings) -> report
         users_without_truth=row_counts.noted.get("users_without_rating", 0),
         duplicates=row_counts.noted.get("duplicates", 0),
         duplicates_searched="all" if "duplicates" in row_counts.noted else "none",
+        seen_in_train=None,
+        bad_ranks=0,
+        ties=0,
         depth=found.most_rows.get(name, 0),
     )
 
