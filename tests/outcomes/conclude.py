@@ -44,5 +44,12 @@ def _counts_of(group: GroupCounts) -> ModelCounts:
         rows_used=_used(group),
         rows_dropped={"null_id": group.null_ids, "bad_score": group.bad_scores},
         users=group.users,
+        users_without_ranking=0,
+        users_without_truth=0,
+        duplicates=0,
+        duplicates_searched="none",
+        seen_in_train=None,
+        bad_ranks=0,
+        ties=0,
         depth=group.depth,
     )
