@@ -136,7 +136,7 @@ def test_units_are_counted_where_each_was_exposed_often(job, logs, monkeypatch):
     monkeypatch.setattr(measure, "BYTES_ON_THE_WAY", 0)
     config = load_config("job.toml")
 
-    with pytest.raises(MachineError, match="6[0-9][0-9] units need about") as refused:
+    with pytest.raises(MachineError, match=r"6\d\d units need about") as refused:
         run_config(config, memory_limit=1000)
     assert "24,000" not in str(refused.value)
     assert numbers(run_config(config, memory_limit=1 << 20)) == numbers(run_config(config))
