@@ -134,7 +134,12 @@ def add_events(  # type: ignore[no-untyped-def]
     # Wide: rows, units, and what is summed. Long: nothing of it can be compiled apart.
     n_unexposed = n_crossed = n_lost = n_late = 0
     for row in range(codes.size):
-        prefetch(units, max(0, codes[min(row + AHEAD, codes.size - 1)]) * width)
+        ahead = min(row + AHEAD, codes.size - 1)
+        base = max(0, codes[ahead]) * width
+        prefetch(units, base)
+        if kinds[ahead] >= 0:  # its sums may lie on other lines
+            prefetch(units, base + sums[begins[kinds[ahead]], PLACE])
+            prefetch(units, base + sums[begins[kinds[ahead] + 1] - 1, PLACE])
         unit, kind = codes[row], kinds[row]
         if unit < 0:
             n_unexposed += 1
