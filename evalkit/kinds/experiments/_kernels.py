@@ -209,6 +209,27 @@ def add_events(  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
+def add_halves(units, width, place, n_days, is_value, out):  # type: ignore[no-untyped-def]
+    """The total of all halves of days of each unit, as exact as they are.
+
+    Args:
+        out: int64[n_units * (1 + is_value)], counts, or 128 bits of fixed point.
+    """
+    for unit in range(units.size // width):
+        at, high, low = unit * width + place, np.int64(0), np.uint64(0)
+        if is_value == 0:
+            for word in units[at : at + n_days]:
+                low += np.uint64(word & 0xFFFFFFFF) + (np.uint64(word) >> np.uint64(32))
+            out[unit] = np.int64(low)
+            continue
+        for half in range(at, at + 4 * n_days, 2):
+            old = low
+            low += np.uint64(units[half + 1])
+            high += units[half] + np.int64(low < old)
+        out[2 * unit], out[2 * unit + 1] = high, np.int64(low)
+
+
+@kernel(allocates=False)
 def round_sums(units, width, place, is_value, n_steps, scale, out):  # type: ignore[no-untyped-def]
     """Sums of every unit as the nearest float64: int64 counts, or 128 bits of fixed point.
 
