@@ -38,7 +38,7 @@ def run_rankings(config: Config, measure_options: MeasureOptions) -> Report:
     clock = measure_options.clock(tables.logs)
     job = RankingJob(tables.config, measure_options, clock, tables=tables, remarks=remarks)
     sums = measure_users(job, measure_options.memory_limit)
-    return conclude(job, sums, inputs_of(tables), job.writer)
+    return conclude(job, sums, inputs_of(job.tables), job.writer)
 
 
 KIND = Kind(
