@@ -44,13 +44,8 @@ def read_logs(logs: Logs, seed: int) -> Units:
             of ids as `plan_ids`, of rows as `read_exposures` and `read_events`.
         KeyCollisionError: two ids share a key under this seed.
     """
-    schemas = [(table, table.frame.collect_schema()) for table in logs.tables]
-    plan = plan_ids(
-        "unit",
-        [(table.role, table.at, {"unit": schema["unit"]}) for table, schema in schemas],
-        seed=seed,
-    )
-    _check_zones(schemas[:2])
+    plan = plan_of(logs, seed)
+    _check_zones([(table, table.frame.collect_schema()) for table in logs.tables[:2]])
     counts: dict[str, int] = {}
     exposed = read_exposures(logs, plan, counts)
     logs.clock.stop("exposures")
@@ -62,6 +57,13 @@ def read_logs(logs: Logs, seed: int) -> Units:
     _count(logs, arms, added, counts)
     known = read_covariates(logs, plan, exposed, counts)
     return _units(logs, plan, exposed, arms, wanted, added, known, counts)
+
+
+def plan_of(logs: Logs, seed: int) -> IdPlan:
+    """The common key of units over all tables."""
+    schemas = [(table, table.frame.collect_schema()) for table in logs.tables]
+    units = [(table.role, table.at, {"unit": schema["unit"]}) for table, schema in schemas]
+    return plan_ids("unit", units, seed=seed)
 
 
 def _check_zones(schemas: Sequence[tuple[object, pl.Schema]]) -> None:
