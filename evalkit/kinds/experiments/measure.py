@@ -10,10 +10,11 @@ from evalkit import report
 from evalkit.config import Config
 from evalkit.errors import MachineError, RequestError
 from evalkit.inference.conclude import Inference
-from evalkit.kernels.memory import fits, room_to_compile
-from evalkit.kinds.pointwise.passes import MOST_PASSES, NAMED_PASSES, MemoryBudget
+from evalkit.kernels.memory import fits, give_back_early, room_to_compile
+from evalkit.kinds.pointwise.passes import MANY_ROWS, MOST_PASSES, NAMED_PASSES, MemoryBudget
 from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
+from evalkit.planning.survey import Survey
 from evalkit.planning.work import MeasureOptions, try_seeds
 from evalkit.report.entries import Check, Finding, Graph
 from evalkit.report.version import VERSION
@@ -23,7 +24,7 @@ from evalkit.sources.ids import DrawnShare, PassShare
 from ._asked import ExperimentRequest
 from ._exposures import Logs
 from ._expressions import UnitMeasure
-from ._logs import bytes_of_days, read_logs
+from ._logs import bytes_of_days, plan_of, read_logs
 from ._measuring import capped, eligible, key_of, measure_all
 from ._statistics import Statistics
 from ._units import Floats, Units, check_events, check_sums, check_units, columns_of, read_ready
@@ -34,6 +35,10 @@ from .open import OpenedTables, collected
 
 BYTES_ON_THE_WAY = 100 << 20  # row groups of two logs, their units as keys
 BYTES_A_UNIT = 80  # of the table, and of what is known of a unit while logs are read
+BYTES_AN_EVENT = 48  # of the hashes by which equal events are told, while their table grows
+BYTES_OF_TEXT = 200 << 20  # of files whose rows nobody has counted, such as CSV
+BYTES_OF_HASHING = 50 << 20  # row groups whose rows are hashed whole
+MORE_UNITS = 1.04  # than a sample of their keys says: five standard errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +86,7 @@ def read_units(
         if share is None and work.share == (1, 1):
             check_events(units, asked, opened.events)
         return units
+    give_back_early()
     found: UnitsByShare | None = None
     for number in range(n_passes):
         own = replace(logs, share=PassShare(number, n_passes))
@@ -99,28 +105,44 @@ def read_units(
 def _passes(logs: Logs, work: MeasureOptions) -> int:
     """Into how many passes over the logs units are split, so that a memory limit is held.
 
-    Every exposure may be a unit. What stays of one are its columns, which no split makes fewer.
+    Every exposure may be a unit: they are counted where that many would not fit at once. What stays
+    of a unit are its columns, which no split makes fewer.
 
     Raises:
         MachineError: no split holds the limit [memory-limit].
     """
-    n_units = logs.exposures.n_rows_hint()
-    if work.memory_limit is None or n_units is None:
+    if work.memory_limit is None:
         return 1
     n_sums = 2 * len(columns_of(logs.asked))  # covariates double them
     of_days = bytes_of_days(logs.asked)
-    kept = BYTES_ON_THE_WAY + n_units * (32 + 8 * n_sums + of_days)
-    at_work = n_units * (BYTES_A_UNIT + 16 * n_sums + of_days)
-    taken = MemoryBudget(work.memory_limit, work.useful_threads, kept=kept).taken(n_units)
-    if fits(taken + at_work, work.memory_limit):
+    limit, threads = work.memory_limit, work.useful_threads
+    tables, of_equal = (logs.exposures, logs.events), 0
+    hints = [table.n_rows_hint() for table in tables]
+    sizes = [table.count_rows() if n is None else n for table, n in zip(tables, hints, strict=True)]
+    on_the_way = BYTES_ON_THE_WAY
+    if None in hints:
+        on_the_way += int(BYTES_OF_TEXT * min(1.0, sum(sizes) / MANY_ROWS))
+    if logs.asked.policy("equal_events") == "once":
+        of_equal, on_the_way = sizes[1] * BYTES_AN_EVENT, on_the_way + BYTES_OF_HASHING
+
+    def needs(n_units: int) -> tuple[int, int]:
+        kept = on_the_way + n_units * (32 + 8 * n_sums + of_days)
+        at_work = n_units * (BYTES_A_UNIT + 16 * n_sums + of_days) + of_equal
+        return MemoryBudget(limit, threads, kept=kept).taken(max(sizes)), at_work
+
+    n_units = sizes[0]
+    if not fits(sum(needs(n_units)), limit):
+        n_users = Survey.of(logs.exposures, plan_of(logs, 0)).n_users
+        n_units = min(n_units, int(MORE_UNITS * n_users))
+    taken, at_work = needs(n_units)
+    if fits(taken + at_work, limit):
         return 1
     taken += room_to_compile()
-    left = work.memory_limit - taken
+    left = limit - taken
     if left * MOST_PASSES < at_work:
         needed = (taken + at_work // NAMED_PASSES >> 20) + 1
         raise MachineError(
-            f"{n_units:,} units need about {needed:,} MiB, the limit is "
-            f"{work.memory_limit >> 20:,} MiB",
+            f"{n_units:,} units need about {needed:,} MiB, the limit is {limit >> 20:,} MiB",
             code="memory-limit",
             hint=f"give --memory-limit {needed}MiB, or measure shares: evalkit partial CONFIG "
             "--share I/N",

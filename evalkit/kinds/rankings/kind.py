@@ -9,11 +9,11 @@ from evalkit.kinds.rankings._global_stats import (
     unknown_to_shares,
     with_weights,
 )
-from evalkit.kinds.rankings._job import RankingTask
+from evalkit.kinds.rankings._job import RankingJob, RankingTask
 from evalkit.kinds.rankings.conclude import conclude, conclude_rankings, inputs_of
 from evalkit.kinds.rankings.measure import measure_rankings, measure_users
 from evalkit.kinds.rankings.merge import RankingSums
-from evalkit.kinds.rankings.open import open_job
+from evalkit.kinds.rankings.open import open_logs
 from evalkit.planning.tables import open_tables
 from evalkit.planning.work import Kind, MeasureOptions
 from evalkit.report import Report
@@ -26,7 +26,6 @@ __all__ = [
     "RankingTask",
     "inputs_of",
     "note_share",
-    "open_job",
     "stats_of",
     "unknown_to_shares",
     "with_weights",
@@ -35,7 +34,9 @@ __all__ = [
 
 def run_rankings(config: Config, measure_options: MeasureOptions) -> Report:
     """The report of all users at once."""
-    job = open_job(config, measure_options)
+    tables, remarks = open_logs(config, measure_options)
+    clock = measure_options.clock(tables.logs)
+    job = RankingJob(tables.config, measure_options, clock, tables=tables, remarks=remarks)
     sums = measure_users(job, measure_options.memory_limit)
     return conclude(job, sums, inputs_of(job.tables), job.writer)
 
