@@ -70,12 +70,12 @@ def _keep_core(
 
     in_memory = None
     if budget.holds(feed, rule, OF_CODES):
-        in_memory = [rows.bare() for rows in feed.batches()]
+        in_memory = list(feed.codes_alone())
     gone = [np.zeros(n, dtype=np.bool_) for n in (feed.n_users, feed.n_items)]
 
     def count() -> list[Codes]:
         found = [np.zeros(each.size, dtype=np.int32) for each in gone]
-        for rows in in_memory or feed.batches():
+        for rows in in_memory or feed.codes_alone():
             here = slice(None) if counted is None else rows.own(counted)
             count_living(rows.users[here], rows.items[here], *gone, *found)
         return found
@@ -101,7 +101,7 @@ def _keep_core(
         return n_rounds
     kept = [
         rows.spread(~(gone[0][rows.users] | gone[1][rows.items]))
-        for rows in in_memory or feed.batches()
+        for rows in in_memory or feed.codes_alone()
     ]
     feed.leave(np.concatenate([np.zeros(0, dtype=np.bool_), *kept]), "core")
     return n_rounds

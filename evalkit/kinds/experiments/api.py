@@ -1,6 +1,7 @@
 """Experiments from Python: `evalkit.evaluate_experiment`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import date, datetime
 from functools import partial
 from typing import Any
@@ -87,27 +88,13 @@ def evaluate_experiment(
         >>> report.comparisons[0].delta
         1.25
     """
+    given: dict[str, Any] = dict(locals())
     listed = [segments] if isinstance(segments, str) else segments or ()
-    asked = read_asked(
-        WrittenExperiment(
-            name=name,
-            variants=variants,
-            metrics=metrics,
-            sums=sums,
-            before=before,
-            window=window,
-            until=moment_of(until),
-            covariate_days=covariate_days,
-            primary=primary,
-            guardrails=guardrails,
-            lower_is_better=lower_is_better,
-            policies=policies,
-            segments=listed,
-            statistics=statistics,
-            profile=profile,
-            has_events=events is not None,
-        )
-    )
+    written = {
+        each.name: given[each.name] for each in fields(WrittenExperiment) if each.name in given
+    }
+    own = {"until": moment_of(until), "segments": listed, "has_events": events is not None}
+    asked = read_asked(WrittenExperiment(**{**written, **own}))
     asked = with_phases(asked, read_phases(phases, moment_of))
     check_covariates(has_events=events is not None, has_table=covariates is not None, asked=asked)
     located = _located(exposures, events, covariates, columns)
