@@ -63,8 +63,7 @@ def evaluate_interleaving(
     if "user" in wanted:
         wanted["unit"] = wanted.pop("user")
     work = MeasureOptions(threads=1)
-    clock = work.clock()
-    clock.start()
+    clock = work.started(None)
     table = open_columns(
         "impressions", LocatedFiles(given=impressions), wanted, Guessing(entry_point="python"),
         guessed=("unit",),
