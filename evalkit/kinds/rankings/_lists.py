@@ -37,11 +37,7 @@ class ShareLists:
 
     @classmethod
     def of(
-        cls,
-        reader: ShareReader,
-        truth: Truth,
-        train: Train | None,
-        held: Mapping[str, RankSets],
+        cls, reader: ShareReader, truth: Truth, train: Train | None, held: Mapping[str, RankSets]
     ) -> "ShareLists":
         """What stands beside the lists of some models, whose items must all have been met."""
         tables, config, work = reader.tables, reader.tables.config, reader.lists
