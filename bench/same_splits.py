@@ -226,7 +226,9 @@ def main() -> int:
             after = answers_of(tree, folder, given.options)
     for case, (rule, one) in before.items():
         found = list(differences(one, after[case][1]))
-        crashes += "crash" in after[case][1]
+        if "crash" in after[case][1]:
+            print(f"{case} {rule}: {after[case][1]['crash']}")
+            crashes += 1
         errors += "error" in after[case][1]
         wrong += bool(found)
         for path, before_, after_ in found[:3]:

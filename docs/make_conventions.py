@@ -212,8 +212,8 @@ def rows_of_names(registries: Mapping[str, Mapping[str, Sequence[str]]]) -> Iter
 
 def how_it_is_known(library: str, kind: str, means: str, ran: str) -> str:
     """Whether a name gives the library's number, and how that is known."""
-    if ran == "equal":
-        return "yes, beside it"
+    if ran in ("equal", "by source"):
+        return "yes, beside it" if ran == "equal" else "yes, by source"
     if ran.startswith("differs"):
         (request,) = parse_metrics([means.replace("='...'", "=1")])
         name = request.metric.base.name

@@ -18,16 +18,7 @@ import numpy.typing as npt
 from evalkit.aggregate.segments import ALL, SMALL, SMALL_KEY, Segment, SortKey, UserSegments
 from evalkit.config import StatisticsSection
 from evalkit.errors import DataError, did_you_mean
-from evalkit.statistics.exact import (
-    LOSSES,
-    TIES,
-    WINS,
-    CellRows,
-    ExactSum,
-    ExactSums,
-    Paired,
-    StepSums,
-)
+from evalkit.statistics import exact
 
 Values = npt.NDArray[np.float64]
 Outcomes = npt.NDArray[np.int64]
@@ -64,9 +55,9 @@ class PairSums:
         outcomes: int64[n_cells, n_columns, 3], wins, ties, losses of the candidate.
     """
 
-    deltas: ExactSums
-    baseline_alone: ExactSums
-    candidate_alone: ExactSums
+    deltas: exact.ExactSums
+    baseline_alone: exact.ExactSums
+    candidate_alone: exact.ExactSums
     outcomes: Outcomes
 
     @property
@@ -77,15 +68,15 @@ class PairSums:
     @classmethod
     def empty(cls, n_columns: int, n_cells: int = 1) -> "PairSums":
         """Nothing added yet."""
-        deltas, one, other = (ExactSums(n_columns, n) for n in (n_cells, 0, 0))
+        deltas, one, other = (exact.ExactSums(n_columns, n) for n in (n_cells, 0, 0))
         return cls(deltas, one, other, np.zeros((n_cells, n_columns, 3), dtype=np.int64))
 
     def make_alone(self) -> None:
         """Room for users who have one value alone, if there is none yet."""
         if not self.has_alone:
             n_columns, n_cells = self.deltas.n_columns, self.deltas.n_cells
-            self.baseline_alone = ExactSums(n_columns, n_cells)
-            self.candidate_alone = ExactSums(n_columns, n_cells)
+            self.baseline_alone = exact.ExactSums(n_columns, n_cells)
+            self.candidate_alone = exact.ExactSums(n_columns, n_cells)
 
     def over(self, cells: npt.NDArray[np.int64]) -> "PairSums":
         """The sums over some of the cells."""
@@ -147,8 +138,8 @@ class Totals:
     ) -> None:
         self.n_cells = n_cells
         self._by_steps = by_steps and n_cells == 1
-        self._steps: dict[tuple[str, int], StepSums] = {}  # of a model, from a column on
-        self.models = {name: ExactSums(n_columns, n_cells) for name in models}
+        self._steps: dict[tuple[str, int], exact.StepSums] = {}  # of a model, from a column on
+        self.models = {name: exact.ExactSums(n_columns, n_cells) for name in models}
         self.pairs = {pair: PairSums.empty(n_columns, n_cells) for pair in pairs}
         self._locks = {each: Lock() for each in (*self.models, *self.pairs)}
 
@@ -165,7 +156,7 @@ class Totals:
             higher_is_better: of each metric.
             cells: int32[n_users], the cell of each user.
         """
-        rows = CellRows.of(cells, self.n_cells)
+        rows = exact.CellRows.of(cells, self.n_cells)
         for name, sums in self.models.items():
             with self._locks[name]:
                 first = 0
@@ -173,7 +164,7 @@ class Totals:
                     width = array.shape[1]
                     if self._by_steps and width >= MANY_CUTOFFS:
                         if (name, first) not in self._steps:
-                            self._steps[name, first] = StepSums((width,))
+                            self._steps[name, first] = exact.StepSums((width,))
                         self._steps[name, first].add(array, first_column=0)
                     else:
                         sums.add(array, first_column=first, rows=rows)
@@ -207,12 +198,12 @@ class Totals:
         found: PairSums,
         old: Values,
         new: Values,
-        rows: CellRows,
+        rows: exact.CellRows,
         first: int,
         *,
         higher_is_better: bool,
     ) -> None:
-        paired = Paired(old, found.outcomes, higher_is_better=higher_is_better)
+        paired = exact.Paired(old, found.outcomes, higher_is_better=higher_is_better)
         n_alone = found.deltas.add(new, first_column=first, rows=rows, paired=paired)
         if n_alone:
             lone_old = np.where(np.isnan(new), old, np.nan)
@@ -226,9 +217,9 @@ class Totals:
 class PairTotal:
     """One metric of two models on the users whom both have a value of."""
 
-    delta: ExactSum
-    baseline: ExactSum
-    candidate: ExactSum
+    delta: exact.ExactSum
+    baseline: exact.ExactSum
+    candidate: exact.ExactSum
     wins: int
     ties: int
     losses: int
@@ -266,7 +257,7 @@ class Lacking:
     """
 
     n_users: int = 0
-    models: dict[str, ExactSums] = field(default_factory=dict)
+    models: dict[str, exact.ExactSums] = field(default_factory=dict)
     pairs: dict[Pair, PairSums] = field(default_factory=dict)
 
     def take(self, totals: Totals, columns: npt.NDArray[np.int64]) -> None:
@@ -300,7 +291,7 @@ class GrandTotals:
         extra: users of a segment whom the truth lacks, and metrics of lists alone count.
     """
 
-    models: dict[tuple[Segment, str], ExactSums] = field(default_factory=dict)
+    models: dict[tuple[Segment, str], exact.ExactSums] = field(default_factory=dict)
     pairs: dict[tuple[Segment, Pair], PairSums] = field(default_factory=dict)
     users: dict[Segment, int] = field(default_factory=dict)
     keys: dict[Segment, SortKey] = field(default_factory=dict)
@@ -428,7 +419,7 @@ class GrandTotals:
             found.deltas.sum_of(column),
             baseline,
             candidate,
-            int(outcomes[WINS]),
-            int(outcomes[TIES]),
-            int(outcomes[LOSSES]),
+            int(outcomes[exact.WINS]),
+            int(outcomes[exact.TIES]),
+            int(outcomes[exact.LOSSES]),
         )

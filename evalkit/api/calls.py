@@ -6,31 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from evalkit.api.in_memory import (
-    MEMORY,
-    OTHERS,
-    Columns,
-    GivenFrames,
-    Listed,
-    TableColumns,
-    add_floors,
-    add_table,
-    columns_of,
-    depth_of,
-    earlier_of,
-    is_path,
-    keys_of,
-    listed_of,
-    metrics_section,
-    named_of,
-    named_segments,
-    paths_of,
-    say_of_tables,
-    taken_over,
-    unnamed_of,
-)
+from evalkit.api import in_memory
 from evalkit.config import SELECTED, Config, build_config, hinted
 from evalkit.errors import RequestError
 from evalkit.metrics import OwnMetric
@@ -58,7 +36,7 @@ def evaluate(
     users: object | None = None,
     reference: object | None = None,
     drop_seen: bool = False,
-    columns: TableColumns = None,
+    columns: in_memory.TableColumns = None,
     where: Mapping[str, str] | None = None,
     ranked_by: Mapping[str, str] | None = None,
     format: Mapping[str, str] | None = None,
@@ -150,40 +128,41 @@ def evaluate(
         message = "drop_seen drops what train holds, and there is no train"
         hint = "pass train=table of user and item, or leave drop_seen out"
         raise RequestError(message, code="missing-key", hint=hint)
-    depth = None if drop_seen else depth_of(metrics, profile, policies)
-    taken = GivenFrames(user_ids, item_ids, depth)
-    listed = taken.listed(rankings, truth, columns_of(columns, "rankings"))
+    depth = None if drop_seen else in_memory.depth_of(metrics, profile, policies)
+    taken = in_memory.GivenFrames(user_ids, item_ids, depth)
+    listed = taken.listed(rankings, truth, in_memory.columns_of(columns, "rankings"))
     truth, train = taken.table(truth, "truth"), taken.table(train, "train")
-    tree: dict[str, object] = {
-        "metrics": metrics_section(metrics, primary, profile, combined, metric_files),
+    tree: dict[str, Any] = {
+        "metrics": in_memory.metrics_section(metrics, primary, profile, combined, metric_files),
         "policies": dict(policies or {}),
         "rankings": [each.section() for each in listed],
         "engine": dict(engine or {}),
         "verify_pages": None if verify_pages else False,
     }
-    segment_tables: dict[str, object] = {}
-    tree["segments"] = {
-        name: named_segments(name, rule, segment_tables) for name, rule in (segments or {}).items()
-    }
-    weights: dict[str, object] = {}
-    tree["statistics"] = _statistics_tree(statistics or {}, weights)
+    segment_tables, weights = dict[str, object](), dict[str, object]()
+    tree["segments"] = _segments_tree(segments, segment_tables)
+    tree["statistics"] = chosen = dict(statistics or {})
+    if "weight" in chosen:
+        chosen["weight"] = in_memory.named_segments("weight", chosen["weight"], weights)
     beside: dict[str, Any] = {}
-    for section, table in zip(OTHERS, (truth, train, items, users), strict=True):
-        add_table(section, table, columns_of(columns, section), tree, beside)
-    say_of_tables(tree, {"where": where, "format": format, "ranked_by": ranked_by, "files": files})
-    add_floors(tree, threshold=threshold, min_propensity=min_propensity)
+    for section, table in zip(in_memory.OTHERS, (truth, train, items, users), strict=True):
+        in_memory.add_table(section, table, in_memory.columns_of(columns, section), tree, beside)
+    in_memory.say_of_tables(
+        tree, {"where": where, "format": format, "ranked_by": ranked_by, "files": files}
+    )
+    in_memory.add_floors(tree, threshold=threshold, min_propensity=min_propensity)
     if drop_seen:
-        tree["train"] = {**cast("dict[str, object]", tree["train"]), "drop_seen": True}
+        tree["train"]["drop_seen"] = True
     if reference is not None:
-        beside["reference"] = taken_over(reference, "reference")
-        text = paths_of(reference)[0] if is_path(reference) else f"{MEMORY}/"
-        tree["metrics"] = {**cast("dict[str, object]", tree["metrics"]), "reference": text}
+        beside["reference"] = in_memory.taken_over(reference, "reference")
+        (path, *_), is_path = in_memory.paths_of(reference), in_memory.is_path(reference)
+        tree["metrics"]["reference"] = path if is_path else f"{path}/"
     given = Given(
-        rankings=[taken_over(each.table, "rankings") for each in listed],
+        rankings=[in_memory.taken_over(each.table, "rankings") for each in listed],
         segments=segment_tables,
         weight=weights.get("weight"),
-        unnamed=unnamed_of(listed),
-        earlier=earlier_of(listed),
+        unnamed=in_memory.unnamed_of(listed),
+        earlier=in_memory.earlier_of(listed),
         **beside,
     )
     config = _named(build_config(tree, name=name, unnamed=given.unnamed, entry_point="python"))
@@ -207,14 +186,12 @@ def _looked(
     return measure_as_look(config, folder, ahead, partial(run_config, given=given, **how))
 
 
-def _statistics_tree(
-    statistics: Mapping[str, object], weights: dict[str, object]
+def _segments_tree(
+    segments: Mapping[str, object] | None, tables: dict[str, object]
 ) -> dict[str, object]:
-    """The statistics as a config has them; a table of weights in memory goes into `weights`."""
-    chosen = dict(statistics)
-    if "weight" in chosen:
-        chosen["weight"] = named_segments("weight", chosen["weight"], weights)
-    return chosen
+    """The segments as a config has them; tables in memory go into `tables`."""
+    named = (segments or {}).items()
+    return {name: in_memory.named_segments(name, rule, tables) for name, rule in named}
 
 
 def _named(config: Config) -> Config:
@@ -256,7 +233,7 @@ def compare(
     users: object | None = None,
     reference: object | None = None,
     drop_seen: bool = False,
-    columns: TableColumns = None,
+    columns: in_memory.TableColumns = None,
     where: Mapping[str, str] | None = None,
     ranked_by: Mapping[str, str] | None = None,
     format: Mapping[str, str] | None = None,
@@ -295,44 +272,15 @@ def compare(
         >>> found.baseline, found.candidate, found.delta, found.wins, found.losses
         ('top', 'als', 0.5, 1, 0)
     """
+    given: dict[str, Any] = dict(locals())  # all of it is what `evaluate` takes, but the baseline
+    del given["baseline"]
     if not isinstance(rankings, Mapping) or len(rankings) < 2:
         hint = 'pass {"old": table, "new": table}'
         raise RequestError("it takes two models to compare", code="nothing-to-compare", hint=hint)
     chosen = dict(statistics or {})
     if chosen.get("pairs") != "all":
         chosen.setdefault("baseline", baseline or str(next(iter(rankings))))
-    return evaluate(
-        truth,
-        rankings,
-        metrics=metrics,
-        primary=primary,
-        combined=combined,
-        metric_files=metric_files,
-        profile=profile,
-        policies=policies,
-        threshold=threshold,
-        min_propensity=min_propensity,
-        train=train,
-        items=items,
-        users=users,
-        reference=reference,
-        drop_seen=drop_seen,
-        columns=columns,
-        where=where,
-        format=format,
-        files=files,
-        ranked_by=ranked_by,
-        verify_pages=verify_pages,
-        user_ids=user_ids,
-        item_ids=item_ids,
-        segments=segments,
-        statistics=chosen,
-        per_user=per_user,
-        threads=threads,
-        memory_limit=memory_limit,
-        again=again,
-        name="compare",
-    )
+    return evaluate(**{**given, "statistics": chosen, "name": "compare"})
 
 
 @hinted
@@ -371,7 +319,7 @@ def evaluate_ratings(
     metric_files: Sequence[str | os.PathLike[str]] = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
-    columns: Columns | None = None,
+    columns: in_memory.Columns | None = None,
     segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
     per_user: bool = False,
@@ -413,14 +361,20 @@ def evaluate_ratings(
         >>> evaluate_ratings(rated, metrics=["MAE"]).value("MAE")
         0.5
     """
-    named = named_of(columns, ("user", "item", "rating", "prediction", "model"))
+    named = in_memory.named_of(columns, ("user", "item", "rating", "prediction", "model"))
     if predictions is None:
         keys = ("user", "item", "rating", "prediction", "model")
-        sections = {"ratings": listed_of(ratings, keys, named)}
+        sections = {"ratings": in_memory.listed_of(ratings, keys, named)}
     else:
         sections = {
-            "ratings": [Listed(None, ratings, keys_of(named, ("user", "item", "rating")))],
-            "predictions": listed_of(predictions, ("user", "item", "prediction", "model"), named),
+            "ratings": [
+                in_memory.Listed(
+                    None, ratings, in_memory.keys_of(named, ("user", "item", "rating"))
+                )
+            ],
+            "predictions": in_memory.listed_of(
+                predictions, ("user", "item", "prediction", "model"), named
+            ),
         }
     tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files, verify_pages)
     how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
@@ -438,7 +392,7 @@ def evaluate_labels(
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
     session_every: str | None = None,
-    columns: Columns | None = None,
+    columns: in_memory.Columns | None = None,
     segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
     per_user: bool = False,
@@ -482,7 +436,7 @@ def evaluate_labels(
         0.75
     """
     keys = ("user", "session", "item", "time", "score", "label", "weight", "model")
-    sections = {"labels": listed_of(labels, keys, named_of(columns, keys))}
+    sections = {"labels": in_memory.listed_of(labels, keys, in_memory.named_of(columns, keys))}
     own = {"threshold": threshold, "session_every": session_every}
     extra = {name: value for name, value in own.items() if value is not None}
     tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files, verify_pages)
@@ -502,14 +456,14 @@ def _rows_tree(
     """What a config says besides its tables."""
     return {
         "verify_pages": None if verify_pages else False,
-        "metrics": metrics_section(metrics, primary, profile, files=metric_files),
+        "metrics": in_memory.metrics_section(metrics, primary, profile, files=metric_files),
         "policies": dict(policies or {}),
         "statistics": dict(statistics or {}),
     }
 
 
 def _evaluate_rows(
-    sections: Mapping[str, Sequence[Listed]],
+    sections: Mapping[str, Sequence[in_memory.Listed]],
     tree: dict[str, object],
     segments: Mapping[str, object] | None,
     name: str,
@@ -519,14 +473,12 @@ def _evaluate_rows(
 ) -> Report:
     held: list[object | None] = []
     segment_tables: dict[str, object] = {}
-    unnamed = unnamed_of([each for listed in sections.values() for each in listed])
-    tree["segments"] = {
-        name: named_segments(name, rule, segment_tables) for name, rule in (segments or {}).items()
-    }
+    unnamed = in_memory.unnamed_of([each for listed in sections.values() for each in listed])
+    tree["segments"] = _segments_tree(segments, segment_tables)
     for section, listed in sections.items():
         tables = []
         for listed_table in listed:
-            held.append(taken_over(listed_table.table, section))
+            held.append(in_memory.taken_over(listed_table.table, section))
             tables.append({**listed_table.section(), **(extra or {})})
         tree[section] = tables
     config = _named(build_config(tree, name=name, unnamed=unnamed, entry_point="python"))

@@ -9,17 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit.api import in_memory
 from evalkit.api.calls import evaluate
-from evalkit.api.in_memory import (
-    MEMORY,
-    GivenFrames,
-    columns_of,
-    depth_of,
-    is_path,
-    metrics_section,
-    paths_of,
-    taken_over,
-)
 from evalkit.config import TrainTable, build_config
 from evalkit.errors import DataError, EvalkitError, RequestError
 from evalkit.metrics import OwnMetric, name_metrics
@@ -102,18 +93,18 @@ class Evaluation:
         **asked: Any,
     ) -> None:
         self._columns = asked.pop("columns", None)
-        frames = GivenFrames(user_ids, item_ids, None)
+        frames = in_memory.GivenFrames(user_ids, item_ids, None)
         signature(evaluate).bind(
             truth, {}, metrics=metrics, train=train, drop_seen=True, columns=self._columns, **asked
         )
         self._asked, self._model, self._metrics = asked, model, list(metrics)
         self._truth = frames.table(truth, "truth")
-        if self._truth is not None and not is_path(self._truth):
-            self._truth = taken_over(self._truth, "truth")
+        if self._truth is not None and not in_memory.is_path(self._truth):
+            self._truth = in_memory.taken_over(self._truth, "truth")
         self._train = None if train is None else self._seen(frames.table(train, "train"))
         self._items = None if item_ids is None else ids_of(item_ids)
         policies = asked.get("policies")
-        self._depth = depth_of(metrics, asked.get("profile", "evalkit"), policies)
+        self._depth = in_memory.depth_of(metrics, asked.get("profile", "evalkit"), policies)
         self._batches = Batches()
         if not asked.keys() & {"reference", "combined"}:
             self._check_request(metrics, {"truth": truth, "train": train})
@@ -123,8 +114,8 @@ class Evaluation:
     ) -> None:
         """Refuse now what no epoch could be measured by; arguments as `evaluate` takes them."""
         given = {name: self._asked.get(name) for name in ("items", "users")} | dict(tables)
-        table = {"path": [MEMORY]}
-        section = metrics_section(
+        table = {"path": [in_memory.MEMORY]}
+        section = in_memory.metrics_section(
             metrics,
             self._asked.get("primary", ()),
             self._asked.get("profile", "evalkit"),
@@ -176,7 +167,9 @@ class Evaluation:
         order = "score" if "score" in rows.columns else "rank"
         ranked = _once(rows) if order == "score" else _whole(rows)
         tables = ("truth", "items", "users")
-        named: dict[str, Mapping[str, Any]] = {t: columns_of(self._columns, t) for t in tables}
+        named: dict[str, Mapping[str, Any]] = {
+            t: in_memory.columns_of(self._columns, t) for t in tables
+        }
         named["rankings"] = {name: name for name in ("user", "item", order)}
         report = evaluate(
             self._truth,
@@ -228,12 +221,14 @@ class Evaluation:
 
     def _seen(self, train: object) -> pl.DataFrame:
         """`user` and `item` of what models had seen."""
-        columns = dict(columns_of(self._columns, "train"))
+        columns = dict(in_memory.columns_of(self._columns, "train"))
         said = {key: dict(self._asked.pop(key, None) or {}) for key in ("where", "format", "files")}
         own = {key: of.pop("train") for key, of in said.items() if "train" in of}
         self._asked |= {key: of for key, of in said.items() if of}
-        section = TrainTable.model_validate({"path": paths_of(train), "columns": columns, **own})
-        given = taken_over(train, "train")
+        section = TrainTable.model_validate(
+            {"path": in_memory.paths_of(train), "columns": columns, **own}
+        )
+        given = in_memory.taken_over(train, "train")
         found = open_train(section, given, Guessing("python"), keys=("user", "item")).frame
         return found.select(pl.col("user_0").alias("user"), "item").unique().collect()
 
@@ -381,4 +376,4 @@ def _mark(value: object) -> str:
     frame = value.frame if isinstance(value, Named) else value
     if isinstance(frame, pl.DataFrame):
         return f"{frame.height:,} rows, {frame.hash_rows(seed=40).sum():x}"
-    return str(paths_of(frame)) if is_path(frame) else repr(value)
+    return str(in_memory.paths_of(frame)) if in_memory.is_path(frame) else repr(value)

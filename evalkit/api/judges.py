@@ -3,20 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalkit.api import evaluate
-from evalkit.api.in_memory import (
-    Columns,
-    GivenFrames,
-    TableColumns,
-    add_table,
-    columns_of,
-    depth_of,
-    metrics_section,
-    named_of,
-    paths_of,
-    taken_over,
-    unnamed_of,
-)
+from evalkit.api import evaluate, in_memory
 from evalkit.config import build_config, hinted
 from evalkit.kinds.judges.plan import JudgePlan, plan_of_config
 from evalkit.pipeline import run_config
@@ -28,7 +15,7 @@ from evalkit.report import Report
 def evaluate_judges(
     ratings: object,
     *,
-    columns: Columns | None = None,
+    columns: in_memory.Columns | None = None,
     levels: Sequence[str | float] = (),
     kind: str = "ordinal",
     metrics: Sequence[str] = ("alpha", "AC", "agreement"),
@@ -67,7 +54,7 @@ def evaluate_judges(
         >>> evaluate_judges(pl.DataFrame(rows), levels=[0, 1]).value("agreement")
         1.0
     """
-    named = named_of(columns, ("unit", "judge", "rating", "ratings", "time", "gold"))
+    named = in_memory.named_of(columns, ("unit", "judge", "rating", "ratings", "time", "gold"))
     long = () if "ratings" in named else ("judge", "rating")
     named = {key: key for key in ("unit", *long)} | named
     section = {
@@ -75,7 +62,7 @@ def evaluate_judges(
         **{"models": list(models), "truth": dict(truth or {})},
     }
     tree: dict[str, object] = {
-        "metrics": metrics_section(metrics, primary, profile),
+        "metrics": in_memory.metrics_section(metrics, primary, profile),
         "statistics": dict(statistics or {}),
         "segments": dict(segments or {}),
     }
@@ -86,7 +73,7 @@ def evaluate_judges(
 def evaluate_preferences(
     table: object,
     *,
-    columns: Columns | None = None,
+    columns: in_memory.Columns | None = None,
     metrics: Sequence[str] = ("win-rate", "bradley-terry"),
     statistics: Mapping[str, object] | None = None,
     name: str = "preferences",
@@ -109,9 +96,9 @@ def evaluate_preferences(
         0.75
     """
     keys = ("judge", "first", "second", "preferred")
-    named = {key: key for key in keys} | named_of(columns, keys)
+    named = {key: key for key in keys} | in_memory.named_of(columns, keys)
     tree: dict[str, object] = {
-        "metrics": metrics_section(metrics, (), "evalkit"),
+        "metrics": in_memory.metrics_section(metrics, (), "evalkit"),
         "statistics": dict(statistics or {}),
     }
     return _evaluate_judged(table, {"columns": named}, tree, name, False)
@@ -126,7 +113,7 @@ def judge_plan(
     n: int,
     models: Sequence[str] = (),
     relevance: float | None = None,
-    columns: TableColumns = None,
+    columns: in_memory.TableColumns = None,
 ) -> JudgePlan:
     """Which unjudged pairs of user and item could turn the verdict on two models.
 
@@ -150,17 +137,17 @@ def judge_plan(
         >>> plan["item"].to_list(), plan.bounds["high"].to_list()
         (['c'], [0.0, -1.0])
     """
-    taken = GivenFrames(None, None, depth_of([metric], "evalkit", None))
-    listed = taken.listed(rankings, truth, columns_of(columns, "rankings"))
+    taken = in_memory.GivenFrames(None, None, in_memory.depth_of([metric], "evalkit", None))
+    listed = taken.listed(rankings, truth, in_memory.columns_of(columns, "rankings"))
     tree: dict[str, object] = {
-        "metrics": metrics_section([metric], (), "evalkit", None),
+        "metrics": in_memory.metrics_section([metric], (), "evalkit", None),
         "rankings": [each.section() for each in listed],
     }
     beside: dict[str, Any] = {}
     table = taken.table(truth, "truth")
-    add_table("truth", table, columns_of(columns, "truth"), tree, beside)
-    held = [taken_over(each.table, "rankings") for each in listed]
-    given = Given(rankings=held, unnamed=unnamed_of(listed), **beside)
+    in_memory.add_table("truth", table, in_memory.columns_of(columns, "truth"), tree, beside)
+    held = [in_memory.taken_over(each.table, "rankings") for each in listed]
+    given = Given(rankings=held, unnamed=in_memory.unnamed_of(listed), **beside)
     config = build_config(tree, name="plan", unnamed=given.unnamed, entry_point="python")
     return plan_of_config(
         config, metric, given=given, n=n, models=models, relevance=relevance, evaluate=evaluate
@@ -170,7 +157,7 @@ def judge_plan(
 def _evaluate_judged(
     table: object, section: Mapping[str, object], tree: dict[str, object], name: str, per_user: bool
 ) -> Report:
-    held = taken_over(table, "judges")
-    tree["judges"] = {"path": paths_of(table), **section}
+    held = in_memory.taken_over(table, "judges")
+    tree["judges"] = {"path": in_memory.paths_of(table), **section}
     config = build_config(tree, name=name, entry_point="python")
     return run_config(config, given=Given(rankings=[held]), per_user=per_user)

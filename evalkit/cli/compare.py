@@ -79,76 +79,54 @@ def compare(
     The first one is the baseline. Nothing is written.
     """
     shown, limit, threads = options.shown, options.limit, options.threads
+    is_read = config is not None or bool(truth)
     if config is not None and truth:
-        raise RequestError(
-            "--config and --truth exclude each other", code="bad-option", at="--truth"
-        )
+        raise _refused("--truth", "--config and --truth exclude each other")
     if len(models) < 2:
         message = f"only {models[0]!r} is named, and it takes two to compare"
         raise RequestError(message, code="nothing-to-compare", hint="evalkit compare last~1 last")
     if across:
-        if config is not None or truth:
-            message = "--across compares finished runs"
+        if is_read:
             hint = "evalkit compare --across runs/a runs/b runs/c"
-            raise RequestError(message, code="bad-option", at="--across", hint=hint)
+            raise _refused("--across", "--across compares finished runs", hint)
         return show_across(models, metric or [], runs, name, shown, level)
-    asked: dict[str, object] = {
-        key: value
-        for key, value in (
-            ("test", test),
-            ("correction", correction),
-            ("margin", margin),
-            ("level", level),
-            ("pairs", "all" if all_pairs else "baseline"),
-        )
-        if value is not None
-    }
-    if search and config is None and not truth:
-        message = "finished runs keep no segments of users to search"
-        hint = "evalkit compare --config CONFIG BASELINE CANDIDATE --search"
-        raise RequestError(message, code="bad-option", at="--search", hint=hint)
-    unread = {"--set": options.overrides, "--var": options.variables}
-    for option, value in unread.items() if config is None and not truth else ():
-        if value is not None:
-            message = f"{option} says how logs are read, and finished runs are not read again"
-            hint = "compare models of --config, or rankings of --truth"
-            raise RequestError(message, code="bad-option", at=option, hint=hint)
+    pairs = "all" if all_pairs else "baseline"
+    given: dict[str, object] = {"test": test, "correction": correction, "margin": margin}
+    given |= {"level": level, "pairs": pairs}
+    asked = {key: value for key, value in given.items() if value is not None}
+    if not is_read:
+        _refuse_unread(options, search=search)
     if search:
         asked["search"] = True
     settings = [*(f"statistics.{key}={_spelled(value)}" for key, value in asked.items())]
     settings += options.settings()
     set_threads(threads)
-    if config is None and not truth:
-        if options.profile is not None:
-            message = "runs were made under a profile already"
-            hint = "give --config, or --truth and rankings"
-            raise RequestError(message, code="bad-option", at="--profile", hint=hint)
-        from evalkit.kernels.memory import run_within
-        from evalkit.runs.history import load_together
-
-        loaded = list(zip(models, load_together(runs, models, name=name), strict=True))
-        for each in loaded:
-            tell_taken(*each, on_stdout=shown in ("screen", "table") and not options.quiet)
-
-        def compared() -> "Report":
-            if options.memory_limit is not None:
-                _check_room([report for _, report in loaded], metric or [], asked, limit)
-            return _of_runs(
-                loaded,
-                asked,
-                metric or [],
-                options.primary or [],
-                options.metric_file or [],
-                threads,
-            )
-
-        report = run_within(compared, compared)
-    else:
-        request, given = _asked(
+    if is_read:
+        request, tables = _asked(
             models, config, truth or [], metric or [], settings, options.variables or [], runs
         )
-        report = _measured(request, given, runs, again=options.again, threads=threads, limit=limit)
+        report = _measured(request, tables, runs, again=options.again, threads=threads, limit=limit)
+    else:
+        if options.profile is not None:
+            message, hint = "runs were made under a profile already", "give --config, or --truth"
+            raise _refused("--profile", message, f"{hint} and rankings")
+        report = _of_runs(models, asked, metric or [], options, runs, name)
     _show(report, "table" if power and shown == "screen" else shown, power=power)
+
+
+def _refused(option: str, message: str, hint: str = "") -> RequestError:
+    return RequestError(message, code="bad-option", at=option, hint=hint)
+
+
+def _refuse_unread(options: RunOptions, *, search: bool) -> None:
+    """Raise where finished runs, which are not read again, are asked for what only logs say."""
+    if search:
+        hint = "evalkit compare --config CONFIG BASELINE CANDIDATE --search"
+        raise _refused("--search", "finished runs keep no segments of users to search", hint)
+    for option, value in {"--set": options.overrides, "--var": options.variables}.items():
+        if value is not None:
+            message = f"{option} says how logs are read, and finished runs are not read again"
+            raise _refused(option, message, "compare models of --config, or rankings of --truth")
 
 
 def _spelled(value: object) -> str:
@@ -193,26 +171,37 @@ def _check_room(
 
 
 def _of_runs(
-    loaded: "list[tuple[str, Report]]",
+    models: list[str],
     asked: dict[str, object],
     metrics: list[str],
-    primary: list[str],
-    metric_files: list[str],
-    threads: int | None,
+    options: RunOptions,
+    runs: Path,
+    name: str | None,
 ) -> "Report":
     from evalkit.config import build_statistics
+    from evalkit.kernels.memory import run_within
     from evalkit.kernels.threads import usable_cores
+    from evalkit.runs.history import load_together
     from evalkit.runs.history.compare import compare_runs
 
-    chosen = build_statistics(asked)
-    return compare_runs(
-        loaded,
-        chosen,
-        metrics=metrics,
-        primary=primary,
-        metric_files=metric_files,
-        threads=threads or usable_cores(),
-    )
+    loaded = list(zip(models, load_together(runs, models, name=name), strict=True))
+    for each in loaded:
+        on_stdout = options.shown in ("screen", "table") and not options.quiet
+        tell_taken(*each, on_stdout=on_stdout)
+
+    def compared() -> "Report":
+        if options.memory_limit is not None:
+            _check_room([report for _, report in loaded], metrics, asked, options.limit)
+        return compare_runs(
+            loaded,
+            build_statistics(asked),
+            metrics=metrics,
+            primary=options.primary or [],
+            metric_files=options.metric_file or [],
+            threads=options.threads or usable_cores(),
+        )
+
+    return run_within(compared, compared)
 
 
 def _asked(

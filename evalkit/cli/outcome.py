@@ -151,6 +151,7 @@ _SETTINGS = {  # keys of a config that are looked for among options
 
 
 _EXAMPLES = {
+    "evalkit experiment": "give --exposures PATH -m METRIC; a config is read by evalkit run CONFIG",
     "evalkit evaluate": "evalkit evaluate --truth PATH --rankings NAME=PATH -m nDCG@10",
     "evalkit init": "evalkit init --truth PATH --rankings NAME=PATH",
 }

@@ -1,13 +1,17 @@
 """`evalkit split`: one log into train, validation and test."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.options import RunOptions, set_threads, takes
 from evalkit.errors import RequestError
+
+if TYPE_CHECKING:
+    from evalkit.config import SplitConfig
 
 
 @takes("memory_limit out overrides variables json threads quiet isolated log_format")
@@ -60,15 +64,8 @@ def split(
     The folder appears whole or not at all: a Parquet file for each part, and split.json, which
     says what was done. An argument that ends in .toml is a config, any other is the log.
     """
-    from evalkit.config import build_split, load_split
-
-    ids: dict[str, object] = {
-        key: each
-        for key, each in (("item", item), ("time", time), ("relevance", relevance))
-        if each
-    }
-    if user:
-        ids["user"] = user
+    named = {"item": item, "time": time, "relevance": relevance, "user": user}
+    ids: dict[str, object] = {key: each for key, each in named.items() if each}
     if check:
         parts = {"train": train, "validation": validation, "test": test}
         given = {name: path for name, path in parts.items() if path is not None}
@@ -77,28 +74,16 @@ def split(
         hint = "evalkit split LOG --test 7d --out DIR, or evalkit split CONFIG.toml"
         raise RequestError("no log is given", code="missing-option", at="evalkit split", hint=hint)
     asked: dict[str, Any] = {
-        "by": by,
-        "test": test,
-        "validation": validation,
-        "folds": folds,
-        "like": like,
-        "write": write,
+        **{"by": by, "test": test, "validation": validation, "folds": folds, "like": like},
+        **{"write": write, "columns": ids or None},
         "memory_limit": options.limit if options.memory_limit is not None else None,
-        **({"columns": ids} if ids else {}),
     }
     given = {key: each for key, each in asked.items() if each is not None}
-    values, overrides = options.filled, options.overrides
     if source.endswith(".toml"):
-        settings = [f"split.{key}={_spelled(each)}" for key, each in given.items()]
-        config = load_split(source, overrides=[*settings, *(overrides or ())], variables=values)
+        settings = {f"split.{key}": each for key, each in given.items()}
+        config = _load(source, settings, options)
     else:
-        config = build_split(
-            {"split": {"path": source, **given}},
-            name="split",
-            overrides=overrides or (),
-            variables=values,
-            entry_point="set",
-        )
+        config = _build("split", {"path": source, **given}, options)
     set_threads(options.threads)
     from evalkit.splits.show import run_split
 
@@ -115,27 +100,35 @@ def _check(
     out: Path | None,
     fail_on: str | None,
 ) -> int:
-    from evalkit.config import build_split, load_split
-
     if "train" not in parts or len(parts) < 2:
         message = "a check needs train and what is held out"
         hint = "evalkit split --check --train PATH --validation PATH --test PATH"
         raise RequestError(message, code="missing-option", at="evalkit split --check", hint=hint)
-    values, overrides = options.filled, options.overrides
     if source is not None:
-        settings = [f"split.columns.{key}={_spelled(each)}" for key, each in ids.items()]
-        config = load_split(source, overrides=[*settings, *(overrides or ())], variables=values)
+        settings = {f"split.columns.{key}": each for key, each in ids.items()}
+        config = _load(source, settings, options)
     else:
-        config = build_split(
-            {"split": {"columns": ids} if ids else {}},
-            name="check",
-            overrides=overrides or (),
-            variables=values,
-            entry_point="set",
-        )
+        config = _build("check", {"columns": ids} if ids else {}, options)
     from evalkit.splits.show import run_check
 
     return run_check(config, parts, out, is_json=options.json, fail_on=fail_on, say=console.say)
+
+
+def _load(source: str, settings: Mapping[str, object], options: RunOptions) -> "SplitConfig":
+    from evalkit.config import load_split
+
+    own = [f"{key}={_spelled(each)}" for key, each in settings.items()]
+    overrides = [*own, *(options.overrides or ())]
+    return load_split(source, overrides=overrides, variables=options.filled)
+
+
+def _build(name: str, section: dict[str, object], options: RunOptions) -> "SplitConfig":
+    from evalkit.config import build_split
+
+    own, filled = options.overrides or (), options.filled
+    return build_split(
+        {"split": section}, name=name, overrides=own, variables=filled, entry_point="set"
+    )
 
 
 def _spelled(value: object) -> str:

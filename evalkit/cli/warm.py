@@ -203,10 +203,11 @@ def _rank_deep_lists() -> None:
 
 
 def _find_tails() -> None:
-    from evalkit.statistics.distributions import MANY, find_t_quantiles, t_sf_of
+    from evalkit.statistics.distributions import MANY, beta_halves, find_t_quantiles, t_sf_of
 
     numbers = [float(each) for each in range(1, MANY + 1)]
     t_sf_of(numbers, numbers)
+    beta_halves([(each, 1.0) for each in numbers])
     find_t_quantiles((1.0 - 0.2 / each, each + 0.5) for each in numbers)
 
 

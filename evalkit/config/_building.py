@@ -8,16 +8,9 @@ from typing import cast
 
 from pydantic import ValidationError
 
+from evalkit.config import _checks
 from evalkit.config._alerts import check_alerts
 from evalkit.config._builtins import check_builtins
-from evalkit.config._checks import (
-    check_metrics,
-    check_names,
-    check_profile,
-    check_segments,
-    check_statistics,
-    check_tables,
-)
 from evalkit.config._complaints import translate
 from evalkit.config._entry_points import EntryPoint, speaking
 from evalkit.config._fields import annotation_at, takes_text
@@ -105,15 +98,15 @@ def _build(
     except ValidationError as error:
         for each in error.errors(include_url=False):
             translate(cast("dict[str, object]", each), tree, problems)
-    check_tables(tree, problems)
+    _checks.check_tables(tree, problems)
     _check_propensity(tree, problems)
     check_builtins(tree, problems)
     check_selection(tree, problems)
-    check_names(tree, problems)
-    check_metrics(tree, problems)
-    check_profile(tree, problems)
-    check_segments(tree, problems)
-    check_statistics(tree, problems)
+    _checks.check_names(tree, problems)
+    _checks.check_metrics(tree, problems)
+    _checks.check_profile(tree, problems)
+    _checks.check_segments(tree, problems)
+    _checks.check_statistics(tree, problems)
     check_gates(tree, variables, problems)
     check_storage(tree, problems)
     check_alerts(tree, problems)
@@ -327,7 +320,7 @@ def build_statistics(values: Mapping[str, object]) -> StatisticsSection:
     name = "statistics"
     tree: dict[str, object] = {name: dict(values)}
     problems = Problems(Places())
-    check_statistics(tree, problems)
+    _checks.check_statistics(tree, problems)
     try:
         section = StatisticsSection.model_validate(dict(values))
     except ValidationError as error:

@@ -50,9 +50,10 @@ def find_stats(
         RequestError: train has too many items, or too many numbers of users would go to the
             driver [not-on-spark].
     """
-    asking = RankingTask(
-        task.config, 1, MeasureOptions().clock(), task.sample, task.keep_users, task.folder
+    options = MeasureOptions(
+        sample=task.sample, keep_users=task.keep_users, per_user_folder=task.folder
     )
+    asking = RankingTask(task.config, options, options.clock())
     asked = unknown_to_shares(asking, tables)
     if not asked:
         return None

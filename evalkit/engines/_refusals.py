@@ -68,7 +68,8 @@ def refuse_many(task: RankingTask, tables: Tables, known: GlobalStats, most: int
     Raises:
         RequestError: they are too many [not-on-spark].
     """
-    n_users = round(known.n_users * (1.0 if task.sample is None else task.sample))
+    sample = task.options.sample
+    n_users = round(known.n_users * (1.0 if sample is None else sample))
     named = sum(len(each) for each in known.models.values())
     n_models = named + sum(number not in known.models for number in range(len(tables.rankings)))
     for what, n_numbers in task.numbers_of_user(n_models).items():

@@ -231,11 +231,11 @@ def note_rows(
     task, number, cells = _begin(packed, batches)
     from evalkit.config import speaking
     from evalkit.errors import EvalkitError
-    from evalkit.kinds.rankings.kind import note_share, open_job
+    from evalkit.kinds.rankings.kind import note_share
 
     try:
         with task.here() as own, speaking(own.config.entry_point):
-            noted = note_share(open_job(own.config, own.work(number + 1, cells.open())))
+            noted = note_share(own.config, own.work(number + 1, cells.open()))
     except EvalkitError:  # the partition tells it when it is measured
         return
     yield from noted.to_arrow().cast(types).to_batches()

@@ -25,7 +25,7 @@ from evalkit.statistics.intervals import Interval
 from evalkit.statistics.paired import effect_size, p_of_t_tests
 from evalkit.statistics.power import (
     smallest_difference,
-    smallest_share_difference,
+    smallest_share_differences,
     users_needed,
     users_needed_of_shares,
 )
@@ -225,10 +225,18 @@ def _note_powers(family: Sequence[Draft], chosen: StatisticsSection, size: int) 
     """
     is_bounded = chosen.correction in ("holm", "bonferroni", "tukey")
     level = 1.0 - (1.0 - chosen.level) / (max(1, size) if is_bounded else 1)
-    for comparison in family:
-        if not comparison.std_error:  # where all differ alike, nothing is known of how users vary
-            continue
-        smallest, needed = _powers(comparison, level, chosen)
+    varying = [each for each in family if each.std_error]  # of others nothing is known of users
+    exact = [each.spread for each in varying if each.spread.is_exact]
+    differing = np.array([each.n_differing / each.n for each in exact])
+    ns = np.array([each.n for each in exact], dtype=np.int64)
+    of_shares = smallest_share_differences(differing, ns, level=level, power=chosen.power)
+    left = iter(zip(differing.tolist(), of_shares.tolist(), strict=True))
+    for comparison in varying:
+        if comparison.spread.is_exact:
+            share, smallest = next(left)
+            needed = _needed_of_shares(share, level, chosen)
+        else:
+            smallest, needed = _powers(comparison, level, chosen)
         if smallest <= comparison.spread.widest:  # otherwise there is no such difference
             comparison.smallest_difference = smallest
         comparison.users_needed = needed
@@ -240,13 +248,6 @@ def _powers(each: Draft, level: float, chosen: StatisticsSection) -> tuple[float
     A test that counts users not seen finds nothing nearer than they allow.
     """
     spread, error, margin = each.spread, each.std_error or 0.0, chosen.margin
-    if spread.is_exact and spread.table is not None:
-        differing = (spread.table[1] + spread.table[2]) / spread.n
-        known = {"level": level, "power": chosen.power}
-        smallest = smallest_share_difference(differing, spread.n, **known)
-        if margin is None:
-            return smallest, None
-        return smallest, users_needed_of_shares(margin, differing, **known)
     n = spread.df + 1.0
     smallest = error * math.sqrt(n) * _smallest_effect(n, level, chosen.power)
     if not spread.is_student:
@@ -264,6 +265,12 @@ def _powers(each: Draft, level: float, chosen: StatisticsSection) -> tuple[float
     if needed is not None:  # in clusters as these, where users vary together
         needed = -(-needed * max(each.n_users, spread.n) // spread.n)
     return smallest, needed
+
+
+def _needed_of_shares(differing: float, level: float, chosen: StatisticsSection) -> int | None:
+    if chosen.margin is None:
+        return None
+    return users_needed_of_shares(chosen.margin, differing, level=level, power=chosen.power)
 
 
 @lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ from evalkit.inference.summed import Summed, listed, none_if_nan
 from evalkit.metrics import Request, bounds_of
 from evalkit.statistics.exact import LOSSES, TIES, WINS, Summaries
 from evalkit.statistics.means import is_share
-from evalkit.statistics.proportions import mcnemar_p
+from evalkit.statistics.proportions import find_mcnemar_ps, mcnemar_p
 
 Floats = npt.NDArray[np.float64]
 Tables = list[tuple[int, int, int, int] | None]
@@ -84,6 +84,7 @@ def of_means(
         "margin": [chosen.margin] * n.size,
     }
     drafts = [*map(Draft, *columns.values())]
+    find_mcnemar_ps(each.table[1:3] for each in spreads if each.table is not None)
     of_both = zip(listed(old.means), listed(old.errors), listed(new.errors), strict=True)
     for draft, both in zip(drafts, of_both, strict=True):
         draft.of_both = both

@@ -45,6 +45,11 @@ class DifferenceSpread(NamedTuple):
         return self.table is not None and not self.is_clustered and not self.is_weighted
 
     @property
+    def n_differing(self) -> int:
+        """Users whose difference is not 0, where the table says so."""
+        return 0 if self.table is None else self.table[1] + self.table[2]
+
+    @property
     def margin_skewness(self) -> float:
         """What tests against a margin are mended for."""
         return self.skewness if self.is_mended else math.nan

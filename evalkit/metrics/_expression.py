@@ -8,22 +8,14 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 
+from evalkit.metrics import _names
+
 from ..errors import EvalkitError, RequestError, edits, raise_all
 from ._declare import Metric, Request, spell_argument
 from ._declared import folders
 from ._f_of import f_of, not_two, split_f_of
 from ._kinds import by_user
 from ._measuring import is_made_of_users, over_users
-from ._names import (
-    ambiguous_metric,
-    bad_value,
-    by_meaning,
-    in_parts,
-    names_like,
-    needed_parameter,
-    refused_metric,
-    unknown_parameter,
-)
 from ._over_users import opens_over_users, read_parameter, split_call
 from ._parameters import NEEDED, Parameter, Value, Values, read_number
 from ._policies import POLICIES
@@ -137,7 +129,7 @@ def _parse(
     name, numbers = parts["name"], None
     spelling = known.find(name)
     if spelling is None:
-        name, numbers = in_parts(name)
+        name, numbers = _names.in_parts(name)
         spelling = known.find(name)
     problem = known.refusal(name, spelling, at)
     if problem is None and parts["cutoffs"]:
@@ -159,7 +151,7 @@ def _parse(
     if spelling.is_own:
         said = conventions(str(spelling.alias), None)
         missing = [each for each in said if said[each] == NEEDED and each not in written]
-        errors += [needed_parameter(name, each, at) for each in missing]
+        errors += [_names.needed_parameter(name, each, at) for each in missing]
     listed = parts["cutoffs"] if numbers is None else f"{{{numbers}}}"
     cutoffs = _cutoffs(spelling.metric, text, listed, at, errors)
     yield from errors
@@ -314,10 +306,10 @@ class _Spellings:
         form = str if found is not None and name == found.metric.name else fold  # AUC is not auc
         for pattern, why in self._refused.items():
             if fnmatchcase(form(name), form(pattern)):
-                return refused_metric(name, why, at)
+                return _names.refused_metric(name, why, at)
         if found is None or self._guesses or name == found.metric.name:
             return None
-        return ambiguous_metric(name, self.metrics, at, found.metric.name)
+        return _names.ambiguous_metric(name, self.metrics, at, found.metric.name)
 
     def _own(self, name: str) -> _Spelling | None:
         if not self._exactly:
@@ -390,12 +382,12 @@ def _meant_cutoff(text: str, find: Callable[[str], object]) -> str:
 
 def unknown_metric(name: str, metrics: Mapping[str, Metric], at: str) -> RequestError:
     """That none of these metrics has a name, and which one was meant."""
-    stem = in_parts(name)[0]
-    if (problem := ambiguous_metric(stem, metrics, at)) is not None:
+    stem = _names.in_parts(name)[0]
+    if (problem := _names.ambiguous_metric(stem, metrics, at)) is not None:
         return problem
-    said = names_like(stem)
+    said = _names.names_like(stem)
     if said and not any(each.kind for each in said):
-        return refused_metric(stem, said[0].means, at)
+        return _names.refused_metric(stem, said[0].means, at)
     close = _meant(name, _spellings(metrics))
     hint = f"did you mean {close!r}?" if close else "evalkit metrics lists all"
     hint = _meant_cutoff(name, lambda text: _find(text, _spellings(metrics))) or hint
@@ -406,7 +398,7 @@ def unknown_metric(name: str, metrics: Mapping[str, Metric], at: str) -> Request
     if others:
         hint = f"it is a metric of {' and '.join(others)}; evalkit explain {name} has more"
     here = [each for each in said if each.kind in kinds and not (close or others)]
-    for each, libraries in list(by_meaning(here))[:1]:
+    for each, libraries in list(_names.by_meaning(here))[:1]:
         hint = f"to {', '.join(libraries)} it is {each.means}; profile = {libraries[0]!r} reads it"
     return RequestError(f"no metric is called {name!r}", code="unknown-metric", at=at, hint=hint)
 
@@ -476,11 +468,11 @@ def _values(
         own |= {each.name.lower(): each for each in metric.parameters if each.name.isupper()}
         parameter = own.get(parts["name"], policies.get(parts["name"]))
         if parameter is None:
-            errors.append(unknown_parameter(metric, parts["name"], at, policies))
+            errors.append(_names.unknown_parameter(metric, parts["name"], at, policies))
             continue
         value = _value(parameter, parts["value"])
         if value is None:
-            errors.append(bad_value(metric, parameter, parts["value"], at))
+            errors.append(_names.bad_value(metric, parameter, parts["value"], at))
         else:
             values[parameter.name] = value
     return values

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from evalkit.report.decision import decision_sentence
 from evalkit.report.entries import Comparison, Estimate
-from evalkit.report.record import Report
+from evalkit.report.record import Report, of_all_users
 from evalkit.report.text import decimals_of
 from evalkit.report.turning import against
 
@@ -59,8 +59,8 @@ def answer_of(report: Report, metric: str | None = None) -> Answer:
     metric = metric or next(iter(report.leading), "")
     found = [
         each
-        for each in report.estimates
-        if each.metric == metric and each.segment is None and not math.isnan(each.value)
+        for each in of_all_users(report).estimates
+        if each.metric == metric and not math.isnan(each.value)
     ]
     ranked = best_first(found)
     reference, pairs = _compared(report, metric, [each.model for each in ranked])
@@ -102,7 +102,7 @@ def best_first(estimates: Sequence[Estimate]) -> list[Estimate]:
 def _compared(
     report: Report, metric: str, ranked: Sequence[str]
 ) -> tuple[str | None, dict[str, Comparison]]:
-    pairs = [each for each in report.comparisons if each.metric == metric and each.segment is None]
+    pairs = [each for each in of_all_users(report).comparisons if each.metric == metric]
     baseline = report.statistics.baseline if report.statistics is not None else None
     for reference in filter(None, (baseline, *ranked[:1])):
         found = {each.candidate: each for each in against(pairs, reference)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from evalkit.errors import clean
 from evalkit.report.entries import Comparison, StatisticsUsed
 from evalkit.report.findings import HEAD, NOTE, NOTHING, TITLE, found_by_pair
-from evalkit.report.record import Report
+from evalkit.report.record import Report, of_all_users
 from evalkit.report.text import display_width, pad, shorten, shorten_all, show_level, wrap
 
 GAP = "  "
@@ -48,7 +48,7 @@ def comparison_lines(report: Report, *, width: int, power: bool = False) -> list
     """Lines for every baseline: one row a candidate and metric, over all users."""
     lines: list[str] = []
     used = report.statistics
-    overall = [each for each in report.comparisons if each.segment is None]
+    overall = of_all_users(report).comparisons
     for baseline in dict.fromkeys(each.baseline for each in overall):
         rows = [each for each in overall if each.baseline == baseline]
         title = f"compared with {clean(baseline)}"

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from evalkit.report.entries import Finding
-from evalkit.report.record import Report, once
+from evalkit.report.record import Report, of_all_users, once
 
 TITLE = "segments that lose or gain"
 NOTE = "limits are widened for having been picked"
@@ -43,8 +43,7 @@ def _standing_out(report: Report) -> list[Finding]:
     deciding = report.primary or report.leading[:1]
     overall = {
         (each.baseline, each.candidate, each.metric): each.delta
-        for each in report.comparisons
-        if each.segment is None
+        for each in of_all_users(report).comparisons
     }
 
     def apart(each: Finding) -> tuple[bool, float]:

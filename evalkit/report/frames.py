@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 Record = TypeVar("Record")
+MANY = 256  # numbers that are spelled together
+SPELLED_OTHERWISE = 1e-9, 1e-4  # sizes of numbers that Polars spells otherwise than Python
 _ASKED = ("label", "name", "cutoff", "parameters", "segmentation", "segment")
 
 
@@ -35,6 +37,30 @@ def numbers_first(frame: pl.DataFrame) -> pl.DataFrame:
     """The same columns, those that tell what was asked last: the first are what is printed."""
     last = [name for name in _ASKED if name in frame.columns]
     return frame.select([name for name in frame.columns if name not in last] + last)
+
+
+def spell_numbers(
+    values: Sequence[float | None], spell: Callable[[float | None], str]
+) -> list[str]:
+    """`spell` of each, which gives `repr` of finite numbers; of many floats by Polars.
+
+    >>> spell_numbers([0.5, None], repr)
+    ['0.5', 'None']
+    """
+    kinds = set(map(type, values)) if len(values) >= MANY else {int}
+    if kinds == {type(None)}:
+        return [spell(None)] * len(values)
+    if not kinds <= {float, type(None)}:
+        return [*map(spell, values)]
+    import polars as pl
+
+    numbers = pl.Series(values, dtype=pl.Float64)
+    sizes = numbers.abs()
+    is_alike = sizes.is_finite() & ~sizes.is_between(*SPELLED_OTHERWISE)
+    texts: list[str] = numbers.cast(pl.String).to_list()
+    for place in (~is_alike.fill_null(value=False)).arg_true().to_list():
+        texts[place] = spell(values[place])
+    return texts
 
 
 def make_records(kind: type[Record], columns: Mapping[str, Iterable[object]]) -> list[Record]:

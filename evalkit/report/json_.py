@@ -20,6 +20,7 @@ from evalkit.report.by_hints import (
     read_text,
     read_wholes,
 )
+from evalkit.report.frames import spell_numbers
 from evalkit.report.record import SCHEMA_VERSION, WITHOUT_SEGMENTS, Report
 
 # Half characters (names of files that are no UTF-8) and what a terminal or an editor would obey.
@@ -86,8 +87,7 @@ def dump_column(values: Sequence[object]) -> Iterator[str]:
     """Every value as `dump_line` has it; what is met again is not written again."""
     kinds = set(map(type, values))
     if kinds <= {float, NoneType}:
-        numbers = cast(Sequence[float | None], values)
-        return ("null" if x is None or not math.isfinite(x) else repr(x) for x in numbers)
+        return iter(spell_numbers(cast(Sequence[float | None], values), _number))
     if kinds <= {int, NoneType}:
         return ("null" if x is None else repr(x) for x in values)
     if kinds <= {str, NoneType}:
@@ -106,6 +106,10 @@ def dump_column(values: Sequence[object]) -> Iterator[str]:
 
 
 _line = dump_line
+
+
+def _number(value: float | None) -> str:
+    return "null" if value is None or not math.isfinite(value) else repr(value)
 
 
 def _plain(value: object) -> object:

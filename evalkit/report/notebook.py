@@ -7,7 +7,7 @@ from evalkit.report.answer import answer_of, limits
 from evalkit.report.comparisons import show_p
 from evalkit.report.entries import Estimate
 from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, found_by_pair
-from evalkit.report.record import Report
+from evalkit.report.record import Report, of_all_users
 from evalkit.report.shown import definitions
 from evalkit.report.text import groups, show_values
 from evalkit.report.verdict import verdict_of
@@ -47,7 +47,7 @@ def render_notebook(report: Report) -> str:
 
 def _comparison_table(report: Report) -> list[str]:
     """Every comparison over all users, the metrics that decide first."""
-    found = [each for each in report.comparisons if each.segment is None]
+    found = [*of_all_users(report).comparisons]
     if not found:
         return []
     places = {label: place for place, label in enumerate(report.leading)}

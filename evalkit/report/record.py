@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from evalkit.errors import DataError, RequestError, did_you_mean
 from evalkit.metrics import other_kinds
@@ -466,6 +466,25 @@ def once(report: Report, make: Callable[[Report], Made]) -> Made:
         report._made[make] = make(report)
     made: Made = report._made[make]
     return made
+
+
+class AllUsers(NamedTuple):
+    """What a report says of all users, and of no segment."""
+
+    estimates: tuple[entries.Estimate, ...]
+    comparisons: tuple[entries.Comparison, ...]
+
+
+def of_all_users(report: Report) -> AllUsers:
+    """What a report says of all users; looked for once, among very many segments."""
+    return once(report, _all_users)
+
+
+def _all_users(report: Report) -> AllUsers:
+    return AllUsers(
+        tuple(each for each in report.estimates if each.segment is None),
+        tuple(each for each in report.comparisons if each.segment is None),
+    )
 
 
 def _index_of(report: Report) -> ReportIndex:

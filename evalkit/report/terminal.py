@@ -107,12 +107,9 @@ def number_lines(group: text.SegmentNumbers, *, width: int, color: bool) -> list
     room = width - name_width - len(GAP)
     columns = []
     for label in group.labels:
-        best_models = group.best(label)
-        best = [model in best_models for model in group.models]
-        shown = text.show_values(group.column(label))
-        cells = [
-            cell + ("*" if is_best else " ") for cell, is_best in zip(shown, best, strict=True)
-        ]
+        shown = group.shown(label)
+        best = [each.is_best for each in shown]
+        cells = [each.text + ("*" if each.is_best else " ") for each in shown]
         header = [f"{line} " for line in text.wrap_label(label, min(LABEL_WIDTH, room - 1))]
         columns.append(_Column(header, cells, best))
     if group.common_n_users is None:

@@ -84,8 +84,7 @@ def shorten_all(names: Sequence[str], width: int) -> list[str]:
 
 def show_values(values: Sequence[float]) -> list[str]:
     """Values of one column with as many decimals as its largest needs: 6, 4 or 2."""
-    sizes = [abs(value) for value in values if math.isfinite(value)]
-    largest = max(sizes, default=0.0)
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
     decimals = 6 if largest <= 1 else 4 if largest < 10_000 else 2
     return [_show_value(value, decimals) for value in values]
 
@@ -181,33 +180,32 @@ class SegmentNumbers:
         known = (self.effective.get(model) for model in self.models)
         return [UNDEFINED if each is None else f"{each:,.0f}" for each in known]
 
-    def column(self, label: str) -> list[float]:
-        """The values of one metric, NaN where a model has none."""
-        return [
-            self.cells[model, label].value if (model, label) in self.cells else math.nan
-            for model in self.models
-        ]
+    def of_label(self, label: str) -> list[Estimate | None]:
+        """The numbers of one metric, model by model."""
+        return [self.cells.get((model, label)) for model in self.models]
 
     def shown(self, label: str) -> list[ShownValue]:
-        """The values of one metric, model by model, as every form shows them."""
+        """The values of one metric, model by model, as every form shows them.
+
+        None is best where there is nothing to choose from; without a number a value is NaN.
+        """
         if label not in self._shown:
-            best, values = self.best(label), self.column(label)
+            found = self.of_label(label)
+            values = [math.nan if each is None else each.value for each in found]
+            known = [value for value in values if value == value]
+            is_higher = next((e.higher_is_better for e in found if e and e.value == e.value), None)
+            best = math.nan
+            if is_higher is not None and (low := min(known)) < (high := max(known)):
+                best = high if is_higher else low
             self._shown[label] = [
-                ShownValue(model, value, text, model in best)
+                ShownValue(model, value, text, value == best)
                 for model, value, text in zip(self.models, values, show_values(values), strict=True)
             ]
         return self._shown[label]
 
     def best(self, label: str) -> frozenset[str]:
         """Models with the best value; nobody when there is nothing to choose from."""
-        known = (self.cells.get((model, label)) for model in self.models)
-        found = [each for each in known if each is not None and not math.isnan(each.value)]
-        if len(found) < 2 or found[0].higher_is_better is None:
-            return frozenset()
-        values = [each.value for each in found]
-        low, high = min(values), max(values)
-        best = high if found[0].higher_is_better else low
-        return frozenset(each.model for each in found if each.value == best and low < high)
+        return frozenset(each.model for each in self.shown(label) if each.is_best)
 
     def n_users(self, model: str) -> int:
         """The users that most metrics of this model stand on: the largest number of any."""

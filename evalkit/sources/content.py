@@ -117,7 +117,9 @@ def _words(column: pl.Series) -> Keys | None:
         return _bits(units)
     if dtype == pl.Null:
         return np.zeros(len(column), dtype=np.uint64)
-    physical = column.to_physical().fill_null(0 if dtype != pl.Boolean else False)
+    physical = column.to_physical()
+    if physical.has_nulls():  # filling plans a query, which costs more than the rows of a batch
+        physical = physical.fill_null(0 if dtype != pl.Boolean else False)
     return _bits(as_array(physical if dtype == pl.UInt64 else physical.cast(pl.Int64)))
 
 

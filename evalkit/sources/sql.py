@@ -16,6 +16,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from evalkit.errors import did_you_mean
+from evalkit.sources import sql_words
 from evalkit.sources.sql_parts import (
     GROWTH,
     MOST_CHARACTERS,
@@ -30,26 +31,6 @@ from evalkit.sources.sql_parts import (
     joined,
     largest_of,
     widest,
-)
-from evalkit.sources.sql_words import (
-    CHOOSING,
-    CLOCKS,
-    FIELDS,
-    FORMS,
-    FUNCTIONS,
-    LARGEST_64,
-    LARGEST_128,
-    LARGEST_LITERAL,
-    LARGEST_OF_CALLS,
-    LARGEST_OF_TYPES,
-    ROUNDING,
-    SECOND_WORDS,
-    TYPES,
-    WHOLE_FIELDS,
-    WITH_TEXT,
-    Refused,
-    Token,
-    cut,
 )
 
 # binding powers: OR and AND below NOT, then comparisons, bits, sums, products
@@ -97,13 +78,13 @@ def check_expression(
             integers that may go beyond 128 bits.
     """
     if len(text) > MOST_CHARACTERS:
-        raise Refused(f"it has {len(text):,} characters, more than {MOST_CHARACTERS:,}")
-    tokens = list(cut(text))
+        raise sql_words.Refused(f"it has {len(text):,} characters, more than {MOST_CHARACTERS:,}")
+    tokens = list(sql_words.cut(text))
     known = set(names)
     if any(token.kind == "word" and token.text in known for token in tokens):
         try:
             return _Parser(tokens, known, largest or {}, times or {}).parse()
-        except Refused:
+        except sql_words.Refused:
             pass  # a column may be called like a word of SQL that is meant as one
     words = {name for name in known if name.lower() in _WORDS}
     return _Parser(tokens, known - words, largest or {}, times or {}).parse()
@@ -114,7 +95,7 @@ class _Parser:
 
     def __init__(
         self,
-        tokens: Sequence[Token],
+        tokens: Sequence[sql_words.Token],
         names: set[str],
         largest: Mapping[str, int],
         times: Mapping[str, bool],
@@ -149,26 +130,28 @@ class _Parser:
     def _widen(self, part: SqlPart) -> None:
         if part.largest is not None and not part.is_wide:
             self._widened.append(part.span)
-            self._needs_128 |= part.largest > LARGEST_64 + 1
+            self._needs_128 |= part.largest > sql_words.LARGEST_64 + 1
 
     def _grown_to(self, part: SqlPart, largest: int | None) -> SqlPart:
         """What is computed of integers, which may be so large."""
         if largest is None:
             return part
-        if largest > LARGEST_128:
-            raise Refused("its integers may have more than 38 digits", _AS_DOUBLE)
-        self._needs_128 |= largest > LARGEST_64
+        if largest > sql_words.LARGEST_128:
+            raise sql_words.Refused("its integers may have more than 38 digits", _AS_DOUBLE)
+        self._needs_128 |= largest > sql_words.LARGEST_64
         return replace(part, largest=largest, is_wide=True)
 
     def _compute(self, sign: str, left: SqlPart, right: SqlPart) -> SqlPart:
         """What an operator of numbers makes of two."""
         if sign == "*" and (left.is_time or right.is_time):
-            raise Refused("a span of time is multiplied", "cast(... as bigint) makes it a number")
+            raise sql_words.Refused(
+                "a span of time is multiplied", "cast(... as bigint) makes it a number"
+            )
         is_nano = (
             sign in "+-" and left.is_nano and right.is_nano
         )  # with anything else, they become microseconds
         if is_nano and not (left.is_constant and right.is_constant):
-            raise Refused(
+            raise sql_words.Refused(
                 "times in nanoseconds end in the year 2262", "cast(... as timestamp) + ..."
             )
         is_time = left.is_time or right.is_time
@@ -178,13 +161,13 @@ class _Parser:
                 if not part.is_constant:
                     self._widen(part)
             return both
-        if sign in ("%", "/", "//") and max(left.largest, right.largest) > LARGEST_64 + 1:
+        if sign in ("%", "/", "//") and max(left.largest, right.largest) > sql_words.LARGEST_64 + 1:
             return both if sign == "/" else replace(both, largest=left.largest)
         largest = left.largest
         if sign in ("+", "-", "*"):
             is_sum = sign != "*"
             largest = left.largest + right.largest if is_sum else left.largest * right.largest
-        if left.is_constant and right.is_constant and largest <= LARGEST_LITERAL:
+        if left.is_constant and right.is_constant and largest <= sql_words.LARGEST_LITERAL:
             return replace(both, largest=None if sign == "/" else largest, is_constant=True)
         self._widen(left)
         self._widen(right)
@@ -195,7 +178,10 @@ class _Parser:
         base, exponent = parts[0], parts[1].literal if len(parts) == 2 else None
         if base.largest is None:
             return call
-        if isinstance(exponent, int) and base.largest ** min(exponent, 128) <= LARGEST_128:
+        if (
+            isinstance(exponent, int)
+            and base.largest ** min(exponent, 128) <= sql_words.LARGEST_128
+        ):
             self._widen(base)
             return self._grown_to(call, base.largest**exponent)
         self._cast_to("DOUBLE", *base.span)
@@ -204,10 +190,10 @@ class _Parser:
     # ------------------------------------------------------------ tokens
 
     @property
-    def _next(self) -> Token:
+    def _next(self) -> sql_words.Token:
         return self._tokens[self._place]
 
-    def _after(self, steps: int = 1) -> Token:
+    def _after(self, steps: int = 1) -> sql_words.Token:
         return self._tokens[min(self._place + steps, len(self._tokens) - 1)]
 
     def _is_keyword(self, *words: str) -> bool:
@@ -229,19 +215,19 @@ class _Parser:
         if not self._take(*words):
             raise self._unexpected(" or ".join(word.upper() for word in words))
 
-    def _unexpected(self, wanted: str = "") -> Refused:
+    def _unexpected(self, wanted: str = "") -> sql_words.Refused:
         token = self._next
         shown = token.text if token.kind == "end" else repr(token.text)
         if wanted:
-            return Refused(f"{wanted} is missing before {shown}")
-        return Refused(f"{shown} cannot stand where it does")
+            return sql_words.Refused(f"{wanted} is missing before {shown}")
+        return sql_words.Refused(f"{shown} cannot stand where it does")
 
     # ------------------------------------------------------------ operators
 
     def _expression(self, least: int = _OR) -> SqlPart:
         self._nested += 1
         if self._nested > MOST_NESTED:
-            raise Refused(f"more than {MOST_NESTED} parts stand inside one another")
+            raise sql_words.Refused(f"more than {MOST_NESTED} parts stand inside one another")
         start = len(self._written)
         part = check_size(self._operand())
         while (power := self._power()) >= least:
@@ -346,7 +332,7 @@ class _Parser:
             return SqlPart(is_constant=True, largest=int(token.word != "null"))
         if self._take("case"):
             return self._case()
-        if self._after().kind == "text" and token.word in WITH_TEXT:
+        if self._after().kind == "text" and token.word in sql_words.WITH_TEXT:
             self._need(token.word)
             is_span = token.word == "interval"
             if is_span:
@@ -366,8 +352,8 @@ class _Parser:
 
     def _column(self) -> SqlPart:
         name = self._next.text
-        if self._next.word in CLOCKS and name not in self._columns:
-            raise Refused(f"{name} changes from run to run", _A_DAY)
+        if self._next.word in sql_words.CLOCKS and name not in self._columns:
+            raise sql_words.Refused(f"{name} changes from run to run", _A_DAY)
         self._found[name] = None
         self._name()
         is_whole = self._next.word != "."
@@ -388,7 +374,7 @@ class _Parser:
     def _name(self) -> None:
         name = self._next.text
         if name == "*" or (name.startswith("^") and name.endswith("$")):
-            raise Refused(f"{name!r} stands for many columns")
+            raise sql_words.Refused(f"{name!r} stands for many columns")
         self._written.append(_quoted(name, '"'))
         self._place += 1
 
@@ -416,11 +402,13 @@ class _Parser:
 
     def _call(self) -> SqlPart:
         name = self._next.word
-        if name in CLOCKS:
-            raise Refused(f"{name}() changes from run to run", _A_DAY)
-        if name not in FUNCTIONS:
-            hint = did_you_mean(name, FUNCTIONS, f"functions: {' '.join(sorted(FUNCTIONS))}")
-            raise Refused(f"{name}() is no function of one row", hint)
+        if name in sql_words.CLOCKS:
+            raise sql_words.Refused(f"{name}() changes from run to run", _A_DAY)
+        if name not in sql_words.FUNCTIONS:
+            hint = did_you_mean(
+                name, sql_words.FUNCTIONS, f"functions: {' '.join(sorted(sql_words.FUNCTIONS))}"
+            )
+            raise sql_words.Refused(f"{name}() is no function of one row", hint)
         self._written.append(name)
         self._place += 1
         self._need("(")
@@ -438,27 +426,29 @@ class _Parser:
     def _with_largest(self, name: str, call: SqlPart, parts: Sequence[SqlPart]) -> SqlPart:
         """The call, with the largest integer that it may give."""
         first = parts[0]
-        if name in LARGEST_OF_CALLS:
-            return replace(call, largest=LARGEST_OF_CALLS[name])
+        if name in sql_words.LARGEST_OF_CALLS:
+            return replace(call, largest=sql_words.LARGEST_OF_CALLS[name])
         if name == "date_part":
-            is_whole = isinstance(first.literal, str) and first.literal.lower() in WHOLE_FIELDS
+            is_whole = (
+                isinstance(first.literal, str) and first.literal.lower() in sql_words.WHOLE_FIELDS
+            )
             return replace(call, largest=1 << 32 if is_whole else None)
         if name in ("div", "mod") and len(parts) == 2:
             return self._compute("//", first, parts[1])
         if name in ("pow", "power"):
             return self._raise(parts, call)
-        if name == "array_sum" and (first.inside or 0) > LARGEST_64:
-            raise Refused("a sum of 64-bit integers may go around", "add them up before")
+        if name == "array_sum" and (first.inside or 0) > sql_words.LARGEST_64:
+            raise sql_words.Refused("a sum of 64-bit integers may go around", "add them up before")
         if name == "array_get":
             return replace(call, largest=first.inside)
         if name == "regexp_like":
             for pattern in parts[1:]:
                 check_pattern(pattern)
             return replace(call, largest=1)
-        if name in ROUNDING and first.largest is not None:
+        if name in sql_words.ROUNDING and first.largest is not None:
             self._widen(first)
             return self._grown_to(call, first.largest)
-        if name == "if" or name in CHOOSING:
+        if name == "if" or name in sql_words.CHOOSING:
             given = parts[1:] if name == "if" else parts
             is_nano = any(part.is_nano for part in given)
             return replace(call, largest=largest_of(given), is_nano=is_nano)
@@ -475,17 +465,17 @@ class _Parser:
         """A part as another type."""
         name = self._next.word
         self._type()
-        is_time = name in (*WITH_TEXT, "timestamp")
-        return replace(as_text(part), largest=LARGEST_OF_TYPES.get(name), is_time=is_time)
+        is_time = name in (*sql_words.WITH_TEXT, "timestamp")
+        return replace(as_text(part), largest=sql_words.LARGEST_OF_TYPES.get(name), is_time=is_time)
 
     def _type(self) -> None:
         name = self._next.word
-        if name not in TYPES or self._next.kind != "word":
-            raise Refused(
+        if name not in sql_words.TYPES or self._next.kind != "word":
+            raise sql_words.Refused(
                 f"{self._next.text!r} is no type", "such as bigint, double, varchar, boolean, date"
             )
         self._word()
-        if name in SECOND_WORDS and self._next.word == SECOND_WORDS[name]:
+        if name in sql_words.SECOND_WORDS and self._next.word == sql_words.SECOND_WORDS[name]:
             self._word()
         if self._next.word == "(":
             self._need("(")
@@ -495,7 +485,9 @@ class _Parser:
             self._need(")")
             if name in DECIMALS and not max([1, *digits[1:]]) <= digits[0] <= MOST_DIGITS:
                 told = f"{name}({', '.join(map(str, digits))}) is no type"
-                raise Refused(told, f"it has 1 to {MOST_DIGITS} digits, as decimal(18, 3)")
+                raise sql_words.Refused(
+                    told, f"it has 1 to {MOST_DIGITS} digits, as decimal(18, 3)"
+                )
         if "int" in name and self._next.word == "unsigned":
             self._word()
 
@@ -512,9 +504,11 @@ class _Parser:
         return int(text[:20])
 
     def _extract(self) -> SqlPart:
-        if self._next.word not in FIELDS:
-            raise Refused(f"{self._next.text!r} is no part of a date", "such as year, month, day")
-        is_whole = self._next.word in WHOLE_FIELDS
+        if self._next.word not in sql_words.FIELDS:
+            raise sql_words.Refused(
+                f"{self._next.text!r} is no part of a date", "such as year, month, day"
+            )
+        is_whole = self._next.word in sql_words.WHOLE_FIELDS
         self._word()
         self._need("from")
         return replace(self._closed(), largest=1 << 32 if is_whole else None)
@@ -522,7 +516,9 @@ class _Parser:
     def _position(self) -> SqlPart:
         text = self._expression(_BITS)
         self._need("in")
-        return replace(joined((text, self._closed())), largest=LARGEST_OF_CALLS["position"])
+        return replace(
+            joined((text, self._closed())), largest=sql_words.LARGEST_OF_CALLS["position"]
+        )
 
     def _substring(self) -> SqlPart:
         part = self._expression()
@@ -545,8 +541,8 @@ class _Parser:
     def _normalize(self) -> SqlPart:
         part = self._expression()
         if self._take(","):
-            if self._next.word not in FORMS:
-                raise Refused(f"{self._next.text!r} is no form of Unicode", "such as NFC")
+            if self._next.word not in sql_words.FORMS:
+                raise sql_words.Refused(f"{self._next.text!r} is no form of Unicode", "such as NFC")
             self._word()
         self._need(")")
         return check_growth(grown(widest(joined((part,)), (part,)), part.copies * 18, part.added))

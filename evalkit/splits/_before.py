@@ -70,14 +70,15 @@ def _keep_core(
 
     in_memory = None
     if budget.holds(feed, rule, OF_CODES):
-        in_memory = [rows.bare() for rows in feed.batches()]
+        in_memory = list(feed.codes_alone())
     gone = [np.zeros(n, dtype=np.bool_) for n in (feed.n_users, feed.n_items)]
 
     def count() -> list[Codes]:
         found = [np.zeros(each.size, dtype=np.int32) for each in gone]
-        for rows in in_memory or feed.batches():
+        left = gone if any(map(np.any, gone)) else [each[:0] for each in gone]
+        for rows in in_memory or feed.codes_alone():
             here = slice(None) if counted is None else rows.own(counted)
-            count_living(rows.users[here], rows.items[here], *gone, *found)
+            count_living(rows.users[here], rows.items[here], *left, *found)
         return found
 
     sides = [(core.user, 0), (0, core.item)]
@@ -101,7 +102,7 @@ def _keep_core(
         return n_rounds
     kept = [
         rows.spread(~(gone[0][rows.users] | gone[1][rows.items]))
-        for rows in in_memory or feed.batches()
+        for rows in in_memory or feed.codes_alone()
     ]
     feed.leave(np.concatenate([np.zeros(0, dtype=np.bool_), *kept]), "core")
     return n_rounds
@@ -109,7 +110,12 @@ def _keep_core(
 
 @kernel(allocates=False)
 def count_living(users, items, gone_users, gone_items, of_users, of_items):
-    """Rows of each user and item, of those that are not gone."""
+    """Rows of each user and item, of those that are not gone; empty: none is."""
+    if gone_users.size == 0:
+        for row in range(users.size):
+            of_users[users[row]] += 1
+            of_items[items[row]] += 1
+        return
     for row in range(users.size):
         user, item = users[row], items[row]
         if not (gone_users[user] or gone_items[item]):

@@ -9,7 +9,7 @@ import polars as pl
 
 from evalkit.sources.ids import IdPlan, Keys, as_keys
 from evalkit.splits._filters import LogRows
-from evalkit.splits._kernels import find_codes, look_codes, refill
+from evalkit.splits._kernels import find_codes, look_codes, refill, take_keys
 
 Codes = npt.NDArray[np.int32]
 _MOST_DIRECT = 1 << 24  # ids that are their own place in a list
@@ -29,12 +29,17 @@ class FootersDifferError(ReadAgainError):
 
 @dataclass(slots=True)
 class Coder:
-    """Codes 0, 1, 2, ... of ids, by their first appearance.
+    """Codes 0, 1, 2, ... of ids, by their first appearance; not each code has to have a row.
 
-    Small whole numbers look their code up in a list; all else in a hash table.
+    Whole numbers below a bound are their own code, small ones look it up in a list; all else in a
+    hash table.
+
+    Args:
+        n_own: the bound, as long as all ids are below it; then 0.
     """
 
     plan: IdPlan
+    n_own: int = 0
     n: int = 0
     _direct: npt.NDArray[np.int32] | None = field(default_factory=lambda: np.full(1, -1, np.int32))
     _table: npt.NDArray[np.int32] = field(default_factory=lambda: np.full(1 << 12, -1, np.int32))
@@ -54,6 +59,8 @@ class Coder:
     def encode(self, frame: pl.DataFrame, name: str) -> npt.NDArray[np.int32]:
         """The code of each row."""
         keys = as_keys(frame[f"{name}_key"])
+        if self._is_own(keys):
+            return keys.astype(np.int32)
         codes = np.empty(keys.size, dtype=np.int32)
         if self.n + keys.size > self._known.size:
             self._known = _grown(self._known, 1 << int(self.n + keys.size - 1).bit_length())
@@ -73,6 +80,27 @@ class Coder:
             raise TwoIdsShareError
         self.n = found
         return codes
+
+    def keys(self, codes: Codes) -> Keys:
+        """The key of each code."""
+        if self.n_own:
+            return codes.astype(np.uint64)
+        keys = np.empty(codes.size, dtype=np.uint64)
+        take_keys(codes, self._known, keys)
+        return keys
+
+    def _is_own(self, keys: Keys) -> bool:
+        """Whether all ids so far, and these, are their own codes."""
+        if not self.n_own:
+            return False
+        most = int(keys.max()) if keys.size else 0
+        if most < self.n_own and not self.plan.hashed:
+            self.n = max(self.n, most + 1) if keys.size else self.n
+            return True
+        self.n_own = 0
+        self._known = _grown(np.arange(self.n, dtype=np.uint64), max(self._known.size, self.n))
+        self._direct = np.append(np.arange(self.n, dtype=np.int32), np.int32(-1))
+        return False
 
     def _is_direct(self, keys: Keys) -> bool:
         """Whether all ids so far, and these, are numbers that a list has room for."""

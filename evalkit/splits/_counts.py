@@ -142,9 +142,10 @@ _FORMULAS: Mapping[str, Callable[[int, float, int], int]] = {
 def tell_of_one(counts: npt.NDArray[np.int32]) -> None:
     """Warn where one of many has half of all rows: a machine, or an id of nobody."""
     n_rows, most = int(counts.sum()), int(counts.max(initial=0))
-    if counts.size > FEW and 2 * most >= n_rows > 0:
+    n = int(np.count_nonzero(counts))
+    if n > FEW and 2 * most >= n_rows > 0:
         warn(
             "one-has-half",
-            f"one of {counts.size:,} has {most:,} of {n_rows:,} rows",
+            f"one of {n:,} has {most:,} of {n_rows:,} rows",
             hint="a machine, or rows of no user? where leaves them out",
         )

@@ -17,6 +17,7 @@ PARTS = {
     "validation_fold_in": VALIDATION_FOLD_IN,
 }
 COLUMNS = ("users", "items", "times", "relevance", "hashes", "user_hashes", "ranks")
+NULLS = ("null_users", "null_items", "null_times")  # reasons that rows are dropped for
 OF_COPIES = np.uint64(0x9E3779B97F4A7C15)  # what hashes of a row's copies differ by
 Letters = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]

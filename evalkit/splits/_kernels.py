@@ -55,6 +55,13 @@ def look_codes(keys, codes, direct, known, n_known):
 
 
 @kernel(allocates=False)
+def take_keys(codes, known, keys):
+    """The key of each row's code."""
+    for row in range(codes.size):
+        keys[row] = known[codes[row]]
+
+
+@kernel(allocates=False)
 def refill(known, n_known, table):
     """Lay known keys into a new, larger table."""
     mask = np.uint64(table.size - 1)

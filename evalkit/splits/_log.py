@@ -16,10 +16,12 @@ from evalkit.sources.content import row_hashes
 from evalkit.sources.ids import as_array, plan_ids
 from evalkit.splits._codes import Coder, FootersDifferError, codes_between
 from evalkit.splits._feed import ALL
-from evalkit.splits._filters import COLUMNS, OF_COPIES, LogRows, Mask, Twins, find_copies
+from evalkit.splits._filters import COLUMNS, NULLS, OF_COPIES, LogRows, Mask, Twins, find_copies
 from evalkit.splits._rule import least_as_read
 from evalkit.splits._source import BATCH, Log, batches_of, refuse_changed
 from evalkit.splits._units import as_ticks, find_unit, unit_of
+
+ROWS_A_CODE = 8  # at least, where ids may be codes as they are
 
 
 @dataclass(slots=True)
@@ -58,11 +60,13 @@ class LogFeed:
         """All rows; ids that are hashed are hashed by a seed."""
         schema, at = log.schema, log.table.at
         users = {name: schema[name] for name in log.users}
+        # codes without rows take little beside the rows, but a limit counts each
+        n_own = 0 if rule.memory_limit else (log.table.n_rows_hint() or 0) // ROWS_A_CODE
         return cls(
             log,
             rule,
-            Coder(plan_ids("user", [("split", at, users)], seed=seed)),
-            Coder(plan_ids("item", [("split", at, {"item": schema["item"]})], seed=seed)),
+            Coder(plan_ids("user", [("split", at, users)], seed=seed), n_own),
+            Coder(plan_ids("item", [("split", at, {"item": schema["item"]})], seed=seed), n_own),
         )
 
     @property
@@ -115,7 +119,8 @@ class LogFeed:
 
     def count_before(self, moment: int) -> int:
         """Rows at the beginning that are earlier, by footers; rows read later have to agree."""
-        early = takewhile(lambda extent: extent[2] < moment, self._told)
+        told = self._told if self.kept is None else []
+        early = takewhile(lambda extent: extent[2] < moment, told)
         n_early = sum(rows for rows, _, _ in early)
         self._early, self._moment = n_early if n_early < self.n_rows else 0, moment
         return self._early
@@ -169,7 +174,7 @@ class LogFeed:
                     self._note(rows)
                 if self.n_rows < 0 or self._is_cut:
                     self._note_times(rows)
-                if self._told and rows.dropped:
+                if self._told and rows.dropped.keys() & NULLS:
                     self.restart_without_footers()
                 if self._told and rows.n:
                     low, high = min(low, int(rows.times.min())), max(high, int(rows.times.max()))
@@ -194,20 +199,40 @@ class LogFeed:
         """The codes of users of all rows, with as little reading as that takes."""
         if self._coded and self.kept is None:
             yield from (rows.users for rows in self._coded)
-            return
-        leaves = self.rule.threshold is not None and self.rule.threshold_in == "all"
-        told = not leaves and self.kept is None and (self.n_rows >= 0 or self._take_extent())
-        if not told or self.dropped:
-            yield from (rows.users for rows in self.batches())
-            return
-        n_read = 0
-        with reading(self.log.table):
-            for batch in self.log.table.stream(self.of_users.expressions("user"), most=BATCH):
-                if batch["user_key"].has_nulls():
-                    self.restart_without_footers()
+        elif self._takes_all():
+            for _, batch in self._ids(self.of_users.expressions("user")):
                 yield self.of_users.encode(batch, "user")
-                n_read += batch.height
-        if n_read != self.n_rows:
+        else:
+            yield from (rows.users for rows in self.batches())
+
+    def codes_alone(self) -> Iterator[LogRows]:
+        """Users and items of the rows, with as little reading as that takes."""
+        if not self._takes_all():
+            yield from (rows.bare() for rows in self.batches())
+            return
+        ids = [*self.of_users.expressions("user"), *self.of_items.expressions("item")]
+        for begin, batch in self._ids(ids):
+            users, items = self.of_users.encode(batch, "user"), self.of_items.encode(batch, "item")
+            rows = LogRows(users, items, n_users=self.n_users, n_items=self.n_items)
+            rows.begin, rows.height = begin, batch.height
+            yield rows
+
+    def _takes_all(self) -> bool:
+        """Whether it is known, without reading, that no row is left out."""
+        if least_as_read(self.rule) is not None or self.kept is not None:
+            return False
+        return (self.n_rows >= 0 or self._take_extent()) and not self.dropped
+
+    def _ids(self, columns: Sequence[pl.Expr]) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Where each batch begins, and columns of ids, none of which is to be null."""
+        begin = 0
+        with reading(self.log.table):
+            for batch in self.log.table.stream(columns, most=BATCH):
+                if any(each.has_nulls() for each in batch.get_columns()):
+                    self.restart_without_footers()
+                yield begin, batch
+                begin += batch.height
+        if begin != self.n_rows:
             refuse_changed(self.log)
 
     def backwards(
@@ -217,10 +242,11 @@ class LogFeed:
 
         Args:
             slices: what is read together.
-            is_whole: all our columns.
+            is_whole: all our columns; of ids that codes tell, the bits of the numbers.
         """
         low, high = np.iinfo(np.int64).max, np.iinfo(np.int64).min
-        columns = [pl.all()] if is_whole else self.columns()
+        coders = self._told_by_codes() if is_whole else {}
+        columns = [pl.all().exclude(list(coders))] if is_whole else self.columns()
 
         frame = self.log.table.frame.select(columns)
         for begin, whole in self.log.read(frame, slices[::-1]):
@@ -228,13 +254,26 @@ class LogFeed:
                 own = whole.slice(at, BATCH)
                 wanted = own.select(self.columns()) if is_whole else own
                 rows = self.number(wanted, begin + at)
-                if rows.dropped.keys() & {"null_users", "null_items", "null_times"}:
+                if rows.dropped.keys() & NULLS:
                     self.restart_without_footers()
                 if rows.n:
                     low, high = min(low, int(rows.times[0])), max(high, int(rows.times[-1]))
+                if coders:
+                    codes = zip(coders.items(), (rows.users, rows.items), strict=True)
+                    ids = [pl.Series(name, coder.keys(each)) for (name, coder), each in codes]
+                    own = own.with_columns(ids).select(list(self.log.schema))
                 yield rows, own
         if (low, high) != (self.first, self.last):
             self.restart_without_footers()
+
+    def _told_by_codes(self) -> dict[str, Coder]:
+        """The columns of users and items, where codes of all rows are kept and tell the ids."""
+        coders = {"user_0": self.of_users, "item": self.of_items}
+        is_told = all(
+            self.log.schema[name].is_integer() and not coder.plan.hashed
+            for name, coder in coders.items()
+        )
+        return coders if self._coded and is_told else {}
 
     def whole(self, names: Sequence[str]) -> Iterator[tuple[LogRows, pl.DataFrame, pl.DataFrame]]:
         """The rows, all columns of the log, and those of them that are ours.
@@ -343,6 +382,8 @@ class LogFeed:
 
     def tell_copies(self, most: int) -> None:
         """Rows of one user, item and time get hashes of their own; `most` rows at a time."""
+        if not self.n_kept:
+            return
         n_shares = -(-self.n_kept // most)
         copies, twins = np.zeros(self.n_rows, dtype=np.int32), []
         for share in range(n_shares):

@@ -324,15 +324,30 @@ def walk_back(
     Returns:
         What was fetched, which means nothing.
     """
+    # Long: a row is looked at once, for all that is told of it.
     # Wide: all that one object holds; called in one place.
     fetched = 0
     time, run, n_shared, n_train, n_behind = state[0], state[1], state[2], state[3], state[4]
     n_tied, n_held, n_days, is_held = 0, 0, 0, time == state[8] or time == state[12]
     state[9] = state[13] = 0
     for end in range(users.size, 0, -BLOCK):
-        begin, n_todo = max(0, end - BLOCK), 0
+        begin, n_todo, words = max(0, end - BLOCK), 0, 0
         for row in range(begin, end):
-            fetched ^= near[users[row]]
+            words |= near[users[row]]
+        is_known = n_train > 0 and times[begin] >= state[16] and not is_held
+        if is_known and words & ((1 << LEFT) - 1) == 0:
+            n_todo, n_more, run = _walk_train(
+                *(begin, end, users, items, times, near, item_first, letters, todo, time, run)
+            )
+            if n_more < 0:
+                state[7] = 1
+                return fetched
+            n_shared += n_more
+            n_train += end - begin
+            if times[begin] != time:
+                time, n_behind = times[begin], n_train - run
+            fetched ^= _look_at_pairs(todo, n_todo, users, items, letters, pairs, state)
+            continue
         for row in range(end - 1, begin - 1, -1):
             user, item = users[row], items[row]
             if times[row] != time:
@@ -387,15 +402,36 @@ def walk_back(
                     _note_tie(user, time, own_first, flags)
                 if not word & bit:
                     continue
-            fetched ^= pairs[_pair_of(user, item, pairs.shape[0]), 0]
             todo[n_todo] = row
             n_todo += 1
-        for place in range(n_todo):
-            row = todo[place]
-            _look_at_pair(users[row], items[row], letters[row], pairs, state)
+        fetched ^= _look_at_pairs(todo, n_todo, users, items, letters, pairs, state)
     state[0], state[1], state[2], state[3], state[4] = time, run, n_shared, n_train, n_behind
     state[5], state[6], state[19] = n_tied, n_held, n_days
     return fetched
+
+
+@kernel(allocates=False)
+def _walk_train(begin, end, users, items, times, near, item_first, letters, todo, time, run):
+    """The same for rows that are all train, none at the time of a held-out one.
+
+    Returns:
+        How many are left to be looked at, rows that share their time with another (-1: a time is
+        later than the one that came before), and rows of the last time.
+    """
+    # Wide: a part of what `walk_back` holds; called in one place.
+    n_todo, n_shared, is_later = 0, 0, False
+    for row in range(end - 1, begin - 1, -1):
+        item = items[row]
+        letters[row] = 1
+        item_first[item] = times[row]
+        todo[n_todo] = row
+        n_todo += (near[users[row]] & _bit_of(item)) != 0
+        is_later |= times[row] > time
+        is_same = times[row] == time
+        n_shared += 0 if is_same or run < 2 else run
+        run = run + 1 if is_same else 1
+        time = times[row]
+    return n_todo, -1 if is_later else n_shared, run
 
 
 @kernel(allocates=False)
@@ -408,6 +444,19 @@ def _note_tie(user, time, own_first, flags):
     latest = 0 if own_first[0, user] < FAR else 1
     if own_first[latest, user] == time:
         flags[user] |= np.uint8(4)
+
+
+@kernel(allocates=False)
+def _look_at_pairs(todo, n_todo, users, items, letters, pairs, state):
+    """Look at the pairs of rows, which are fetched together; what was fetched means nothing."""
+    fetched = 0
+    for place in range(n_todo):
+        row = todo[place]
+        fetched ^= pairs[_pair_of(users[row], items[row], pairs.shape[0]), 0]
+    for place in range(n_todo):
+        row = todo[place]
+        _look_at_pair(users[row], items[row], letters[row], pairs, state)
+    return fetched
 
 
 @kernel(allocates=False)

@@ -24,7 +24,7 @@ from evalkit.splits import manifest
 from evalkit.splits._codes import ReadAgainError
 from evalkit.splits._cut import Cut, cut_rows, tell_leaks
 from evalkit.splits._describe import Counting, OddTimes
-from evalkit.splits._filters import PARTS, TRAIN, Letters
+from evalkit.splits._filters import NULLS, PARTS, TRAIN, Letters
 from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import SplitBudget
 from evalkit.splits._reverse_scan import Back
@@ -35,7 +35,6 @@ from evalkit.splits.leakage import join_folds
 
 LEAKAGE = "leakage.json"
 REPEATS = "users_whose_repeats_hang_on_row_order"
-NULLS = ("null_users", "null_items", "null_times")
 
 
 @dataclass(slots=True)

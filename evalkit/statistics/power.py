@@ -1,13 +1,18 @@
 """What a paired comparison can see: power, smallest detectable difference, users needed."""
 
 import math
+from typing import TYPE_CHECKING
 
 from evalkit.errors import RequestError
 
-from ._root import root_of
+from ._root import Floats, Places, root_of, roots_of
 from ._scale import average_over_scale
 from .distributions import normal_cdf, normal_quantile, t_quantile
 from .intervals import check_level
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 DEFAULT_POWER = 0.8
 MOST_USERS = 10**15
@@ -118,39 +123,54 @@ def users_needed(
     return high
 
 
-def smallest_share_difference(
-    differing: float, n: int, *, level: float, power: float = DEFAULT_POWER
-) -> float:
-    """The true difference of two shares of the same users that McNemar's mid-p finds so often.
+def smallest_share_differences(
+    differing: Floats,
+    ns: "npt.NDArray[np.int64]",
+    *,
+    level: float,
+    power: float = DEFAULT_POWER,
+) -> Floats:
+    """The true differences of two shares of the same users that McNemar's mid-p finds so often.
 
     So many users differ as were seen, half of them each way, and those who make the difference
     come on top. By the normal approximation: enumerated, the power is 0 to 9 points above (0.05;
-    most where fewest differ). Above 1 where no difference is found.
+    most where fewest differ). Infinite where no difference is found.
 
     Args:
-        differing: the share of users who differ where there is no difference.
-        n: users.
+        differing: the share of users who differ where there is no difference, of each.
+        ns: users.
     Source:
         Connor 1987, Sample Size for Testing Differences in Proportions for the Paired-Sample
         Design, Biometrics 43(1), 207-211.
     Example:
-        >>> round(smallest_share_difference(0.02, 300, level=0.95), 4)
-        0.0392
+        >>> import numpy as np
+        >>> smallest_share_differences(np.array([0.02]), np.array([300]), level=0.95).round(4)
+        array([0.0392])
     """
+    import numpy as np
+
     check_level(level)
     check_power(power, level)
-    root = math.sqrt(n)
+    roots = np.sqrt(ns)
 
-    def excess(difference: float) -> float:
-        return difference * root - _reach_of_shares(differing, difference, level, power)
+    def excess(places: Places, differences: Floats) -> Floats:
+        reaches = _reaches_of_shares(differing[places], differences, level, power)
+        return differences * roots[places] - reaches
 
-    return root_of(excess, 0.0, 1.0) if excess(1.0) > 0.0 else math.inf
+    found = np.full(ns.size, np.inf)
+    exists = np.flatnonzero(excess(np.arange(ns.size), np.ones(ns.size)) > 0.0)
+    found[exists] = roots_of(
+        lambda places, here: excess(exists[places], here),
+        np.zeros(exists.size),
+        np.ones(exists.size),
+    )
+    return found
 
 
 def users_needed_of_shares(
     difference: float, differing: float, *, level: float, power: float = DEFAULT_POWER
 ) -> int | None:
-    """The fewest users with whom McNemar's mid-p has that power, as `smallest_share_difference`.
+    """The fewest users with whom McNemar's mid-p has that power, as `smallest_share_differences`.
 
     Example:
         >>> users_needed_of_shares(0.0392, 0.02, level=0.95)
@@ -160,14 +180,25 @@ def users_needed_of_shares(
     check_power(power, level)
     if not 0.0 < difference < 1.0:
         return None
-    root = _reach_of_shares(differing, difference, level, power) / difference
+    import numpy as np
+
+    given = np.array([differing]), np.array([difference])
+    root = float(_reaches_of_shares(*given, level, power)[0]) / difference
     return max(2, math.ceil(root * root)) if root < math.sqrt(MOST_USERS) else None
 
 
-def _reach_of_shares(differing: float, difference: float, level: float, power: float) -> float:
-    both = differing + difference
-    at_null = -normal_quantile(0.5 * (1.0 - level)) * math.sqrt(both)
-    return at_null - normal_quantile(1.0 - power) * math.sqrt(max(0.0, both - difference**2))
+def _reaches_of_shares(
+    differing: Floats, differences: Floats, level: float, power: float
+) -> Floats:
+    import numpy as np
+
+    both = differing + differences
+    squares = np.array([each**2 for each in differences.tolist()])  # as Python rounds them
+    at_null = -normal_quantile(0.5 * (1.0 - level)) * np.sqrt(both)
+    reaches: Floats = at_null - normal_quantile(1.0 - power) * np.sqrt(
+        np.maximum(0.0, both - squares)
+    )
+    return reaches
 
 
 def check_power(power: float, level: float) -> None:

@@ -5,15 +5,15 @@ Tango's score limits, whose quantile is stretched so that a limit is 0 at the le
 """
 
 import math
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from ._incomplete import beta_tails
 from ._root import root_of
-from .distributions import normal_quantile, normal_sf
+from .distributions import MOST_KEPT, beta_halves, normal_quantile, normal_quantiles, normal_sf
 from .intervals import NO_INTERVAL, Interval, check_level
 
 NEAREST = 1e-3  # of a difference, that a limit is from 0 where the test alone tells them apart
@@ -24,7 +24,9 @@ Floats = npt.NDArray[np.float64]
 Wholes = npt.NDArray[np.int64]
 
 
-@lru_cache(maxsize=65536)
+_known: dict[tuple[int, int], float] = {}
+
+
 def mcnemar_p(gained: int, lost: int) -> float:
     """Two-sided mid-p of "as many gain as lose"; 1 where nobody differs.
 
@@ -38,19 +40,42 @@ def mcnemar_p(gained: int, lost: int) -> float:
         >>> mcnemar_p(4, 0), mcnemar_p(3, 3), round(mcnemar_p(21, 9), 4)
         (0.0625, 1.0, 0.0294)
     """
-    n, fewer = gained + lost, min(gained, lost)
-    if gained == lost:
-        return 1.0
-    if n <= MOST_COUNTED:
-        below = sum(math.comb(n, k) for k in range(fewer))
-        return float(Fraction(2 * below + math.comb(n, fewer), 2**n))
-    return _twice_below(float(n), float(fewer))
+    if (gained, lost) not in _known:
+        find_mcnemar_ps([(gained, lost)])
+    return _known[gained, lost]
 
 
-def _twice_below(n: float, fewer: float) -> float:
-    """P(X < k) + P(X <= k) of n throws of a coin; numbers need not be whole."""
-    below = beta_tails(n - fewer + 1.0, fewer, 0.5, 0.5)[0] if fewer > 0.0 else 0.0
-    return below + beta_tails(n - fewer, fewer + 1.0, 0.5, 0.5)[0]
+def find_mcnemar_ps(wanted: Iterable[tuple[int, int]]) -> None:
+    """Find `mcnemar_p` of many counts at a time, to be asked for soon.
+
+    Example:
+        >>> find_mcnemar_ps([(4, 0), (21, 9)])
+        >>> round(mcnemar_p(21, 9), 4)
+        0.0294
+    """
+    if len(_known) > MOST_KEPT:
+        _known.clear()
+    many = []
+    for gained, lost in set(wanted) - _known.keys():
+        n, fewer = gained + lost, min(gained, lost)
+        if gained == lost:
+            _known[gained, lost] = 1.0
+        elif n <= MOST_COUNTED:
+            below = sum(math.comb(n, k) for k in range(fewer))
+            _known[gained, lost] = float(Fraction(2 * below + math.comb(n, fewer), 2**n))
+        else:
+            many.append((gained, lost))
+    found = _twice_below([float(sum(each)) for each in many], [float(min(each)) for each in many])
+    _known.update(zip(many, found, strict=True))
+
+
+def _twice_below(ns: Sequence[float], fewer: Sequence[float]) -> list[float]:
+    """P(X < k) + P(X <= k) of n throws of a coin each; numbers need not be whole."""
+    pairs = [*zip(ns, fewer, strict=True)]
+    below = beta_halves([(n - k + 1.0, k) for n, k in pairs if k > 0.0])
+    upto = beta_halves([(n - k, k + 1.0) for n, k in pairs])
+    left = iter(below)
+    return [(next(left) if k > 0.0 else 0.0) + p for (_, k), p in zip(pairs, upto, strict=True)]
 
 
 @lru_cache(maxsize=65536)
@@ -60,7 +85,7 @@ def _quantiles(gained: int, lost: int) -> tuple[float, float]:
     if not n:
         return 1.0, 1.0
     if gained == lost:
-        return 1.0 / math.sqrt(n), -normal_quantile(0.5 * _twice_below(n, 0.5 * (n - 1)))
+        return 1.0 / math.sqrt(n), -normal_quantile(0.5 * _twice_below([n], [0.5 * (n - 1)])[0])
     return abs(gained - lost) / math.sqrt(n), -normal_quantile(0.5 * mcnemar_p(gained, lost))
 
 
@@ -127,7 +152,9 @@ def paired_limits(
         >>> low.round(4).tolist(), high.round(4).tolist()
         ([-0.0088], [0.259])
     """
-    plain = [-normal_quantile(0.5 * (1.0 - level)) for level in levels.tolist()]
+    errors = [0.5 * (1.0 - level) for level in levels.tolist()]
+    quantiles = normal_quantiles(errors)
+    plain = [-quantiles[error] for error in errors]
     zs = np.array([*map(stretched, plain, gained.tolist(), lost.tolist())])
     b, c, n = gained.astype(np.float64), lost.astype(np.float64), ns.astype(np.float64)
     return -_highest(c, b, n, zs), _highest(b, c, n, zs)

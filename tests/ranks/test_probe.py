@@ -16,7 +16,7 @@ from logs import JIT_OFF, Log, body, run_log
 
 from evalkit.aggregate.user_values._hits import sort_by_rank, sort_descending
 from evalkit.errors import MachineError
-from evalkit.kinds.rankings import _job
+from evalkit.kinds.rankings import _reader
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks import _scan
 from evalkit.ranks._numba_order import numba_order
@@ -607,7 +607,7 @@ def test_many_copies_of_many_items_are_cleaned(monkeypatch, mode, duplicates):
 def test_counts_that_do_not_fit_a_table_entry_are_read_beside_it(monkeypatch, mode, scattered):
     # such a user has 2^24 items; here every entry says that its count stands elsewhere
     log = heavy_log(60, 200, n_scores=20, seed=5)
-    build = _job.build_truth
+    build = _reader.build_truth
 
     def build_unpacked(*args, **options):
         made_truth = build(*args, **options)
@@ -615,7 +615,7 @@ def test_counts_that_do_not_fit_a_table_entry_are_read_beside_it(monkeypatch, mo
         entries[entries[:, 3] != 0, 2] |= np.uint64((1 << 24) - 1)
         return made_truth
 
-    monkeypatch.setattr(_job, "build_truth", build_unpacked)
+    monkeypatch.setattr(_reader, "build_truth", build_unpacked)
     check_heavy(log, mode=mode, policies={}, scattered=scattered, monkeypatch=monkeypatch)
 
 

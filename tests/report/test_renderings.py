@@ -6,6 +6,7 @@ import re
 from io import BytesIO, StringIO
 from typing import get_args, get_type_hints
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -24,6 +25,7 @@ from evalkit.report import (
     write_metrics_parquet,
 )
 from evalkit.report.comparisons import comparison_lines, finding_lines
+from evalkit.report.frames import spell_numbers
 from evalkit.report.parquet import OF_RUN
 from evalkit.report.screen import render_screen
 from evalkit.report.text import display_width, show_level
@@ -397,3 +399,16 @@ def test_models_with_the_same_numbers_are_told_so():
 
     for form in ("table", "markdown", "html", "latex"):
         assert "c: the same numbers as b" in render(report, form)
+
+
+def test_many_numbers_are_spelled_as_each_is():
+    rng = np.random.default_rng(1)
+    ends = [m * 10.0**e for e in range(-20, 23) for m in (1.0, 0.9999999999999999, 1.5)]
+    twos = [2.0**each for each in range(-1074, 1024)]
+    drawn = rng.integers(0, 2**64, 20_000, dtype=np.uint64).view(np.float64).tolist()
+    usual = (10.0 ** rng.uniform(-12.0, 18.0, 20_000)).tolist()
+    numbers = [*ends, *twos, *drawn, *usual, 0.0, -0.0, math.nan, math.inf, -math.inf]
+    numbers += [-each for each in numbers]
+
+    assert spell_numbers([*numbers, None], repr) == [*map(repr, [*numbers, None])]
+    assert spell_numbers([None] * 300, repr) == ["None"] * 300

@@ -505,6 +505,32 @@ def test_footers_tell_times_and_are_held_against_the_rows(log, tmp_path, monkeyp
         assert quick.assignment[0].to_list() == split_made.assignment[0].to_list()
 
 
+@pytest.mark.parametrize("core", [{"user": 1}, {"user": 9, "item": 24}])
+@pytest.mark.parametrize("rule", [{"by": "user", "test": 1}, {"by": "time", "test": "2d"}])
+def test_cores_by_footers_are_those_by_rows(log, tmp_path, monkeypatch, rule, core):
+    log.drop("note").write_parquet(tmp_path / "a.parquet", row_group_size=100)
+    quick = evalkit.split(tmp_path / "a.parquet", core=core, **rule)
+    found = Table.extents(quick._log.table, "time")
+    late = [(rows, low, high + 900_000) for rows, low, high in found]
+    early = [(rows, low, found[0][2]) for rows, low, _ in found[:-4]] + found[-4:]
+
+    assert found
+    assert bool(quick.manifest["dropped"]) == ("item" in core)
+    for told in (late, early, []):
+        monkeypatch.setattr(Table, "extents", lambda *_, told=told: told)
+        slow = evalkit.split(tmp_path / "a.parquet", core=core, **rule)
+        assert quick.manifest == slow.manifest
+        assert quick.leakage == slow.leakage
+        assert quick.assignment[0].to_list() == slow.assignment[0].to_list()
+
+
+def test_a_core_that_leaves_nothing_is_told(log, tmp_path):
+    for order in ("time", "hash"):
+        with pytest.raises(DataError, match="no row is left: core") as refused:
+            evalkit.split(log, by="user", test=1, order=order, core={"user": 10_000})
+        assert refused.value.code == "empty-part"
+
+
 def test_repeats_leave_before_little_relevance(tmp_path):
     columns = ["user", "item", "time", "relevance"]
     rows = [(1, 7, 1, 5.0), (1, 7, 2, 2.0), (1, 8, 3, None), (1, 8, 4, 4.0), (1, 9, 5, 3.0)]

@@ -157,3 +157,6 @@ def test_many_are_those_of_each_to_the_last_bit():
     ours._known.clear()
     ours.find_t_quantiles(zip(below, df, strict=True))
     assert [*map(ours.t_quantile, below, df)] == each
+
+    halves = [(1.0 + n * n, 0.5 + 7.0 * (n % 31)) for n in places]
+    assert ours.beta_halves(halves) == [ours.beta_tails(*both, 0.5, 0.5)[0] for both in halves]

@@ -11,10 +11,11 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from evalkit.errors import RequestError
+from evalkit.statistics._root import root_of, roots_of
 from evalkit.statistics.power import (
     power_of,
     smallest_difference,
-    smallest_share_difference,
+    smallest_share_differences,
     users_needed,
     users_needed_of_shares,
 )
@@ -98,11 +99,21 @@ def test_a_power_that_is_none_is_refused(power):
     assert caught.value.code == "power-out-of-range"
 
 
+def test_roots_are_those_of_each_to_the_last_bit():
+    wanted = [2.0**place / 3.0 for place in range(-30, 30)]
+    each = [root_of(lambda x, w=w: x * x - w, 0.0, 1e5) for w in wanted]
+    ends = np.zeros(len(wanted)), np.full(len(wanted), 1e5)
+
+    found = roots_of(lambda places, x: x * x - np.array(wanted)[places], *ends)
+
+    assert found.tolist() == each
+
+
 @pytest.mark.some_cases(4)
 @pytest.mark.parametrize("level", [0.95, 0.995])
 @pytest.mark.parametrize(("n", "share"), [(100, 0.02), (300, 0.01), (300, 0.1), (1000, 0.02)])
 def test_rare_hits_show_the_smallest_difference_as_often_as_is_promised(n, share, level):
-    delta = smallest_share_difference(share, n, level=level)
+    delta = float(smallest_share_differences(np.array([share]), np.array([n]), level=level)[0])
     differing = share + delta
     gains = stats.binom(n, differing)
     found = sum(

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import evalkit
+from evalkit.statistics import proportions
 from evalkit.statistics.intervals import wilson_interval
 from evalkit.statistics.proportions import margin_p_values, mcnemar_p, paired_interval
 
@@ -20,6 +21,16 @@ def test_p_is_half_of_what_was_seen_and_all_that_is_rarer(gained, lost):
     expected = 2 * of_coins.cdf(fewer - 1) + of_coins.pmf(fewer) if gained != lost else 1.0
 
     assert mcnemar_p(gained, lost) == pytest.approx(expected, rel=1e-9, abs=1e-300)
+
+
+def test_many_p_are_those_of_each_to_the_last_bit():
+    counts = [(n % 53 * 3, n * 2) for n in range(300)]
+    each = [mcnemar_p(*both) for both in counts]
+    proportions._known.clear()
+
+    proportions.find_mcnemar_ps(counts)
+
+    assert [mcnemar_p(*both) for both in counts] == each
 
 
 def test_limits_are_tangos_stretched_by_little():

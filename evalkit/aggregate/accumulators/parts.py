@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -101,6 +102,13 @@ def add_words(values, cells, first_column, weights, words, apart):  # type: igno
     return n_apart
 
 
+class Runs(NamedTuple):
+    """Places that are added up: int64[n_places], and where each run of them begins."""
+
+    places: Words
+    first: Words
+
+
 @dataclass(slots=True)
 class WordSums:
     """Sums of one model's values by cell and kind of users.
@@ -152,26 +160,27 @@ class WordSums:
                 sums = self.apart.setdefault(int(codes[row]), {})
                 sums[first_column + column] = sums.get(first_column + column, 0) + scaled
 
-    def over(
-        self, places: npt.NDArray[np.int64], first: npt.NDArray[np.int64], columns: Words
-    ) -> tuple[list[int], list[str]]:
-        """Numbers and sums, spelled, by column of each run of places, begun at `first`."""
+    def over(self, runs: Sequence[Runs], columns: Words) -> tuple[Words, pl.Series]:
+        """Numbers and sums, spelled, by column of each run of places."""
         words_of_all = sum(self.of_threads.values(), start=self.words)
-        numbers = np.add.reduceat(words_of_all[places], first)[:, :, columns]
-        n_values = numbers[:, 0].ravel().tolist()
+        summed = [np.add.reduceat(words_of_all[each.places], each.first) for each in runs]
+        numbers = np.concatenate(summed)[:, :, columns]
         texts = _spell_words([numbers[:, word].ravel() for word in range(1, N_WORDS)])
         more: dict[int, int] = {}
-        for number, place in enumerate(places.tolist() if self.apart else ()):
-            run = int(np.searchsorted(first, number, side="right")) - 1
-            for column, scaled in self.apart.get(place, {}).items():
-                for at in np.flatnonzero(columns == column).tolist():
-                    more[run * columns.size + at] = more.get(run * columns.size + at, 0) + scaled
-        for at, scaled in more.items():
-            texts[at] = spell_sum(read_sum(texts[at]) + scaled)
-        return n_values, texts
+        n_before = 0
+        for some in runs if self.apart else ():
+            for number, place in enumerate(some.places.tolist()):
+                run = n_before + int(np.searchsorted(some.first, number, side="right")) - 1
+                for column, scaled in self.apart.get(place, {}).items():
+                    for at in np.flatnonzero(columns == column).tolist():
+                        at += run * columns.size
+                        more[at] = more.get(at, 0) + scaled
+            n_before += some.first.size
+        mended = [spell_sum(read_sum(texts[at]) + scaled) for at, scaled in more.items()]
+        return numbers[:, 0].ravel(), texts.scatter([*more], mended)
 
 
-def _spell_words(words: list[npt.NDArray[np.int64]]) -> list[str]:
+def _spell_words(words: list[Words]) -> pl.Series:
     """`spell_sum` of each sum: int64[n] of halves, then of units 2^32 times as small each."""
     digits, carried = [], np.zeros_like(words[0])
     for word in reversed(words):  # the lowest first
@@ -190,18 +199,16 @@ def _spell_words(words: list[npt.NDArray[np.int64]]) -> list[str]:
     reach = np.int64(1) << np.maximum(zeros - 1, 0)
     fits = is_low & (zeros > 0) & (high >= -reach) & (high < reach)
     left = np.where(fits, 64 - zeros, 0)
-    found = np.where(is_low, (high << left) + (low >> right).view(np.int64), numbers).tolist()
-    for place in np.flatnonzero(is_low & ~fits).tolist():
-        found[place] = (int(high[place]) << 64) + int(low[place]) >> int(right[place])
+    found = np.where(is_low, (high << left) + (low >> right).view(np.int64), numbers)
     exponents = np.where(is_low, zeros, zeros + 64) - UNIT_BITS
     exponents[ends == 0] = 0
-    texts = [
-        f"{number}*2^{exponent}" for number, exponent in zip(found, exponents.tolist(), strict=True)
+    texts = pl.select(pl.concat_str(pl.lit(pl.Series(found)), pl.lit("*2^"), pl.Series(exponents)))
+    others = np.union1d(far, np.flatnonzero(is_low & ~fits))  # which no word of 64 bits holds
+    spelled = [
+        spell_sum(((one << 32) + two << 64) + (three << 32) + four, UNIT_BITS)
+        for one, two, three, four in zip(*(each[others].tolist() for each in words), strict=True)
     ]
-    for place in far.tolist():
-        one, two, three, four = (int(word[place]) for word in words)
-        texts[place] = spell_sum(((one << 32) + two << 64) + (three << 32) + four, UNIT_BITS)
-    return texts
+    return texts.to_series().scatter(others, spelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,23 +302,26 @@ class PartSums:
         labels = [each.label for each in requests]
         explained = [each.label for each in requests if is_made_of_users(each)]
         cells: list[tuple[str, str | None, str | None, str, bool]] = []
-        n_users: list[int] = []
-        texts: list[str] = []
+        n_users: list[Words] = []
+        texts: list[pl.Series] = []
         for cell in self._cells:
             cell_of, kind_of = np.divmod(cell.used, N_KINDS)
+            runs: list[Runs] = []
+            named: list[tuple[str | None, str | None, str, bool]] = []
             for segment, members in cell.members.items():
                 places = np.flatnonzero(np.isin(cell_of, members))
                 places = places[np.argsort(kind_of[places], kind="stable")]
                 kinds, first = np.unique(kind_of[places], return_index=True)
-                named = (None, None) if segment == ALL else segment
-                for model, sums in cell.sums.items() if kinds.size else ():
-                    found = sums.over(places, first, columns[: len(labels)])
-                    n_users += found[0]
-                    texts += found[1]
-                    cells += [
-                        (model, *named, spell_range(kind // 2), bool(kind % 2))
-                        for kind in kinds.tolist()
-                    ]
+                of = (None, None) if segment == ALL else segment
+                named += [(*of, spell_range(n // 2), bool(n % 2)) for n in kinds.tolist()]
+                runs += [Runs(places, first)] if kinds.size else []
+            for model, sums in cell.sums.items() if runs else ():
+                found = sums.over(runs, columns[: len(labels)])
+                n_users.append(found[0])
+                texts.append(found[1])
+                cells += [(model, *each) for each in named]
+        if not cells:
+            return pl.DataFrame(schema=PART_SCHEMA)
         names = ("model", "segmentation", "segment", "relevant", "is_ranked")
         schema = {name: PART_SCHEMA[name] for name in names}
         of_cells = pl.DataFrame(cells, schema=schema, orient="row")
@@ -319,8 +329,8 @@ class PartSums:
             of_cells.select(pl.all().repeat_by(len(labels)).explode())
             .with_columns(
                 pl.Series("metric", labels * len(cells), pl.String),
-                pl.Series("n_users", n_users, pl.Int64),
-                pl.Series("sum", texts, pl.String),
+                pl.Series("n_users", np.concatenate(n_users), pl.Int64),
+                pl.concat(texts).alias("sum"),
             )
             .filter(pl.col("n_users") > 0, pl.col("metric").is_in(explained))
             .select(*PART_SCHEMA)

@@ -8,14 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.aggregate.segments._buckets import (
-    IdGroups,
-    SeenValues,
-    SortKey,
-    as_numbers,
-    group_values,
-    quantile_edges,
-)
+from evalkit.aggregate.segments import _buckets
 from evalkit.aggregate.segments._opened import SegmentTable
 from evalkit.aggregate.segments._users import CODE, one_value_each
 from evalkit.ranks import Ranks
@@ -34,7 +27,7 @@ class ItemSegment:
     """
 
     label: str
-    key: SortKey
+    key: _buckets.SortKey
     places: npt.NDArray[np.int64]
 
 
@@ -140,9 +133,11 @@ def read_item_segments(source: SegmentTable, truth: Truth) -> list[ItemSegments]
         series = column["value"]
         edges = list(rule.edges or ())
         if rule.quantiles is not None:
-            edges = quantile_edges(as_numbers(series, at), rule.quantiles)
+            edges = _buckets.quantile_edges(_buckets.as_numbers(series, at), rule.quantiles)
         place = f"{at}: {name}"
-        groups = group_values(series, rule, edges, place, partial(SeenValues().note, name, place))
+        groups = _buckets.group_values(
+            series, rule, edges, place, partial(_buckets.SeenValues().note, name, place)
+        )
         items = column[CODE].to_numpy()
         segmentations.append(
             ItemSegments(name, tuple(_segments(groups, items, keys.size, found, known, places)))
@@ -151,7 +146,7 @@ def read_item_segments(source: SegmentTable, truth: Truth) -> list[ItemSegments]
 
 
 def _segments(
-    groups: IdGroups,
+    groups: _buckets.IdGroups,
     items: npt.NDArray[np.int64],
     n_items: int,
     found: npt.NDArray[np.int64],

@@ -9,29 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.aggregate.segments._buckets import (
-    IdGroups,
-    SeenValues,
-    SortKey,
-    as_numbers,
-    group_values,
-    quantile_edges,
-    without_gaps,
-)
+from evalkit.aggregate.segments import _buckets
 from evalkit.aggregate.segments._opened import SegmentTable
 from evalkit.errors import CountedError, EvalkitError, raise_all
 from evalkit.kernels.threads import ordered_map
-from evalkit.sources import reading
-from evalkit.sources.ids import (
-    USER_KEY,
-    IdPlan,
-    KeyCollisionError,
-    Keys,
-    as_keys,
-    plan_ids,
-    same_ids,
-    stable_hashes,
-)
+from evalkit.sources import ids, reading
 from evalkit.truth import BATCH_ROWS, Truth
 
 CODE = "code"
@@ -49,14 +31,14 @@ class UserSegments:
     """
 
     name: str
-    groups: IdGroups
+    groups: _buckets.IdGroups
 
 
 class KnownUsers(Protocol):
     """Users by code, such as those of the truth."""
 
     @property
-    def user_plan(self) -> IdPlan:
+    def user_plan(self) -> ids.IdPlan:
         """How ids become keys."""
 
     @property
@@ -67,7 +49,7 @@ class KnownUsers(Protocol):
     def n_users(self) -> int:
         """How many there are."""
 
-    def codes_of(self, keys: Keys) -> npt.NDArray[np.int64]:
+    def codes_of(self, keys: ids.Keys) -> npt.NDArray[np.int64]:
         """The code of each user; -1 of others."""
 
 
@@ -86,15 +68,15 @@ def read_user_values(source: SegmentTable, users: KnownUsers) -> list[pl.Series]
     known: list[pl.DataFrame] = []
     n_known, most = 0, MOST_KEPT
     with reading(source.table):
-        for rows in source.table.stream([*plan.select(USER_KEY), *values], most=BATCH_ROWS):
-            kept = rows.filter(pl.col(USER_KEY).is_not_null())
-            codes = users.codes_of(as_keys(kept[USER_KEY]))
+        for rows in source.table.stream([*plan.select(ids.USER_KEY), *values], most=BATCH_ROWS):
+            kept = rows.filter(pl.col(ids.USER_KEY).is_not_null())
+            codes = users.codes_of(ids.as_keys(kept[ids.USER_KEY]))
             is_known = codes >= 0
             kept, codes = kept.filter(pl.Series(is_known)), codes[is_known]
-            if plan.hashed and not same_ids(
+            if plan.hashed and not ids.same_ids(
                 kept.select(plan.columns), users.user_ids[codes].select(plan.columns)
             ):
-                raise KeyCollisionError
+                raise ids.KeyCollisionError
             kept = kept.select(pl.Series(CODE, codes), *values)
             known.append(_without_repeats(kept) if (codes[1:] == codes[:-1]).any() else kept)
             n_known += known[-1].height
@@ -191,7 +173,7 @@ def split_users(
     values: Sequence[pl.Series],
     counted: npt.NDArray[np.bool_],
     edges: Mapping[str, Sequence[float]],
-    seen: SeenValues,
+    seen: _buckets.SeenValues,
     threads: int,
 ) -> list[UserSegments]:
     """The segments that a table's values make.
@@ -211,10 +193,12 @@ def split_users(
         name, rule, series = source.names[number], source.rules[number], values[number]
         inner: Sequence[float] = rule.edges or edges.get(name, ())
         if rule.quantiles is not None and name not in edges:
-            inner = quantile_edges(as_numbers(series, at)[counted], rule.quantiles)
+            inner = _buckets.quantile_edges(
+                _buckets.as_numbers(series, at)[counted], rule.quantiles
+            )
         place = f"{at}: {name}"
         note = partial(seen.note, name, place)
-        return UserSegments(name, group_values(series, rule, inner, place, note))
+        return UserSegments(name, _buckets.group_values(series, rule, inner, place, note))
 
     def attempt(number: int) -> UserSegments | EvalkitError:
         try:
@@ -231,15 +215,15 @@ def cross_segments(one: UserSegments, other: UserSegments) -> UserSegments:
     """Users by two segmentations at once; an unknown half stays by its name."""
     n_one, n_other = len(one.groups.labels), len(other.groups.labels)
     both = one.groups.codes.astype(np.int64) * n_other + other.groups.codes
-    present, codes = without_gaps(both, n_one * n_other)
+    present, codes = _buckets.without_gaps(both, n_one * n_other)
     labels: list[str] = []
-    keys: list[SortKey] = []
+    keys: list[_buckets.SortKey] = []
     for code in present.tolist():
         first, second = divmod(code, n_other)
         parts = (one.groups.labels[first], other.groups.labels[second])
         labels.append(" & ".join(part.replace(" &", " &&") for part in parts))
         keys.append(one.groups.keys[first] + other.groups.keys[second])
-    groups = IdGroups(tuple(labels), tuple(keys), codes)
+    groups = _buckets.IdGroups(tuple(labels), tuple(keys), codes)
     return UserSegments(f"{one.name} & {other.name}", groups)
 
 
@@ -250,7 +234,7 @@ def numbers_of(
     at = source.table.at if source.table is not None else "truth"
     values = read_user_values(source, truth)
     return {
-        name: as_numbers(series, at)[counted]
+        name: _buckets.as_numbers(series, at)[counted]
         for name, rule, series in zip(source.names, source.rules, values, strict=True)
         if rule.quantiles is not None
     }
@@ -265,7 +249,7 @@ def read_weights(source: SegmentTable | None, truth: Truth) -> npt.NDArray[np.fl
     if source is None:
         return None
     at = source.table.at if source.table is not None else "truth"
-    weights = as_numbers(read_user_values(source, truth)[0], at)
+    weights = _buckets.as_numbers(read_user_values(source, truth)[0], at)
     n_bad = int(np.count_nonzero(~((weights >= 0.0) & (weights <= MOST_WEIGHT))))
     if n_bad:
         message = f"{{n}} users have no weight, or one that is no number from 0 to {MOST_WEIGHT:g}"
@@ -302,4 +286,6 @@ def no_cluster(source: SegmentTable, n_users: int) -> CountedError:
 def hash_clusters(values: pl.Series) -> npt.NDArray[np.uint64]:
     """uint64[n_users], hashes of clusters that no version of any library changes."""
     frame = values.cast(pl.String).alias("user_0").to_frame()
-    return stable_hashes(frame, plan_ids("user", [("truth", "", dict(frame.schema))], seed=1))
+    return ids.stable_hashes(
+        frame, ids.plan_ids("user", [("truth", "", dict(frame.schema))], seed=1)
+    )

@@ -13,24 +13,11 @@ import numpy.typing as npt
 
 from evalkit.aggregate.segments import CellSet
 from evalkit.aggregate.sums import Pair, Totals
+from evalkit.aggregate.user_values import _hits, outcomes
 from evalkit.aggregate.user_values._extremes import EXTREMES, measure_extremes
-from evalkit.aggregate.user_values._hits import (
-    GRADED,
-    RELEVANT,
-    RelevantItems,
-    ShownRanks,
-    gather_hits,
-)
 from evalkit.aggregate.user_values._weighted import is_weighted, measure_weighted, prepare
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
 from evalkit.aggregate.user_values.gather import BlockView, RankSets, View, look, pool_of
-from evalkit.aggregate.user_values.outcomes import (
-    Cases,
-    apply_user_policies,
-    cases_of,
-    round_users,
-    with_relevant,
-)
 from evalkit.config import Policies, policies_of
 from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import NO_CUTOFF, Hits, Relevant, Request
@@ -117,7 +104,7 @@ class Measuring:
     probes: Sequence[int]  # for each group, the place of the ranks that it looks at
     present: Sequence[npt.NDArray[np.bool_]]
     lengths: Sequence[npt.NDArray[np.int32]]
-    cases: Sequence[Cases]  # of every user, whose policies settle what counts
+    cases: Sequence[outcomes.Cases]  # of every user, whose policies settle what counts
     lists: "Measure | None"  # what measures metrics of lists
     pairs: "Mapping[int, Measuring]"  # by group, what measures the two that it is made of
 
@@ -144,7 +131,7 @@ class Measuring:
             present,
             lengths,
             [
-                cases_of(*each, n_relevant, is_extra, counts_extra=counts_extra)
+                outcomes.cases_of(*each, n_relevant, is_extra, counts_extra=counts_extra)
                 for each in zip(present, lengths, strict=True)
             ],
             lists,
@@ -177,7 +164,7 @@ class Measuring:
             pool: what values stand in until it is cleared.
         """
         looks: dict[tuple[int, View, int], BlockView] = {}
-        about: dict[int, tuple[npt.NDArray[np.int64], Cases]] = {}
+        about: dict[int, tuple[npt.NDArray[np.int64], outcomes.Cases]] = {}
         take = np.empty if pool is None else pool.take
         for group, probe in ((self.groups[place], self.probes[place]) for place in places):
             request, policies = group.request, group.policies
@@ -185,7 +172,9 @@ class Measuring:
                 yield np.full((users.size, group.cutoffs.size), np.nan)
                 continue
             if (pair := request.metric.pair) is not None:
-                values = round_users(pair.of(*self.pairs[id(group)].measure(users)), policies)
+                values = outcomes.round_users(
+                    pair.of(*self.pairs[id(group)].measure(users)), policies
+                )
                 yield request.averaged(values)
                 continue
             if request.metric.lists is not None:
@@ -212,9 +201,9 @@ class Measuring:
                 request.measure(hits, relevant, lengths, group.cutoffs, values, threshold=threshold)
             else:
                 n_relevant = self._look(users, group, probe, view, values, looks)
-                cases = with_relevant(cases, n_relevant)
+                cases = outcomes.with_relevant(cases, n_relevant)
             higher_is_better = bool(request.metric.higher_is_better)
-            apply_user_policies(values, cases, policies, higher_is_better=higher_is_better)
+            outcomes.apply_user_policies(values, cases, policies, higher_is_better=higher_is_better)
             if self.lists is not None and "list_users" in dict(request.policies):  # of `mad`
                 counted = self.lists.who_counts(request, policies, self.present[probe])
                 values[~counted[users]] = np.nan
@@ -223,7 +212,7 @@ class Measuring:
     def counts_hits(self, place: int) -> bool:
         """Whether users of as many hits, relevant items and rows have the same value of a group."""
         group, view = self.groups[place], self._view(self.groups[place])
-        is_plain = view.is_plain and view.which == RELEVANT
+        is_plain = view.is_plain and view.which == _hits.RELEVANT
         is_plain &= group.policies.unjudged not in EXTREMES
         is_plain &= self.ranks[self.probes[place]].copy_places.size == 0
         return group.request.metric.counts_hits and is_plain
@@ -236,7 +225,7 @@ class Measuring:
         assert self.lists is not None
         counted = self.lists.who_counts(group.request, group.policies, self.present[probe])
         given = group.cutoffs, self.ranks[probe].lists, counted, users
-        return round_users(self.lists.values(group.request, *given), group.policies)
+        return outcomes.round_users(self.lists.values(group.request, *given), group.policies)
 
     def _look(
         self,
@@ -277,15 +266,15 @@ class Measuring:
         plain: PlainHits,
         pool: BufferPool | None = None,
         *,
-        which: int = RELEVANT,
+        which: int = _hits.RELEVANT,
         gain: str = "",
     ) -> tuple[Hits, Relevant]:
         """Hits of a block of users and what is relevant to them, in `plain`; `gain`: by weights."""
         if gain and not self.truth.pairs.grades.is_graded:
-            gain, which = "binary", RELEVANT
+            gain, which = "binary", _hits.RELEVANT
         if (probe, which, gain) in plain:
             return plain[probe, which, gain]
-        truth = weigh(self.truth, gain, graded=which == GRADED) if gain else self.truth
+        truth = weigh(self.truth, gain, graded=which == _hits.GRADED) if gain else self.truth
         pairs, ranks = truth.pairs, self.ranks[probe]
         n_places = int(pairs.counts[users].sum())
         n_hits = n_places + ranks.copy_places.size + 1  # one is written before it counts
@@ -297,14 +286,14 @@ class Measuring:
             take((n_hits,), np.float64),
         )
         relevant = Relevant(take((users.size + 1,), np.int64), take((n_places,), np.float64))
-        gather_hits(
+        _hits.gather_hits(
             users,
-            RelevantItems(pairs.starts, pairs.counts, pairs.grades),
+            _hits.RelevantItems(pairs.starts, pairs.counts, pairs.grades),
             truth.relevant_from,
             which,
             truth.subtracts,
             self.present[probe],
-            ShownRanks(ranks.ranks, ranks.copy_places, ranks.copy_ranks),
+            _hits.ShownRanks(ranks.ranks, ranks.copy_places, ranks.copy_ranks),
             hits,
             relevant,
         )

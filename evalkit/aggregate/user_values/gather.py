@@ -12,20 +12,10 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from evalkit import metrics
 from evalkit.aggregate.user_values._hits import GRADED, JUDGED, POOL, RELEVANT
 from evalkit.aggregate.user_values.outcomes import EXACT, may_be_undefined
 from evalkit.config import Policies, policies_of
-from evalkit.metrics import (
-    BOUNDS,
-    TIED,
-    Hits,
-    Relevant,
-    Request,
-    TiedHits,
-    is_of_means,
-    most_likely,
-    registry,
-)
 from evalkit.ranks import Ranks
 from evalkit.truth import Truth
 
@@ -50,7 +40,9 @@ class ListOrder:
         return policies.model_copy(update=own)
 
 
-def rules_of(request: Request, policies: Policies, *, has_score: bool, has_rank: bool) -> ListOrder:
+def rules_of(
+    request: metrics.Request, policies: Policies, *, has_score: bool, has_rank: bool
+) -> ListOrder:
     """The rules by which the lists of one rankings log are put in order for a request."""
     followed = policies_of(request, policies)
     has_equals = has_score and not has_rank
@@ -59,10 +51,10 @@ def rules_of(request: Request, policies: Policies, *, has_score: bool, has_rank:
         or followed.duplicates == "multiply"
         or (followed.duplicates == "once" and followed.unjudged == "skip")
         or (followed.rel_size == "rows" and followed.duplicates not in ("count", "multiply"))
-        or (has_score and (followed.ties in TIED or followed.nonpositive_scores == "miss"))
+        or (has_score and (followed.ties in metrics.TIED or followed.nonpositive_scores == "miss"))
     )
     ties = followed.ties
-    if ties in TIED:  # three ways to look at the same lists
+    if ties in metrics.TIED:  # three ways to look at the same lists
         ties = "expected"
     return ListOrder(
         ties if has_equals or ties == "input" or ties.startswith("item") else "item",
@@ -85,7 +77,7 @@ class RankSets:
         sets = {rules: part(ranks) for rules, ranks in self.sets.items()}
         return RankSets(sets, self.has_score, self.has_rank)
 
-    def rules_of(self, request: Request, policies: Policies) -> ListOrder:
+    def rules_of(self, request: metrics.Request, policies: Policies) -> ListOrder:
         """The rules that a request asks for."""
         return rules_of(request, policies, has_score=self.has_score, has_rank=self.has_rank)
 
@@ -105,13 +97,13 @@ class View:
     whole_ideal: bool  # what has no gain or a negative one is sought too
 
     @classmethod
-    def of(cls, request: Request, policies: Policies, *, two_views: bool) -> "View":
+    def of(cls, request: metrics.Request, policies: Policies, *, two_views: bool) -> "View":
         """The view of a request under its policies.
 
         Args:
             two_views: whether some items with a gain may not be relevant.
         """
-        ties = policies.ties if policies.ties in BOUNDS else ""
+        ties = policies.ties if policies.ties in metrics.BOUNDS else ""
         pool = pool_of(policies)
         which = pool if request.view == "pool" else RELEVANT
         if two_views and request.view == "graded":
@@ -158,8 +150,8 @@ class BlockView:
         lengths: int64[n_users], rows of the lists.
     """
 
-    hits: Hits | TiedHits
-    relevant: Relevant
+    hits: metrics.Hits | metrics.TiedHits
+    relevant: metrics.Relevant
     n_relevant: npt.NDArray[np.integer]
     lengths: Codes
 
@@ -241,7 +233,7 @@ def look(truth: Truth, ranks: Ranks, users: Codes, view: View, *, cutoff: int) -
     if view.whole_ideal and view.seen == "shown":
         seekers, wanted = _with_misses(seekers, wanted, lengths)
     order = np.lexsort((-wanted, seekers))
-    relevant = Relevant(_starts(seekers, users.size), wanted[order])
+    relevant = metrics.Relevant(_starts(seekers, users.size), wanted[order])
     return BlockView(
         _hits(rows, users.size, with_rows=view.with_rows), relevant, n_relevant, lengths
     )
@@ -265,7 +257,7 @@ def _close_up(rows: _ShownRows, stays: npt.NDArray[np.bool_], n_users: int) -> C
 
 def single_hits(
     truth: Truth, ranks: Ranks, users: Codes, *, graded: bool
-) -> tuple[Hits, Codes, Codes]:
+) -> tuple[metrics.Hits, Codes, Codes]:
     """The hits of a block of users as lists of one hit each, by user and rank.
 
     Gives beside them the row of each hit's user in the block, and the place of its item.
@@ -277,19 +269,21 @@ def single_hits(
     rows = rows.take(eligible & (graded | (rows.gains >= truth.relevant_from)))
     rows = rows.take(np.lexsort((-rows.gains, rows.ranks, rows.owners)))
     starts = np.arange(rows.places.size + 1)
-    hits = Hits(starts, rows.ranks.astype(np.int32), rows.gains, rows.gains)
+    hits = metrics.Hits(starts, rows.ranks.astype(np.int32), rows.gains, rows.gains)
     return hits, rows.owners, rows.places
 
 
-def _hits(rows: _ShownRows, n_users: int, *, with_rows: bool) -> Hits | TiedHits:
+def _hits(rows: _ShownRows, n_users: int, *, with_rows: bool) -> metrics.Hits | metrics.TiedHits:
     order = np.lexsort((-rows.gains, rows.ranks, rows.owners))
     rows = rows.take(order)
     ideal = rows.gains[np.lexsort((-rows.gains, rows.owners))]
     starts, ranks = _starts(rows.owners, n_users), rows.ranks.astype(np.int32)
     if not with_rows:
-        return Hits(starts, ranks, rows.gains, ideal)
+        return metrics.Hits(starts, ranks, rows.gains, ideal)
     firsts, lasts = rows.firsts.astype(np.int32), rows.lasts.astype(np.int32)
-    return TiedHits(starts, ranks, rows.gains, ideal, firsts, lasts, rows.untils.astype(np.int32))
+    return metrics.TiedHits(
+        starts, ranks, rows.gains, ideal, firsts, lasts, rows.untils.astype(np.int32)
+    )
 
 
 def _rows_of(truth: Truth, ranks: Ranks, users: Codes, places: Codes, owners: Codes) -> _ShownRows:
@@ -405,13 +399,13 @@ def _starts(owners: Codes, n_users: int) -> Codes:
 # ---------------------------------------------------------------- numbers that are no mean of users
 
 
-def parts_of(request: Request) -> tuple[Request, ...] | None:
+def parts_of(request: metrics.Request) -> tuple[metrics.Request, ...] | None:
     """The means that a number is made of; None for what is a mean itself.
 
     Precision and recall of an F that is one of their means. Of metrics on samples, the shares of
     users whose item is at each rank in the sample or above it.
     """
-    if not is_of_means(request):
+    if not metrics.is_of_means(request):
         return None
     values = dict(request.parameters)
     if request.metric.name == "F":
@@ -424,19 +418,19 @@ def parts_of(request: Request) -> tuple[Request, ...] | None:
 
 
 def _follow(
-    request: Request, name: str, cutoff: int | None, values: Mapping[str, str | float]
-) -> Request:
-    return registry()[name].follow(cutoff, values, dict(request.policies), ())
+    request: metrics.Request, name: str, cutoff: int | None, values: Mapping[str, str | float]
+) -> metrics.Request:
+    return metrics.registry()[name].follow(cutoff, values, dict(request.policies), ())
 
 
-def is_mean_of_users(request: Request, policies: Policies) -> bool:
+def is_mean_of_users(request: metrics.Request, policies: Policies) -> bool:
     """Whether the number is the mean of the users' values, which may be resampled and paired."""
-    if is_of_means(request) or request.metric.combined is not None:
+    if metrics.is_of_means(request) or request.metric.combined is not None:
         return False
     return not may_be_undefined(policies_of(request, policies))
 
 
-def number_of_means(request: Request, means: Sequence[float]) -> float:
+def number_of_means(request: metrics.Request, means: Sequence[float]) -> float:
     """The number that is made of the means of its parts; NaN where it does not exist."""
     if request.metric.name == "F":
         return _f_of_means(request, *means)
@@ -446,10 +440,10 @@ def number_of_means(request: Request, means: Sequence[float]) -> float:
     shares = [last - first for first, last in pairwise([0.0, *means, 1.0])]
     of, *_ = request.encoded
     catalogue, steps = (int(float(values[name])) for name in ("catalogue", "steps"))
-    return most_likely(shares, int(of), catalogue, steps, request.kernel_cutoff)
+    return metrics.most_likely(shares, int(of), catalogue, steps, request.kernel_cutoff)
 
 
-def _f_of_means(request: Request, precision: float, recall: float) -> float:
+def _f_of_means(request: metrics.Request, precision: float, recall: float) -> float:
     """F of two means; NaN where both are 0."""
     beta = float(dict(request.parameters)["beta"])
     weight = beta * beta
@@ -457,7 +451,7 @@ def _f_of_means(request: Request, precision: float, recall: float) -> float:
     return (1.0 + weight) * precision * recall / below if below > 0.0 else math.nan
 
 
-def distinct(requests: Sequence[Request]) -> list[Request]:
+def distinct(requests: Sequence[metrics.Request]) -> list[metrics.Request]:
     """Each request once, in order."""
     return list({(r.metric.name, r.parameters, r.cutoff, r.policies): r for r in requests}.values())
 

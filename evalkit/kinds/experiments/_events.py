@@ -1,7 +1,7 @@
 """Events on their way to units: looked up, added to integers, and nothing else kept of a row."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 
 import numpy as np
@@ -13,8 +13,20 @@ from evalkit.sources import Table, reading
 from evalkit.sources.ids import IdPlan, KeyCollisionError, as_array, as_keys
 
 from ._exposures import BATCH_ROWS, FIRST_SLOTS, NEVER, Exposed, Logs, keys_of, micros_of, no_time
-from ._kernels import LEFT_OUT, LOST, N_TALLIES, TWICE, add_events, count_equal, look_up, round_sums
+from ._kernels import (
+    LEFT_OUT,
+    LOST,
+    N_TALLIES,
+    TWICE,
+    add_events,
+    add_halves,
+    count_equal,
+    look_up,
+    round_sums,
+)
 from ._units import Column, Events, Floats, Halves, bad_values
+
+Words = npt.NDArray[np.int64]
 
 SCALE = 80  # bits behind the point of a sum of values
 HEADROOM = 106  # bits that the largest value may have, before and behind it
@@ -71,18 +83,28 @@ class Added:
     events: dict[Column, Events] = field(default_factory=dict)
 
     def column(self, each: KeptEvents, place: int) -> Floats:
-        """float64[n_units], one sum of every unit, rounded once; of days [2 * n_days * n_units]."""
-        n_steps = 2 * each.n_days or 1
-        out = np.empty(self.units.size // self.width * n_steps, dtype=np.float64)
-        scale, of = int(self.scales[place]), (self.width, each.place, int(each.is_value))
-        round_sums(self.units, *of, n_steps, scale, out)
+        """float64[n_units], one sum of every unit, of days their total; rounded once."""
+        if not each.n_days:
+            return self._rounded(self.units, self.width, each, place)
+        width = 1 + each.is_value
+        words = np.empty(self.units.size // self.width * width, dtype=np.int64)
+        add_halves(self.units, self.width, each.place, each.n_days, int(each.is_value), words)
+        return self._rounded(words, width, replace(each, place=0), place)
+
+    def _rounded(
+        self, words: Words, width: int, each: KeptEvents, place: int, n_steps: int = 1
+    ) -> Floats:
+        out = np.empty(words.size // width * n_steps, dtype=np.float64)
+        of = (width, each.place, int(each.is_value), n_steps, int(self.scales[place]))
+        round_sums(words, *of, out)
         return out
 
     def halves(self, each: KeptEvents, place: int, stays: npt.NDArray[np.bool_]) -> Halves:
         """[2 * n_days, n_units], sums of some units by halves of days."""
         if each.is_value:
-            sums = self.column(each, place).reshape(2 * each.n_days, stays.size)
-            return np.ascontiguousarray(sums[:, stays])
+            n_steps = 2 * each.n_days
+            sums = self._rounded(self.units, self.width, each, place, n_steps)
+            return np.ascontiguousarray(sums.reshape(n_steps, stays.size)[:, stays])
         rows = self.units.reshape(-1, self.width)[:, each.place : each.place + each.n_days]
         words = np.ascontiguousarray(rows if stays.all() else rows[stays])
         return np.ascontiguousarray(words.view(np.uint32).T)
@@ -269,7 +291,7 @@ def places_in(texts: pl.Expr, names: Sequence[str]) -> pl.Expr:
 class _Equal:
     """Rows of events that equal another one: counted in small logs, left out where that is asked.
 
-    They are held by a hash of 64 bits, 16 bytes a row.
+    They are held by a hash of 64 bits, 16 to 32 bytes a row, and half as much again as it grows.
     """
 
     def __init__(self, table: Table, *, drops: bool) -> None:
@@ -285,8 +307,10 @@ class _Equal:
         with self._lock:
             while 2 * (self._n + hashes.size + 1) > self._slots.size - 1:
                 old, self._slots = self._slots, np.zeros(2 * self._slots.size, dtype=np.uint64)
-                kept = old[old != 0]
-                count_equal(kept, self._slots, 0, np.empty(kept.size, dtype=np.bool_))
+                for begin in range(0, old.size, BATCH_ROWS):
+                    part = old[begin : begin + BATCH_ROWS]
+                    part = part[part != 0]
+                    count_equal(part, self._slots, 0, np.empty(part.size, dtype=np.bool_))
             n = int(count_equal(hashes, self._slots, self._n, is_first))
             self.n_equal += hashes.size - (n - self._n)
             self._n = n

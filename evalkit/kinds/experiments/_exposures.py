@@ -10,17 +10,7 @@ import polars as pl
 
 from evalkit.errors import DataError
 from evalkit.planning.counters import Clock
-from evalkit.sources import Table, reading
-from evalkit.sources.ids import (
-    USER_KEY,
-    DrawnShare,
-    IdPlan,
-    KeyCollisionError,
-    Share,
-    as_array,
-    as_keys,
-    hash_ids,
-)
+from evalkit.sources import Table, ids, reading
 
 from ._asked import ExperimentRequest
 from ._kernels import FULL, TWICE, enlarge, enter, note_exposures
@@ -54,7 +44,7 @@ class Logs:
     facts: tuple[str, ...]
     clock: Clock
     threads: int
-    share: Share | None = None
+    share: ids.Share | None = None
     keeps_ids: bool = False
     covariates: Table | None = None
 
@@ -73,19 +63,19 @@ class Logs:
         """The moment after which nothing counts."""
         return NEVER if self.asked.until is None else self.asked.until
 
-    def ids(self, plan: IdPlan) -> list[pl.Expr]:
+    def ids(self, plan: ids.IdPlan) -> list[pl.Expr]:
         """The key of a row; of hashed ids a second hash, by which two that share one are told."""
-        columns = [plan.key().alias(USER_KEY)]
+        columns = [plan.key().alias(ids.USER_KEY)]
         if plan.hashed:
-            columns.append(hash_ids(plan.canonical()[0], plan.seed + 1000).alias(CHECK))
-            columns += plan.canonical() if isinstance(self.share, DrawnShare) else []
+            columns.append(ids.hash_ids(plan.canonical()[0], plan.seed + 1000).alias(CHECK))
+            columns += plan.canonical() if isinstance(self.share, ids.DrawnShare) else []
         return columns
 
     def held(self, frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
         """Rows of the share, and how many belong to it and have no unit."""
-        n_null = frame[USER_KEY].null_count()
+        n_null = frame[ids.USER_KEY].null_count()
         if n_null:
-            frame = frame.filter(pl.col(USER_KEY).is_not_null())
+            frame = frame.filter(pl.col(ids.USER_KEY).is_not_null())
         if self.share is None:
             return frame, n_null
         frame = frame.filter(pl.Series(self.share.holds(frame)))
@@ -94,8 +84,8 @@ class Logs:
 
 def keys_of(frame: pl.DataFrame) -> tuple[Keys, Keys]:
     """Keys of rows, and second hashes, none of ids that are their own keys."""
-    checks = as_keys(frame[CHECK]) if CHECK in frame.columns else np.empty(0, dtype=np.uint64)
-    return as_keys(frame[USER_KEY]), checks
+    checks = ids.as_keys(frame[CHECK]) if CHECK in frame.columns else np.empty(0, dtype=np.uint64)
+    return ids.as_keys(frame[ids.USER_KEY]), checks
 
 
 class Exposed:
@@ -156,7 +146,7 @@ class Exposed:
         codes = np.empty(frame.height, dtype=np.int64)
         n = int(enter(*keys_of(frame), self.slots, self.known, codes, self.n))
         if n == TWICE:
-            raise KeyCollisionError
+            raise ids.KeyCollisionError
         assert n != FULL
         self.n = n
         bits = np.zeros(frame.height, dtype=np.uint8)
@@ -170,7 +160,7 @@ class Exposed:
             if number < len(self.texts):
                 pairs = pl.DataFrame({"hash": hashes, "text": values}).drop_nulls().unique()
                 self.texts[number].update(pairs.iter_rows())
-        times, found = as_array(frame["time"]), (self.firsts, self.arms, self.masks, self.facts)
+        times, found = ids.as_array(frame["time"]), (self.firsts, self.arms, self.masks, self.facts)
         note_exposures(codes, times, arms, bits, facts, *found)
 
 
@@ -180,7 +170,7 @@ def _longer(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
     return longer
 
 
-def read_exposures(logs: Logs, plan: IdPlan, counts: dict[str, int]) -> Exposed:
+def read_exposures(logs: Logs, plan: ids.IdPlan, counts: dict[str, int]) -> Exposed:
     """Every unit that was exposed; what is counted of rows goes into `counts`.
 
     Raises:
@@ -221,7 +211,7 @@ def read_exposures(logs: Logs, plan: IdPlan, counts: dict[str, int]) -> Exposed:
             if not in_time.all():
                 n_late += int((~in_time).sum())
                 frame, arms = frame.filter(in_time), arms.filter(in_time)
-            found.note(frame, as_array(arms), flags)
+            found.note(frame, ids.as_array(arms), flags)
     if n_timeless:
         raise no_time(n_timeless, table)
     counts |= {

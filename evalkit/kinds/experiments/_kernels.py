@@ -134,7 +134,12 @@ def add_events(  # type: ignore[no-untyped-def]
     # Wide: rows, units, and what is summed. Long: nothing of it can be compiled apart.
     n_unexposed = n_crossed = n_lost = n_late = 0
     for row in range(codes.size):
-        prefetch(units, max(0, codes[min(row + AHEAD, codes.size - 1)]) * width)
+        ahead = min(row + AHEAD, codes.size - 1)
+        base = max(0, codes[ahead]) * width
+        prefetch(units, base)
+        if kinds[ahead] >= 0:  # its sums may lie on other lines
+            prefetch(units, base + sums[begins[kinds[ahead]], PLACE])
+            prefetch(units, base + sums[begins[kinds[ahead] + 1] - 1, PLACE])
         unit, kind = codes[row], kinds[row]
         if unit < 0:
             n_unexposed += 1
@@ -201,6 +206,27 @@ def add_events(  # type: ignore[no-untyped-def]
     atomic_add(counts_by_model, CROSSED, np.int64(n_crossed))
     atomic_add(counts_by_model, LOST, np.int64(n_lost))
     atomic_add(counts_by_model, LATE, np.int64(n_late))
+
+
+@kernel(allocates=False)
+def add_halves(units, width, place, n_days, is_value, out):  # type: ignore[no-untyped-def]
+    """The total of all halves of days of each unit, as exact as they are.
+
+    Args:
+        out: int64[n_units * (1 + is_value)], counts, or 128 bits of fixed point.
+    """
+    for unit in range(units.size // width):
+        at, high, low = unit * width + place, np.int64(0), np.uint64(0)
+        if is_value == 0:
+            for word in units[at : at + n_days]:
+                low += np.uint64(word & 0xFFFFFFFF) + (np.uint64(word) >> np.uint64(32))
+            out[unit] = np.int64(low)
+            continue
+        for half in range(at, at + 4 * n_days, 2):
+            old = low
+            low += np.uint64(units[half + 1])
+            high += units[half] + np.int64(low < old)
+        out[2 * unit], out[2 * unit + 1] = high, np.int64(low)
 
 
 @kernel(allocates=False)

@@ -44,13 +44,8 @@ def read_logs(logs: Logs, seed: int) -> Units:
             of ids as `plan_ids`, of rows as `read_exposures` and `read_events`.
         KeyCollisionError: two ids share a key under this seed.
     """
-    schemas = [(table, table.frame.collect_schema()) for table in logs.tables]
-    plan = plan_ids(
-        "unit",
-        [(table.role, table.at, {"unit": schema["unit"]}) for table, schema in schemas],
-        seed=seed,
-    )
-    _check_zones(schemas[:2])
+    plan = plan_of(logs, seed)
+    _check_zones([(table, table.frame.collect_schema()) for table in logs.tables[:2]])
     counts: dict[str, int] = {}
     exposed = read_exposures(logs, plan, counts)
     logs.clock.stop("exposures")
@@ -62,6 +57,13 @@ def read_logs(logs: Logs, seed: int) -> Units:
     _count(logs, arms, added, counts)
     known = read_covariates(logs, plan, exposed, counts)
     return _units(logs, plan, exposed, arms, wanted, added, known, counts)
+
+
+def plan_of(logs: Logs, seed: int) -> IdPlan:
+    """The common key of units over all tables."""
+    schemas = [(table, table.frame.collect_schema()) for table in logs.tables]
+    units = [(table.role, table.at, {"unit": schema["unit"]}) for table, schema in schemas]
+    return plan_ids("unit", units, seed=seed)
 
 
 def _check_zones(schemas: Sequence[tuple[object, pl.Schema]]) -> None:
@@ -121,7 +123,7 @@ class _Wanted:
 
     Args:
         columns, before: place of each among `kept`.
-        halves: likewise, of days; `days`: way -> their names.
+        halves: likewise, of days, whose sum is the column that spans them; `days`: way -> names.
     """
 
     kept: list[KeptEvents] = field(default_factory=list)
@@ -146,30 +148,30 @@ class _Wanted:
             width += own.n_words
             return len(found.kept) - 1
 
+        end, names = 0, _by_day(asked)
+        if asked.window is not None and names and moments[0] <= moments[1]:
+            n_days = -(-asked.window // DAY)
+            if n_days <= MOST_DAYS:
+                found.days["day"] = tuple(map(str, range(n_days)))
+            first, last = moments[0] // DAY, (moments[1] + asked.window) // DAY
+            last = last if asked.until is None else min(last, asked.until // DAY)
+            if last - first < MOST_DAYS:
+                dates = np.arange(first, last + 1).astype("datetime64[D]").astype(str).tolist()
+                found.days["date"] = tuple(dates)
+            if found.days:
+                n_days = min(n_days, max(1, last - first + 1))
+                end = min(asked.window, n_days * DAY)
+                found.halves = {name: add(name, 0, end, n_days) for name in names}
         for name, window in columns_of(asked):
+            if name in found.halves and window == end:
+                found.columns[name, window] = found.halves[name]
+                continue
             found.columns[name, window] = add(name, 0, NEVER if window is None else window)
         if asked.covariate_days > 0:
             start = -round(asked.covariate_days * DAY)
             from_events = [e for e in asked.measures if not (e.is_plain or asked.names_before(e))]
             adjusted = [name for measure in from_events for name in measure.columns]
             found.before = {name: add(name, start, 0) for name in dict.fromkeys(adjusted)}
-        names = _by_day(asked)
-        if asked.window is None or not names:
-            return found
-        n_days = -(-asked.window // DAY)
-        if n_days <= MOST_DAYS:
-            found.days["day"] = tuple(map(str, range(n_days)))
-        if moments[0] > moments[1]:  # of a share without units
-            return cls(found.kept, found.columns, found.before)
-        first, last = moments[0] // DAY, (moments[1] + asked.window) // DAY
-        last = last if asked.until is None else min(last, asked.until // DAY)
-        if last - first < MOST_DAYS:
-            dates = np.arange(first, last + 1).astype("datetime64[D]").astype(str).tolist()
-            found.days["date"] = tuple(dates)
-        if found.days:
-            n_days = min(n_days, max(1, last - first + 1))
-            end = min(asked.window, n_days * DAY)
-            found.halves = {name: add(name, 0, end, n_days) for name in names}
         return found
 
 

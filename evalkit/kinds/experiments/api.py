@@ -1,6 +1,7 @@
 """Experiments from Python: `evalkit.evaluate_experiment`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import date, datetime
 from functools import partial
 from typing import Any
@@ -87,34 +88,19 @@ def evaluate_experiment(
         >>> report.comparisons[0].delta
         1.25
     """
+    given: dict[str, Any] = dict(locals())
     listed = [segments] if isinstance(segments, str) else segments or ()
-    asked = read_asked(
-        WrittenExperiment(
-            name=name,
-            variants=variants,
-            metrics=metrics,
-            sums=sums,
-            before=before,
-            window=window,
-            until=moment_of(until),
-            covariate_days=covariate_days,
-            primary=primary,
-            guardrails=guardrails,
-            lower_is_better=lower_is_better,
-            policies=policies,
-            segments=listed,
-            statistics=statistics,
-            profile=profile,
-            has_events=events is not None,
-        )
-    )
+    written = {
+        each.name: given[each.name] for each in fields(WrittenExperiment) if each.name in given
+    }
+    own = {"until": moment_of(until), "segments": listed, "has_events": events is not None}
+    asked = read_asked(WrittenExperiment(**{**written, **own}))
     asked = with_phases(asked, read_phases(phases, moment_of))
     check_covariates(has_events=events is not None, has_table=covariates is not None, asked=asked)
     located = _located(exposures, events, covariates, columns)
     opened = open_tables(asked, *located[:2], Guessing(entry_point="python"), located[2])
     work = MeasureOptions(threads=threads, memory_limit=memory_limit, keep_users=per_user)
-    clock = work.clock()
-    clock.start()
+    clock = work.started(None)
     read = partial(read_units, asked, opened, clock, work)
     units = run_within(read, read)
     said = said_of(asked, units, per_user=per_user)

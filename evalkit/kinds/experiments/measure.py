@@ -10,12 +10,12 @@ from evalkit import report
 from evalkit.config import Config
 from evalkit.errors import MachineError, RequestError
 from evalkit.inference.conclude import Inference
-from evalkit.kernels.memory import fits, room_to_compile
-from evalkit.kinds.pointwise.passes import MOST_PASSES, NAMED_PASSES, MemoryBudget
+from evalkit.kernels.memory import fits, give_back_early, room_to_compile
+from evalkit.kinds.pointwise.passes import MANY_ROWS, MOST_PASSES, NAMED_PASSES, MemoryBudget
 from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
+from evalkit.planning.survey import Survey
 from evalkit.planning.work import MeasureOptions, try_seeds
-from evalkit.report.entries import Check, Finding, Graph
 from evalkit.report.version import VERSION
 from evalkit.runs import new_run_id, run_key
 from evalkit.sources.ids import DrawnShare, PassShare
@@ -23,32 +23,30 @@ from evalkit.sources.ids import DrawnShare, PassShare
 from ._asked import ExperimentRequest
 from ._exposures import Logs
 from ._expressions import UnitMeasure
-from ._logs import bytes_of_days, read_logs
+from ._logs import bytes_of_days, plan_of, read_logs
 from ._measuring import capped, eligible, key_of, measure_all
 from ._statistics import Statistics
 from ._units import Floats, Units, check_events, check_sums, check_units, columns_of, read_ready
-from .conclude import READ, conclude, spell_counts
+from .conclude import READ, Conclusion, conclude, spell_counts
 from .merge import UnitsByShare
 from .metrics.of_units import count, fraction
 from .open import OpenedTables, collected
 
 BYTES_ON_THE_WAY = 100 << 20  # row groups of two logs, their units as keys
 BYTES_A_UNIT = 80  # of the table, and of what is known of a unit while logs are read
+BYTES_AN_EVENT = 48  # of the hashes by which equal events are told, while their table grows
+BYTES_OF_TEXT = 200 << 20  # of files whose rows nobody has counted, such as CSV
+BYTES_OF_HASHING = 50 << 20  # row groups whose rows are hashed whole
+MORE_UNITS = 1.04  # than a sample of their keys says: five standard errors
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
     """What a report says, whatever it was made of."""
 
-    estimates: tuple[report.Estimate, ...]
-    comparisons: tuple[report.Comparison, ...]
+    found: Conclusion
     units: Mapping[str, int]
-    checks: tuple[Check, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    graphs: tuple[Graph, ...] = ()
-    warnings: tuple[report.Warning_, ...] = ()
-    row_counts: Mapping[str, int] | None = None
-    n_tests: int = 1
+    row_counts: Mapping[str, int]
     per_user: report.PerUser | None = None
 
 
@@ -81,6 +79,7 @@ def read_units(
         if share is None and work.share == (1, 1):
             check_events(units, asked, opened.events)
         return units
+    give_back_early()
     found: UnitsByShare | None = None
     for number in range(n_passes):
         own = replace(logs, share=PassShare(number, n_passes))
@@ -99,28 +98,44 @@ def read_units(
 def _passes(logs: Logs, work: MeasureOptions) -> int:
     """Into how many passes over the logs units are split, so that a memory limit is held.
 
-    Every exposure may be a unit. What stays of one are its columns, which no split makes fewer.
+    Every exposure may be a unit: they are counted where that many would not fit at once. What stays
+    of a unit are its columns, which no split makes fewer.
 
     Raises:
         MachineError: no split holds the limit [memory-limit].
     """
-    n_units = logs.exposures.n_rows_hint()
-    if work.memory_limit is None or n_units is None:
+    if work.memory_limit is None:
         return 1
     n_sums = 2 * len(columns_of(logs.asked))  # covariates double them
     of_days = bytes_of_days(logs.asked)
-    kept = BYTES_ON_THE_WAY + n_units * (32 + 8 * n_sums + of_days)
-    at_work = n_units * (BYTES_A_UNIT + 16 * n_sums + of_days)
-    taken = MemoryBudget(work.memory_limit, work.useful_threads, kept=kept).taken(n_units)
-    if fits(taken + at_work, work.memory_limit):
+    limit, threads = work.memory_limit, work.useful_threads
+    tables, of_equal = (logs.exposures, logs.events), 0
+    hints = [table.n_rows_hint() for table in tables]
+    sizes = [table.count_rows() if n is None else n for table, n in zip(tables, hints, strict=True)]
+    on_the_way = BYTES_ON_THE_WAY
+    if None in hints:
+        on_the_way += int(BYTES_OF_TEXT * min(1.0, sum(sizes) / MANY_ROWS))
+    if logs.asked.policy("equal_events") == "once":
+        of_equal, on_the_way = sizes[1] * BYTES_AN_EVENT, on_the_way + BYTES_OF_HASHING
+
+    def needs(n_units: int) -> tuple[int, int]:
+        kept = on_the_way + n_units * (32 + 8 * n_sums + of_days)
+        at_work = n_units * (BYTES_A_UNIT + 16 * n_sums + of_days) + of_equal
+        return MemoryBudget(limit, threads, kept=kept).taken(max(sizes)), at_work
+
+    n_units = sizes[0]
+    if not fits(sum(needs(n_units)), limit):
+        n_users = Survey.of(logs.exposures, plan_of(logs, 0)).n_users
+        n_units = min(n_units, int(MORE_UNITS * n_users))
+    taken, at_work = needs(n_units)
+    if fits(taken + at_work, limit):
         return 1
     taken += room_to_compile()
-    left = work.memory_limit - taken
+    left = limit - taken
     if left * MOST_PASSES < at_work:
         needed = (taken + at_work // NAMED_PASSES >> 20) + 1
         raise MachineError(
-            f"{n_units:,} units need about {needed:,} MiB, the limit is "
-            f"{work.memory_limit >> 20:,} MiB",
+            f"{n_units:,} units need about {needed:,} MiB, the limit is {limit >> 20:,} MiB",
             code="memory-limit",
             hint=f"give --memory-limit {needed}MiB, or measure shares: evalkit partial CONFIG "
             "--share I/N",
@@ -139,15 +154,9 @@ def said_of(
     check_units(units, asked)
     found = conclude(units, asked, list(measure_all(units, asked)))
     return Said(
-        found.estimates,
-        found.comparisons,
+        replace(found, warnings=(*told, *found.warnings)),
         {name: int((units.variants == arm).sum()) for arm, name in enumerate(units.names)},
-        found.checks,
-        found.findings,
-        found.graphs,
-        (*told, *found.warnings),
         spell_counts(units.counts),
-        found.n_tests,
         values_of(units, asked) if per_user else None,
     )
 
@@ -207,25 +216,21 @@ def report_of(
     config: Config | None = None,
 ) -> report.Report:
     """What was said, with what was read and how long it took."""
-    rows, n = sum(each.rows for each in inputs), sum(said.units.values())
+    found, rows, n = said.found, sum(each.rows for each in inputs), sum(said.units.values())
     models = {
         name: report.ModelCounts(size, size, {}, size, 0, 0, 0, "none", None, 0, 0, 0)
         for name, size in said.units.items()
     }
     counts = report.Counts(report.TruthCounts(rows, rows, {}, n, 0, n), models)
-    used = used_of(asked.statistics, said.n_tests, asked.baseline)
+    used = used_of(asked.statistics, found.n_tests, asked.baseline)
     meta = clock.meta(rows, work.useful_threads, versions())
-    own = {
-        "checks": said.checks,
-        "row_counts": said.row_counts or {},
-        "findings": said.findings,
-        "primary": asked.primary,
-    }
+    own: dict[str, object] = {"row_counts": said.row_counts, "primary": asked.primary}
+    own |= {"checks": found.checks, "findings": found.findings, "per_user_values": said.per_user}
     if config is not None:
-        inference = Inference(said.estimates, said.comparisons, (), (), (), used, ())
-        found = RunResults(counts, inference, said.warnings, graphs=said.graphs)
-        made = make_report(config, found, inputs, meta, clock=clock, sample=work.sample)
-        return replace(made, per_user_values=said.per_user, **own)  # type: ignore[arg-type]
+        inference = Inference(found.estimates, found.comparisons, (), (), (), used, ())
+        results = RunResults(counts, inference, found.warnings, graphs=found.graphs)
+        made = make_report(config, results, inputs, meta, clock=clock, sample=work.sample)
+        return replace(made, **own)  # type: ignore[arg-type]
     prints = [each.fingerprint for each in inputs]
     return report.Report(
         evalkit=VERSION,
@@ -235,12 +240,11 @@ def report_of(
         profile=asked.profile,
         inputs=tuple(inputs),
         counts=counts,
-        estimates=said.estimates,
-        comparisons=said.comparisons,
-        graphs=said.graphs,
+        estimates=found.estimates,
+        comparisons=found.comparisons,
+        graphs=found.graphs,
         statistics=used,
         meta=meta,
-        warnings=said.warnings,
-        per_user_values=said.per_user,
+        warnings=found.warnings,
         **own,  # type: ignore[arg-type]
     )

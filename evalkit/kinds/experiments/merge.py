@@ -11,19 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from evalkit.kinds.experiments import _units
+
 from ._asked import ExperimentRequest
 from ._logs import MOST_DAYS
-from ._units import (
-    Column,
-    Events,
-    Flags,
-    Floats,
-    GroupedUnits,
-    Halves,
-    Units,
-    days_of,
-    open_windows,
-)
 
 
 @dataclass(slots=True)
@@ -64,7 +55,7 @@ class UnitsByShare:
     shares: dict[int, Kept]
 
     @classmethod
-    def of(cls, units: Units, share: int) -> "UnitsByShare":
+    def of(cls, units: _units.Units, share: int) -> "UnitsByShare":
         """Those of one share."""
         found: dict[str, object] = {"key": units.keys, "variant": units.variants}
         for (name, window), values in units.columns.items():
@@ -102,7 +93,7 @@ class UnitsByShare:
         """Take over the units of other shares."""
         self.shares.update(other.shares)
 
-    def units(self, asked: ExperimentRequest) -> Units:
+    def units(self, asked: ExperimentRequest) -> _units.Units:
         """All of them together."""
         parts = [self.shares[share] for share in sorted(self.shares)]
         groups = {
@@ -113,16 +104,16 @@ class UnitsByShare:
         found = {name: _parts_of(name) for name in whole.columns}
         firsts = whole["first"].to_numpy() if "first" in found else None
         counts = _added([part.counts for part in parts])
-        opened: dict[int, Flags] = {}
+        opened: dict[int, _units.Flags] = {}
         until = None
         if firsts is not None:  # what no share knows by itself: where all logs end
             until = max(part.until or 0 for part in parts)
-            opened, counts["units_with_open_window"] = open_windows(asked, firsts, until)
+            opened, counts["units_with_open_window"] = _units.open_windows(asked, firsts, until)
         before: dict[str, list[str]] = {}
         for column, (role, _, name) in found.items():
             if role == "before":
                 before.setdefault(name, []).append(column)
-        return Units(
+        return _units.Units(
             keys=whole["key"].to_numpy(),
             names=asked.names,
             variants=whole["variant"].to_numpy(),
@@ -134,7 +125,9 @@ class UnitsByShare:
             before={n: tuple(_floats(whole, each) for each in e) for n, e in before.items()},
             open=opened,
             groups={
-                name: GroupedUnits(whole[_name_of("group", None, name)].to_numpy(), tuple(texts))
+                name: _units.GroupedUnits(
+                    whole[_name_of("group", None, name)].to_numpy(), tuple(texts)
+                )
                 for name, texts in groups.items()
             },
             clusters=whole["cluster"].to_numpy() if "cluster" in found else None,
@@ -145,7 +138,7 @@ class UnitsByShare:
             events=_events_of(parts),
             days={}
             if firsts is None or until is None
-            else days_of(
+            else _units.days_of(
                 _halves_of(whole),
                 {
                     way: _names_of([e.days.get(way, []) for e in parts if e.columns.height])
@@ -159,7 +152,7 @@ class UnitsByShare:
         )
 
 
-def _floats(whole: pl.DataFrame, column: str) -> Floats:
+def _floats(whole: pl.DataFrame, column: str) -> _units.Floats:
     """A column; a share in which no unit has a covariate leaves it out."""
     return np.array(whole[column].fill_null(0.0), dtype=np.float64)
 
@@ -176,7 +169,7 @@ def _names_of(listed: Sequence[Sequence[str]]) -> list[str]:
     return (first + np.arange(n_days)).astype(str).tolist() if n_days <= MOST_DAYS else []
 
 
-def _halves_of(whole: pl.DataFrame) -> dict[str, Halves]:
+def _halves_of(whole: pl.DataFrame) -> dict[str, _units.Halves]:
     """Halves of days; a share that ended early has fewer."""
     places: dict[str, list[int]] = {}
     for role, place, name in map(_parts_of, whole.columns):
@@ -188,15 +181,15 @@ def _halves_of(whole: pl.DataFrame) -> dict[str, Halves]:
     }
 
 
-def _events_of(parts: Sequence[Kept]) -> dict[Column, Events]:
+def _events_of(parts: Sequence[Kept]) -> dict[_units.Column, _units.Events]:
     begins = np.cumsum([0, *(part.columns.height for part in parts)])
-    found: dict[Column, Events] = {}
+    found: dict[_units.Column, _units.Events] = {}
     for key in parts[0].events:
         _, window, name = _parts_of(key)
         frames = [part.events[key] for part in parts]
         units = [e["unit"].to_numpy() + n for e, n in zip(frames, begins, strict=False)]
         values = [each["value"].to_numpy() for each in frames]
-        found[name, window] = Events(np.concatenate(units), np.concatenate(values))
+        found[name, window] = _units.Events(np.concatenate(units), np.concatenate(values))
     return found
 
 

@@ -5,9 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from evalkit.aggregate.user_values.checks import check_scores, of_judged
-from evalkit.config import is_in_catalog
+from evalkit.config import Config, is_in_catalog
 from evalkit.errors import DataError, EvalkitError, FaultyShareError, raise_all
-from evalkit.kinds.rankings._job import RankingJob, RankingTask
+from evalkit.kinds.rankings._job import RankingTask
 from evalkit.kinds.rankings._meeting import TRUTH, key_of
 from evalkit.kinds.rankings._steps import GAINS, SEGMENTS
 from evalkit.kinds.rankings.merge import RankingSums, WeightSums
@@ -30,14 +30,13 @@ BESIDE = {  # by the role of a table what is said of it, and the needs that it s
 LARGEST_OF_ITEMS = 31  # 2^31 adds up over 2^32 users of an item, where items have sums
 
 
-def check_columns(job: RankingJob, table: Table) -> list[Warning_]:
+def check_columns(config: Config, table: Table) -> list[Warning_]:
     """Policies that the columns of a log of rankings leave without effect.
 
     Raises:
         RequestError: the hand asked for what nothing can say [policy-without-scores].
     """
     columns = [*table.frame.collect_schema()]
-    config = job.config
     odd = check_scores(config.requests, config.policies, config, at=table.at, columns=columns)
     wrong = [repr(each.name) for each in table.row_scores if each.verdict == "contradicts"]
     if wrong:
@@ -49,17 +48,17 @@ def check_columns(job: RankingJob, table: Table) -> list[Warning_]:
     return odd
 
 
-def check_gains(task: RankingTask, largest: float, at: str) -> None:
+def check_gains(config: Config, largest: float, at: str) -> None:
     """Refuse relevances whose gains no float64 holds, or that are above a metric's scale.
 
     Raises:
         DataError: the largest relevance is too large for a metric [gain-overflow], or above the
             top that it names [relevance-above-scale].
     """
-    for request in task.requests:
+    for request in config.requests:
         exponential = str(dict(request.parameters).get("gain")).startswith("exp2")
         limit = LARGEST_EXPONENT if exponential else LARGEST_RELEVANCE
-        if task.config.statistics.two_way is not None and request.metric.name == "DCG":
+        if config.statistics.two_way is not None and request.metric.name == "DCG":
             limit = LARGEST_OF_ITEMS if exponential else 2.0**LARGEST_OF_ITEMS
         if largest > limit:
             raise DataError(
@@ -87,7 +86,7 @@ def tell_faults(task: RankingTask, sums: RankingSums) -> None:
     """
     sources, faults = sums.origin.sources, sums.faults
     with suppress(FaultyShareError), faults.step(GAINS):
-        check_gains(task, sums.largest, sums.origin.truth)
+        check_gains(task.config, sums.largest, sums.origin.truth)
     for number, name in [(n, name) for n, names in enumerate(sources) for name in names]:
         if name in sums.seen_values.by_name:
             with suppress(FaultyShareError), faults.step(SEGMENTS, number, 1):
@@ -300,7 +299,7 @@ def _oddities(task: RankingTask, sums: RankingSums) -> list[Warning_]:
             "order than ranks in the whole catalogue; the estimate has less bias, more spread"
         )
         found.append(Warning_("sampled-candidates", message))
-    if task.sample is not None:
-        message = f"numbers stand on a sample of {task.sample:.2%} of the users"
+    if (sample := task.options.sample) is not None:
+        message = f"numbers stand on a sample of {sample:.2%} of the users"
         found.append(Warning_("sample", message))
     return found

@@ -5,30 +5,32 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.aggregate.accumulators.kept import UserRows
 from evalkit.aggregate.accumulators.shown import ShownSums
 from evalkit.aggregate.sums import add_to
 from evalkit.aggregate.user_values.blocks import UserValues, Values, stack_columns
+from evalkit.config import Config
 from evalkit.inference.combined import key_of_combined, of_users
-from evalkit.kinds.rankings._job import RankingJob
-from evalkit.kinds.rankings._splits import ShareSplit
 from evalkit.kinds.rankings.merge import RankingSums
 from evalkit.metrics import Request
-from evalkit.truth import Truth
 
 
 def add_combined(
-    job: RankingJob,
-    truth: Truth,
-    split: ShareSplit,
+    config: Config,
+    measured: Sequence[Request],
+    rows: UserRows,
     values_of: Callable[[Sequence[Request]], UserValues],
     sums: RankingSums,
+    *,
+    together: bool,
 ) -> None:
     """Keep the values of some users of one share, of models that are measured side by side.
 
     Args:
         values_of: what measures requests.
+        together: models share their users.
     """
-    parts = of_users(job.config, job.measured)
+    parts = of_users(config, measured)
     users = values_of(parts)
     names = list(users.measure(np.empty(0, dtype=np.int64)))
 
@@ -41,6 +43,6 @@ def add_combined(
             for name in names
         }
 
-    found = ShownSums.of_values(values, truth.stable_hashes(), split.users)
-    for name in [""] if job.compares else names:  # one alone
+    found = ShownSums.of_values(values, rows.keys, rows.segments)
+    for name in [""] if together else names:  # one alone
         add_to(sums.shown, key_of_combined(name), found)

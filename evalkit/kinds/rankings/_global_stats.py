@@ -14,9 +14,10 @@ from evalkit.config import Config
 from evalkit.errors import Faults
 from evalkit.kinds.rankings._job import RankingJob, RankingTask
 from evalkit.kinds.rankings._splits import numbers_of_users
+from evalkit.kinds.rankings.open import open_logs
 from evalkit.metrics import needs_of
 from evalkit.planning.tables import Tables
-from evalkit.planning.work import GlobalStats, try_seeds
+from evalkit.planning.work import GlobalStats, MeasureOptions, try_seeds
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import ITEM
 
@@ -61,18 +62,21 @@ def _with_users(task: RankingTask, tables: Tables) -> list[Table]:
     return [tables.truth, *(rankings if counts_others else ())]
 
 
-def note_share(job: RankingJob) -> pl.DataFrame:
+def note_share(config: Config, options: MeasureOptions) -> pl.DataFrame:
     """What the users of one share add: `NOTED` and, beside it, the item, as keys are made of it.
 
     What is wrong with the data is passed over: the share finds it again when it is measured. Where
     the latest time of all is known, what items count by theirs is all that is noted.
     """
 
+    tables, _ = open_logs(config, options)
+    job = RankingJob(tables.config, options, options.clock(), tables=tables)
+
     def note(seed: int) -> pl.DataFrame:
         job.begin(seed)
-        item = job.plans[1].dtypes[0]
+        item = job.reader.plans[1].dtypes[0]
         empty = pl.DataFrame(schema={**NOTED, ITEM: item})
-        noting = _notes if job.known is None else _weights
+        noting = _notes if options.known is None else _weights
         return pl.concat([empty, *noting(job)], how="diagonal")
 
     return try_seeds(note)
@@ -81,7 +85,7 @@ def note_share(job: RankingJob) -> pl.DataFrame:
 def _notes(job: RankingJob) -> Iterator[pl.DataFrame]:
     asked = unknown_to_shares(job, job.tables)
     if EDGES in asked:
-        for name, numbers in numbers_of_users(job, [None], Faults()).items():
+        for name, numbers in numbers_of_users(job.reader, [None], Faults()).items():
             known = pl.DataFrame({"number": numbers}).drop_nans()
             counted = known.group_by("number").agg(users=pl.len().cast(pl.Int64))
             yield counted.with_columns(what=pl.lit(EDGES), name=pl.lit(name))
@@ -103,7 +107,7 @@ def _notes(job: RankingJob) -> Iterator[pl.DataFrame]:
 
 
 def _count_users(job: RankingJob) -> int:
-    ids, frames = job.plans[0], []
+    ids, frames = job.reader.plans[0], []
     for table in _with_users(job, job.tables):
         with reading(table):
             rows = table.frame.select(ids.canonical()).drop_nulls().unique()
@@ -113,7 +117,7 @@ def _count_users(job: RankingJob) -> int:
 
 def _items(job: RankingJob) -> Iterator[pl.DataFrame]:
     """How many users of the training log have each item."""
-    table, (users, items) = job.tables.train, job.plans
+    table, (users, items) = job.tables.train, job.reader.plans
     assert table is not None
     owner = pl.struct(users.canonical()) if len(users.columns) > 1 else users.canonical()[0]
     rows = table.frame.drop_nulls([*users.columns, *items.columns])
@@ -139,15 +143,16 @@ def _weights(job: RankingJob) -> Iterator[pl.DataFrame]:
     """What each item counts to each baseline `recent`."""
     from evalkit.item_lists.baselines import time_of, weigher
 
-    table, (users, items) = job.tables.train, job.plans
+    table, (users, items) = job.tables.train, job.reader.plans
+    known = job.options.known
     assert table is not None
-    assert job.known is not None
+    assert known is not None
     rows = table.frame.drop_nulls([*users.columns, *items.columns, "time"])
     with reading(table):
         kept = rows.select(time_of(table), *items.canonical()).collect(engine="streaming")
     for place, rule in enumerate(job.config.rankings):
         if rule.builtin == "recent":
-            weigh = weigher(rule, table, job.known.latest or 0)
+            weigh = weigher(rule, table, known.latest or 0)
             weights = pl.Series("rows", weigh(kept["time"].to_numpy()))
             counted = kept.with_columns(weights).group_by(ITEM).agg(pl.col("rows").sum())
             yield counted.with_columns(what=pl.lit(WEIGHTS), number=pl.lit(float(place)))

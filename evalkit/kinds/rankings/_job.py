@@ -3,18 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import comb
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-import polars as pl
 
 from evalkit.aggregate.accumulators.curves import curve_requests
 from evalkit.aggregate.accumulators.resampling import Draws, Resampling, resamples
 from evalkit.aggregate.segments import most_cells
 from evalkit.aggregate.user_values import checks
-from evalkit.aggregate.user_values.gather import ListOrder, rules_of
 from evalkit.config import Config, policies_of
 from evalkit.errors import RequestError
+from evalkit.kinds.rankings._reader import ShareReader, has_order, orders_of
 from evalkit.metrics import TIED, Request, family_of, is_ordered, needs_of, who_of
 from evalkit.planning.counters import Clock
 from evalkit.planning.item_memory import AskedOfItems
@@ -22,15 +18,10 @@ from evalkit.planning.list_memory import AskedOfLists
 from evalkit.planning.meeting import Meeting
 from evalkit.planning.passes import Asked
 from evalkit.planning.tables import Tables, plan_ids_of
-from evalkit.planning.work import GlobalStats, places_kept
+from evalkit.planning.work import MeasureOptions, places_kept
 from evalkit.ranks import are_held_whole
 from evalkit.report import UserWriter, Warning_
-from evalkit.sources import Table
-from evalkit.sources.ids import DrawnShare, IdPlan, PartOfShare, PassShare, Sample, Share
-from evalkit.truth import Interactions, Truth, build_truth, with_weights
-
-if TYPE_CHECKING:
-    from evalkit.item_lists import ListCollector, ListWork
+from evalkit.sources.ids import DrawnShare, PartOfShare, PassShare, Sample, Share
 
 
 @dataclass(slots=True)
@@ -39,28 +30,22 @@ class RankingTask:
 
     Args:
         config: with the columns that are read.
-        sample: share of the users, drawn by a hash of their ids.
-        per_user: keep the values of every user: of all metrics, or of those named.
-        folder: they are written into, instead of kept in memory.
-        keep_parts: keep the sums that explain a change.
         n_passes: over the logs, each for some of the users.
         requests: what is reported.
         measured: the requests, then what helps them.
     """
 
     config: Config
-    threads: int
+    options: MeasureOptions
     clock: Clock
-    sample: float | None = None
-    per_user: bool | Sequence[str] = False
-    folder: Path | None = None
-    keep_parts: bool = False
+    threads: int = field(init=False)
     n_passes: int = 1
     requests: tuple[Request, ...] = field(init=False)
     measured: list[Request] = field(init=False)
 
     def __post_init__(self) -> None:
         config = self.config
+        self.threads = self.options.useful_threads
         self.requests = tuple(config.requests)
         self.measured = [*self.requests, *checks.helping_requests(self.requests, config.policies)]
         if means := [each for each in self.requests if family_of(each) == "means"]:
@@ -69,12 +54,16 @@ class RankingTask:
             of_means = dict.fromkeys(of_groups(config, each) for each in means)
             self.measured += [each for each in of_means if each not in self.measured]
         self.measured += checks.judged_beside(config)
-        self.keep_parts &= config.statistics.weight is None  # parts are of plain means
+
+    @property
+    def keeps_parts(self) -> bool:
+        """Whether sums that explain a change are kept, which are of plain means."""
+        return self.options.keep_parts and self.config.statistics.weight is None
 
     @property
     def kept(self) -> list[int]:
         """Which of the requests keep the values of users."""
-        places = places_kept(self.requests, self.per_user)
+        places = places_kept(self.requests, self.options.keep_users)
         return [each for each in places if self.requests[each].metric.over_users is None]
 
     @property
@@ -101,7 +90,7 @@ class RankingTask:
         n_sets = 1 + len(segments.named) - len(self.items) + len(segments.cross)
         resampling = self.resampling(Draws())
         found: dict[str, int] = {}
-        if self.per_user and self.folder is None:
+        if self.options.keep_users and self.options.per_user_folder is None:
             found["per_user"] = n_models * len(self.kept)
         if resampling is not None and statistics.test == "wilcoxon":
             n_pairs = comb(n_models, 2) if statistics.pairs == "all" else n_models - 1
@@ -170,28 +159,21 @@ class RankingJob(RankingTask):
     """What is asked of rankings, and their tables.
 
     Args:
-        shares: which one of several shares is measured here, from 0, and how many there are; the
-            others are measured elsewhere.
         is_laid_out: the tables hold the users of this share alone.
-        known: what they cannot tell then.
         n_passes_over_all: over the users of all shares, where what they have must be known.
         memory_of_rows: bytes of rows that may be held, so that they are read once.
-        plans: how ids of users and of items become keys.
+        reader: of all users, under the seed that ids are hashed by.
         writer: of the values of users.
-        lists: what metrics of lists ask for.
         remarks: warnings of what the tables are.
         looked: whether ids of whole tables meet, where it was looked for.
     """
 
     tables: Tables = field(kw_only=True)
-    share: tuple[int, int] = (0, 1)
     is_laid_out: bool = False
-    known: GlobalStats | None = None
     n_passes_over_all: int = 1
     memory_of_rows: int = 0
-    plans: tuple[IdPlan, IdPlan] = field(init=False)
+    reader: ShareReader = field(init=False)
     writer: UserWriter | None = None
-    lists: "ListWork | None" = None
     remarks: tuple[Warning_, ...] = ()
     looked: dict[tuple[object, ...], Meeting] = field(default_factory=dict)
 
@@ -205,35 +187,46 @@ class RankingJob(RankingTask):
 
     def begin(self, seed: int) -> None:
         """Start from the first row, with ids hashed by this seed."""
-        self.plans = plan_ids_of(self.tables, seed)
+        tables, known, sample, lists = self.tables, self.options.known, self.options.sample, None
+        plans = plan_ids_of(tables, seed)
         if self.of_lists:
             from evalkit.item_lists import ListWork
 
-            tables, section, items = self.tables, self.config.items, None
+            section, items = self.config.items, None
             if tables.items is not None and section is not None:
                 items = tables.items, section, tables.groups
-            self.lists = ListWork.of(
-                self.of_lists,
-                self.plans,
-                train=tables.train,
-                items=items,
-                of_rows=self.config.policies.train_rows == "rows",
+            of_rows = self.config.policies.train_rows == "rows"
+            lists = ListWork.of(
+                self.of_lists, plans, train=tables.train, items=items, of_rows=of_rows
             )
-            if self.known is not None:
-                self.lists.take_counts(self.known.train, self.known.n_train_users)
-        if self.folder is not None:
+            if known is not None:
+                lists.take_counts(known.train, known.n_train_users)
+        self.reader = ShareReader(
+            tables,
+            plans,
+            self.measured,
+            self.threads,
+            self.clock,
+            None if sample is None else Sample(sample, plans[0]),
+            lists,
+            {} if known is None else known.models,
+            self.memory_of_rows,
+            self.n_passes,
+        )
+        if self.options.per_user_folder is not None:
             labels = [self.requests[place].label for place in self.kept]
-            self.writer = UserWriter(self.folder, self.tables.truth.user_names, labels)
+            folder = self.options.per_user_folder
+            self.writer = UserWriter(folder, tables.truth.user_names, labels)
         self.clock.start()
 
     @property
     def passes(self) -> Sequence[Share | None]:
         """The users who are measured here, one pass over the logs after the other."""
-        number, n_shares = self.share
+        number, n_shares = self.options.share
         passes = _passes(self.n_passes)
         if not self.is_shared or self.is_laid_out:
             return passes
-        drawn = DrawnShare(number, n_shares, self.plans[0])
+        drawn = DrawnShare(number - 1, n_shares, self.reader.plans[0])
         return [drawn if each is None else PartOfShare(drawn, each) for each in passes]
 
     @property
@@ -244,7 +237,7 @@ class RankingJob(RankingTask):
     @property
     def is_shared(self) -> bool:
         """Whether other shares are measured elsewhere."""
-        return self.share[1] > 1
+        return self.options.share[1] > 1
 
     @property
     def is_cut(self) -> bool:
@@ -265,12 +258,13 @@ class RankingJob(RankingTask):
     @property
     def asked(self) -> Asked:
         """What of the config takes memory."""
-        n_drawn = 1 if self.is_laid_out else self.share[1]
+        n_drawn = 1 if self.is_laid_out else self.options.share[1]
         policies, statistics, listed = self.config.policies, self.config.statistics, set()
+        sample = 1.0 if self.options.sample is None else self.options.sample
+        writes = self.options.keep_users and self.options.per_user_folder is not None
         for number, (_, table) in enumerate(self.tables.rankings):
-            schema = table.frame.collect_schema()
-            has = {"has_rank": "rank" in schema, "has_score": "score" in schema}
-            for rules in self.rules_of(table):
+            has = has_order(table)
+            for rules in orders_of(table, self.measured, policies):
                 own = rules.applied_to(policies)
                 if rules.detailed or are_held_whole(own, **has, depth=self._depth_of_lists):
                     listed.add(number)
@@ -280,11 +274,11 @@ class RankingJob(RankingTask):
             statistics.baseline is not None,
             statistics.pairs == "all",
             frozenset(listed),
-            (1.0 if self.sample is None else self.sample) / n_drawn,
+            sample / n_drawn,
             self._asked_of_lists,
             self.threads,
             self._asked_of_items,
-            len(self.kept) if self.per_user and self.folder is not None else 0,
+            len(self.kept) if writes else 0,
             len(self.ordered),
         )
 
@@ -336,28 +330,13 @@ class RankingJob(RankingTask):
     @property
     def asked_of_all(self) -> Asked:
         """The same of the users of all shares."""
-        return replace(self.asked, sample=1.0 if self.sample is None else self.sample)
-
-    def rules_of(self, table: Table, requests: Sequence[Request] | None = None) -> list[ListOrder]:
-        """The ways in which what is measured wants the lists of a log to be put in order."""
-        schema = table.frame.collect_schema()
-        has = {"has_rank": "rank" in schema, "has_score": "score" in schema}
-        policies = self.config.policies
-        asked = self.measured if requests is None else requests
-        return list(dict.fromkeys(rules_of(each, policies, **has) for each in asked))
-
-    def collector(self, table: Table, rules: ListOrder, truth: Truth) -> "ListCollector | None":
-        """What collects the lists of a log, where requests that follow these rules look at them."""
-        if self.lists is None or rules not in self.rules_of(table, self.of_lists):
-            return None
-        from evalkit.item_lists import ListCollector
-
-        return ListCollector(self.lists.codes, truth.n_users, self.lists.depth)
+        sample = 1.0 if self.options.sample is None else self.options.sample
+        return replace(self.asked, sample=sample)
 
     @property
     def id_types(self) -> dict[str, tuple[str, ...]]:
         """The types that ids of users and of items are brought to."""
-        kinds = zip(("user", "item"), self.plans, strict=True)
+        kinds = zip(("user", "item"), self.reader.plans, strict=True)
         return {kind: tuple(map(str, plan.dtypes)) for kind, plan in kinds}
 
     def check_passes(self) -> None:
@@ -374,45 +353,6 @@ class RankingJob(RankingTask):
                 at=self.config.at("statistics", "cluster"),
                 hint="raise --memory-limit",
             )
-
-    def sample_of_users(self) -> Sample | None:
-        """Who is measured at all, where that are not all."""
-        return None if self.sample is None else Sample(self.sample, self.plans[0])
-
-    def truth_of(self, share: Share | None) -> Truth:
-        """The right answers for one share of the users."""
-        tables, plans = self.tables, self.plans
-        rankings, policies = [table for _, table in tables.rankings], self.config.policies
-        if policies.unknown_users == "count":
-            return self._build_truth(
-                share, checks.users_of_rankings(rankings, plans[0], tables.threshold)
-            )
-        truth = self._build_truth(share, None)
-        refuses = policies.unknown_users == "error" and not self.config.is_truthless
-        if self.lists is None or refuses:
-            return truth
-        if tables.users is not None:
-            rankings.append(tables.users)
-        who = [policies_of(each, policies).list_users for each in self.of_lists]
-        if tables.train is not None and "train" in who:
-            rankings.append(tables.train)
-        others = checks.unknown_users(rankings, truth, self.sample_of_users(), share)
-        return truth if others is None else self._build_truth(share, others)
-
-    def _build_truth(self, share: Share | None, extra: pl.LazyFrame | None) -> Truth:
-        tables, (user_plan, item_plan) = self.tables, self.plans
-        sample = self.sample_of_users()
-        truth = build_truth(
-            Interactions(tables.truth, user_plan, item_plan, self.threads, sample, share, extra),
-            threshold=tables.threshold,
-            policies=self.config.policies,
-            clock=self.clock.stop,
-            keep_judged=bool(checks.of_judged(self.measured, self.config.policies)),
-        )
-        if "propensity" not in tables.truth.columns:
-            return truth
-        floor = None if self.config.truth is None else self.config.truth.min_propensity
-        return with_weights(tables.truth, truth, floor, self.sample_of_users(), share)
 
 
 def _passes(n_passes: int) -> list[PassShare | None]:

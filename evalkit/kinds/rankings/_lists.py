@@ -13,14 +13,13 @@ from evalkit.aggregate.user_values.gather import RankSets, ranges
 from evalkit.config import policies_of
 from evalkit.errors import DataError
 from evalkit.inference.shown import key_of
-from evalkit.item_lists import ListCollector, ListWork, Measure
-from evalkit.kinds.rankings._job import RankingJob
+from evalkit.item_lists import Measure
+from evalkit.kinds.rankings._reader import ShareReader
 from evalkit.kinds.rankings._splits import ShareSplit
 from evalkit.kinds.rankings.merge import RankingSums
 from evalkit.metrics import Lists, Request, closes_up, family_of, who_of
-from evalkit.ranks import RankScan, scan_alike
 from evalkit.sources import Table, reading
-from evalkit.sources.ids import USER_KEY, Share, as_keys
+from evalkit.sources.ids import USER_KEY, as_keys
 from evalkit.truth import BATCH_ROWS, Train, Truth
 
 
@@ -32,22 +31,16 @@ class ShareLists:
         measure: what gives users their values.
     """
 
-    job: RankingJob
-    work: ListWork
+    reader: ShareReader
     truth: Truth
     measure: Measure
 
     @classmethod
     def of(
-        cls,
-        job: RankingJob,
-        truth: Truth,
-        train: Train | None,
-        share: Share | None,
-        held: Mapping[str, RankSets],
+        cls, reader: ShareReader, truth: Truth, train: Train | None, held: Mapping[str, RankSets]
     ) -> "ShareLists":
         """What stands beside the lists of some models, whose items must all have been met."""
-        tables, config, work = job.tables, job.config, job.lists
+        tables, config, work = reader.tables, reader.tables.config, reader.lists
         assert work is not None
         reference, earlier = None, dict[str, tuple[Lists, ...]]()
         named = config.metrics.reference or ""
@@ -55,16 +48,16 @@ class ShareLists:
             rules = held[named].sets
             reference = next(each.lists for each in rules.values() if each.lists is not None)
         elif tables.reference is not None:
-            found = _other_lists(job, tables.reference, "reference", truth, train, share)
+            found = reader.lists_beside(tables.reference, "reference", truth, train)
             reference = next(iter(found.values()), None)
         for (model, _), before in zip(tables.rankings, tables.earlier, strict=False):
             for table in reversed(before):
-                for name, each in _other_lists(job, table, model, truth, train, share).items():
+                for name, each in reader.lists_beside(table, model, truth, train).items():
                     earlier[name] = (*earlier.get(name, ()), each)
         drops = config.policies.null_ids == "drop"
         targets = _targets(truth, tables.users, drops) if "users" in work.needs else None
         measure = work.measure(truth, train, targets=targets, reference=reference, earlier=earlier)
-        return cls(job, work, truth, measure)
+        return cls(reader, truth, measure)
 
     def add(
         self,
@@ -72,31 +65,35 @@ class ShareLists:
         pairs: Sequence[Pair],
         split: ShareSplit,
         sums: RankingSums,
+        *,
+        together: bool,
     ) -> None:
-        """Add up what metrics of all lists together are made of, and count unknown items."""
+        """Add up what metrics of all lists together are made of, and count unknown items.
+
+        Args:
+            together: models share their users.
+        """
         self._note_odd(ranks, sums)
         self._keep_genres(ranks, sums)
-        job, hashes = self.job, self.truth.stable_hashes()
+        reader, hashes = self.reader, self.truth.stable_hashes()
         groups: dict[object, list[Request]] = {}
-        for request in job.measured:
+        for request in reader.measured:
             if family_of(request) in ("counts", "sums"):
                 groups.setdefault(who_of(request), []).append(request)
         for requests in groups.values():
             held = {
-                name: each.sets[each.rules_of(requests[0], job.config.policies)]
+                name: each.sets[each.rules_of(requests[0], reader.policies)]
                 for name, each in ranks.items()
             }
             lists = {name: each.lists for name, each in held.items() if each.lists is not None}
-            first, policies = requests[0], policies_of(requests[0], job.config.policies)
+            first, policies = requests[0], policies_of(requests[0], reader.policies)
             if closes_up(first):
                 is_listed = self.measure.context.items.is_listed
                 lists = {name: _closed_up(each, is_listed) for name, each in lists.items()}
             present = {
                 name: self.measure.who_counts(first, policies, held[name].present) for name in lists
             }
-            for names in (
-                [lists] if job.compares else [{name: each} for name, each in lists.items()]
-            ):
+            for names in [lists] if together else [{name: each} for name, each in lists.items()]:
                 share = Shares(
                     self.measure,
                     names,
@@ -105,18 +102,18 @@ class ShareLists:
                     split.users,
                     split.cells,
                     pairs,
-                    job.threads,
+                    reader.threads,
                 )
-                key = key_of(requests[0], "" if job.compares else next(iter(names)))
+                key = key_of(requests[0], "" if together else next(iter(names)))
                 add_to(sums.shown, key, ShownSums.of(share, requests))
 
     def _keep_genres(self, ranks: Mapping[str, RankSets], sums: RankingSums) -> None:
         """Keep the genres of some users, for the page."""
-        job, hashes = self.job, self.truth.stable_hashes()
-        for request in requests_of_genres(job.measured):
-            policies = policies_of(request, job.config.policies)
+        reader, hashes = self.reader, self.truth.stable_hashes()
+        for request in requests_of_genres(reader.measured):
+            policies = policies_of(request, reader.policies)
             for name, rank in ranks.items():
-                held = rank.sets[rank.rules_of(request, job.config.policies)]
+                held = rank.sets[rank.rules_of(request, reader.policies)]
                 if held.lists is not None:
                     who = self.measure.who_counts(request, policies, held.present)
                     found = genres_of_users(request, name, self.measure, held.lists, who, hashes)
@@ -128,7 +125,8 @@ class ShareLists:
         for name, by_rules in ranks.items():
             held = next((each for each in by_rules.sets.values() if each.lists), None)
             if held is not None and held.lists is not None:
-                odd = self.work.oddities(items, held.lists, held.present)
+                assert self.reader.lists is not None
+                odd = self.reader.lists.oddities(items, held.lists, held.present)
                 sums.models[name].note_lists(*odd)
 
 
@@ -139,34 +137,6 @@ def _closed_up(lists: Lists, is_listed: npt.NDArray[np.bool_]) -> Lists:
     counts = np.append(0, np.cumsum(kept))
     lengths = counts[ends] - counts[ends - lists.lengths]
     return Lists(np.cumsum(lengths) - lengths, lengths, items[kept])
-
-
-def _other_lists(
-    job: RankingJob,
-    table: Table,
-    model: str | None,
-    truth: Truth,
-    train: Train | None,
-    share: Share | None,
-) -> dict[str, Lists]:
-    """The lists of every model of a table that is not measured itself."""
-    assert job.lists is not None
-    policies, drops = job.config.policies, job.config.train
-    scan = RankScan(
-        table,
-        model,
-        truth,
-        policies.model_copy(update={"unknown_users": "skip"}),
-        job.threads,
-        train=train,
-        drop_seen=drops is not None and drops.drop_seen,
-        sample=job.sample_of_users(),
-        share=share,
-        collector=ListCollector(job.lists.codes, truth.n_users, job.lists.depth_beside),
-    )
-    (probes,) = scan_alike([scan])
-    lists = {name: each.ranks.lists for name, each in probes.items()}
-    return {name: each for name, each in lists.items() if each is not None}
 
 
 def _targets(truth: Truth, users: Table | None, drops: bool) -> npt.NDArray[np.bool_]:

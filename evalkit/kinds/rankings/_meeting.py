@@ -4,14 +4,14 @@ Hits are looked at first: only where a model has none, or users have no list, ar
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evalkit.kinds.rankings._job import RankingJob
-from evalkit.kinds.rankings._values import Probed
+from evalkit.kinds.rankings._reader import Probed
 from evalkit.kinds.rankings.merge import RankingSums
 from evalkit.planning.meeting import COLUMN, MET, Meeting, Repair, look, look_again, spell_repair
+from evalkit.planning.tables import Tables
 from evalkit.ranks import ModelProbe
 from evalkit.sources import Table
 from evalkit.sources.ids import IdPlan
@@ -22,79 +22,87 @@ _COLUMNS = {"user": "user_0", "item": "item"}
 TRUTH = "truth"
 
 
-def note_meetings(
-    job: RankingJob, number: int, probed: Mapping[str, Probed], truth: Truth, sums: RankingSums
-) -> None:
-    """Remember whether users and items of one table of the rankings are among the truth's."""
-    tables = job.tables
-    _, table = tables.rankings[number]
-    if job.config.is_truthless or job.config.log is not None or table.made is not None:
-        return
-    for name, probed_one in probed.items():
-        main = probed_one.main
-        if not main.rows and not job.is_shared:
-            continue
-        for what, meets in (("user", _shares_users(main, truth)), ("item", _has_hits(main))):
-            plan = job.plans[what == "item"]
-            found = MET if meets else _looked(job, number, tables.truth, plan, what, name)
-            sums.note_meeting(key_of(what, TRUTH, name), found)
-    for what, column in _COLUMNS.items():
-        mine, theirs = (each.noted.ids.get(column) for each in (table, tables.truth))
-        if mine and theirs:
-            again = look_again([*mine], theirs)
-            if again is not None:
-                earlier_warnings = _spelled(job, number, again, tables.truth, what)
-                sums.note_meeting(f"{what} {number}", earlier_warnings)
+@dataclass(frozen=True, slots=True)
+class Meetings:
+    """Notes whether ids of rankings are among those of other tables.
 
+    Args:
+        plans: how ids of users and of items become keys.
+        looked: what whole tables say, once for all passes.
+        is_shared: other shares are measured elsewhere, so that none may have rows here.
+    """
 
-def note_meetings_beside(
-    job: RankingJob, truth: Truth, train: Train | None, sums: RankingSums
-) -> None:
-    """Remember whether ranked items are among those of the training log and of the catalogue."""
-    tables, plan = job.tables, job.plans[1]
-    is_seen = any(each.seen for each in sums.models.values()) or bool(sums.truth.in_train)
-    for number, (_, table) in enumerate(tables.rankings):
-        if table.made is not None:
-            continue
-        for name in [name for name, place in sums.tables.items() if place == number]:
-            row_counts = sums.models.get(name)
-            if tables.train is not None and train is not None:
-                meets = is_seen or _shares_items(truth, train)
-                found = MET if meets else _looked(job, number, tables.train, plan, "item", name)
-                sums.note_meeting(key_of("item", "train", name), found)
-            if tables.items is not None and row_counts is not None and row_counts.listed_rows:
-                is_known = row_counts.unknown_items < row_counts.listed_rows
-                found = MET if is_known else _looked(job, number, tables.items, plan, "item", name)
-                sums.note_meeting(key_of("item", "items", name), found)
+    tables: Tables
+    plans: tuple[IdPlan, IdPlan]
+    looked: dict[tuple[object, ...], Meeting]
+    is_shared: bool
+
+    def note(
+        self, number: int, probed: Mapping[str, Probed], truth: Truth, sums: RankingSums
+    ) -> None:
+        """Remember whether users and items of one table of the rankings are among the truth's."""
+        tables, config = self.tables, self.tables.config
+        _, table = tables.rankings[number]
+        if config.is_truthless or config.log is not None or table.made is not None:
+            return
+        for name, probed_one in probed.items():
+            main = probed_one.main
+            if not main.rows and not self.is_shared:
+                continue
+            for what, meets in (("user", _shares_users(main, truth)), ("item", _has_hits(main))):
+                found = MET if meets else self._looked(number, tables.truth, what, name)
+                sums.note_meeting(key_of(what, TRUTH, name), found)
+        for what, column in _COLUMNS.items():
+            mine, theirs = (each.noted.ids.get(column) for each in (table, tables.truth))
+            if mine and theirs:
+                again = look_again([*mine], theirs)
+                if again is not None:
+                    spelled = self._spelled(number, again, tables.truth, what)
+                    sums.note_meeting(f"{what} {number}", spelled)
+
+    def note_beside(self, truth: Truth, train: Train | None, sums: RankingSums) -> None:
+        """Remember whether ranked items are among those of the train and of the catalogue."""
+        tables = self.tables
+        is_seen = any(each.seen for each in sums.models.values()) or bool(sums.truth.in_train)
+        for number, (_, table) in enumerate(tables.rankings):
+            if table.made is not None:
+                continue
+            for name in [name for name, place in sums.tables.items() if place == number]:
+                row_counts = sums.models.get(name)
+                if tables.train is not None and train is not None:
+                    meets = is_seen or _shares_items(truth, train)
+                    found = MET if meets else self._looked(number, tables.train, "item", name)
+                    sums.note_meeting(key_of("item", "train", name), found)
+                if tables.items is not None and row_counts is not None and row_counts.listed_rows:
+                    is_known = row_counts.unknown_items < row_counts.listed_rows
+                    found = MET if is_known else self._looked(number, tables.items, "item", name)
+                    sums.note_meeting(key_of("item", "items", name), found)
+
+    def _looked(self, number: int, other: Table, what: str, name: str) -> Meeting:
+        """What all rows of both tables say."""
+        key = what, other.role, other.at, number, name
+        if key not in self.looked:
+            model, table = self.tables.rankings[number]
+            one_of = name if model is None else None
+            found, repair = look(table, other, self.plans[what == "item"], what, model=one_of)
+            if repair is not None:
+                found = self._spelled(number, (found, repair), other, what)
+            self.looked[key] = found
+        return self.looked[key]
+
+    def _spelled(
+        self, number: int, found: tuple[Meeting, Repair], other: Table, what: str
+    ) -> Meeting:
+        meeting, repair = found
+        sides = [(f"rankings[{number}]", self.tables.rankings[number][1]), (other.role, other)]
+        hint = spell_repair(repair, what, self.tables.config.entry_point, sides)
+        sql = (repair.mine or repair.theirs).replace(COLUMN, what)
+        return replace(meeting, repair=repair.name, hint=hint, sql=sql)
 
 
 def key_of(what: str, other: str, model: str) -> str:
     """What a meeting is remembered by."""
     return f"{what} {other} {model}"
-
-
-def _looked(
-    job: RankingJob, number: int, other: Table, plan: IdPlan, what: str, name: str
-) -> Meeting:
-    """What all rows of both tables say, once for all passes."""
-    key = what, other.role, other.at, number, name
-    if key not in job.looked:
-        model, table = job.tables.rankings[number]
-        found, repair = look(table, other, plan, what, model=name if model is None else None)
-        if repair is not None:
-            found = _spelled(job, number, (found, repair), other, what)
-        job.looked[key] = found
-    return job.looked[key]
-
-
-def _spelled(
-    job: RankingJob, number: int, found: tuple[Meeting, Repair], other: Table, what: str
-) -> Meeting:
-    meeting, repair = found
-    sides = [(f"rankings[{number}]", job.tables.rankings[number][1]), (other.role, other)]
-    hint = spell_repair(repair, what, job.config.entry_point, sides)
-    sql = (repair.mine or repair.theirs).replace(COLUMN, what)
-    return replace(meeting, repair=repair.name, hint=hint, sql=sql)
 
 
 def _has_hits(probe: ModelProbe) -> bool:

@@ -20,11 +20,12 @@ from evalkit.aggregate.user_values.blocks import Keep, Measuring, UserValues, Va
 from evalkit.aggregate.user_values.gather import RankSets
 from evalkit.aggregate.user_values.outcomes import as_kept
 from evalkit.kinds.rankings._job import RankingJob
+from evalkit.kinds.rankings._reader import Probed
 from evalkit.kinds.rankings._splits import ShareSplit
 from evalkit.kinds.rankings.merge import RankingSums
 from evalkit.metrics import Request
 from evalkit.planning.counters import RowCounts
-from evalkit.ranks import NO_TIES, ModelProbe
+from evalkit.ranks import NO_TIES
 from evalkit.truth import Truth
 
 if TYPE_CHECKING:
@@ -32,16 +33,100 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Probed:
-    """The ranks of one model.
+class ShareValues:
+    """Adds up values of models over one share of the users.
 
     Args:
-        main: the probe whose counts the report has.
-        ranks: by each set of rules that lists are put in order by.
+        sums: what the values are added to.
     """
 
-    main: ModelProbe
-    ranks: RankSets
+    job: RankingJob
+    truth: Truth
+    split: ShareSplit
+    sums: RankingSums
+
+    def add(self, probed: Mapping[str, Probed], lists: "ShareLists | None") -> None:
+        """Add up the values of some models, user by user.
+
+        Args:
+            lists: what measures metrics of lists.
+        Raises:
+            DataError: the baseline is none of the models [unknown-model].
+            RequestError: draws do not fit into the memory, or into passes [resampling-memory,
+                bootstrap-passes].
+        """
+        job, truth, split, sums = self.job, self.truth, self.split, self.sums
+        config, statistics = job.config, job.config.statistics
+        for name, each in probed.items():
+            sums.models.setdefault(name, RowCounts()).add_model(each.main, config, truth)
+        pairs = pairs_among(tuple(probed), statistics, at=config.at("statistics", "baseline"))
+        ranks = {name: each.ranks for name, each in probed.items()}
+        models = _Models(job, truth, split, ranks, pairs, lists)
+        _add_means(models, sums)
+        if lists is not None:
+            lists.add(models.ranks, pairs, split, sums, together=job.compares)
+        if any(each.metric.combined is not None for each in job.requests):
+            from evalkit.kinds.rankings._combined import add_combined  # rarely asked for
+
+            rows, together = _rows_of(truth, split), job.compares
+            add_combined(config, job.measured, rows, models.values, sums, together=together)
+        if requests := job.ordered:
+            rows = _rows_of(truth, split)
+            sums.ordered.add(rows, models.values(requests), models.names, job.threads)
+        if requests := job.curve_requests:
+            sums.curves.add(models.values(requests), models.names, job.threads)
+        for segment, part in split.items:
+            totals, columns = _measure_part(models, part)
+            sums.totals.take(totals, {segment: np.arange(1)}, columns)
+        if job.is_cut and job.items:
+            has = frozenset(segment for segment, _ in split.items)
+            nothing = ItemPart.of(truth, np.empty(0, dtype=np.int64))
+            sums.totals.lacking[has].take(*_measure_part(models, nothing))
+        if statistics.two_way is not None:
+            from evalkit.aggregate.accumulators.items import ItemSums  # rarely asked for
+
+            sums.items = sums.items or ItemSums()
+            sums.items.add(truth, models.values(job.requests), split.users, pairs, job.threads)
+        self._add_draws(models)
+
+    def _add_draws(self, models: "_Models") -> None:
+        """Draw users, and add what is weighted or varies together."""
+        job, sums, names = self.job, self.sums, models.names
+        resampling = job.resampling(sums.draws, in_passes=job.is_cut)
+        if resampling is None and not job.has_ratios:
+            return
+        rows = _rows_of(self.truth, self.split)
+        if job.keeps_clusters or job.keeps_draws:
+            sums.kept.add(rows, models.values(job.of_ratios), names, job.threads)
+        if resampling is not None and not job.keeps_draws:
+            drawn, cells = models.values(resampling.requests), self.split.cells
+            resampling.add(drawn, rows.clusters, names, models.pairs, cells, job.threads)
+        if job.has_ratios and not job.keeps_clusters:
+            values = models.values(job.of_ratios)
+            sums.ratios.add(rows, values, names, models.pairs, job.threads)
+
+    def add_tie_shifts(self, probed: Mapping[str, Probed]) -> None:
+        """Add what orders of equal scores change, where hits have such; then forget them."""
+        job, split = self.job, self.split
+        for name, each in probed.items():
+            sets = each.ranks.sets.values()
+            if not any(ranks.tied.firsts.size for ranks in sets):
+                continue
+            from evalkit.aggregate.accumulators.tied import moved_by_ties, tie_shifts
+
+            policies = job.config.policies
+            if requests := moved_by_ties(job.measured, policies):
+                users = UserValues(self.truth, {name: each.ranks}, requests, policies)
+                found = [tie_shifts(users, name, split.cells, split.weights, job.threads)]
+                for segment, part in split.items:
+                    own = {name: each.ranks.over(part.ranks_of)}
+                    users = UserValues(part.truth, own, requests, policies)
+                    cells = [CellSet.of_one(users.n_users, segment)]
+                    found.append(tie_shifts(users, name, cells, split.weights, job.threads))
+                for segment, shifts in chain.from_iterable(found):
+                    add_to(self.sums.tie_shifts, (segment, name), shifts)
+            for ranks in sets:
+                ranks.tied = NO_TIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,97 +149,6 @@ class _Models:
         return UserValues(self.truth, self.ranks, requests, self.job.config.policies, lists)
 
 
-def add_values(
-    job: RankingJob,
-    truth: Truth,
-    split: ShareSplit,
-    probed: Mapping[str, Probed],
-    sums: RankingSums,
-    lists: "ShareLists | None",
-) -> None:
-    """Add up the values of some models, user by user.
-
-    Args:
-        lists: what measures metrics of lists.
-    Raises:
-        DataError: the baseline is none of the models [unknown-model].
-        RequestError: draws do not fit into the memory, or into passes [resampling-memory,
-            bootstrap-passes].
-    """
-    config, statistics = job.config, job.config.statistics
-    for name, each in probed.items():
-        sums.models.setdefault(name, RowCounts()).add_model(each.main, config, truth)
-    pairs = pairs_among(tuple(probed), statistics, at=config.at("statistics", "baseline"))
-    models = _Models(
-        job, truth, split, {name: each.ranks for name, each in probed.items()}, pairs, lists
-    )
-    _add_means(models, sums)
-    if lists is not None:
-        lists.add(models.ranks, pairs, split, sums)
-    if any(each.metric.combined is not None for each in job.requests):
-        from evalkit.kinds.rankings._combined import add_combined  # rarely asked for
-
-        add_combined(job, truth, split, models.values, sums)
-    if requests := job.ordered:
-        rows = _rows_of(truth, split)
-        sums.ordered.add(rows, models.values(requests), models.names, job.threads)
-    if requests := job.curve_requests:
-        sums.curves.add(models.values(requests), models.names, job.threads)
-    for segment, part in split.items:
-        totals, columns = _measure_part(models, part)
-        sums.totals.take(totals, {segment: np.arange(1)}, columns)
-    if job.is_cut and job.items:
-        has = frozenset(segment for segment, _ in split.items)
-        nothing = ItemPart.of(truth, np.empty(0, dtype=np.int64))
-        sums.totals.lacking[has].take(*_measure_part(models, nothing))
-    resampling = job.resampling(sums.draws, in_passes=job.is_cut)
-    if statistics.two_way is not None:
-        from evalkit.aggregate.accumulators.items import ItemSums  # rarely asked for
-
-        sums.items = sums.items or ItemSums()
-        values = models.values(job.requests)
-        sums.items.add(truth, values, split.users, pairs, job.threads)
-    if resampling is None and not job.has_ratios:
-        return
-    rows = _rows_of(truth, split)
-    if job.keeps_clusters or job.keeps_draws:
-        sums.kept.add(rows, models.values(job.of_ratios), models.names, job.threads)
-    if resampling is not None and not job.keeps_draws:
-        drawn = models.values(resampling.requests)
-        resampling.add(drawn, rows.clusters, models.names, pairs, split.cells, job.threads)
-    if job.has_ratios and not job.keeps_clusters:
-        sums.ratios.add(rows, models.values(job.of_ratios), models.names, pairs, job.threads)
-
-
-def add_tie_shifts_of(
-    job: RankingJob,
-    truth: Truth,
-    split: ShareSplit,
-    probed: Mapping[str, Probed],
-    sums: RankingSums,
-) -> None:
-    """Add what orders of equal scores change, of models of which hits have such; then forget."""
-    for name, each in probed.items():
-        sets = each.ranks.sets.values()
-        if not any(ranks.tied.firsts.size for ranks in sets):
-            continue
-        from evalkit.aggregate.accumulators.tied import moved_by_ties, tie_shifts
-
-        policies = job.config.policies
-        if requests := moved_by_ties(job.measured, policies):
-            users = UserValues(truth, {name: each.ranks}, requests, policies)
-            found = [tie_shifts(users, name, split.cells, split.weights, job.threads)]
-            for segment, part in split.items:
-                own = {name: each.ranks.over(part.ranks_of)}
-                users = UserValues(part.truth, own, requests, policies)
-                cells = [CellSet.of_one(users.n_users, segment)]
-                found.append(tie_shifts(users, name, cells, split.weights, job.threads))
-            for segment, shifts in chain.from_iterable(found):
-                add_to(sums.tie_shifts, (segment, name), shifts)
-        for ranks in sets:
-            ranks.tied = NO_TIES
-
-
 def _rows_of(truth: Truth, split: ShareSplit) -> UserRows:
     """What is known of the users beside their values."""
     keys = truth.stable_hashes()
@@ -175,7 +169,7 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
         cell_sets=split.cells,
         pairs=models.pairs,
         threads=job.threads,
-        keep=_keeping(job, truth, sums) if job.per_user else None,
+        keep=_keeping(job, truth, sums) if job.options.keep_users else None,
         watch=watch,
     )
     if isinstance(values, CountedValues) and not values.are_apart:
@@ -191,7 +185,7 @@ def _counted(models: _Models, users: UserValues, watch: "_Watch | None") -> Coun
     cells = models.split.cells
     is_split = len(cells) > 1 or cells[0].n_cells > 1
     is_drawn = watch is not None and watch.histograms is not None
-    are_apart = bool(models.job.per_user or models.pairs or is_split or is_drawn)
+    are_apart = bool(models.job.options.keep_users or models.pairs or is_split or is_drawn)
     parts = {} if are_apart or watch is None else watch.by_model
     first = max(map(_first_counted, users.measuring.values()), default=0)
     places = range(first, len(users.widths))
@@ -261,7 +255,7 @@ class _Watch:
     def of(cls, models: _Models, histograms: Histograms, users: UserValues) -> "_Watch | None":
         """What looks at every block; None where nobody asks."""
         job, split, parts = models.job, models.split, None
-        if job.keep_parts:
+        if job.keeps_parts:
             present = {name: each.present[0] for name, each in users.measuring.items()}
             n_columns = users.columns.size
             parts = PartSums(models.truth, present, split.users, split.cells, n_columns)

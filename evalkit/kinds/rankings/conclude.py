@@ -42,14 +42,7 @@ def conclude_rankings(
 ) -> Report:
     """The report of all shares."""
     clock = measure_options.started(clock)
-    task = RankingTask(
-        share_result.config,
-        measure_options.useful_threads,
-        clock,
-        measure_options.sample,
-        measure_options.keep_users,
-        measure_options.per_user_folder,
-    )
+    task = RankingTask(share_result.config, measure_options, clock)
     if not measure_options.keep_parts:
         share_result.sums.parts = None
     return conclude(task, share_result.sums, share_result.inputs, earlier_warnings=earlier_warnings)
@@ -135,7 +128,7 @@ def _concluded(
         resampling_bytes=None if resampling is None else sums.draws.n_bytes,
         passes=task.n_passes,
     )
-    return make_report(config, found, inputs, meta, clock=task.clock, sample=task.sample)
+    return make_report(config, found, inputs, meta, clock=task.clock, sample=task.options.sample)
 
 
 def _uneven_judgements(task: RankingTask, sums: RankingSums) -> Iterable[Warning_]:
@@ -263,16 +256,17 @@ def _conclude_kept(task: RankingTask, sums: RankingSums, resampling: Resampling 
 def _kept_values(task: RankingTask, sums: RankingSums, writer: UserWriter | None) -> PerUser | None:
     if writer is not None and not sums.users:
         return writer.finish(in_order=task.n_passes == 1)
-    if not task.per_user:
+    if not task.options.keep_users:
         return None
     names = sums.origin.user_columns
     frames = {
         name: pl.concat(sums.users[name]).sort(names, maintain_order=True) for name in sums.in_order
     }
     labels = tuple(task.requests[place].label for place in task.kept)
-    if task.folder is None:
+    folder = task.options.per_user_folder
+    if folder is None:
         return PerUser(names, labels, frames)
-    writer = UserWriter(task.folder, names, labels)
+    writer = UserWriter(folder, names, labels)
     for name, frame in frames.items():
         writer.add(name, frame)
     return writer.finish(in_order=True)

@@ -1,3 +1,4 @@
+# ruff: noqa: F401  # engines take some names from here
 """What is done with rankings on the street."""
 
 from evalkit.config import Config
@@ -9,33 +10,21 @@ from evalkit.kinds.rankings._global_stats import (
     unknown_to_shares,
     with_weights,
 )
-from evalkit.kinds.rankings._job import RankingTask
+from evalkit.kinds.rankings._job import RankingJob, RankingTask
 from evalkit.kinds.rankings.conclude import conclude, conclude_rankings, inputs_of
 from evalkit.kinds.rankings.measure import measure_rankings, measure_users
 from evalkit.kinds.rankings.merge import RankingSums
-from evalkit.kinds.rankings.open import open_job
+from evalkit.kinds.rankings.open import open_logs
 from evalkit.planning.tables import open_tables
 from evalkit.planning.work import Kind, MeasureOptions
 from evalkit.report import Report
 
-__all__ = [
-    "KIND",
-    "LATEST",
-    "NOTED",
-    "RankingSums",
-    "RankingTask",
-    "inputs_of",
-    "note_share",
-    "open_job",
-    "stats_of",
-    "unknown_to_shares",
-    "with_weights",
-]
-
 
 def run_rankings(config: Config, measure_options: MeasureOptions) -> Report:
     """The report of all users at once."""
-    job = open_job(config, measure_options)
+    tables, remarks = open_logs(config, measure_options)
+    clock = measure_options.clock(tables.logs)
+    job = RankingJob(tables.config, measure_options, clock, tables=tables, remarks=remarks)
     sums = measure_users(job, measure_options.memory_limit)
     return conclude(job, sums, inputs_of(job.tables), job.writer)
 

@@ -143,17 +143,7 @@ def sort_descending(gains, n, ordered):
 
 @kernel
 def measure(
-    lists,
-    within,
-    cutoffs,
-    context,
-    alpha,
-    discount,
-    aspects,
-    ideal,
-    penalty,
-    unknown,
-    out,
+    lists, within, cutoffs, context, alpha, discount, aspects, ideal, penalty, unknown, out
 ):
     """Fill `out` with discounted gains over those of the ideal, or over the genres wanted."""
     # Wide: what a metric of its kind is given, and its own parameters.

@@ -24,13 +24,7 @@ from evalkit.metrics import (
     tiers,
     unknown_metric,
 )
-from evalkit.metrics.profiles._record import (
-    Fault,
-    Profile,
-    ProfileDifference,
-    ReadingPath,
-    RowConventions,
-)
+from evalkit.metrics.profiles import _record
 
 FOLDER = Path(__file__).parent
 SUFFIX = ".toml"
@@ -62,7 +56,7 @@ def is_path(profile: str) -> bool:
 
 def find_profile(
     profile: str, *, metrics: Mapping[str, Metric] | None = None, at: str = ""
-) -> Profile:
+) -> _record.Profile:
     """The profile of a name, or that of a user's own file.
 
     Args:
@@ -94,14 +88,14 @@ def find_profile(
 
 
 @cache
-def _read_own(name: str) -> Profile:
+def _read_own(name: str) -> _record.Profile:
     """A profile that evalkit brings, of evalkit's metrics: every run asks for one or two."""
     return _read(FOLDER / f"{name}{SUFFIX}", known_metrics("rankings"), "")
 
 
 def _read(
     file: Path, metrics: Mapping[str, Metric], at: str, chain: tuple[str, ...] = ()
-) -> Profile:
+) -> _record.Profile:
     place = str(file)
     try:
         content = file.read_bytes()
@@ -131,11 +125,11 @@ def _read(
             at = f"{place}: {kind}."
             rows[kind] = _conventions(section, kind, registry_of(kind), base, at, errors)
     raise_all(errors)
-    return Profile(
+    return _record.Profile(
         name=str(tree.get("name", file.stem)),
         about=str(tree.get("about", base.about if base else "")),
         version=str(tree.get("version", base.version if base else "")),
-        path=cast(ReadingPath, tree.get("path", base.path if base else "hits")),
+        path=cast(_record.ReadingPath, tree.get("path", base.path if base else "hits")),
         looks_at=str(tree.get("looks_at", base.looks_at if base else "")),
         score_column=str(tree.get("score_column", base.score_column if base else "")),
         policies=said.policies,
@@ -154,10 +148,10 @@ def _conventions(
     section: Mapping[str, object],
     kind: str,
     metrics: Mapping[str, Metric],
-    base: Profile | None,
+    base: _record.Profile | None,
     at: str,
     errors: list[EvalkitError],
-) -> RowConventions:
+) -> _record.RowConventions:
     """What one table says of one kind, on top of what the base says of it."""
     under = base.of(kind) if base is not None else None
     found: dict[str, Values] = dict(under.metrics) if under is not None else {}
@@ -208,14 +202,16 @@ def _conventions(
             errors.append(_bad_value("a policy", known.name, known.domain, value, place))
     differs = cast("list[dict[str, str]]", section.get("differs", []))
     faults = cast("list[dict[str, str]]", section.get("errors", []))
-    return RowConventions(
+    return _record.RowConventions(
         policies={**(under.policies if under is not None else {}), **policies},
         metrics=found,
         differs=tuple(
-            ProfileDifference(each["what"], each["why"], tuple(each.get("metrics", "").split()))
+            _record.ProfileDifference(
+                each["what"], each["why"], tuple(each.get("metrics", "").split())
+            )
             for each in differs
         ),
-        errors=tuple(Fault(each["version"], each["what"]) for each in faults),
+        errors=tuple(_record.Fault(each["version"], each["what"]) for each in faults),
         named=named,
         options=options,
     )
@@ -229,7 +225,7 @@ def _by_name(refused: object) -> dict[str, str]:
 
 def _base(
     tree: Mapping[str, object], file: Path, metrics: Mapping[str, Metric], chain: tuple[str, ...]
-) -> Profile | None:
+) -> _record.Profile | None:
     like = tree.get("like")
     if like is None:
         return None

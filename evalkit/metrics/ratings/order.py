@@ -27,12 +27,7 @@ from evalkit.metrics.ratings._order import (
     sort_places,
 )
 from evalkit.metrics.ratings.agreement import agreement
-from evalkit.metrics.ratings.errors import (
-    distance,
-    error_metric,
-    where_constant,
-    where_undefined,
-)
+from evalkit.metrics.ratings.errors import distance, error_metric, where_constant, where_undefined
 from evalkit.metrics.ratings.losses import pinball
 
 C, FINITE, ZERO = 1, 1, 1

@@ -4,8 +4,10 @@ import csv
 import re
 from collections.abc import Sequence
 from io import StringIO
+from typing import cast
 
 from evalkit.config.form_names import Form
+from evalkit.report.frames import spell_numbers
 from evalkit.report.parquet import COLUMNS, TEXT, tidy_columns
 from evalkit.report.record import Report, readable
 
@@ -26,7 +28,7 @@ def render_csv(report: Report) -> str:
 
 def _cells(name: str, values: Sequence[str | int | float | None]) -> list[str]:
     if name not in TEXT:
-        return ["" if each is None else repr(each) for each in values]
+        return spell_numbers(cast(Sequence[float | None], values), safe_cell)
     texts = {each: _quoted(safe_cell(each)) for each in set(values)}  # few, in very many rows
     return [texts[each] for each in values]
 

@@ -193,12 +193,14 @@ def _column(
     digits: int | None,
 ) -> list[str]:
     cells = []
-    for estimate in group.shown(label):
-        text = estimate.text if digits is None else f"{estimate.value + 0.0:.{digits}f}"
-        text = text if math.isfinite(estimate.value) else "--"
-        text = rf"\textbf{{{text}}}" if estimate.is_best else text
-        text += r"$^{\dagger}$" if (estimate.model, label) in marked else ""
-        letter = letters.get((estimate.model, label))
+    for model, value, text, is_best in group.shown(label):
+        if not math.isfinite(value):
+            text = "--"
+        elif digits is not None:
+            text = f"{value + 0.0:.{digits}f}"
+        text = rf"\textbf{{{text}}}" if is_best else text
+        text += r"$^{\dagger}$" if (model, label) in marked else ""
+        letter = letters.get((model, label))
         cells.append(text + (rf"$^{{\mathrm{{{letter}}}}}$" if letter else ""))
     return cells
 

@@ -10,7 +10,7 @@ from evalkit.report import findings, text
 from evalkit.report.answer import answer_of
 from evalkit.report.comparisons import further_columns, how_corrected, show_p
 from evalkit.report.nights import tell_nights
-from evalkit.report.record import Report
+from evalkit.report.record import Report, of_all_users
 from evalkit.report.shown import definitions
 from evalkit.report.verdict import PASS, verdict_of
 from evalkit.report.weights import weight_rows
@@ -82,7 +82,7 @@ def _weight_lines(report: Report) -> list[str]:
 
 def _comparison_lines(report: Report) -> list[str]:
     order = {label: place for place, label in enumerate(report.leading)}
-    overall = [each for each in report.comparisons if each.segment is None]
+    overall = [*of_all_users(report).comparisons]
     overall.sort(key=lambda each: order.get(each.metric, len(order)))
     if not overall:
         return []
@@ -143,14 +143,14 @@ def _overall_lines(report: Report, group: text.SegmentNumbers) -> list[str]:
 
 def _cells(group: text.SegmentNumbers, label: str, *, with_limits: bool) -> list[str]:
     """One column; with limits, in digits that the narrowest of them deserves."""
-    shown = [(each.model, each.text, each.is_best) for each in group.shown(label)]
-    found = [group.cells.get((model, label)) for model, _, _ in shown]
-    known = [each for each in found if each is not None]
-    digits = text.decimals_of(known)
+    shown, found = group.shown(label), group.of_label(label)
+    if not with_limits:
+        return [f"**{each.text}**" if each.is_best else each.text for each in shown]
+    digits = text.decimals_of([each for each in found if each is not None])
     cells = []
-    for (_, plain, is_best), each in zip(shown, found, strict=True):
+    for (_, _, plain, is_best), each in zip(shown, found, strict=True):
         beside = ""
-        if with_limits and each is not None and each.low is not None and each.high is not None:
+        if each is not None and each.low is not None and each.high is not None:
             plain = f"{each.value:.{digits}f}"
             beside = f" ({each.low:.{digits}f} … {each.high:.{digits}f})"
         cells.append((f"**{plain}**" if is_best else plain) + beside)

@@ -30,7 +30,7 @@ from evalkit.report.html._style import FIXED_STYLE, PLOT_STYLE, POLICY, SCRIPT, 
 from evalkit.report.html._trade import trade_section
 from evalkit.report.html._trends import index_body, trend_body
 from evalkit.report.html._users import users_section
-from evalkit.report.record import Report
+from evalkit.report.record import Report, of_all_users
 from evalkit.report.shown import as_shown
 from evalkit.report.text import units_of
 from evalkit.report.trend import PastRun, Trend
@@ -148,7 +148,7 @@ def render_selection_page(selection: "Selection") -> str:
 
 def plot_of(report: Report, label: str) -> Plot:
     """One metric over all users, models from best to worst."""
-    found = [each for each in report.estimates if each.metric == label and each.segment is None]
+    found = [each for each in of_all_users(report).estimates if each.metric == label]
     shown = report.shown.get(label, label)
     with collecting() as drawn:
         metric_plot(report, found, f"{shown} of every model")

@@ -7,7 +7,7 @@ from evalkit.report.entries import Curve, Graph
 from evalkit.report.html import _plots, _tables
 from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._scale import show
-from evalkit.report.record import Report
+from evalkit.report.record import Report, of_all_users
 from evalkit.report.text import count_noun, decimals_for, decimals_of
 from evalkit.report.turning import turned
 
@@ -247,7 +247,7 @@ def _limited_cell(
 
 def matrix_section(report: Report) -> Html | None:
     """Every pair of models by the first metric that pairs were compared by."""
-    overall = [each for each in report.comparisons if each.segment is None]
+    overall = of_all_users(report).comparisons
     if len({each.baseline for each in overall}) < 2:
         return None
     parts = []

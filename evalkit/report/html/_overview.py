@@ -17,7 +17,7 @@ from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Mark, Row, dot_plot
 from evalkit.report.html._scale import show
 from evalkit.report.nights import tell_nights
-from evalkit.report.record import Report, finite
+from evalkit.report.record import Report, finite, of_all_users
 from evalkit.report.shown import definitions
 from evalkit.report.turning import against
 from evalkit.report.verdict import verdict_of
@@ -156,7 +156,7 @@ _JUDGED = {
 
 def changes_section(report: Report) -> Html | None:
     """Every other model against the baseline, over all users."""
-    chosen = [each for each in report.comparisons if each.segment is None]
+    chosen = of_all_users(report).comparisons
     if not chosen:
         return None
     used = report.statistics

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from evalkit.aggregate.accumulators.parts import N_WORDS, WordSums, read_sum
+from evalkit.aggregate.accumulators.parts import N_WORDS, Runs, WordSums, read_sum
 from evalkit.statistics.exact import SCALE_BITS
 
 VALUES = {
@@ -24,8 +24,8 @@ def test_sums_are_exact_whatever_the_size_of_values(name: str) -> None:
     for users in ([4, 0], [1, 2, 3]):
         sums.add(np.array(users), values[users])
 
-    numbers, texts = sums.over(np.arange(2), np.zeros(1, np.int64), np.array([0, 2]))
+    numbers, texts = sums.over([Runs(np.arange(2), np.zeros(1, np.int64))], np.array([0, 2]))
     finite = [float(each) for each in VALUES[name] if np.isfinite(each)]
-    assert numbers == [len(finite)] * 2
+    assert numbers.tolist() == [len(finite)] * 2
     total = sum(map(Fraction, finite), Fraction(0)) * 2**SCALE_BITS
     assert [*map(read_sum, texts)] == [total] * 2

@@ -129,6 +129,43 @@ def test_passes_hold_a_memory_limit_and_move_no_digit(job, monkeypatch):
         run_config(load_config("job.toml"), memory_limit=1000)
 
 
+def test_units_are_counted_where_each_was_exposed_often(job, logs, monkeypatch):
+    exposures = pl.concat([logs[0]] * 40)
+    exposures.write_parquet("exposures.parquet")
+    monkeypatch.setattr(passes, "BYTES_AT_REST", 0)
+    monkeypatch.setattr(measure, "BYTES_ON_THE_WAY", 0)
+    config = load_config("job.toml")
+
+    with pytest.raises(MachineError, match=r"6\d\d units need about") as refused:
+        run_config(config, memory_limit=1000)
+    assert "24,000" not in str(refused.value)
+    assert numbers(run_config(config, memory_limit=1 << 20)) == numbers(run_config(config))
+
+
+@pytest.mark.parametrize("log", ["exposures", "events"])
+def test_logs_whose_rows_nobody_has_counted_hold_a_limit(job, logs, log):
+    frame = logs[log == "events"]
+    frame.with_columns(pl.col("time").dt.epoch("s")).write_csv(f"{log}.csv")
+    other = logs[log != "events"].with_columns(pl.col("time").dt.epoch("s"))
+    other.write_parquet(f"{'exposures' if log == 'events' else 'events'}.parquet")
+    (job / "job.toml").write_text(JOB.replace(f"{log}.parquet", f"{log}.csv"))
+
+    with pytest.raises(MachineError, match="600 units need about"):
+        run_config(load_config("job.toml"), memory_limit=100 << 20)
+
+
+def test_equal_events_that_are_left_out_count_in_a_limit(job, monkeypatch):
+    (job / "job.toml").write_text(JOB + '[policies]\nequal_events = "once"\n')
+    whole = numbers(run_config(load_config("job.toml")))
+    monkeypatch.setattr(passes, "BYTES_AT_REST", 0)
+    monkeypatch.setattr(measure, "BYTES_ON_THE_WAY", 0)
+    with pytest.raises(MachineError, match="600 units need about 51 MiB"):
+        run_config(load_config("job.toml"), memory_limit=1 << 20)
+    monkeypatch.setattr(measure, "BYTES_OF_HASHING", 0)
+
+    assert numbers(run_config(load_config("job.toml"), memory_limit=150_000)) == whole
+
+
 def test_the_process_itself_is_counted_and_so_is_compiling(job, monkeypatch):
     monkeypatch.setattr(memory, "COMPILING", 256 << 20)
     monkeypatch.setattr(memory, "_to_compile", lambda: False)
