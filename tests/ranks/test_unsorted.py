@@ -78,7 +78,7 @@ def probed_by_partition(rows, pairs, ranks, *, at_once):
             assert (of_users[found.run_rows[:n_known]] == known).all()
         return found.kept()
 
-    gatherer = _unsorted.Gatherer(pairs.index, look_up, BatchResults.room, settle, at_once, 700)
+    gatherer = _unsorted.Gatherer(pairs.index, look_up, BatchResults.room, settle, at_once, 8_400)
 
     def add(begin):
         part = RankedRows(*(each[begin : begin + 333] for each in rows))
