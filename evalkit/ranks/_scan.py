@@ -14,7 +14,7 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import DataError
-from evalkit.kernels.threads import ordered_map
+from evalkit.kernels.threads import finished_map, ordered_map
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._copies import MANY_ROWS, TEXT_ROW, count_copies
 from evalkit.ranks._counting import count_strengths
@@ -296,7 +296,7 @@ class RankScan:
         """Stream the log through `work`; `whole_users`: no batch cuts a user's run of rows."""
         batches = cut_by_user(self.batches()) if whole_users else self._gather_apart()
         with reading(self.table):
-            for results in ordered_map(work, batches, threads=self.threads):
+            for results in finished_map(work, batches, threads=self.threads):  # sums alone
                 for model, found in results:
                     if whole_users and found.counters[REAPPEARED]:
                         raise ReappearedError
