@@ -15,35 +15,10 @@ from evalkit.report.version import VERSION
 
 # each is the function of that name in the module of that name, but for those of `ELSEWHERE`
 COMMANDS = (
-    "run",
-    "evaluate",
-    "compare",
-    "split",
-    "partial",
-    "merge",
-    "why",
-    "check",
-    "audit",
-    "metrics",
-    "explain",
-    "init",
-    "baseline",
-    "schema",
-    "demo",
-    "doctor",
-    "synth",
-    "warm",
-    "verify",
-    "report",
-    "figures",
-    "gate",
-    "select",
-    "history",
-    "alert",
-    "judge",
-    "experiment",
-    "surrogates",
-)
+    "run evaluate compare split partial merge why check audit metrics explain init baseline "
+    "schema demo doctor synth warm verify report figures gate select history alert judge "
+    "experiment surrogates"
+).split()
 ELSEWHERE = {"explain": "metrics"}
 
 

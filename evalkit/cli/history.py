@@ -123,17 +123,7 @@ def list_runs(
 ) -> None:
     """List runs, the latest first: verdict, the best model by the metric that decides, tags."""
     rows = _latest_runs(out, name, limit)
-    keys = (
-        "run_id",
-        "name",
-        "is_fine",
-        "n_warnings",
-        "seconds",
-        "tags",
-        "first",
-        "value",
-        "answer",
-    )
+    keys = "run_id name is_fine n_warnings seconds tags first value answer".split()
     if json:
         console.say_json(
             [
@@ -366,11 +356,7 @@ def looks(
     found = [(part, find_looks(out, part)) for part in parts]
     if json:
         listed = [
-            {
-                "content": part.content,
-                "name": part.name,
-                "looks": [asdict(each) for each in each_of],
-            }
+            {"content": part.content, "name": part.name, "looks": [*map(asdict, each_of)]}
             for part, each_of in found
         ]
         console.say_json(listed)

@@ -105,8 +105,7 @@ def _config_lines(
         yield f"# evalkit split {out} cuts the log; evalkit run {out} measures models on its parts."
     yield "# What evalkit evaluates. Commented keys show their defaults, or how they are written;"
     yield "# evalkit schema describes them all. Paths are relative to this file."
-    yield ""
-    yield _default("name", f'"{name}"', "jobs of one name share history")
+    yield from ("", _default("name", f'"{name}"', "jobs of one name share history"))
     if split:
         yield from _split_lines(split, rankings, f"splits/{name}", folder)
     else:
@@ -140,15 +139,13 @@ def _log_lines(
     """Truth, models and train as their files are; the section of train comes last."""
     if log is None:
         if truth:
-            yield ""
-            yield "[truth]"
+            yield from ("", "[truth]")
             yield from _table_lines(truth, "truth", folder)
             yield _default("threshold", "4.0", "relevant from here on; default: above 0")
         yield from _models_lines(rankings, folder)
     else:
         [(model, path)] = name_rankings([log])
-        yield ""
-        yield "[log]"
+        yield from ("", "[log]")
         yield from _model_lines(log, model, path, "log", folder)
         yield _default("threshold", "4.0", "relevant from here on; default: above 0")
     yield ""
@@ -188,8 +185,7 @@ def _where_of_train(truth: Sequence[str]) -> str | None:
 
 def _split_lines(log: str, rankings: Sequence[str], parts: str, folder: Path) -> Iterator[str]:
     """A log that is cut first, the models, and baselines that are made of its earlier part."""
-    yield ""
-    yield "[split]"
+    yield from ("", "[split]")
     yield from _table_lines([log], "split", folder)
     yield 'by = "time"                           # or user, users, rows: docs/splits.md'
     yield 'test = "7d"                           # a span, a moment, a share (0.1) or rows (1)'
@@ -205,16 +201,14 @@ def _split_lines(log: str, rankings: Sequence[str], parts: str, folder: Path) ->
 
 def _models_lines(rankings: Sequence[str], folder: Path) -> Iterator[str]:
     for text, (model, path) in zip(rankings, name_rankings(rankings), strict=True):
-        yield ""
-        yield "[[rankings]]"
+        yield from ("", "[[rankings]]")
         yield from _model_lines(text, model, path, "rankings", folder)
 
 
 def _metric_lines(
     names: Sequence[str], beside: Mapping[str, Sequence[str]], folder: Path
 ) -> Iterator[str]:
-    yield ""
-    yield "[metrics]"
+    yield from ("", "[metrics]")
     yield f"names = [{', '.join(map(_text, names))}]"
     primary = _text(names[0].replace("{5,10,20}", "5"))
     yield f"primary = [{primary}]  # decides, and is corrected apart from all else"
@@ -236,8 +230,7 @@ def _compared(rankings: Sequence[str], *, is_split: bool) -> tuple[str | None, s
 
 def _gate_lines(metric: str, baseline: str | None, candidate: str | None) -> Iterator[str]:
     """A commented gate: the candidate against the baseline, or a night against those before."""
-    yield ""
-    yield _default("[[gates]]", "", "what must hold, or the run ends with status 1")
+    yield from ("", _default("[[gates]]", "", "what must hold, or the run ends with status 1"))
     yield _default("metric", _text(metric), "or data: a count, such as users_without_ranking")
     if candidate is not None:
         yield _default("model", _text(candidate), "default: every model")
@@ -267,8 +260,7 @@ def _policy_lines(found: Mapping[str, object]) -> Iterator[str]:
     from evalkit.config import OutputSection, Policies
 
     for section, record in (("policies", Policies), ("output", OutputSection)):
-        yield ""
-        yield f"[{section}]"
+        yield from ("", f"[{section}]")
         said = record.model_json_schema()["properties"]
         for key, declared in record.model_fields.items():
             if key in found:
@@ -282,8 +274,7 @@ def _segment_lines(users: Sequence[str], folder: Path) -> Iterator[str]:
     """Commented segments, those that the table of users suggests too."""
     from evalkit.sources import guess_table, read_groups
 
-    yield ""
-    yield _default("[segments]", "", "users, or relevant items, in groups")
+    yield from ("", _default("[segments]", "", "users, or relevant items, in groups"))
     yield _default("activity", '{ by = "n_relevant", quantiles = 4 }', "any name; by a column")
     if users:
         columns, format_, _ = guess_table(users, "users")

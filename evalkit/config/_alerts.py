@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal
-
-from pydantic import BeforeValidator
+from typing import Literal
 
 from evalkit.config._problems import Problems
-from evalkit.config._tables import Record, key, tuple_of_list
+from evalkit.config._tables import Listed, Record, key
 
 Event = Literal["failed", "cannot tell", "recovered"]
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -17,10 +15,8 @@ _ADDRESS = re.compile(r"[A-Za-z0-9_][^\s<>,;:\"\\()]*@[A-Za-z0-9.-]+")
 class AlertsSection(Record):
     """One message whenever the state of the job changes; none of it is kept in runs."""
 
-    on: Annotated[tuple[Event, ...], BeforeValidator(tuple_of_list)] = key(
-        ("failed", "cannot tell", "recovered"), "What is told."
-    )
-    command: Annotated[tuple[str, ...], BeforeValidator(tuple_of_list)] = key(
+    on: Listed[Event] = key(("failed", "cannot tell", "recovered"), "What is told.")
+    command: Listed[str] = key(
         (), "A program and its arguments; the text comes on its stdin. No shell reads it."
     )
     webhook: str | None = key(
@@ -28,7 +24,7 @@ class AlertsSection(Record):
         "The variable of the environment that holds an address, which is a secret: https://...",
     )
     form: Literal["slack", "json"] = key("slack", "What the webhook takes.")
-    mail: Annotated[tuple[str, ...], BeforeValidator(tuple_of_list)] = key((), "Addresses.")
+    mail: Listed[str] = key((), "Addresses.")
     sendmail: str = key("/usr/sbin/sendmail", "The program that takes mail.")
 
 

@@ -47,6 +47,7 @@ from evalkit.config._tables import (
     ItemsTable,
     KindTable,
     LabelsTable,
+    Listed,
     LogColumns,
     LogTable,
     Moment,
@@ -65,7 +66,6 @@ from evalkit.config._tables import (
     is_in_catalog,
     is_none,
     key,
-    tuple_of_list,
     unsaid,
 )
 from evalkit.config._variables import parse_variables

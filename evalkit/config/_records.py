@@ -44,6 +44,7 @@ from evalkit.config._tables import (
     AsTheyAre,
     ItemsTable,
     LabelsTable,
+    Listed,
     LogTable,
     MetricsSection,
     Names,
@@ -84,7 +85,7 @@ class Segmentation(Record):
     item: str | None = key(None, "Item column of the table: segments of items instead of users.")
     by: str = key(..., "Column or SQL expression; n_relevant is a user's number of relevant items.")
     quantiles: int | None = key(None, "Buckets of a number with as many users each.", ge=2, le=100)
-    edges: Annotated[tuple[Threshold, ...], BeforeValidator(tuple_of_list)] | None = key(
+    edges: Listed[Threshold] | None = key(
         None, "Buckets of a number: each edge begins the next one."
     )
     pick: Literal["same", "min", "max"] = key(
@@ -92,10 +93,7 @@ class Segmentation(Record):
     )
 
 
-Pairs = Annotated[
-    tuple[Annotated[tuple[str, str], BeforeValidator(tuple_of_list)], ...],
-    BeforeValidator(tuple_of_list),
-]
+Pairs = Listed[Annotated[tuple[str, str], BeforeValidator(tuple_of_list)]]
 
 
 class SegmentsSection(Record):
@@ -209,33 +207,17 @@ class StatisticsSection(Record):
 
 
 Count = Literal[
-    "leakage.train_after_test",
-    "leakage.train_after_test_share",
-    "leakage.train_after_own_test",
-    "leakage.test_rows_in_train",
-    "leakage.test_pairs_in_train",
-    "leakage.test_users_never_in_train",
-    "leakage.test_items_never_in_train",
-    "leakage.test_boundaries_in_equal_times",
-    "leakage.train_after_validation",
-    "leakage.train_after_validation_share",
-    "leakage.train_after_own_validation",
-    "leakage.validation_rows_in_train",
-    "leakage.validation_pairs_in_train",
-    "leakage.validation_users_never_in_train",
-    "leakage.validation_items_never_in_train",
-    "leakage.validation_boundaries_in_equal_times",
-    "rows",
-    "users",
-    "pairs",
-    "rows_dropped",
-    "users_without_ranking",
-    "users_without_truth",
-    "duplicates",
-    "age",
-    "effective-sample-size",
-    "weight-mean",
-]
+    "leakage.train_after_test", "leakage.train_after_test_share",
+    "leakage.train_after_own_test", "leakage.test_rows_in_train", "leakage.test_pairs_in_train",
+    "leakage.test_users_never_in_train", "leakage.test_items_never_in_train",
+    "leakage.test_boundaries_in_equal_times", "leakage.train_after_validation",
+    "leakage.train_after_validation_share", "leakage.train_after_own_validation",
+    "leakage.validation_rows_in_train", "leakage.validation_pairs_in_train",
+    "leakage.validation_users_never_in_train", "leakage.validation_items_never_in_train",
+    "leakage.validation_boundaries_in_equal_times", "rows", "users", "pairs", "rows_dropped",
+    "users_without_ranking", "users_without_truth", "duplicates", "age",
+    "effective-sample-size", "weight-mean",
+]  # fmt: skip
 
 
 def _as_bound(value: object) -> float | str:
@@ -298,7 +280,7 @@ class OutputSection(Record):
     """Where the report goes and in which forms."""
 
     path: str = key("runs", "Folder of runs; relative to the config file.")
-    formats: Annotated[tuple[FileForm, ...], BeforeValidator(tuple_of_list)] = key(
+    formats: Listed[FileForm] = key(
         ("json", "parquet", "markdown", "html"), "Forms of the report to write."
     )
     segments_in_json: bool = key(
@@ -314,9 +296,7 @@ class SplitConfig(Record):
 
     name: str = key("", "The split is written to splits/NAME.")
     split: SplitSection = key(..., "How a log is cut into train, validation and test.")
-    gates: Annotated[tuple[GateRule, ...], BeforeValidator(tuple_of_list)] = key(
-        (), "What must hold of its leakage."
-    )
+    gates: Listed[GateRule] = key((), "What must hold of its leakage.")
     storage: dict[str, str] = Field(default_factory=dict, description="Options of object stores.")
     verify_pages: bool | None = unsaid(_VERIFY)
 
@@ -368,22 +348,18 @@ class Config(Record):
 
     name: str = key("", "Jobs of one name share history; default: the file's name.")
     truth: TruthTable | None = key(None, "Held-out interactions.")
-    rankings: Annotated[tuple[RankingsTable, ...], BeforeValidator(tuple_of_list)] = key(
+    rankings: Listed[RankingsTable] = key(
         (), "One table for each model, or one with columns.model."
     )
     log: LogTable | None = key(None, "A joined log instead of truth and rankings.")
     train: TrainTable | None = key(None, "What the models had seen.")
     items: ItemsTable | None = unsaid("All items, for metrics of lists.")
     users: UsersTable | None = unsaid("Who should have got a list.")
-    ratings: Annotated[tuple[RatingsTable, ...], BeforeValidator(tuple_of_list)] = key(
+    ratings: Listed[RatingsTable] = key(
         (), "True ratings, with predictions beside them or in [[predictions]]."
     )
-    predictions: Annotated[tuple[PredictionsTable, ...], BeforeValidator(tuple_of_list)] = key(
-        (), "Predicted ratings in tables of their own."
-    )
-    labels: Annotated[tuple[LabelsTable, ...], BeforeValidator(tuple_of_list)] = key(
-        (), "Scored rows with labels, one an impression."
-    )
+    predictions: Listed[PredictionsTable] = key((), "Predicted ratings in tables of their own.")
+    labels: Listed[LabelsTable] = key((), "Scored rows with labels, one an impression.")
     metrics: MetricsSection = key(..., "Metrics, profile, and files with your own.")
     policies: Policies = Field(default_factory=Policies, description="Choices at edges.")
     segments: SegmentsSection = Field(
@@ -393,9 +369,7 @@ class Config(Record):
     statistics: StatisticsSection = Field(
         default_factory=StatisticsSection, description="Intervals and comparisons."
     )
-    gates: Annotated[tuple[GateRule, ...], BeforeValidator(tuple_of_list)] = key(
-        (), "What must hold, or the run ends with status 1."
-    )
+    gates: Listed[GateRule] = key((), "What must hold, or the run ends with status 1.")
     selection: SelectionSection | None = key(
         None, "For evalkit select: one of many trials is chosen.", exclude=True
     )

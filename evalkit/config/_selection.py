@@ -3,13 +3,11 @@
 import re
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated, Literal
-
-from pydantic import BeforeValidator
+from typing import Literal
 
 from evalkit.config._places import Key
 from evalkit.config._problems import Problems
-from evalkit.config._tables import RankingsColumns, Record, Texts, Threshold, key, tuple_of_list
+from evalkit.config._tables import Listed, RankingsColumns, Record, Texts, Threshold, key
 
 
 class Constraint(Record):
@@ -23,7 +21,7 @@ class Constraint(Record):
 class Screen(Record):
     """A race: trials that some of the users say to be worse leave before all are measured."""
 
-    users: Annotated[tuple[float, ...], BeforeValidator(tuple_of_list)] = key(
+    users: Listed[float] = key(
         (0.02, 0.1, 1.0),
         "Shares of the users, each sample within the next; the last one is 1.",
         min_length=1,
@@ -61,7 +59,7 @@ class SelectionSection(Record):
         None, "Columns of the trials' rankings; default: guessed."
     )
     metric: str = key(..., "What the trials are chosen by.")
-    constraints: Annotated[tuple[Constraint, ...], BeforeValidator(tuple_of_list)] = key(
+    constraints: Listed[Constraint] = key(
         (), "What a trial must reach: { metric = ..., min = ... }."
     )
     rule: Literal["best", "simplest-within"] = key(

@@ -16,28 +16,19 @@ from evalkit.config._tables import (
     _PATH,
     _WHERE,
     AsTheyAre,
+    Listed,
     Record,
     Texts,
     Threshold,
     key,
-    tuple_of_list,
     unsaid,
 )
 
 Rounding = Literal[
-    "floor",
-    "floor-test",
-    "floor-test, at least 1 where train keeps 1",
-    "floor-train",
-    "ceil-train",
-    "ceil-test",
-    "ceil",
-    "round-test",
-    "round-test, none becomes all",
-    "fraction3",
-    "round-boundaries",
-    "parts-floor, at least 1 where train keeps 1",
-]
+    "floor", "floor-test", "floor-test, at least 1 where train keeps 1", "floor-train",
+    "ceil-train", "ceil-test", "ceil", "round-test", "round-test, none becomes all",
+    "fraction3", "round-boundaries", "parts-floor, at least 1 where train keeps 1",
+]  # fmt: skip
 
 
 def _size(value: object) -> object:
@@ -81,7 +72,7 @@ Size = Annotated[
     BeforeValidator(_size),
     WithJsonSchema({"type": ["integer", "number", "string"]}),
 ]
-Shares = Annotated[tuple[float, ...], BeforeValidator(tuple_of_list)]
+Shares = Listed[float]
 
 
 class SplitColumns(Record):

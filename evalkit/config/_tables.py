@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -52,7 +52,9 @@ def tuple_of_list(value: object) -> object:
 _SPLIT = "Folder that evalkit split wrote, in place of path; columns come from there."
 _PART = "Part of that split: train, validation, test, ..."
 _FOLD = "Fold of that split, from 1."
-Names = Annotated[tuple[str, ...], BeforeValidator(tuple_of_list)]
+Entry = TypeVar("Entry")
+Listed = Annotated[tuple[Entry, ...], BeforeValidator(tuple_of_list)]
+Names = Listed[str]
 
 
 def _text_of_date(value: object) -> object:

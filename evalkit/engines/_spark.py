@@ -61,8 +61,7 @@ def run_on_spark(config: Config, work: MeasureOptions) -> Report:
         MachineError: Spark is not here [no-spark], or ended a job [spark-failed].
     """
     check_request(config, work)
-    clock = work.clock()
-    clock.start()
+    clock = work.started(None)
     kind, given = kind_named(config.kind), work.given
     with ExitStack() as stack:
         session, named = None, dict[int, CatalogTable]()

@@ -24,11 +24,11 @@ class Conclusion:
 
     estimates: tuple[Estimate, ...]
     comparisons: tuple[Comparison, ...]
-    checks: tuple[Check, ...]
-    findings: tuple[Finding, ...]
-    graphs: tuple[Graph, ...]
-    warnings: tuple[Warning_, ...]
-    n_tests: int
+    checks: tuple[Check, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    graphs: tuple[Graph, ...] = ()
+    warnings: tuple[Warning_, ...] = ()
+    n_tests: int = 1
 
 
 def conclude(

@@ -17,6 +17,7 @@ from evalkit.statistics.sample_ratio import binomial_p
 
 from ._asked import ExperimentRequest
 from ._statistics import Statistics
+from .conclude import Conclusion
 from .measure import Said, report_of
 from .open import LocatedFiles
 
@@ -62,8 +63,7 @@ def evaluate_interleaving(
     if "user" in wanted:
         wanted["unit"] = wanted.pop("user")
     work = MeasureOptions(threads=1)
-    clock = work.clock()
-    clock.start()
+    clock = work.started(None)
     table = open_columns(
         "impressions", LocatedFiles(given=impressions), wanted, Guessing(entry_point="python"),
         guessed=("unit",),
@@ -91,7 +91,8 @@ def evaluate_interleaving(
               "impressions_won": int((scores > 0).sum()),
               "impressions_lost": int((scores < 0).sum()),
               "impressions_tied": int((scores == 0).sum())}  # fmt: skip
-    said = Said(tuple(estimates), (comparison,), dict.fromkeys(models, n), row_counts=counts)
+    found = Conclusion(tuple(estimates), (comparison,))
+    said = Said(found, dict.fromkeys(models, n), counts)
     statistics = Statistics(level=level, correction="none", baseline=models[0])
     asked = ExperimentRequest(name, dict.fromkeys(models, 1.0), (), statistics)
     return report_of(asked, said, [input_of(table, rows.height, "experiment")], clock, work)

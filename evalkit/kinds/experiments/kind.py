@@ -165,9 +165,7 @@ def conclude_experiment(
     clock: Clock | None,
 ) -> Report:
     """The report of all shares."""
-    if clock is None:
-        clock = measure_options.clock()
-        clock.start()
+    clock = measure_options.started(clock)
     asked = replace(asked_of(share_result.config), earlier=tuple(measure_options.looks))
     keeps = measure_options.keep_users is True
     said = said_of(asked, share_result.sums.units(asked), told, per_user=keeps)
@@ -177,8 +175,7 @@ def conclude_experiment(
 
 def run_experiment(config: Config, measure_options: MeasureOptions) -> Report:
     """The report of all units at once."""
-    clock = measure_options.clock()
-    clock.start()
+    clock = measure_options.started(None)
     return conclude_experiment(
         measure_experiment(config, measure_options, clock), measure_options, (), clock
     )

@@ -16,7 +16,6 @@ from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.survey import Survey
 from evalkit.planning.work import MeasureOptions, try_seeds
-from evalkit.report.entries import Check, Finding, Graph
 from evalkit.report.version import VERSION
 from evalkit.runs import new_run_id, run_key
 from evalkit.sources.ids import DrawnShare, PassShare
@@ -28,7 +27,7 @@ from ._logs import bytes_of_days, plan_of, read_logs
 from ._measuring import capped, eligible, key_of, measure_all
 from ._statistics import Statistics
 from ._units import Floats, Units, check_events, check_sums, check_units, columns_of, read_ready
-from .conclude import READ, conclude, spell_counts
+from .conclude import READ, Conclusion, conclude, spell_counts
 from .merge import UnitsByShare
 from .metrics.of_units import count, fraction
 from .open import OpenedTables, collected
@@ -45,15 +44,9 @@ MORE_UNITS = 1.04  # than a sample of their keys says: five standard errors
 class Said:
     """What a report says, whatever it was made of."""
 
-    estimates: tuple[report.Estimate, ...]
-    comparisons: tuple[report.Comparison, ...]
+    found: Conclusion
     units: Mapping[str, int]
-    checks: tuple[Check, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    graphs: tuple[Graph, ...] = ()
-    warnings: tuple[report.Warning_, ...] = ()
-    row_counts: Mapping[str, int] | None = None
-    n_tests: int = 1
+    row_counts: Mapping[str, int]
     per_user: report.PerUser | None = None
 
 
@@ -161,15 +154,9 @@ def said_of(
     check_units(units, asked)
     found = conclude(units, asked, list(measure_all(units, asked)))
     return Said(
-        found.estimates,
-        found.comparisons,
+        replace(found, warnings=(*told, *found.warnings)),
         {name: int((units.variants == arm).sum()) for arm, name in enumerate(units.names)},
-        found.checks,
-        found.findings,
-        found.graphs,
-        (*told, *found.warnings),
         spell_counts(units.counts),
-        found.n_tests,
         values_of(units, asked) if per_user else None,
     )
 
@@ -229,25 +216,21 @@ def report_of(
     config: Config | None = None,
 ) -> report.Report:
     """What was said, with what was read and how long it took."""
-    rows, n = sum(each.rows for each in inputs), sum(said.units.values())
+    found, rows, n = said.found, sum(each.rows for each in inputs), sum(said.units.values())
     models = {
         name: report.ModelCounts(size, size, {}, size, 0, 0, 0, "none", None, 0, 0, 0)
         for name, size in said.units.items()
     }
     counts = report.Counts(report.TruthCounts(rows, rows, {}, n, 0, n), models)
-    used = used_of(asked.statistics, said.n_tests, asked.baseline)
+    used = used_of(asked.statistics, found.n_tests, asked.baseline)
     meta = clock.meta(rows, work.useful_threads, versions())
-    own = {
-        "checks": said.checks,
-        "row_counts": said.row_counts or {},
-        "findings": said.findings,
-        "primary": asked.primary,
-    }
+    own: dict[str, object] = {"row_counts": said.row_counts, "primary": asked.primary}
+    own |= {"checks": found.checks, "findings": found.findings, "per_user_values": said.per_user}
     if config is not None:
-        inference = Inference(said.estimates, said.comparisons, (), (), (), used, ())
-        found = RunResults(counts, inference, said.warnings, graphs=said.graphs)
-        made = make_report(config, found, inputs, meta, clock=clock, sample=work.sample)
-        return replace(made, per_user_values=said.per_user, **own)  # type: ignore[arg-type]
+        inference = Inference(found.estimates, found.comparisons, (), (), (), used, ())
+        results = RunResults(counts, inference, found.warnings, graphs=found.graphs)
+        made = make_report(config, results, inputs, meta, clock=clock, sample=work.sample)
+        return replace(made, **own)  # type: ignore[arg-type]
     prints = [each.fingerprint for each in inputs]
     return report.Report(
         evalkit=VERSION,
@@ -257,12 +240,11 @@ def report_of(
         profile=asked.profile,
         inputs=tuple(inputs),
         counts=counts,
-        estimates=said.estimates,
-        comparisons=said.comparisons,
-        graphs=said.graphs,
+        estimates=found.estimates,
+        comparisons=found.comparisons,
+        graphs=found.graphs,
         statistics=used,
         meta=meta,
-        warnings=said.warnings,
-        per_user_values=said.per_user,
+        warnings=found.warnings,
         **own,  # type: ignore[arg-type]
     )

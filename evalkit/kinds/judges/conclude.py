@@ -42,9 +42,7 @@ def conclude_judges(
             [metric-of-other-kind].
         DataError: as `read_ratings` and `read_preferences` raise it.
     """
-    if clock is None:
-        clock = work.clock()
-        clock.start()
+    clock = work.started(clock)
     config, body = left.config, left.sums
     section, frame = section_of(config), body.frame
     names = {request.metric.name for request in config.requests}

@@ -1,11 +1,9 @@
 """What a config may say of judges, and what evalkit has to know of them beforehand."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator
-
-from evalkit.config import KindTable, Record, Texts, key, tuple_of_list
+from evalkit.config import KindTable, Listed, Record, Texts, key
 from evalkit.metrics import Complaints, CountWords, Declaration, Section
 
 Level = str | float
@@ -41,7 +39,7 @@ class JudgesTable(KindTable):
     """Ratings of units by judges, or preferences between two models."""
 
     columns: JudgesColumns = key(JudgesColumns(), "Columns by our names.")
-    levels: Annotated[tuple[Level, ...], BeforeValidator(tuple_of_list)] = key(
+    levels: Listed[Level] = key(
         (), "What a rating may be, from low to high; default: what was given."
     )
     kind: Literal["nominal", "ordinal", "interval", "ratio"] = key(

@@ -21,7 +21,7 @@ from evalkit.kinds.logged.open import open_logged, section_of, targets_of
 from evalkit.metrics import Request
 from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
-from evalkit.planning.work import Kind, MeasureOptions, ShareResult
+from evalkit.planning.work import Kind, MeasureOptions, ShareResult, in_one_share
 from evalkit.report.entries import Check
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import t_two_sided
@@ -39,9 +39,7 @@ def conclude_logged(
         DataError: there are no rounds [empty-input], or no round has a weight above 0
             [no-overlap].
     """
-    if clock is None:
-        clock = work.clock()
-        clock.start()
+    clock = work.started(clock)
     config, sums = left.config, left.sums
     chosen = config.statistics
     recipes, targets = measure.recipes_of(config), targets_of(config)
@@ -272,11 +270,5 @@ def _limit(number: float) -> float | None:
     return None if math.isnan(number) else number
 
 
-def run_logged(config: Any, work: MeasureOptions) -> report.Report:
-    """The report of all users at once."""
-    clock = work.clock()
-    clock.start()
-    return conclude_logged(measure.measure_logged(config, work), work, (), clock)
-
-
-KIND = Kind(LoggedSums, open_logged, run_logged, measure.measure_logged, conclude_logged)
+RUN = in_one_share(measure.measure_logged, conclude_logged)
+KIND = Kind(LoggedSums, open_logged, RUN, measure.measure_logged, conclude_logged)

@@ -1,3 +1,4 @@
+# ruff: noqa: F401  # engines take some names from here
 """What is done with rankings on the street."""
 
 from evalkit.config import Config
@@ -17,19 +18,6 @@ from evalkit.kinds.rankings.open import open_logs
 from evalkit.planning.tables import open_tables
 from evalkit.planning.work import Kind, MeasureOptions
 from evalkit.report import Report
-
-__all__ = [
-    "KIND",
-    "LATEST",
-    "NOTED",
-    "RankingSums",
-    "RankingTask",
-    "inputs_of",
-    "note_share",
-    "stats_of",
-    "unknown_to_shares",
-    "with_weights",
-]
 
 
 def run_rankings(config: Config, measure_options: MeasureOptions) -> Report:
