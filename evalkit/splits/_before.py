@@ -75,9 +75,10 @@ def _keep_core(
 
     def count() -> list[Codes]:
         found = [np.zeros(each.size, dtype=np.int32) for each in gone]
+        left = gone if any(map(np.any, gone)) else [each[:0] for each in gone]
         for rows in in_memory or feed.codes_alone():
             here = slice(None) if counted is None else rows.own(counted)
-            count_living(rows.users[here], rows.items[here], *gone, *found)
+            count_living(rows.users[here], rows.items[here], *left, *found)
         return found
 
     sides = [(core.user, 0), (0, core.item)]
@@ -109,7 +110,12 @@ def _keep_core(
 
 @kernel(allocates=False)
 def count_living(users, items, gone_users, gone_items, of_users, of_items):
-    """Rows of each user and item, of those that are not gone."""
+    """Rows of each user and item, of those that are not gone; empty: none is."""
+    if gone_users.size == 0:
+        for row in range(users.size):
+            of_users[users[row]] += 1
+            of_items[items[row]] += 1
+        return
     for row in range(users.size):
         user, item = users[row], items[row]
         if not (gone_users[user] or gone_items[item]):

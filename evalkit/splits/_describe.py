@@ -60,7 +60,20 @@ class Counting:
         for fold, cold, sums, counts in zip(
             self.cut.folds, marks, self._sums, self._counts, strict=True
         ):
-            count_parts(fold.letters[here], hashes, pairs, ticks, absent, cold, sums, counts)
+            letters = fold.letters[here]
+            if absent.size:
+                count_parts(letters, hashes, pairs, ticks, absent, cold, sums, counts)
+                continue
+            others = np.flatnonzero(letters != TRAIN)
+            sum_train(letters, hashes, pairs, ticks, sums[TRAIN], counts[TRAIN])
+            times_of = ticks[others] if ticks.size else ticks
+            of_others = np.zeros_like(sums)
+            count_parts(
+                *(letters[others], hashes[others], pairs[others], times_of, absent, cold[others]),
+                *(of_others, counts),
+            )
+            sums += of_others
+            sums[TRAIN] -= of_others.sum(axis=0)
 
     def add_cold(self, cold: Mapping[int, tuple[int, int]]) -> None:
         """Rows of cold users and items of each letter, which no marks told."""
@@ -124,6 +137,26 @@ class OddTimes:
         if told:
             hint = '"where" under [split] leaves rows out'
             warn("odd-times", f"times: {told}", at=self.log.table.at, hint=hint)
+
+
+@kernel(allocates=False)
+def sum_train(letters, hashes, pairs, times, sums, counts):
+    """Rows of train, their first and last time; and contents of all rows, of any letter."""
+    one, two, three, four = sums[0], sums[1], sums[2], sums[3]
+    for row in range(letters.size):
+        one += mix(hashes[row] ^ np.uint64(0x8BB84B93962EACC9))
+        two += mix(hashes[row] ^ np.uint64(0x2F58C5B3D5A1C9E7))
+        three += mix(pairs[row] ^ np.uint64(0x8BB84B93962EACC9))
+        four += mix(pairs[row] ^ np.uint64(0x2F58C5B3D5A1C9E7))
+    sums[0], sums[1], sums[2], sums[3] = one, two, three, four
+    low, high, n_rows = counts[3], counts[4], 0
+    for row in range(letters.size):
+        n_rows += letters[row] == 1
+        if times.size:
+            low = min(low, times[row] if letters[row] == 1 else low)
+            high = max(high, times[row] if letters[row] == 1 else high)
+    counts[0] += n_rows
+    counts[3], counts[4] = low, high
 
 
 @kernel(allocates=False)

@@ -107,12 +107,15 @@ def _is_packed(column: "pa.ChunkedArray") -> bool:
     """Whether whole numbers, or steps between them, take few bits beside how many there are.
 
     Such are ids that were counted up, times and grades: packed as differences they are smaller
-    than by a dictionary, and written in half the time. Ids drawn from a large range are not.
+    than by a dictionary, and written in half the time. Ids drawn from a large range are not, nor
+    numbers of one byte, as letters of parts are.
     """
     import pyarrow as pa
 
     dtype = column.type
     if not (pa.types.is_integer(dtype) or pa.types.is_timestamp(dtype) or pa.types.is_date(dtype)):
+        return False
+    if dtype.bit_width == 8:
         return False
     # by way of a table: a column of its own would load all of Arrow's functions
     table = pa.table({"sample": column.slice(0, 1 << 16)})

@@ -189,7 +189,7 @@ def _spell_words(words: list[Words]) -> pl.Series:
         carried = whole >> 32
     low = digits[0].view(np.uint64) | digits[1].view(np.uint64) << np.uint64(32)
     high = digits[2] + (digits[3] << 32)
-    far = np.flatnonzero((whole < -(1 << 31)) | (whole >= 1 << 31))  # which `high` does not hold
+    is_far = (whole < -(1 << 31)) | (whole >= 1 << 31)  # which `high` does not hold
     is_low = low != 0
     ends = np.where(is_low, low, high.view(np.uint64))
     ends &= np.uint64(0) - ends
@@ -202,13 +202,15 @@ def _spell_words(words: list[Words]) -> pl.Series:
     found = np.where(is_low, (high << left) + (low >> right).view(np.int64), numbers)
     exponents = np.where(is_low, zeros, zeros + 64) - UNIT_BITS
     exponents[ends == 0] = 0
-    texts = pl.select(pl.concat_str(pl.lit(pl.Series(found)), pl.lit("*2^"), pl.Series(exponents)))
-    others = np.union1d(far, np.flatnonzero(is_low & ~fits))  # which no word of 64 bits holds
+    texts = pl.select(
+        pl.concat_str(pl.Series(found.tolist()), pl.lit("*2^"), pl.Series(exponents.tolist()))
+    )
+    others = np.flatnonzero(is_far | (is_low & ~fits))  # which no word of 64 bits holds
     spelled = [
         spell_sum(((one << 32) + two << 64) + (three << 32) + four, UNIT_BITS)
         for one, two, three, four in zip(*(each[others].tolist() for each in words), strict=True)
     ]
-    return texts.to_series().scatter(others, spelled)
+    return texts.to_series().scatter(others.tolist(), spelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +331,7 @@ class PartSums:
             of_cells.select(pl.all().repeat_by(len(labels)).explode())
             .with_columns(
                 pl.Series("metric", labels * len(cells), pl.String),
-                pl.Series("n_users", np.concatenate(n_users), pl.Int64),
+                pl.Series("n_users", np.concatenate(n_users).tolist(), pl.Int64),
                 pl.concat(texts).alias("sum"),
             )
             .filter(pl.col("n_users") > 0, pl.col("metric").is_in(explained))
