@@ -51,7 +51,13 @@ from evalkit.ranks._rows import (
     score_column,
     strengths_of_scores,
 )
-from evalkit.ranks._unsorted import Gatherer, Portion, are_unsorted
+from evalkit.ranks._unsorted import (
+    FEWEST_GATHERED,
+    GATHERED_ROWS,
+    Gatherer,
+    Portion,
+    are_unsorted,
+)
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import (
     ITEM,
@@ -325,7 +331,9 @@ class RankScan:
         """
         is_hashed = self.truth.user_plan.hashed or self.truth.item_plan.hashed
         at_once |= is_hashed or self.share is not None
-        return Gatherer(self.truth.pairs.index, look_up, self.take_room, settle, at_once)
+        most = max(FEWEST_GATHERED, GATHERED_ROWS // self.threads)
+        given = self.truth.pairs.index, look_up, self.take_room, settle
+        return Gatherer(*given, at_once, most, is_wide=is_hashed)
 
     def _look_up_apart(self, model: str, portion: Portion, found: BatchResults) -> None:
         probe, first = self.probes[model], self.policies.first_rank

@@ -58,7 +58,9 @@ from evalkit.truth import (
 PARTITION_BITS = 7
 PARTITIONS = 1 << PARTITION_BITS
 PARTITIONS_AT_ONCE = 4  # that a thread has
-GATHERED_ROWS = 4 * BATCH_ROWS  # of one thread, so that several rows of a user come together
+GATHERED_ROWS = 16 * BATCH_ROWS  # of all threads, so that several rows of a user come together
+FEWEST_GATHERED = 4 * BATCH_ROWS  # of one thread
+HALF = 1 << 32
 WORDS_A_LINE = 8  # of the cache
 LOOKED_AT = 16  # rows that can tell whether users lie apart
 
@@ -90,7 +92,7 @@ class Gathered:
     """Rows of one model, those of each batch by partition of their users.
 
     Args:
-        rows: room for them; the first `n_rows` are filled.
+        rows: room for them; the first `n_rows` are filled. Keys are uint32 where all of them fit.
         numbers: int32[n_rows], of each row in its batch, or empty.
         offsets: of each batch int64[PARTITIONS + 1], where partitions begin.
     """
@@ -102,25 +104,37 @@ class Gathered:
     offsets: list[Array] = field(default_factory=list)
 
     @classmethod
-    def room(cls, like: RankedRows, n_rows: int, *, numbered: bool = False) -> "Gathered":
-        """Room for rows that have what other rows have."""
-        rows = [np.empty(n_rows if each.size else 0, dtype=each.dtype) for each in like]
-        return cls(RankedRows(*rows), np.empty(n_rows if numbered else 0, dtype=np.int32))
+    def room(
+        cls, like: RankedRows, n_rows: int, *, numbered: bool = False, is_wide: bool = False
+    ) -> "Gathered":
+        """Room for rows that have what other rows have.
+
+        Args:
+            is_wide: keys may need 64 bits.
+        """
+        rows = RankedRows(*(np.empty(n_rows if each.size else 0, each.dtype) for each in like))
+        if not is_wide:
+            keys = np.empty((2, n_rows), dtype=np.uint32)
+            rows = rows._replace(users=keys[0], items=keys[1])
+        return cls(rows, np.empty(n_rows if numbered else 0, dtype=np.int32))
 
     def has_room(self, n_rows: int) -> bool:
         """Whether so many more rows can be added."""
         return self.n_rows + n_rows <= self.rows.users.size
 
-    def add(self, model: str, rows: RankedRows, index: Index) -> None:
-        """Put the rows of a batch behind the others."""
+    def add(self, model: str, rows: RankedRows, index: Index) -> bool:
+        """Put the rows of a batch behind the others; False where a key does not fit."""
         hash, shift = index.layout.hash, 63 - PARTITION_BITS
         counts = np.zeros(PARTITIONS, dtype=np.int64)
         count_partitions(rows.users, hash, shift, counts)
         offsets = self.n_rows + np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
-        part_rows(rows, hash, shift, offsets.copy(), self.rows, self.numbers)
+        bits = part_rows(rows, hash, shift, offsets.copy(), self.rows, self.numbers)
+        if bits >= HALF and self.rows.users.itemsize < rows.users.itemsize:
+            return False
         self.model = model
         self.offsets.append(offsets)
         self.n_rows += rows.users.size
+        return True
 
     def clear(self) -> None:
         """Forget all rows."""
@@ -147,6 +161,8 @@ class Gatherer:
         look_up: is called with a model, a portion of its rows, and room.
         settle: looks at what was found and gives the room back.
         at_once: every batch is looked up by itself, and what was found tells its rows.
+        most: rows that one thread gathers.
+        is_wide: a key was met that needs more than 32 bits.
     """
 
     index: Index
@@ -154,6 +170,8 @@ class Gatherer:
     take_room: Callable[[int], BatchResults]
     settle: Callable[[BatchResults, pl.DataFrame], BatchResults]
     at_once: bool
+    most: int = FEWEST_GATHERED
+    is_wide: bool = False
     free: SimpleQueue[Gathered] = field(default_factory=SimpleQueue)
     locks: list[Lock] = field(
         default_factory=lambda: [Lock() for _ in range(PARTITIONS // PARTITIONS_AT_ONCE)]
@@ -174,13 +192,21 @@ class Gatherer:
             done += self._look_up(gathered, frame)
             gathered = gathered if gathered.has_room(n_rows) else None
         if gathered is None:
-            most = n_rows if self.at_once else max(n_rows, GATHERED_ROWS)
-            gathered = Gathered.room(rows, most, numbered=self.at_once)
-        gathered.add(model, rows, self.index)
+            gathered = self._room(rows)
+        if not gathered.add(model, rows, self.index):
+            done += self._look_up(gathered, frame)
+            self.is_wide = True
+            gathered = self._room(rows)
+            gathered.add(model, rows, self.index)
         if self.at_once or not gathered.has_room(min(n_rows, BATCH_ROWS)):
             done += self._look_up(gathered, frame)
         self.free.put(gathered)
         return done
+
+    def _room(self, rows: RankedRows) -> Gathered:
+        n_rows = rows.users.size
+        most = n_rows if self.at_once else max(n_rows, self.most)
+        return Gathered.room(rows, most, numbered=self.at_once, is_wide=self.is_wide)
 
     def finish(self, threads: int) -> Iterator[tuple[str, BatchResults]]:
         """What is found of the rows that wait, when all have been added."""
@@ -220,11 +246,13 @@ class Gatherer:
 
 @kernel(allocates=False)
 def part_rows(rows, hash, shift, places, out, numbers):  # type: ignore[no-untyped-def]
-    """Write rows by partition of their users, keeping their order.
+    """Write rows by partition of their users, keeping their order; gives the bits of all keys.
 
     `places` is the next place of each partition; `numbers`, if any, gets the row's.
     """
+    bits = np.uint64(0)
     for row in range(rows.users.size):
+        bits |= rows.users[row] | rows.items[row]
         partition = partition_of(rows.users[row], hash, shift)
         place = places[partition]
         places[partition] = place + 1
@@ -238,6 +266,7 @@ def part_rows(rows, hash, shift, places, out, numbers):  # type: ignore[no-untyp
             out.orders[place] = rows.orders[row]
         if numbers.size > 0:
             numbers[place] = row
+    return bits
 
 
 @kernel(allocates=False)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from evalkit.errors import RequestError
 
@@ -40,8 +40,7 @@ class SegmentDelta:
     higher_is_better: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(NamedTuple):
     """A segment that loses or gains.
 
     Args:
@@ -165,8 +164,7 @@ def _picked(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Contrast:
+class _Contrast(NamedTuple):
     """What is tested of a segment: an estimate, its error, its degrees of freedom and skewness."""
 
     delta: float

@@ -61,9 +61,8 @@ def probed_by_runs(rows, pairs, ranks):
     return found.counters, found.unknown_users[: int(found.counters[UNKNOWN_RUNS])]
 
 
-def probed_by_partition(rows, pairs, ranks, *, at_once, monkeypatch):
+def probed_by_partition(rows, pairs, ranks, *, at_once):
     """By threads, two batches at a time; at once, rows are named as they stand in their batch."""
-    monkeypatch.setattr(_unsorted, "GATHERED_ROWS", 700)
 
     def look_up(model, portion, found):
         kernels.probe_unsorted(portion, 0, pairs.index, ranks.ranks, NO_INTS, ranks.state, found)
@@ -79,7 +78,7 @@ def probed_by_partition(rows, pairs, ranks, *, at_once, monkeypatch):
             assert (of_users[found.run_rows[:n_known]] == known).all()
         return found.kept()
 
-    gatherer = _unsorted.Gatherer(pairs.index, look_up, BatchResults.room, settle, at_once)
+    gatherer = _unsorted.Gatherer(pairs.index, look_up, BatchResults.room, settle, at_once, 700)
 
     def add(begin):
         part = RankedRows(*(each[begin : begin + 333] for each in rows))
@@ -98,8 +97,9 @@ def probed_by_partition(rows, pairs, ranks, *, at_once, monkeypatch):
 @pytest.mark.some_cases(9)
 @pytest.mark.parametrize("way", ["by runs", "gathered", "at once"])
 @pytest.mark.parametrize("order", ["apart", "grouped", "mixed"])
+@pytest.mark.parametrize("width", ["half keys", "whole keys later"])
 @pytest.mark.parametrize("seed", range(3))
-def test_rows_in_any_order_are_probed_alike(order, seed, way, monkeypatch):
+def test_rows_in_any_order_are_probed_alike(order, seed, width, way):
     draw = np.random.default_rng(seed)
     truth = items_of_users(draw)
     of_rows = np.repeat(list(truth), [len(items) for items in truth.values()])
@@ -112,6 +112,9 @@ def test_rows_in_any_order_are_probed_alike(order, seed, way, monkeypatch):
     users, items = draw.integers(0, N_USERS, n), draw.integers(0, N_ITEMS, n)
     places = lie(order, users, draw)
     users, items = users[places], items[places]
+    if width == "whole keys later":  # their lower halves are those of others
+        users[n // 2 :] += users[n // 2 :] % 2 << 32  # of users that the truth lacks
+        items[n // 2 :: 5] += 1 << 32
     shown = draw.integers(-1, 100, users.size).astype(np.int32)
     ranks = Ranks.empty(pairs)
 
@@ -119,9 +122,7 @@ def test_rows_in_any_order_are_probed_alike(order, seed, way, monkeypatch):
     if way == "by runs":
         counters, strangers = probed_by_runs(rows, pairs, ranks)
     else:
-        counters, strangers = probed_by_partition(
-            rows, pairs, ranks, at_once=way == "at once", monkeypatch=monkeypatch
-        )
+        counters, strangers = probed_by_partition(rows, pairs, ranks, at_once=way == "at once")
 
     best, listed, hits = {}, defaultdict(list), Counter()
     for user, item, rank in zip(users.tolist(), items.tolist(), shown.tolist(), strict=True):
