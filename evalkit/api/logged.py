@@ -13,6 +13,7 @@ COLUMNS = (
     *("user", "round", "item", "position", "reward", "propensity", "predicted"),
     *("propensity_slate", "propensity_cascade", "propensity_group"),
 )
+DEFAULTS = {"reward": "reward", "propensity": "propensity"}
 
 
 @hinted
@@ -63,7 +64,7 @@ def evaluate_logged(
     """
     own: dict[str, Any] = dict(columns or {})
     beside = {key: named_of(own.pop(key, None), TABLES[key]) for key in ("truth", "rankings")}
-    named = {"reward": "reward", "propensity": "propensity", **named_of(own, COLUMNS)}
+    named = DEFAULTS | named_of(own, COLUMNS)
     held, listed = [taken_over(log, "logged")], []
     for model, target in targets.items():
         rule: dict[str, object] = {"model": model, **target}
@@ -83,7 +84,7 @@ def evaluate_logged(
         "segments": dict(segments or {}),
         "statistics": dict(statistics or {}),
     }
-    lists = {model: taken_over(table, "rankings") for model, table in (rankings or {}).items()}
+    lists = [taken_over(table, "rankings") for table in (rankings or {}).values()]
     if rankings:
         tree["rankings"] = [
             {"model": model, "path": paths_of(table), "columns": beside["rankings"]}
@@ -92,12 +93,7 @@ def evaluate_logged(
     if truth is not None:
         tree["truth"] = {"path": paths_of(truth), "columns": beside["truth"]}
     judged = None if truth is None else taken_over(truth, "truth")
-    of_lists = Given(rankings=list(lists.values()), truth=judged)
     config = build_config(tree, name=name, entry_point="python")
-    return run_config(
-        config,
-        given=Given(rankings=held, beside=of_lists if lists else None),
-        per_user=per_user,
-        threads=threads,
-        memory_limit=memory_limit,
-    )
+    given = Given(rankings=held, beside=Given(rankings=lists, truth=judged) if lists else None)
+    how: dict[str, Any] = {"per_user": per_user, "threads": threads, "memory_limit": memory_limit}
+    return run_config(config, given=given, **how)

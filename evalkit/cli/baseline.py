@@ -50,15 +50,8 @@ def baseline(
     from evalkit.config import build_builtin
 
     check_file_option(out, "--out")
-    asked = {
-        "builtin": builtin,
-        "k": k,
-        "seen": seen,
-        "seed": seed,
-        "half_life": half_life,
-        "window": window,
-        "by": by,
-    }
+    asked = {"builtin": builtin, "k": k, "seen": seen, "seed": seed, "by": by}
+    asked |= {"half_life": half_life, "window": window}
     options = {name: f"--{name.replace('_', '-')}" for name in asked}
     rule = build_builtin(asked, {**options, "builtin": "BUILTIN"})
     set_threads(threads)

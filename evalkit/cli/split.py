@@ -9,6 +9,7 @@ from typer import Argument, Option
 from evalkit.cli import console
 from evalkit.cli.options import RunOptions, set_threads, takes
 from evalkit.errors import RequestError
+from evalkit.kernels.memory import let_polars_give_back
 
 if TYPE_CHECKING:
     from evalkit.config import SplitConfig
@@ -85,6 +86,8 @@ def split(
     else:
         config = _build("split", {"path": source, **given}, options)
     set_threads(options.threads)
+    if config.split.memory_limit is not None:
+        let_polars_give_back()
     from evalkit.splits.show import run_split
 
     return run_split(

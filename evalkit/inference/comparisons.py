@@ -75,16 +75,16 @@ def comparisons_of(
 
 def _note_t_test(each: Draft, p_value: float) -> None:
     """Note the p of a t test: no surer than McNemar's of its users, or than users not seen."""
-    spread = each.spread
+    spread, is_student, test = each.spread, each.spread.is_student, each.spread.test
     if spread.table is None or p_value >= each.p_value:
-        is_flipped = spread.is_student and each.std_error == 0.0 and each.delta != 0.0
-        each.p_value, each.test = p_value, "permutation" if is_flipped else spread.test
-    if spread.is_student:
+        is_flipped = is_student and each.std_error == 0.0 and each.delta != 0.0
+        each.p_value, each.test = p_value, "permutation" if is_flipped else test
+    if is_student:
         return
     distance, is_above = abs(each.delta), each.delta > 0.0
     least = spread.p_unseen(distance, each.delta, each.std_error, is_above=is_above)
     if 2.0 * least > each.p_value:
-        each.p_value, each.test = min(1.0, 2.0 * least), f"{spread.test}{OF_UNSEEN}"
+        each.p_value, each.test = min(1.0, 2.0 * least), f"{test}{OF_UNSEEN}"
 
 
 def _note_sign_test(each: Draft) -> None:

@@ -67,9 +67,9 @@ class DifferenceSpread(NamedTuple):
     @property
     def test(self) -> str:
         """The name of the t test: Student's, or Hall's where it says less than that."""
-        is_known = self.n_below is not None and not self.is_student
-        is_mended = not self.is_plain and not math.isnan(self.plain_skewness)
-        return "hall" if is_known or is_mended else "t"
+        if self.n_below is not None and not self.is_student:
+            return "hall"
+        return "hall" if not (self.is_plain or math.isnan(self.plain_skewness)) else "t"
 
     def p_unseen(
         self, distance: float, delta: float, std_error: float | None, *, is_above: bool

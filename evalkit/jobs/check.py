@@ -249,41 +249,24 @@ def _oddities(report: Report, policies: Policies) -> Iterator[CheckFinding]:
 
 
 def _model_oddities(name: str, counts: ModelCounts, policies: Policies) -> Iterator[CheckFinding]:
-    at = f"model {name}"
-    dropped = counts.rows_dropped
-    faults = [
-        (dropped["null_id"], policies.null_ids == "error", "null-id", "rows without user or item"),
-        (
-            dropped["bad_rank"],
-            policies.bad_ranks == "error",
-            "bad-rank",
-            f"ranks that are no whole numbers from {policies.first_rank} on",
-        ),
-        (
-            counts.bad_ranks,
-            policies.bad_ranks == "error",
-            "bad-ranks",
-            "users whose ranks have gaps or repeats",
-        ),
-        (
-            counts.duplicates,
-            policies.duplicates == "error",
-            "duplicate-item",
-            "rows that list a relevant item a second time",
-        ),
-        (
-            counts.users_without_truth,
-            policies.unknown_users == "error",
-            "unknown-users",
-            "ranked users that the truth lacks",
-        ),
-        (counts.users_without_ranking, False, "no-ranking", "users of the truth without a ranking"),
-        (counts.ties, False, "ties", "hits that share their score with another row"),
-        (counts.seen_in_train or 0, False, "seen-in-train", "ranked items that training had seen"),
+    dropped, no_policy = counts.rows_dropped, ""
+    no_ranks = f"ranks that are no whole numbers from {policies.first_rank} on"
+    again = "rows that list a relevant item a second time"
+    unknown, unranked = counts.users_without_truth, counts.users_without_ranking
+    faults = [  # how many, the policy that may refuse them, code, what
+        (dropped["null_id"], "null_ids", "null-id", "rows without user or item"),
+        (dropped["bad_rank"], "bad_ranks", "bad-rank", no_ranks),
+        (counts.bad_ranks, "bad_ranks", "bad-ranks", "users whose ranks have gaps or repeats"),
+        (counts.duplicates, "duplicates", "duplicate-item", again),
+        (unknown, "unknown_users", "unknown-users", "ranked users that the truth lacks"),
+        (unranked, no_policy, "no-ranking", "users of the truth without a ranking"),
+        (counts.ties, no_policy, "ties", "hits that share their score with another row"),
+        (counts.seen_in_train, no_policy, "seen-in-train", "ranked items that training had seen"),
     ]
-    for number, refused, code, what in faults:
+    for number, policy, code, what in faults:
         if number:
-            yield _finding(refused, code, f"{number:,} {what}", at)
+            refused = bool(policy) and getattr(policies, policy) == "error"
+            yield _finding(refused, code, f"{number:,} {what}", f"model {name}")
 
 
 def _all_relevant(tables: Tables) -> Iterator[CheckFinding]:
@@ -339,31 +322,25 @@ def _listed_faults(table: Table, model: str | None, policies: Policies) -> Itera
     names = frame.collect_schema().names()
     users = [name for name in names if name.startswith("user_")]
     by = [*users, "model"] if "model" in names else users
+
+    def fault(policy: str, code: str, message: str, rows: pl.DataFrame) -> Iterator[CheckFinding]:
+        if rows.height:
+            message = f"{rows.height:,} {message}: {_rows(rows, users)}"
+            yield _finding(getattr(policies, policy) == "error", code, message, at)
+
     copies = _repeated(frame, [*by, "item"], table)
-    if copies.height:
-        message = f"{copies.height:,} (user, item) pairs stand in a list more than once: "
-        yield _finding(
-            policies.duplicates == "error", "duplicate-item", message + _rows(copies, users), at
-        )
+    what = "(user, item) pairs stand in a list more than once"
+    yield from fault("duplicates", "duplicate-item", what, copies)
     if "rank" in names:
         ranks = _repeated(frame, [*by, "rank"], table)
-        if ranks.height:
-            message = f"{ranks.height:,} ranks are given twice: "
-            yield _finding(
-                policies.bad_ranks == "error", "duplicate-rank", message + _rows(ranks, users), at
-            )
+        yield from fault("bad_ranks", "duplicate-rank", "ranks are given twice", ranks)
     if "score" in names:
         score = pl.col("score")
         is_float = frame.collect_schema()["score"].is_float()
         bad = frame.filter(score.is_null() | score.is_nan() if is_float else score.is_null())
         with reading(table):
-            found = bad.collect(engine="streaming")
-        if found.height:
-            message = f"{found.height:,} scores are null or NaN: "
-            shown = found.select(*users, "item").sort(users)
-            yield _finding(
-                policies.bad_scores == "error", "bad-score", message + _rows(shown, users), at
-            )
+            found = bad.collect(engine="streaming").select(*users, "item").sort(users)
+        yield from fault("bad_scores", "bad-score", "scores are null or NaN", found)
 
 
 def _repeated(frame: pl.LazyFrame, by: list[str], table: Table) -> pl.DataFrame:

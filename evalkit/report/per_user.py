@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 FILE = "per_user.parquet"
 ROWS_A_MERGE = 1 << 16
+REPEATS = 8  # of a value, from which on a column has a dictionary
 
 
 class UserWriter:
@@ -91,7 +92,8 @@ class UserWriter:
                     self.folder / FILE,
                     table.schema,
                     compression="zstd",
-                    use_dictionary=table.column_names[n_users:],  # no id is met again
+                    use_dictionary=_met_again(rows, table.column_names[n_users:]),
+                    write_statistics=table.column_names[: n_users + 1],  # nobody looks for values
                 )
             writer.write_table(table)
         if writer is not None:
@@ -121,6 +123,11 @@ class UserWriter:
         pl.concat(logs).sort(*self.values.user_columns, "__model").drop("__model").sink_parquet(
             self.folder / FILE, engine="streaming"
         )
+
+
+def _met_again(rows: "pl.DataFrame", names: Sequence[str]) -> list[str]:
+    """Columns of which most values are met again; of others, as ids are, no dictionary is made."""
+    return [each for each in names if REPEATS * rows[each].n_unique() <= rows.height]
 
 
 def _blocks(file: "pq.ParquetFile") -> Iterator["pa.RecordBatch"]:

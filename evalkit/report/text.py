@@ -84,19 +84,18 @@ def shorten_all(names: Sequence[str], width: int) -> list[str]:
 
 def show_values(values: Sequence[float]) -> list[str]:
     """Values of one column with as many decimals as its largest needs: 6, 4 or 2."""
-    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    sizes = [abs(value) if math.isfinite(value) else -1.0 for value in values]
+    largest = max(sizes, default=0.0)
     decimals = 6 if largest <= 1 else 4 if largest < 10_000 else 2
-    return [_show_value(value, decimals) for value in values]
-
-
-def _show_value(value: float, decimals: int) -> str:
-    if not math.isfinite(value):
-        return UNDEFINED
-    value += 0.0  # no minus before zero
-    size = abs(value)
-    if size >= 1e9 or 0 < size < 10.0 ** (2 - decimals):
-        return f"{value:.4e}"
-    return f"{value:.{decimals}f}"
+    plain, least = f".{decimals}f", 10.0 ** (2 - decimals)
+    return [
+        UNDEFINED
+        if size < 0.0
+        else f"{value:.4e}"
+        if size >= 1e9 or 0.0 < size < least
+        else format(value + 0.0, plain)  # no minus before zero
+        for value, size in zip(values, sizes, strict=True)
+    ]
 
 
 def decimals_for(half_widths: Sequence[float], values: Sequence[float]) -> int:

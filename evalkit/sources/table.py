@@ -194,11 +194,11 @@ class Table:
         with reading(self):
             return [*wrong_statistics(self._parts, self.used)]
 
-    def stored_bytes(self, keys: Collection[str]) -> tuple[int, int]:
-        """Unpacked bytes of columns, by our names, of all local Parquet files, and of the largest
-        row group; a dictionary says a text once.
+    def stored_bytes(self, keys: Collection[str], *, own: Collection[str] = ()) -> tuple[int, int]:
+        """Unpacked bytes of columns, by our names, or its own, of all local Parquet files, and of
+        the largest row group; a dictionary says a text once.
         """
-        names = {each for key in keys if isinstance(each := self.columns.get(key), str)}
+        names = {*own} | {each for key in keys if isinstance(each := self.columns.get(key), str)}
         if isinstance(several := self.columns.get("user"), tuple) and "user" in keys:
             names |= set(several)
         with suppress(OSError):  # whoever reads the rows tells of it

@@ -1,9 +1,10 @@
 """How much memory a split takes, and how many rows fit beside that at a time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from evalkit.config import SplitSection
 from evalkit.errors import MachineError
@@ -11,8 +12,13 @@ from evalkit.kernels.memory import fits, room_to_compile
 from evalkit.splits._feed import ALL
 from evalkit.splits._latest import OF_SLOT, count_slots
 from evalkit.splits._log import LogFeed
+from evalkit.splits._reverse_scan import is_of_latest
+from evalkit.splits._source import BATCH, GROUP
 
-FIXED = 470 << 20  # the process, what is read ahead, and row groups that are being written
+FIXED = 290 << 20  # the process, and batches of rows
+GROUPS_READ, GROUPS_AGAIN, GROUPS_WRITTEN = 4, 3, 2  # copies of one that is read, again, written
+OF_KEY, OF_PLACE = 8, 5  # the key of an id; where a row stands in its group, and whether it is tied
+OF_TEXT = 24  # a value of text as it is decoded; of what is longer, as many bytes as are stored
 OF_USER, OF_ITEM = 90, 40  # codes, counts, bounds, first times and parts of one
 OF_HELD = 96  # a held-out row, with its pair, its time, and what is told of it
 OF_ROW = 56  # a row of which all columns are in memory, put in order
@@ -52,7 +58,7 @@ class SplitBudget:
         """How many rows of groups may lie side by side; each share of them is one more pass."""
         if self.limit is None:
             return max(1 << 28, 8 * n_rows) // of_row
-        left = self.limit - self._kept(feed, rule) - 5 * n_rows - room_to_compile()
+        left = self.limit - self._kept(feed, rule) - room_to_compile()
         return max(left, LEAST) // of_row
 
     def shares(self, feed: LogFeed, rule: SplitSection) -> Iterator[tuple[int, int]]:
@@ -91,4 +97,53 @@ class SplitBudget:
         masks = 2 * feed.n_kept * (rule.dedupe != "none" or rule.core is not None)
         if rule.by == "rows" or rule.order == "hash":
             masks += OF_COPY * feed.n_kept
-        return FIXED + of_ids + masks + n_folds * int(feed.n_kept + held)
+        laid = LEAST + OF_PLACE * feed.n_kept * _lays(feed, rule)
+        of_groups = _of_groups(feed, rule, n_folds)
+        return FIXED + of_ids + masks + laid + of_groups + n_folds * int(feed.n_kept + held)
+
+
+def _lays(feed: LogFeed, rule: SplitSection) -> bool:
+    """Whether rows of a user or item may have to lie side by side."""
+    if rule.by not in ("user", "item", "users", "percentile-user") or count_slots(rule):
+        return False
+    return not (is_of_latest(rule) and feed.log.slices())
+
+
+def _of_groups(feed: LogFeed, rule: SplitSection, n_folds: int) -> int:
+    """Bytes of row groups, of which most are there while they are coded, or written."""
+    return max(_of_reading(feed), _of_writing(feed, rule, n_folds))
+
+
+def _of_reading(feed: LogFeed) -> int:
+    """Bytes of row groups of our columns, with the keys of ids."""
+    coders = (feed.of_users, feed.of_items)
+    keys = sum(OF_KEY * (2 if coder.plan.hashed else 1) for coder in coders)
+    width, n_rows = _width(feed, feed.log.schema)
+    return GROUPS_READ * (width + keys) * n_rows
+
+
+def _of_writing(feed: LogFeed, rule: SplitSection, n_folds: int) -> int:
+    """Bytes of row groups of all columns that are read, that wait for rows, and are written."""
+    if rule.write != "parts":
+        return 0
+    width, n_rows = _width(feed, feed.log.whole.collect_schema())
+    most = min(GROUP, feed.n_kept)
+    n_parts = 2 + (rule.validation is not None)
+    waiting = n_folds * min(n_parts * most, feed.n_kept)
+    return width * (GROUPS_AGAIN * n_rows + waiting + GROUPS_WRITTEN * most)
+
+
+def _width(feed: LogFeed, schema: Mapping[str, pl.DataType]) -> tuple[int, int]:
+    """Bytes of a row as it is decoded, and rows that are decoded together."""
+    table, n_texts, width = feed.log.table, 0, 0
+    for dtype in schema.values():
+        if dtype.is_numeric() or dtype.is_temporal() or dtype == pl.Boolean:
+            one = pl.Series([0], dtype=pl.Int64).cast(dtype)
+            width += int(one.estimated_size())
+        else:
+            n_texts += 1
+    n_rows = table.largest_group()
+    texts = OF_TEXT * n_texts
+    if n_texts and n_rows:  # long ones take as many bytes as are stored
+        texts = max(texts, 16 * n_texts + table.stored_bytes((), own=schema)[1] // n_rows)
+    return width + texts, min(max(n_rows, BATCH), feed.n_kept)

@@ -14,6 +14,7 @@ from evalkit.kernels.threads import one_ahead
 from evalkit.sources import Table, reading
 
 BATCH = 1 << 18  # rows at a time
+GROUP = 1 << 20  # rows of a row group that is written
 AT_ONCE, MOST_AT_ONCE = 1 << 20, 1 << 22  # rows of some row groups, or of a large one
 MOST_FOOTERS = 1 << 12  # of files, read again with each of some row groups
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,15 +14,27 @@ from evalkit.config import SplitSection
 from evalkit.errors import RequestError
 from evalkit.splits._cut import Cut
 from evalkit.splits._filters import PARTS, TEST, TRAIN, VALIDATION, Letters
-from evalkit.splits._source import Log
+from evalkit.splits._source import GROUP, Log
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-GROUP = 1 << 20  # rows of a row group
 ASSIGNMENT = "assignment.parquet"
 MARKS = ("cold_user", "cold_item")
+
+
+@contextmanager
+def arrow_gives_back() -> Iterator[None]:
+    """Let Arrow return memory as it is freed; its own pool keeps what it once had."""
+    import pyarrow as pa
+
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
 
 
 class _Sink:

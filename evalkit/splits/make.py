@@ -15,7 +15,7 @@ import polars as pl
 from evalkit.config import SPLIT_FILE, SPLIT_VERSION, SplitSection, read_split
 from evalkit.config.credentials import storing
 from evalkit.errors import DataError, RequestError
-from evalkit.kernels.memory import run_within
+from evalkit.kernels.memory import give_back_early, run_within
 from evalkit.report.figures import Figures
 from evalkit.report.version import VERSION
 from evalkit.runs import digest, file_record, machine_errors, private_folder, sync_directory, write
@@ -30,7 +30,7 @@ from evalkit.splits._memory import SplitBudget
 from evalkit.splits._reverse_scan import Back
 from evalkit.splits._rule import settle_rule
 from evalkit.splits._source import Log, batches_of, refuse_changed
-from evalkit.splits._write import ASSIGNMENT, FoldPart, Writing, write_assignment
+from evalkit.splits._write import ASSIGNMENT, FoldPart, Writing, arrow_gives_back, write_assignment
 from evalkit.splits.leakage import join_folds
 
 LEAKAGE = "leakage.json"
@@ -103,6 +103,8 @@ def make_split(
             not fit into the limit [memory-limit].
     """
     rule = settle_rule(section, at)
+    if rule.memory_limit is not None:
+        give_back_early()
     with storing(storage or {}):
         table, whole = open_split(section, given, guessing or Guessing())
         log = Log(table, whole)
@@ -163,6 +165,8 @@ def _finish(
         if out is not None:
             stack.enter_context(machine_errors(out))
             folder = stack.enter_context(private_folder(out))
+            if rule.memory_limit is not None:
+                stack.enter_context(arrow_gives_back())
             if rule.write == "parts":
                 writing = Writing(log, cut, rule, folder, stack.enter_context(ExitStack()))
         parts = _look_again(log, feed, cut, writing)

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from evalkit.errors import RequestError
 
@@ -40,8 +40,7 @@ class SegmentDelta:
     higher_is_better: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Discovery:
+class Discovery(NamedTuple):
     """A segment that loses or gains.
 
     Args:
@@ -128,7 +127,9 @@ def search_segments(
             too_small.append(segment)
         else:
             tested.append((segment, contrast))
-    lists = [_picked(tested, side, against, 0.5 * false_discovery_rate) for side in (-1.0, 1.0)]
+    both = [contrast.statistics() for _, contrast in tested]
+    rate = 0.5 * false_discovery_rate
+    lists = [_picked(tested, both, side, against, rate) for side in (-1.0, 1.0)]
     n_picked = sum(map(len, lists))
     level = 1.0 - false_discovery_rate * n_picked / max(1, len(tested))
     order = {
@@ -148,13 +149,16 @@ def search_segments(
 
 
 def _picked(
-    tested: Sequence[tuple[SegmentDelta, "_Contrast"]], side: float, against: Against, rate: float
+    tested: Sequence[tuple[SegmentDelta, "_Contrast"]],
+    both: Sequence[tuple[float, float]],
+    side: float,
+    against: Against,
+    rate: float,
 ) -> list[tuple[SegmentDelta, "_Contrast", float, float]]:
     """Segments of one side below the rate, with p and adjusted p; a side is -1 or 1."""
     ways = [side if segment.higher_is_better else -side for segment, _ in tested]
     smaller = [
-        min(way * t for t in contrast.statistics())
-        for way, (_, contrast) in zip(ways, tested, strict=True)
+        min(way * plain, way * cubic) for way, (plain, cubic) in zip(ways, both, strict=True)
     ]
     p_values = t_sf_of(smaller, [contrast.df for _, contrast in tested])
     adjusted = adjust(p_values, "bh" if against == "zero" else "by").p_adjusted
@@ -165,8 +169,7 @@ def _picked(
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Contrast:
+class _Contrast(NamedTuple):
     """What is tested of a segment: an estimate, its error, its degrees of freedom and skewness."""
 
     delta: float

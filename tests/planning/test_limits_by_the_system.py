@@ -115,6 +115,25 @@ def test_values_of_finished_runs_are_counted(tmp_path):
         assert_held(150, *command)
 
 
+@pytest.mark.some_cases(1)
+@pytest.mark.parametrize(
+    "rule", [("--write", "assignment"), ("--validation", "1"), ("--folds", "2"), ()]
+)
+@pytest.mark.parametrize("id_type", [pl.Int64, pl.String])
+def test_splits_count_what_is_decoded_and_written(tmp_path, id_type, rule):
+    row = pl.int_range(3_000_000)
+    log = pl.select(
+        user=(row * 7919 % 50_000).cast(id_type), item=(row % 9973).cast(id_type),
+        time=row * 104_729 % 2_999_999, value=row % 5,
+    )  # fmt: skip
+    log.write_parquet(tmp_path / "log.parquet", row_group_size=1 << 20)
+    test = "0.2" if not rule else "1"
+    split = ("split", str(tmp_path / "log.parquet"), "--by", "user", "--test", test, *rule)
+    assert run_evalkit(*split, "--out", str(tmp_path / "first")).status == 0  # keeps kernels
+
+    assert_held(300, *split, "--out", str(tmp_path / "out"))
+
+
 def test_labels_are_refused_before_kernels_are_compiled(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "no kernels"))
     n_rows, log = 2_000_000, tmp_path / "m.parquet"

@@ -161,23 +161,24 @@ class WordSums:
                 sums[first_column + column] = sums.get(first_column + column, 0) + scaled
 
     def over(self, runs: Sequence[Runs], columns: Words) -> tuple[Words, pl.Series]:
-        """Numbers and sums, spelled, by column of each run of places."""
+        """Numbers and sums, spelled, of each run of places by column."""
         words_of_all = sum(self.of_threads.values(), start=self.words)
         summed = [np.add.reduceat(words_of_all[each.places], each.first) for each in runs]
         numbers = np.concatenate(summed)[:, :, columns]
-        texts = _spell_words([numbers[:, word].ravel() for word in range(1, N_WORDS)])
+        numbers = numbers.transpose(1, 2, 0).reshape(N_WORDS, -1)
+        texts = _spell_words([*numbers[1:]])
         more: dict[int, int] = {}
-        n_before = 0
+        n_before, n_runs = 0, sum(each.first.size for each in runs)
         for some in runs if self.apart else ():
             for number, place in enumerate(some.places.tolist()):
                 run = n_before + int(np.searchsorted(some.first, number, side="right")) - 1
                 for column, scaled in self.apart.get(place, {}).items():
                     for at in np.flatnonzero(columns == column).tolist():
-                        at += run * columns.size
+                        at = at * n_runs + run
                         more[at] = more.get(at, 0) + scaled
             n_before += some.first.size
         mended = [spell_sum(read_sum(texts[at]) + scaled) for at, scaled in more.items()]
-        return numbers[:, 0].ravel(), texts.scatter([*more], mended)
+        return numbers[0], texts.scatter([*more], mended)
 
 
 def _spell_words(words: list[Words]) -> pl.Series:
@@ -189,7 +190,7 @@ def _spell_words(words: list[Words]) -> pl.Series:
         carried = whole >> 32
     low = digits[0].view(np.uint64) | digits[1].view(np.uint64) << np.uint64(32)
     high = digits[2] + (digits[3] << 32)
-    far = np.flatnonzero((whole < -(1 << 31)) | (whole >= 1 << 31))  # which `high` does not hold
+    is_far = (whole < -(1 << 31)) | (whole >= 1 << 31)  # which `high` does not hold
     is_low = low != 0
     ends = np.where(is_low, low, high.view(np.uint64))
     ends &= np.uint64(0) - ends
@@ -202,13 +203,15 @@ def _spell_words(words: list[Words]) -> pl.Series:
     found = np.where(is_low, (high << left) + (low >> right).view(np.int64), numbers)
     exponents = np.where(is_low, zeros, zeros + 64) - UNIT_BITS
     exponents[ends == 0] = 0
-    texts = pl.select(pl.concat_str(pl.lit(pl.Series(found)), pl.lit("*2^"), pl.Series(exponents)))
-    others = np.union1d(far, np.flatnonzero(is_low & ~fits))  # which no word of 64 bits holds
+    texts = pl.select(
+        pl.concat_str(pl.Series(found.tolist()), pl.lit("*2^"), pl.Series(exponents.tolist()))
+    )
+    others = np.flatnonzero(is_far | (is_low & ~fits))  # which no word of 64 bits holds
     spelled = [
         spell_sum(((one << 32) + two << 64) + (three << 32) + four, UNIT_BITS)
         for one, two, three, four in zip(*(each[others].tolist() for each in words), strict=True)
     ]
-    return texts.to_series().scatter(others, spelled)
+    return texts.to_series().scatter(others.tolist(), spelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,43 +301,40 @@ class PartSums:
         return cells.sums
 
     def rows(self, requests: Sequence[Request], columns: npt.NDArray[np.int64]) -> pl.DataFrame:
-        """One row for each model, request and cell with users."""
-        labels = [each.label for each in requests]
+        """One row for each model, request and cell with users, nearly in their last order."""
+        of_label = dict(sorted(zip([each.label for each in requests], columns, strict=False)))
         explained = [each.label for each in requests if is_made_of_users(each)]
-        cells: list[tuple[str, str | None, str | None, str, bool]] = []
-        n_users: list[Words] = []
-        texts: list[pl.Series] = []
+        in_order = np.array(sorted(range(N_KINDS), key=lambda kind: (spell_range(kind // 2), kind)))
+        place_of_kind = np.argsort(in_order)
+        frames = [pl.DataFrame(schema=PART_SCHEMA)]
         for cell in self._cells:
             cell_of, kind_of = np.divmod(cell.used, N_KINDS)
+            turns = place_of_kind[kind_of]
             runs: list[Runs] = []
             named: list[tuple[str | None, str | None, str, bool]] = []
-            for segment, members in cell.members.items():
+            for segment, members in sorted(cell.members.items()):
                 places = np.flatnonzero(np.isin(cell_of, members))
-                places = places[np.argsort(kind_of[places], kind="stable")]
-                kinds, first = np.unique(kind_of[places], return_index=True)
+                places = places[np.argsort(turns[places], kind="stable")]
+                its, first = np.unique(turns[places], return_index=True)
                 of = (None, None) if segment == ALL else segment
-                named += [(*of, spell_range(n // 2), bool(n % 2)) for n in kinds.tolist()]
-                runs += [Runs(places, first)] if kinds.size else []
-            for model, sums in cell.sums.items() if runs else ():
-                found = sums.over(runs, columns[: len(labels)])
-                n_users.append(found[0])
-                texts.append(found[1])
-                cells += [(model, *each) for each in named]
-        if not cells:
-            return pl.DataFrame(schema=PART_SCHEMA)
-        names = ("model", "segmentation", "segment", "relevant", "is_ranked")
-        schema = {name: PART_SCHEMA[name] for name in names}
-        of_cells = pl.DataFrame(cells, schema=schema, orient="row")
-        return (
-            of_cells.select(pl.all().repeat_by(len(labels)).explode())
-            .with_columns(
-                pl.Series("metric", labels * len(cells), pl.String),
-                pl.Series("n_users", np.concatenate(n_users), pl.Int64),
-                pl.concat(texts).alias("sum"),
-            )
-            .filter(pl.col("n_users") > 0, pl.col("metric").is_in(explained))
-            .select(*PART_SCHEMA)
-        )
+                kinds = in_order[its].tolist()
+                named += [(*of, spell_range(kind // 2), bool(kind % 2)) for kind in kinds]
+                runs += [Runs(places, first)] if kinds else []
+            names = ("segmentation", "segment", "relevant", "is_ranked")
+            schema = {name: PART_SCHEMA[name] for name in names}
+            cells = pl.DataFrame(named, schema=schema, orient="row")
+            labels = pl.Series("metric", [*of_label], pl.String)
+            for model, sums in sorted(cell.sums.items()) if runs else ():
+                n_users, texts = sums.over(runs, np.array([*of_label.values()]))
+                rows = pl.concat([cells] * len(labels)).with_columns(
+                    pl.lit(model, pl.String).alias("model"),
+                    labels.gather(pl.int_range(len(texts), eager=True) // len(cells)),
+                    pl.Series("n_users", n_users.tolist(), pl.Int64),
+                    texts.alias("sum"),
+                )
+                frames.append(rows.select(*PART_SCHEMA))
+        is_kept = pl.col("n_users") > 0, pl.col("metric").is_in(explained)
+        return pl.concat(frames).filter(*is_kept)
 
 
 PART_SCHEMA: dict[str, type[pl.DataType]] = {

@@ -229,12 +229,9 @@ def check_scores(
 
 def _without_scores(name: str, value: str, *, has_rank: bool, at: str) -> RequestError:
     have = "the rankings are read by their ranks" if has_rank else "the rankings have none"
-    return RequestError(
-        f"{name} = {value!r} needs scores, and {have}",
-        code="policy-without-scores",
-        at=at,
-        hint='name their column: score = "score" under [rankings.columns]',
-    )
+    message = f"{name} = {value!r} needs scores, and {have}"
+    hint = 'name their column: score = "score" under [rankings.columns]'
+    return RequestError(message, code="policy-without-scores", at=at, hint=hint)
 
 
 _BESIDE_NO_RANK = ("numba", "numba-reversed", "mean-rank", "last-rank")  # for want of an order

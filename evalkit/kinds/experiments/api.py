@@ -1,7 +1,6 @@
 """Experiments from Python: `evalkit.evaluate_experiment`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from datetime import date, datetime
 from functools import partial
 from typing import Any
@@ -90,11 +89,9 @@ def evaluate_experiment(
     """
     given: dict[str, Any] = dict(locals())
     listed = [segments] if isinstance(segments, str) else segments or ()
-    written = {
-        each.name: given[each.name] for each in fields(WrittenExperiment) if each.name in given
-    }
-    own = {"until": moment_of(until), "segments": listed, "has_events": events is not None}
-    asked = read_asked(WrittenExperiment(**{**written, **own}))
+    given |= {"until": moment_of(until), "segments": listed, "has_events": events is not None}
+    written = {name: given[name] for name in WrittenExperiment.__slots__ if name in given}
+    asked = read_asked(WrittenExperiment(**written))
     asked = with_phases(asked, read_phases(phases, moment_of))
     check_covariates(has_events=events is not None, has_table=covariates is not None, asked=asked)
     located = _located(exposures, events, covariates, columns)

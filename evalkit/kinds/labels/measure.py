@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.aggregate.segments import ALL
+from evalkit.aggregate.sums import add_to
 from evalkit.errors import CountedError, DataError
 from evalkit.kinds.labels._bands import Ruler
 from evalkit.kinds.labels._chosen import is_chosen, placeholder, smooth_at
@@ -186,10 +187,7 @@ class Measurer:
                     ruler=ruler if kind == "users" else None,
                     threads=threads,
                 )
-                if kind in by_kind:
-                    by_kind[kind].merge(results)
-                else:
-                    by_kind[kind] = results
+                add_to(by_kind, kind, results)
         self.job.clock.stop("users")
         return LabelResults(by_kind, smooth, pool, walked, drawing)
 

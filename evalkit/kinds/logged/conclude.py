@@ -83,20 +83,6 @@ def conclude_logged(
                 _keep(per_user, sums, request.label, numbers)
     comparisons = _judged(drafts, chosen, checks)
     warnings = [*told, *_weights.warnings_of(checks), *rough]
-    keys = [name for name in sums.frame.columns if ":" not in name and not _numbers.is_split(name)]
-    of_users = sums.frame.group_by(keys).agg(pl.col("all:0").sum())
-    n_users, depth = of_users.height, int(cast("float", of_users["all:0"].max()))
-    counts = report.Counts(
-        report.TruthCounts(
-            sums.counts.rows, sums.counts.rows, {}, n_users, 0, sums.counts.rows, None
-        ),
-        dict.fromkeys(
-            (LOGGING, *names),
-            report.ModelCounts(
-                sums.counts.rows, sums.counts.rows, {}, n_users, 0, 0, 0, "none", None, 0, 0, depth
-            ),
-        ),
-    )
     inference = Inference(
         estimates=tuple(estimates), comparisons=tuple(comparisons), standings=(), findings=(),
         macros=(), used=_used(chosen, comparisons), warnings=(),
@@ -107,10 +93,21 @@ def conclude_logged(
         kept = report.PerUser(tuple(sums.user_names), labels, per_user)
     clock.stop("aggregate")
     drawn = list(_weights.graphs_of(sums, names))
+    counts = _counts_of(sums, (LOGGING, *names))
     found = RunResults(counts, inference, warnings, graphs=drawn, per_user_values=kept)
     meta = clock.meta(sums.counts.rows, work.useful_threads, versions())
     whole = make_report(config, found, left.inputs, meta, clock=clock, sample=work.sample)
     return replace(whole, checks=tuple(checks))
+
+
+def _counts_of(sums: LoggedSums, models: Sequence[str]) -> report.Counts:
+    keys = [name for name in sums.frame.columns if ":" not in name and not _numbers.is_split(name)]
+    of_users = sums.frame.group_by(keys).agg(pl.col("all:0").sum())
+    n, n_users, depth = sums.counts.rows, of_users.height, cast("float", of_users["all:0"].max())
+    own = report.ModelCounts(n, n, {}, n_users, 0, 0, 0, "none", None, 0, 0, int(depth))
+    return report.Counts(
+        report.TruthCounts(n, n, {}, n_users, 0, n, None), dict.fromkeys(models, own)
+    )
 
 
 def _used(chosen: Any, comparisons: Sequence[report.Comparison]) -> report.StatisticsUsed:

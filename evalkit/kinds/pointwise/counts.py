@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit.aggregate.sums import add_to
 from evalkit.errors import CountedError, raise_all
 from evalkit.kinds.pointwise.store import Column
 from evalkit.sources.ids import IdPlan, Keys, as_array, as_keys, hash_ids
@@ -100,10 +101,7 @@ class RowOutcomes:
             for reason, number in theirs.items():
                 mine[reason] = mine.get(reason, 0) + number
         for name, mark in other.marks.items():
-            if name in self.marks:
-                self.marks[name].merge(mark)
-            else:
-                self.marks[name] = mark
+            add_to(self.marks, name, mark)
         for error in other.refused.values():
             self.refuse(error)
 

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from evalkit.aggregate.segments import ALL, Segment
+from evalkit.aggregate.sums import add_to
 from evalkit.errors import MachineError
 from evalkit.kernels.memory import fits, room_to_compile
 from evalkit.kernels.threads import ordered_map
@@ -139,10 +140,7 @@ class RatingRun(RowRun):
             for segment, users in self._split(share, row_counts, found.segments):
                 own = made.get(segment, {})
                 for part in add_up(job, users, edges, own, is_drawn=segment == ALL):
-                    if segment in totals:
-                        totals[segment].merge(part)
-                    else:
-                        totals[segment] = part
+                    add_to(totals, segment, part)
         return totals
 
     def _made(

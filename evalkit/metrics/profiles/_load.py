@@ -102,12 +102,9 @@ def _read(
         tree = tomllib.loads(content[: MAX_BYTES + 1].decode("utf-8-sig"))
     except OSError as error:
         reason = (error.strerror or "it cannot be read").lower()
-        raise RequestError(
-            f"no profile can be read from {place!r}: {reason}",
-            code="missing-profile",
-            at=at or place,
-            hint=f"there are {', '.join(profile_names())}",
-        ) from None
+        message = f"no profile can be read from {place!r}: {reason}"
+        hint = f"there are {', '.join(profile_names())}"
+        raise RequestError(message, code="missing-profile", at=at or place, hint=hint) from None
     except ValueError as error:
         raise RequestError(
             f"the profile is no TOML: {str(error).lower()}", code="bad-profile", at=place
