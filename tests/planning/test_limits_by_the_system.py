@@ -115,6 +115,24 @@ def test_values_of_finished_runs_are_counted(tmp_path):
         assert_held(150, *command)
 
 
+@pytest.mark.parametrize("n_users", [20_000, 60_000])
+def test_short_texts_by_score_are_counted_as_they_come(tmp_path, n_users):
+    row = pl.int_range(20 * n_users)
+    rankings = pl.select(
+        user=(row // 20).cast(pl.String), item=(row * 104_729 % 1000).cast(pl.String),
+        score=1 / (row % 20 + 1),
+    )  # fmt: skip
+    rankings.sample(fraction=1, shuffle=True, seed=1).write_parquet(tmp_path / "m.parquet")
+    row = pl.int_range(5 * n_users)
+    truth = pl.select(user=(row // 5).cast(pl.String), item=(row * 7919 % 1000).cast(pl.String))
+    truth.write_parquet(tmp_path / "truth.parquet")
+    evaluate = ("evaluate", "--truth", str(tmp_path / "truth.parquet"), "-m", "nDCG@10")
+    ranked = ("--rankings", f"m={tmp_path / 'm.parquet'}")
+    assert run_evalkit(*evaluate, *ranked).status == 0  # keeps kernels
+
+    assert_held(240, *evaluate, *ranked)
+
+
 @pytest.mark.some_cases(1)
 @pytest.mark.parametrize(
     "rule", [("--write", "assignment"), ("--validation", "1"), ("--folds", "2"), ()]
