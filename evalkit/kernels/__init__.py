@@ -10,7 +10,8 @@ Open first: `decorator.py`.
 - `calling`: arguments to words and back. `machine`: object code to addresses, by LLVM alone.
 - `intrinsics`: atomics, prefetch, fused sums. `stack`: room without allocation.
 - `logarithm`: ln with the same bits everywhere.
-- `threads`: serial kernels side by side, in order. `memory`: what the machine has for a run.
+- `threads`: serial kernels side by side, in order or as each is finished. `memory`: what the
+  machine has for a run.
 """
 
 from .decorator import (

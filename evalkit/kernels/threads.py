@@ -3,7 +3,7 @@
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -56,6 +56,27 @@ def ordered_map(
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+def finished_map(
+    work: Callable[[Work], Done], items: Iterable[Work], *, threads: int
+) -> Iterator[Done]:
+    """The same as each item is finished, so that none waits for one that takes longer."""
+    if threads <= 1 or not kernels_are_compiled():
+        yield from map(work, items)
+        return
+    waiting: set[Future[Done]] = set()
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for item in items:
+                waiting.add(pool.submit(copy_context().run, loading.run_beside, work, item))
+                if len(waiting) > 3 * threads:
+                    finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    yield from (future.result() for future in finished)
+            yield from (future.result() for future in as_completed(waiting))
         finally:
             for future in waiting:
                 future.cancel()

@@ -30,11 +30,10 @@ from evalkit.ranks._records import (
 from evalkit.ranks._rows import Batch, rows_of
 from evalkit.ranks._scan import RankScan
 from evalkit.ranks._two_scans import drop_rows
-from evalkit.ranks._unsorted import HALF
+from evalkit.ranks._unsorted import HALF, WORD
 from evalkit.sources import reading
 from evalkit.truth import ENTRY, Index, count_partitions, entry_of, find_entry, partition_of
 
-WORD = 8
 LEAST_WORDS, MOST_WORDS = 2, 4  # of a row: two keys, whole or half, a strength, and an order
 GROUPED_ROW = 4 * WORD + 4  # bytes of a row that is brought together with others
 ROWS_A_PARTITION = 1 << 17

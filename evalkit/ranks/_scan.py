@@ -14,7 +14,7 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import DataError
-from evalkit.kernels.threads import ordered_map
+from evalkit.kernels.threads import finished_map, ordered_map
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._copies import MANY_ROWS, TEXT_ROW, count_copies
 from evalkit.ranks._counting import count_strengths
@@ -51,13 +51,7 @@ from evalkit.ranks._rows import (
     score_column,
     strengths_of_scores,
 )
-from evalkit.ranks._unsorted import (
-    FEWEST_GATHERED,
-    GATHERED_ROWS,
-    Gatherer,
-    Portion,
-    are_unsorted,
-)
+from evalkit.ranks._unsorted import Gatherer, Portion, are_unsorted
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import (
     ITEM,
@@ -204,11 +198,11 @@ class RankScan:
     def batches(self) -> Iterator[Batch]:
         """The rows of the log, counted, by model, as they stand in the log."""
         first_row = 0
-        most = BATCH_LISTS
+        most, is_hashed = BATCH_LISTS, self.truth.user_plan.hashed or self.truth.item_plan.hashed
         if not self.table.is_list:
-            hashed = self.truth.user_plan.hashed or self.truth.item_plan.hashed
-            most = rows_together(BATCH_ROWS, self.share, has_texts=hashed)
-        for rows in self.table.stream(self._columns(), most=most):
+            most = rows_together(BATCH_ROWS, self.share, has_texts=is_hashed)
+        two_ahead = self.share is None and not is_hashed  # texts take memory
+        for rows in self.table.stream(self._columns(), most=most, two_ahead=two_ahead):
             flat = self._explode(rows) if self.table.is_list else rows
             if self.has_rank and flat["rank"].null_count():
                 flat = flat.with_columns(pl.col("rank").fill_null(NO_RANK))
@@ -302,7 +296,7 @@ class RankScan:
         """Stream the log through `work`; `whole_users`: no batch cuts a user's run of rows."""
         batches = cut_by_user(self.batches()) if whole_users else self._gather_apart()
         with reading(self.table):
-            for results in ordered_map(work, batches, threads=self.threads):
+            for results in finished_map(work, batches, threads=self.threads):  # sums alone
                 for model, found in results:
                     if whole_users and found.counters[REAPPEARED]:
                         raise ReappearedError
@@ -331,9 +325,8 @@ class RankScan:
         """
         is_hashed = self.truth.user_plan.hashed or self.truth.item_plan.hashed
         at_once |= is_hashed or self.share is not None
-        most = max(FEWEST_GATHERED, GATHERED_ROWS // self.threads)
         given = self.truth.pairs.index, look_up, self.take_room, settle
-        return Gatherer(*given, at_once, most, is_wide=is_hashed)
+        return Gatherer(*given, at_once, is_wide=is_hashed)
 
     def _look_up_apart(self, model: str, portion: Portion, found: BatchResults) -> None:
         probe, first = self.probes[model], self.policies.first_rank

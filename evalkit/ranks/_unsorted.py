@@ -58,9 +58,8 @@ from evalkit.truth import (
 PARTITION_BITS = 7
 PARTITIONS = 1 << PARTITION_BITS
 PARTITIONS_AT_ONCE = 4  # that a thread has
-GATHERED_ROWS = 16 * BATCH_ROWS  # of all threads, so that several rows of a user come together
-FEWEST_GATHERED = 4 * BATCH_ROWS  # of one thread
-HALF = 1 << 32
+GATHERED_BYTES = 24 << 20  # of one thread, so that several rows of a user come together
+HALF, WORD = 1 << 32, 8
 WORDS_A_LINE = 8  # of the cache
 LOOKED_AT = 16  # rows that can tell whether users lie apart
 
@@ -161,7 +160,7 @@ class Gatherer:
         look_up: is called with a model, a portion of its rows, and room.
         settle: looks at what was found and gives the room back.
         at_once: every batch is looked up by itself, and what was found tells its rows.
-        most: rows that one thread gathers.
+        n_bytes: of the rows that one thread gathers.
         is_wide: a key was met that needs more than 32 bits.
     """
 
@@ -170,7 +169,7 @@ class Gatherer:
     take_room: Callable[[int], BatchResults]
     settle: Callable[[BatchResults, pl.DataFrame], BatchResults]
     at_once: bool
-    most: int = FEWEST_GATHERED
+    n_bytes: int = GATHERED_BYTES
     is_wide: bool = False
     free: SimpleQueue[Gathered] = field(default_factory=SimpleQueue)
     locks: list[Lock] = field(
@@ -204,8 +203,10 @@ class Gatherer:
         return done
 
     def _room(self, rows: RankedRows) -> Gathered:
-        n_rows = rows.users.size
-        most = n_rows if self.at_once else max(n_rows, self.most)
+        most = rows.users.size
+        if not self.at_once:
+            of_row = sum(each.itemsize for each in rows if each.size)
+            most = max(most, self.n_bytes // (of_row if self.is_wide else of_row - WORD))
         return Gathered.room(rows, most, numbered=self.at_once, is_wide=self.is_wide)
 
     def finish(self, threads: int) -> Iterator[tuple[str, BatchResults]]:

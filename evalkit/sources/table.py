@@ -261,7 +261,13 @@ class Table:
         return replace(self, frame=frame, _n_rows=n_rows, _is_whole=False)
 
     def stream(
-        self, columns: Sequence[pl.Expr], *, most: int, skip: int = 0, side_by_side: bool = False
+        self,
+        columns: Sequence[pl.Expr],
+        *,
+        most: int,
+        skip: int = 0,
+        side_by_side: bool = False,
+        two_ahead: bool = False,
     ) -> Iterator[pl.DataFrame]:
         """The columns in frames of `most` rows at most, as they stand in the log.
 
@@ -272,10 +278,12 @@ class Table:
             skip: rows at the beginning that are not read.
             side_by_side: decode as many row groups together as there are cores, where little else
                 is done with them; otherwise about one is decoded while others work.
+            two_ahead: decode two even on two cores, so that none waits between two row groups.
         """
         lazy = (self.frame.slice(skip) if skip else self.frame).select(columns)
         is_local = not any(part.remote for part in self._parts)
-        ahead = max(1, usable_cores() // (1 if side_by_side else 2))
+        cores = usable_cores()
+        ahead = cores if side_by_side else max(min(1 + two_ahead, cores), cores // 2)
         with _polars_reading(max(1, most * 2 // 3), ahead) if is_local else nullcontext():
             n_rows = self.n_rows_hint() if self._is_whole else None
             frames = stream_batches(lazy, None if n_rows is None else max(0, n_rows - skip))

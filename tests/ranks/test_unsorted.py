@@ -1,12 +1,13 @@
 """Rows whose users lie apart, and texts held against each other, against plain Python."""
 
 from collections import Counter, defaultdict
+from threading import Event
 
 import numpy as np
 import polars as pl
 import pytest
 
-from evalkit.kernels.threads import ordered_map
+from evalkit.kernels.threads import finished_map, kernels_are_compiled, ordered_map
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks import _unsorted
 from evalkit.ranks._records import (
@@ -78,7 +79,7 @@ def probed_by_partition(rows, pairs, ranks, *, at_once):
             assert (of_users[found.run_rows[:n_known]] == known).all()
         return found.kept()
 
-    gatherer = _unsorted.Gatherer(pairs.index, look_up, BatchResults.room, settle, at_once, 700)
+    gatherer = _unsorted.Gatherer(pairs.index, look_up, BatchResults.room, settle, at_once, 8_400)
 
     def add(begin):
         part = RankedRows(*(each[begin : begin + 333] for each in rows))
@@ -150,6 +151,24 @@ def test_rows_in_any_order_are_probed_alike(order, seed, width, way):
     if way == "by runs" and order != "mixed":
         assert bool(counters[REAPPEARED]) == (order == "apart")
     assert set(strangers.tolist()) == set(users[~known].tolist())
+
+
+def test_no_batch_waits_for_one_that_takes_longer():
+    others_are_done, are_threads = Event(), kernels_are_compiled()
+
+    def work(number):
+        if number == 0:
+            assert others_are_done.wait(30 * are_threads) or not are_threads
+        return number
+
+    found = []
+    for number in finished_map(work, range(40), threads=2):
+        found.append(number)
+        if len(found) == 30:
+            others_are_done.set()
+
+    assert sorted(found) == list(range(40))
+    assert found.index(0) >= 30 * are_threads
 
 
 TEXTS = [
