@@ -8,16 +8,24 @@ machines, often one core's units. So beside evalkit stand two things that do not
 shares its work: Polars decoding the columns with one thread and with all, and as many evalkits as
 there are cores, of one thread each, at the same time. What these do not gain, threads cannot.
 
+The serial share is looked at from outside: processor time that passes while one thread alone of the
+process can run, over all of it. A thread that waits for a core can run, so other load on the
+machine moves it little. Amdahl's law makes of it the most that more cores can gain.
+
 No time is shown before all reports are the same bytes and agree to 1e-9 with the hand-written
 Polars query.
 """
 
 import os
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
+from threading import Thread
 
 from harness import (
     LABELS,
@@ -45,6 +53,8 @@ from harness import (
 )
 
 MORE_THAN_CORES = 4  # times as many
+MANY_CORES = 16  # that Amdahl's law is asked for
+LOOK_EVERY = 0.0007  # seconds
 TITLES = {"evalkit_call": "evalkit, threads: {}", "floor": "floor: Polars decodes, threads: {}"}
 TWINS = "evalkit, one thread for each core, all at once"
 
@@ -72,6 +82,7 @@ class Record:
     rounds: int
     versions: dict[str, str]
     lines: list[Line]
+    serial_share: float  # median; NaN where nobody can look
 
 
 def main() -> int:
@@ -84,8 +95,10 @@ def main() -> int:
     with start([*in_turns, *at_once]) as entries:
         turns, twins = entries[: len(in_turns)], entries[len(in_turns) :]
         together = play_rounds(turns, twins, given.rounds, reference)
+        (all_cores,) = (each for each in turns if each.task.name == f"evalkit_call-{given.threads}")
+        shares = [measure_serial_share(all_cores) for _ in range(given.rounds)]
         versions = list_versions(entries)
-    record = summarize(machine, given, versions, turns, together)
+    record = summarize(machine, given, versions, turns, together, median(shares))
     stem = f"threads-{given.users}x{given.depth}-{machine.commit}"
     write(given.out, stem, record, render(record))
     return 0
@@ -159,6 +172,7 @@ def summarize(
     versions: dict[str, str],
     turns: Sequence[Entry],
     together: float,
+    serial_share: float,
 ) -> Record:
     """Medians, and what each has gained against one thread of its kind."""
     one = {entry.task.contestant: entry.wall for entry in reversed(turns) if is_single(entry)}
@@ -175,8 +189,48 @@ def summarize(
     gain = given.threads * one["evalkit_call"] / together
     lines.append(Line(TWINS, together, None, gain, []))
     return Record(
-        machine, given.users, given.depth, given.seed, given.threads, given.rounds, versions, lines
+        machine,
+        given.users,
+        given.depth,
+        given.seed,
+        given.threads,
+        given.rounds,
+        versions,
+        lines,
+        serial_share,
     )
+
+
+def measure_serial_share(entry: Entry) -> float:
+    """Share of the processor time of one more round in which one thread alone can run; NaN where
+    the system has no `/proc`."""
+    tasks = Path(f"/proc/{entry.process.pid}/task")
+    if not tasks.exists():
+        return float("nan")
+    n_timed = len(entry.rounds)
+    clock = (~entry.process.pid << 3) | 2  # of all threads of a process, as Linux numbers clocks
+    begin = last = time.clock_gettime(clock)
+    alone = 0.0
+    playing = Thread(target=play, args=[entry])
+    playing.start()
+    while playing.is_alive():
+        n_runnable = count_runnable(tasks)
+        now = time.clock_gettime(clock)
+        alone += (now - last) * (n_runnable <= 1)
+        last = now
+        time.sleep(LOOK_EVERY)
+    del entry.rounds[n_timed:]  # it was looked at, which takes time
+    return alone / (last - begin)
+
+
+def count_runnable(tasks: Path) -> int:
+    """Threads that have work, be it on a core or waiting for one."""
+    n_runnable = 0
+    for name in os.listdir(tasks):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            stat = (tasks / name / "stat").read_bytes()
+            n_runnable += stat.rpartition(b") ")[2].startswith(b"R")
+    return n_runnable
 
 
 def is_single(entry: Entry) -> bool:
@@ -195,11 +249,16 @@ def render(record: Record) -> str:
         ]
         for line in record.lines
     ]
+    share = record.serial_share
+    most = [f"{1 / (share + (1 - share) / n):.2f} on {n}" for n in (record.threads, MANY_CORES)]
     lines = [
         f"**{record.users:,} users x {record.depth} ranks**, {len(LABELS)} numbers; how much is "
         "done in the same time, against one thread",
         "",
         table(["", "wall s", "CPU s", "x one thread"], rows, [line.gain for line in record.lines]),
+        "",
+        f"While one thread alone has work, {share:.1%} of the processor time pass: by Amdahl's law "
+        f"cores gain at most {' and '.join(most)}.",
         "",
         f"Medians of {record.rounds} interleaved rounds after one that warms up. Reports are the "
         f"same bytes; numbers equal those of the Polars query to {TOLERANCE:g}. "
