@@ -343,10 +343,9 @@ class _Needs:
         users, items = plan_ids_of(tables, 1)
         survey = Survey.of(tables.truth, users)
         n_models = _counts.count_models(tables)
-        row, text = float(ROW + weighed(tables)), 0.0
+        row, user, text = float(ROW + weighed(tables)), float(USER), 0.0
         if items.hashed or items.unsigned:
             row += WIDE_KEY
-        user = float(USER)
         n_users, n_truth = survey.n_users, int(survey.rows.sum())
         if users.hashed or items.hashed:
             text = survey.text.mean + id_bytes(tables.truth, items).mean
