@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-LATE = ("evalkit.", "annotated_types", "pydantic.", "polars.")  # whose dataclasses have very many
+LATE = ("evalkit.", "annotated_types", "pydantic.", "polars.", "typer.")  # of very many records
 
 
 class LatePattern:

@@ -45,6 +45,8 @@ USUAL_GROUP = 1 << 18  # rows of a row group; of larger ones, so many are there 
 LARGE_GROUPS, GROUP_ROW, GROUP_TEXT_ROW = 7, 20, 36
 STREAMED_TRUTH, STREAMED_TRUTH_ROW = 24 * MIB, 12  # what waits, where nothing is probed yet
 STREAMED_TEXTS, TEXTS_A_CORE = 3 << 18, 16 * MIB  # rows with texts at a time
+TEXTS_WAIT, TEXT_WAITS = 25 * MIB, 64  # of texts, beside each row: at most, and of a row
+SCORED_TEXT_ROW, SCORED_TEXTS_A_CORE = 108, 36 * MIB  # where rows are by score, which may lie apart
 
 HELD_SHARE = 0.25  # of the memory, for ranked rows that wait, where nobody sets a limit
 
@@ -211,7 +213,9 @@ def _bound(
         truth += (n_models - 1) * (RANK + RANKED_USER)
     known = [table.n_rows_hint() for _, table in tables.rankings if not table.is_list]
     n_rows = [rows, seen, *(each or _MANY for each in known)] if known else [_MANY]
-    streamed = _streamed(0, max(n_rows), text, texts.group, in_shares=False) + _sorted(tables, text)
+    by_score = sizes.n_apart > 0
+    streamed = _streamed(0, max(n_rows), text, texts.group, by_score=by_score, in_shares=False)
+    streamed += _sorted(tables, text)
     sums = _sums(tables, n_models, n_segments, asked) + _ordered(asked, n_models, rows)
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
     first = room.first + room.paired
@@ -239,7 +243,9 @@ def at_rest() -> int:
     return AT_REST if machine.polars_gives_back() else AT_REST + KEPT
 
 
-def _streamed(n_truth: int, n_rows: int, text: float, group: int, *, in_shares: bool) -> int:
+def _streamed(
+    n_truth: int, n_rows: int, text: float, group: int, *, by_score: bool, in_shares: bool
+) -> int:
     """What is decoded and on its way, of rows with so many bytes of text, and of row groups."""
     is_gathered = not text and not in_shares
     a_core = STREAMED_A_CORE + (GATHERED_A_CORE if is_gathered else 0)
@@ -247,7 +253,12 @@ def _streamed(n_truth: int, n_rows: int, text: float, group: int, *, in_shares: 
     of_truth = min(most, STREAMED_TRUTH + STREAMED_TRUTH_ROW * n_truth)
     decoded = (_texts.DECODED_IN_SHARES if in_shares else _texts.DECODED) * group
     of_texts = int(max(decoded, min(max(n_truth, n_rows), STREAMED_TEXTS) * text))
-    return max(of_truth, min(most, STREAMED_ROW * n_rows)) + of_texts
+    row, waiting = STREAMED_ROW, 0
+    if text:
+        waiting = min(TEXTS_WAIT, TEXT_WAITS * n_rows)
+        row = SCORED_TEXT_ROW if by_score else STREAMED_ROW
+        most += usable_cores() * SCORED_TEXTS_A_CORE if by_score else 0
+    return max(of_truth, min(most, row * n_rows + waiting)) + of_texts
 
 
 def _grown(table: Table) -> float:
@@ -332,17 +343,17 @@ class _Needs:
         users, items = plan_ids_of(tables, 1)
         survey = Survey.of(tables.truth, users)
         n_models = _counts.count_models(tables)
-        row, text = float(ROW + weighed(tables)), 0.0
+        row, user, text = float(ROW + weighed(tables)), float(USER), 0.0
         if items.hashed or items.unsigned:
             row += WIDE_KEY
-        user = float(USER)
         n_users, n_truth = survey.n_users, int(survey.rows.sum())
         if users.hashed or items.hashed:
             text = survey.text.mean + id_bytes(tables.truth, items).mean
             text = max(text, texts.mean) if texts.mean > _texts.USUAL_TEXT else text
         if users.hashed:
             user += _texts.Ids(n_users, n_truth, survey.text).taken(1.0) / max(1.0, n_users)
-        row += TIED * max(_counts.models_by_score(table, n_models) for _, table in tables.rankings)
+        n_apart = max(_counts.models_by_score(table, n_models) for _, table in tables.rankings)
+        row += TIED * n_apart
         if asked.holds_all:
             row += (n_models - 1) * RANK
             user += (n_models - 1) * RANKED_USER
@@ -392,7 +403,7 @@ class _Needs:
             extra = list_memory.memory_of_lists(asked.lists, sizes, holds_all=asked.holds_all)
             extra = replace(extra, share=asked.sample * extra.share)
             cells += asked.sample * (user * sizes.n_users + list_memory.RELEVANT * n_truth) / CELLS
-        streamed = partial(_streamed, n_truth, n_rows, text, texts.group)
+        streamed = partial(_streamed, n_truth, n_rows, text, texts.group, by_score=n_apart > 0)
         return cls(
             at_rest() + machine.room_to_compile() + sums + _ordered(asked, n_models, n_users),
             streamed(in_shares=True) + _waiting(tables, text) + ordered,
