@@ -46,7 +46,7 @@ LARGE_GROUPS, GROUP_ROW, GROUP_TEXT_ROW = 7, 20, 36
 STREAMED_TRUTH, STREAMED_TRUTH_ROW = 24 * MIB, 12  # what waits, where nothing is probed yet
 STREAMED_TEXTS, TEXTS_A_CORE = 3 << 18, 16 * MIB  # rows with texts at a time
 TEXTS_WAIT, TEXT_WAITS = 25 * MIB, 64  # of texts, beside each row: at most, and of a row
-SCORED_TEXT_ROW, SCORED_TEXTS_A_CORE = 108, 36 * MIB  # where rows are by score, which may lie apart
+SCORED_TEXT_ROW, SCORED_TEXTS_A_CORE = 148, 44 * MIB  # where rows are by score, which may lie apart
 
 HELD_SHARE = 0.25  # of the memory, for ranked rows that wait, where nobody sets a limit
 

@@ -137,4 +137,4 @@ def test_sums_of_words_are_spelled_as_integers_are(rng):
         spell_sum((((((one << 32) + two) << 32) + three) << 32) + four, UNIT_BITS)
         for one, two, three, four in zip(*(word.tolist() for word in words), strict=True)
     ]
-    assert _spell_words(words) == expected
+    assert list(_spell_words(words)) == expected
