@@ -8,6 +8,7 @@ compiled where there are many: loading SciPy costs a scheduled job more than all
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from typing import Generic, TypeVar
 
 from evalkit.kernels import kernel
 
@@ -18,7 +19,36 @@ SQRT_TWO_PI = 2.50662827463100050241576528481
 LARGEST_LOG_T = 345.0  # 1e150, whose square float64 still holds
 MOST_STEPS = 200
 MANY = 64  # of which compiled code is worth its loading
-MOST_KEPT = 1 << 18  # quantiles
+MOST_KEPT = 1 << 18  # values of a function
+
+Key = TypeVar("Key")
+
+
+class Remembered(Generic[Key]):
+    """A function that is found for many keys at a time, once each; threads may ask side by side.
+
+    Args:
+        of_many: what it gives of keys, each of which comes once.
+    """
+
+    def __init__(self, of_many: Callable[[Sequence[Key]], Sequence[float]]) -> None:
+        self._of_many = of_many
+        self._known: dict[Key, float] = {}
+
+    def __call__(self, key: Key) -> float:
+        found = self._known.get(key)
+        return self._learn([key])[0] if found is None else found
+
+    def find(self, wanted: Iterable[Key]) -> None:
+        """Find values that will be asked for soon."""
+        self._learn([each for each in dict.fromkeys(wanted) if each not in self._known])
+
+    def _learn(self, keys: Sequence[Key]) -> Sequence[float]:
+        if len(self._known) > MOST_KEPT:
+            self._known = {}
+        found = self._of_many(keys)
+        self._known.update(zip(keys, found, strict=True))
+        return found
 
 
 def normal_cdf(x: float) -> float:
@@ -233,9 +263,6 @@ def many_log_t(starts, df, log_tails, errors):  # type: ignore[no-untyped-def]
         starts[row] = log_t_of(starts[row], df[row], log_tails[row], errors[row, 0], errors[row, 1])
 
 
-_known: dict[tuple[float, float], float] = {}
-
-
 def t_quantile(p: float, df: float) -> float:
     """The t at which P(T <= t) is `p`, with `df` > 0 degrees of freedom.
 
@@ -244,9 +271,7 @@ def t_quantile(p: float, df: float) -> float:
         >>> round(t_quantile(0.975, 10), 6)
         2.228139
     """
-    if (p, df) not in _known:
-        find_t_quantiles([(p, df)])
-    return _known[p, df]
+    return _t_quantile((p, df))
 
 
 def find_t_quantiles(wanted: Iterable[tuple[float, float]]) -> None:
@@ -257,33 +282,39 @@ def find_t_quantiles(wanted: Iterable[tuple[float, float]]) -> None:
         >>> round(t_quantile(0.975, 20), 6)
         2.085963
     """
-    if len(_known) > MOST_KEPT:
-        _known.clear()
+    _t_quantile.find(wanted)
+
+
+def _t_quantiles(wanted: Sequence[tuple[float, float]]) -> list[float]:
+    found: dict[tuple[float, float], float] = {}
     tails: dict[tuple[float, float], tuple[float, float, float]] = {}
-    fresh = [each for each in dict.fromkeys(wanted) if each not in _known]
-    quantiles = normal_quantiles(p for p, _ in fresh)
-    for p, df in fresh:
+    quantiles = normal_quantiles(p for p, _ in wanted)
+    for p, df in wanted:
         z = quantiles[p]
         if math.isnan(z) or not df > 0:
-            _known[p, df] = math.nan
+            found[p, df] = math.nan
         elif math.isinf(z) or math.isinf(df) or z == 0.0:
-            _known[p, df] = z
+            found[p, df] = z
         elif min(p, 1.0 - p) > 0.25:
-            _known[p, df] = math.copysign(_central_quantile(p, df, _guess(abs(z), df)), p - 0.5)
+            found[p, df] = math.copysign(_central_quantile(p, df, _guess(abs(z), df)), p - 0.5)
         elif (start := _log_start(abs(z), df)) > LARGEST_LOG_T:
-            _known[p, df] = math.copysign(math.inf, p - 0.5)
+            found[p, df] = math.copysign(math.inf, p - 0.5)
         else:
             tails[p, df] = start, df, math.log(min(p, 1.0 - p))
     if len(tails) < MANY:
-        found = [log_t_of.plain(*each, *_errors_of(each[1])) for each in tails.values()]
+        log_ts = [log_t_of.plain(*each, *_errors_of(each[1])) for each in tails.values()]
     else:
         import numpy as np
 
         starts, dfs, log_tails = np.array([*tails.values()], dtype=np.float64).T.copy()
         many_log_t(starts, dfs, log_tails, np.array([_errors_of(df) for _, df in tails]))
-        found = starts.tolist()
-    for (p, df), log_t in zip(tails, found, strict=True):
-        _known[p, df] = math.copysign(math.exp(log_t), p - 0.5)
+        log_ts = starts.tolist()
+    for (p, df), log_t in zip(tails, log_ts, strict=True):
+        found[p, df] = math.copysign(math.exp(log_t), p - 0.5)
+    return [found[each] for each in wanted]
+
+
+_t_quantile = Remembered(_t_quantiles)
 
 
 def _guess(z: float, df: float) -> float:

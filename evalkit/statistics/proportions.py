@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._root import root_of
-from .distributions import MOST_KEPT, beta_halves, normal_quantile, normal_quantiles, normal_sf
+from .distributions import Remembered, beta_halves, normal_quantile, normal_quantiles, normal_sf
 from .intervals import NO_INTERVAL, Interval, check_level
 
 NEAREST = 1e-3  # of a difference, that a limit is from 0 where the test alone tells them apart
@@ -22,9 +22,6 @@ HALVINGS = 60  # of what a limit lies in: to the last bit
 
 Floats = npt.NDArray[np.float64]
 Wholes = npt.NDArray[np.int64]
-
-
-_known: dict[tuple[int, int], float] = {}
 
 
 def mcnemar_p(gained: int, lost: int) -> float:
@@ -40,9 +37,7 @@ def mcnemar_p(gained: int, lost: int) -> float:
         >>> mcnemar_p(4, 0), mcnemar_p(3, 3), round(mcnemar_p(21, 9), 4)
         (0.0625, 1.0, 0.0294)
     """
-    if (gained, lost) not in _known:
-        find_mcnemar_ps([(gained, lost)])
-    return _known[gained, lost]
+    return _mcnemar_p((gained, lost))
 
 
 def find_mcnemar_ps(wanted: Iterable[tuple[int, int]]) -> None:
@@ -53,20 +48,27 @@ def find_mcnemar_ps(wanted: Iterable[tuple[int, int]]) -> None:
         >>> round(mcnemar_p(21, 9), 4)
         0.0294
     """
-    if len(_known) > MOST_KEPT:
-        _known.clear()
+    _mcnemar_p.find(wanted)
+
+
+def _mcnemar_ps(wanted: Sequence[tuple[int, int]]) -> list[float]:
+    found = {}
     many = []
-    for gained, lost in set(wanted) - _known.keys():
+    for gained, lost in wanted:
         n, fewer = gained + lost, min(gained, lost)
         if gained == lost:
-            _known[gained, lost] = 1.0
+            found[gained, lost] = 1.0
         elif n <= MOST_COUNTED:
             below = sum(math.comb(n, k) for k in range(fewer))
-            _known[gained, lost] = float(Fraction(2 * below + math.comb(n, fewer), 2**n))
+            found[gained, lost] = float(Fraction(2 * below + math.comb(n, fewer), 2**n))
         else:
             many.append((gained, lost))
-    found = _twice_below([float(sum(each)) for each in many], [float(min(each)) for each in many])
-    _known.update(zip(many, found, strict=True))
+    ps = _twice_below([float(sum(each)) for each in many], [float(min(each)) for each in many])
+    found.update(zip(many, ps, strict=True))
+    return [found[each] for each in wanted]
+
+
+_mcnemar_p = Remembered(_mcnemar_ps)
 
 
 def _twice_below(ns: Sequence[float], fewer: Sequence[float]) -> list[float]:

@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
 
@@ -154,9 +155,21 @@ def test_many_are_those_of_each_to_the_last_bit():
     assert ours.t_sf_of([math.inf, *t], [math.inf, *df])[0] == 0.0
 
     each = [*map(ours.t_quantile, below, df)]
-    ours._known.clear()
+    ours._t_quantile._known.clear()
     ours.find_t_quantiles(zip(below, df, strict=True))
     assert [*map(ours.t_quantile, below, df)] == each
 
     halves = [(1.0 + n * n, 0.5 + 7.0 * (n % 31)) for n in places]
     assert ours.beta_halves(halves) == [ours.beta_tails(*both, 0.5, 0.5)[0] for both in halves]
+
+
+def test_values_are_remembered_though_threads_forget_them(monkeypatch):
+    monkeypatch.setattr(ours, "MOST_KEPT", 3)
+    square = ours.Remembered(lambda keys: [float(key * key) for key in keys])
+
+    def ask(key: int) -> float:
+        square.find(range(key, key + 5))
+        return square(key)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(ask, range(5000))) == [float(key * key) for key in range(5000)]

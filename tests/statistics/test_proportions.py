@@ -26,7 +26,7 @@ def test_p_is_half_of_what_was_seen_and_all_that_is_rarer(gained, lost):
 def test_many_p_are_those_of_each_to_the_last_bit():
     counts = [(n % 53 * 3, n * 2) for n in range(300)]
     each = [mcnemar_p(*both) for both in counts]
-    proportions._known.clear()
+    proportions._mcnemar_p._known.clear()
 
     proportions.find_mcnemar_ps(counts)
 
