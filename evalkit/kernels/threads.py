@@ -3,7 +3,7 @@
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from typing import TypeVar
 
@@ -44,6 +44,30 @@ def ordered_map(
     work: Callable[[Work], Done], items: Iterable[Work], *, threads: int
 ) -> Iterator[Done]:
     """`work(item)` in the order of the items, at most three items a thread in memory."""
+    return _mapped(work, items, threads, lambda waiting: [waiting.popleft()])
+
+
+def finished_map(
+    work: Callable[[Work], Done], items: Iterable[Work], *, threads: int
+) -> Iterator[Done]:
+    """The same as each item is finished, so that none waits for one that takes longer."""
+    return _mapped(work, items, threads, _take_finished)
+
+
+def _take_finished(waiting: deque[Future[Done]]) -> list[Future[Done]]:
+    finished, others = wait(waiting, return_when=FIRST_COMPLETED)
+    waiting.clear()
+    waiting.extend(others)
+    return list(finished)
+
+
+def _mapped(
+    work: Callable[[Work], Done],
+    items: Iterable[Work],
+    threads: int,
+    take: Callable[[deque[Future[Done]]], list[Future[Done]]],
+) -> Iterator[Done]:
+    """What `take` takes of those that wait, whenever they are many, and all in the end."""
     if threads <= 1 or not kernels_are_compiled():
         yield from map(work, items)
         return
@@ -53,30 +77,9 @@ def ordered_map(
             for item in items:
                 waiting.append(pool.submit(copy_context().run, loading.run_beside, work, item))
                 if len(waiting) > 3 * threads:
-                    yield waiting.popleft().result()
+                    yield from (future.result() for future in take(waiting))
             while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
-
-
-def finished_map(
-    work: Callable[[Work], Done], items: Iterable[Work], *, threads: int
-) -> Iterator[Done]:
-    """The same as each item is finished, so that none waits for one that takes longer."""
-    if threads <= 1 or not kernels_are_compiled():
-        yield from map(work, items)
-        return
-    waiting: set[Future[Done]] = set()
-    with ThreadPoolExecutor(threads) as pool:
-        try:
-            for item in items:
-                waiting.add(pool.submit(copy_context().run, loading.run_beside, work, item))
-                if len(waiting) > 3 * threads:
-                    finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                    yield from (future.result() for future in finished)
-            yield from (future.result() for future in as_completed(waiting))
+                yield from (future.result() for future in take(waiting))
         finally:
             for future in waiting:
                 future.cancel()
