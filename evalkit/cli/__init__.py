@@ -30,10 +30,9 @@ def main() -> None:
         "PYDANTIC_DISABLE_PLUGINS", "__all__"
     )  # it would look through all packages
     gc.set_threshold(OBJECTS_BEFORE_COLLECTING, 50, 1000)
-    from evalkit.cli.records import make_methods_late, make_patterns_late
+    from evalkit.cli.records import make_methods_late
 
     make_methods_late()
-    make_patterns_late()
     from evalkit.cli.outcome import end_with
 
     end_with(arguments)

@@ -1,44 +1,15 @@
-"""Methods of dataclasses and patterns of texts, made when one is first called and not before.
+"""Methods of dataclasses, made when one is first called and not before.
 
-Python compiles five methods of each dataclass as text, a fifth of the time of a short run, and
-every pattern of a module; most are never called. It has no way of its own to put that off, so that
-the process of the command takes the place of `dataclasses._create_fn` and, for evalkit's modules,
-of `re.compile`; where a version of Python has none, nothing is put off.
+Python compiles five methods of each dataclass as text, a fifth of the time of a short run; most are
+never called. It has no way of its own to put that off, so that the process of the command takes the
+place of `dataclasses._create_fn`; where a version of Python has none, nothing is put off.
 """
 
 import dataclasses
-import re
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 LATE = ("evalkit.", "annotated_types", "pydantic.", "polars.", "typer.")  # of very many records
-
-
-class LatePattern:
-    """A regular expression that is compiled when it is first asked for anything."""
-
-    def __init__(self, make: Callable[[], "re.Pattern[Any]"]) -> None:
-        self._make = make
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        made = self._make()
-        vars(self).update({each: getattr(made, each) for each in dir(made) if each[0] != "_"})
-        return getattr(made, name)
-
-
-def make_patterns_late() -> None:
-    """Put off the patterns that evalkit's modules compile from now on."""
-    compile_now = re.compile
-
-    def compile_late(pattern: Any, flags: Any = 0) -> Any:
-        if sys._getframe(1).f_globals.get("__name__", "").startswith("evalkit."):
-            return LatePattern(lambda: compile_now(pattern, flags))
-        return compile_now(pattern, flags)
-
-    re.compile = compile_late
 
 
 def make_methods_late() -> None:

@@ -33,24 +33,3 @@ def test_methods_that_are_made_late_do_the_same():
 
     assert said[0].stdout == said[1].stdout != ""
     assert said[1].stderr == ""
-
-
-def test_patterns_that_are_made_late_do_the_same():
-    text = """
-import re
-from evalkit.cli.records import make_patterns_late
-make_patterns_late()
-import string
-given = {"re": re, "__name__": "evalkit.tried"}
-exec("late = re.compile(r'(?P<word>[a-z]+)', re.I)", given)
-late, now = given["late"], re.compile(r"(?P<word>[a-z]+)", re.I)
-assert isinstance(now, re.Pattern) and not isinstance(late, re.Pattern)
-for each in (late, now):
-    assert each.fullmatch("Ab")["word"] == "Ab" and each.sub("x", "a 1 b") == "x 1 x"
-    assert each.pattern == now.pattern and each.flags == now.flags and each.groups == 1
-    assert not hasattr(each, "nothing")
-"""
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
-
-    assert done.stderr == ""
-    assert done.returncode == 0
