@@ -38,10 +38,11 @@ def tukey_test(
     *,
     level: float,
 ) -> list[TukeyPair]:
-    """Every pair once, in the order of the models: Tukey's honestly significant difference on the layout of users by models.
+    """Every pair once, in the order of the models, by Tukey's honestly significant difference.
 
-    The users are the blocks of a randomised block design. What is left when their effects and
-    those of the models are taken out has the mean square sum over pairs of s_ij^2 / (m (m - 1)),
+    The layout is users by models: users are the blocks of a randomised block design. What is left
+    when their effects and those of the models are taken out has the mean square
+    sum over pairs of s_ij^2 / (m (m - 1)),
     half the average variance of a paired difference: each user's squares around their mean are
     the squared differences of all pairs over m. So exact sums of the pairs' differences are all
     that is needed, and they merge.
