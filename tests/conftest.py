@@ -1,5 +1,6 @@
 """What every test may ask for."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ DATA_VARIABLE = "EVALKIT_TEST_DATA"
 # or every command that tests start compiles evalkit's files anew
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+gc.disable()  # until all is collected: two million objects, of which none is garbage
 
 # a loaded machine is no fault of what is tested
 settings.register_profile(
@@ -33,6 +36,12 @@ def pytest_collection_modifyitems(config, items):
         return
     config.hook.pytest_deselected(items=[it for it in items if it.get_closest_marker("campaign")])
     items[:] = [item for item in items if not item.get_closest_marker("campaign")]
+
+
+def pytest_collection_finish():
+    """Looks for garbage again, among what tests make."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
+from evalkit.config import _tables as tables
 from evalkit.config._alerts import AlertsSection
 from evalkit.config._engine import EngineSection
 from evalkit.config._entry_points import EntryPoint, spell_policy
@@ -33,34 +34,7 @@ from evalkit.config._policies import Policies
 from evalkit.config._profiles import combined_of, requests_of
 from evalkit.config._selection import SelectionSection
 from evalkit.config._split import SplitSection
-from evalkit.config._tables import (
-    _FILES,
-    _FORMAT,
-    _HEADER,
-    _TABLE,
-    _VERIFY,
-    _WHERE,
-    SPAN,
-    AsTheyAre,
-    ItemsTable,
-    LabelsTable,
-    Listed,
-    LogTable,
-    MetricsSection,
-    Names,
-    PredictionsTable,
-    RankingsTable,
-    RatingsTable,
-    Record,
-    Texts,
-    Threshold,
-    TrainTable,
-    TruthTable,
-    UsersTable,
-    key,
-    tuple_of_list,
-    unsaid,
-)
+from evalkit.config._tables import key
 from evalkit.config.form_names import FileForm
 from evalkit.errors import EvalkitError, masked
 from evalkit.metrics import Request, declared, is_of_kind, other_kinds, parse_metrics
@@ -70,22 +44,24 @@ AGE = "age"
 SELECTED = "selected"  # a baseline: the winner of the last selection
 
 
-class Segmentation(Record):
+class Segmentation(tables.Record):
     """One way to split users, or relevant items, into segments."""
 
-    path: Texts | None = key(None, "Table of users or items; without one, the truth's own columns.")
-    table: str | None = unsaid(_TABLE)
-    format: str | None = key(None, _FORMAT)
-    header: bool | None = unsaid(_HEADER)
-    files: AsTheyAre = unsaid(_FILES)
-    where: str | None = key(None, _WHERE)
-    user: Texts | None = key(
+    path: tables.Texts | None = key(
+        None, "Table of users or items; without one, the truth's own columns."
+    )
+    table: str | None = tables.unsaid(tables.TABLE)
+    format: str | None = key(None, tables.FORMAT)
+    header: bool | None = tables.unsaid(tables.HEADER)
+    files: tables.AsTheyAre = tables.unsaid(tables.FILES)
+    where: str | None = key(None, tables.WHERE)
+    user: tables.Texts | None = key(
         None, "User column of the table, or columns; default: as in the truth, or guessed."
     )
     item: str | None = key(None, "Item column of the table: segments of items instead of users.")
     by: str = key(..., "Column or SQL expression; n_relevant is a user's number of relevant items.")
     quantiles: int | None = key(None, "Buckets of a number with as many users each.", ge=2, le=100)
-    edges: Listed[Threshold] | None = key(
+    edges: tables.Listed[tables.Threshold] | None = key(
         None, "Buckets of a number: each edge begins the next one."
     )
     pick: Literal["same", "min", "max"] = key(
@@ -93,10 +69,10 @@ class Segmentation(Record):
     )
 
 
-Pairs = Listed[Annotated[tuple[str, str], BeforeValidator(tuple_of_list)]]
+Pairs = tables.Listed[Annotated[tuple[str, str], BeforeValidator(tables.tuple_of_list)]]
 
 
-class SegmentsSection(Record):
+class SegmentsSection(tables.Record):
     """Segmentations by name, and what holds for all of them."""
 
     model_config = ConfigDict(extra="allow", frozen=True, strict=True)
@@ -116,7 +92,7 @@ def _of_experiments(default: str, description: str) -> Any:
     return key(default, description, exclude_if=lambda value: value == default)
 
 
-class StatisticsSection(Record):
+class StatisticsSection(tables.Record):
     """Intervals, and comparisons of models on the same users."""
 
     level: float = key(0.95, "Share of intervals that hold the true value.", gt=0.5, lt=1)
@@ -128,7 +104,7 @@ class StatisticsSection(Record):
         "Which limits the bootstrap gives. Of fractions in experiments: newcombe, wald, or by "
         "their number.",
     )
-    metrics: Names = key((), "Metrics to bootstrap or to test by ranks; default: all.")
+    metrics: tables.Names = key((), "Metrics to bootstrap or to test by ranks; default: all.")
     skewness: bool = key(
         True, 'Mend tests for skewness, those of test = "t" against a margin and on clusters.'
     )
@@ -154,7 +130,7 @@ class StatisticsSection(Record):
     margin: float | None = key(
         None, "A difference that does not matter.", gt=0, allow_inf_nan=False
     )
-    margin_relative: float | None = unsaid(
+    margin_relative: float | None = tables.unsaid(
         "The same as a share of the baseline's value, in experiments.", gt=0, allow_inf_nan=False
     )
     distribution: Literal["t", "normal"] = _of_experiments("t", "Whose quantiles limits take.")
@@ -169,7 +145,7 @@ class StatisticsSection(Record):
         "auto", "Test of the units' shares; exact of two variants below 1,000 units."
     )
     clusters: Literal["cr2", "delta"] = _of_experiments("cr2", "How errors over clusters are made.")
-    strata: Names = unsaid(
+    strata: tables.Names = tables.unsaid(
         "Columns of exposures whose groups are weighed by their units.", default=()
     )
     sequential: str | dict[str, str | float | list[float]] = _of_experiments(
@@ -222,7 +198,7 @@ Count = Literal[
 
 def _as_bound(value: object) -> float | str:
     """A finite number, or a span of time, as 2d."""
-    if isinstance(value, str) and SPAN.fullmatch(value):
+    if isinstance(value, str) and tables.SPAN.fullmatch(value):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise PydanticCustomError("float_type", "a number is wanted")
@@ -231,7 +207,7 @@ def _as_bound(value: object) -> float | str:
     return float(value)
 
 
-_BOUND = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^{SPAN.pattern}$"}]}
+_BOUND = {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^{tables.SPAN.pattern}$"}]}
 Bound = Annotated[float | str, PlainValidator(_as_bound), WithJsonSchema(_BOUND)]
 Allowance = Annotated[float, Field(allow_inf_nan=False, ge=0)]
 
@@ -244,7 +220,7 @@ def _as_printed(metric: str) -> str:
     return labels[0] if len(labels) == 1 else metric
 
 
-class GateRule(Record):
+class GateRule(tables.Record):
     """One thing that must hold of a run, or the run ends with status 1."""
 
     metric: Annotated[str, AfterValidator(_as_printed)] | None = key(
@@ -263,7 +239,7 @@ class GateRule(Record):
     max_drop: Allowance | None = key(
         None, "The metric gets worse than the baseline's by that at most."
     )
-    max_drop_relative: Allowance | None = unsaid(
+    max_drop_relative: Allowance | None = tables.unsaid(
         "Of experiments: it gets worse by that share of the baseline's value at most."
     )
     max_change: Allowance | None = key(
@@ -276,11 +252,11 @@ class GateRule(Record):
     unclear: Literal["fail", "pass"] = key("fail", "What a gate does that cannot tell.")
 
 
-class OutputSection(Record):
+class OutputSection(tables.Record):
     """Where the report goes and in which forms."""
 
     path: str = key("runs", "Folder of runs; relative to the config file.")
-    formats: Listed[FileForm] = key(
+    formats: tables.Listed[FileForm] = key(
         ("json", "parquet", "markdown", "html"), "Forms of the report to write."
     )
     segments_in_json: bool = key(
@@ -288,29 +264,33 @@ class OutputSection(Record):
     )
     per_user: bool = key(False, "Write every user's values too.")
     mlflow: str | None = key(None, "Experiment of MLflow that is told of the run.")
-    wandb: str | None = unsaid("Project of Weights & Biases that is told of the run.")
+    wandb: str | None = tables.unsaid("Project of Weights & Biases that is told of the run.")
 
 
-class SplitConfig(Record):
-    """What a config asks `evalkit split` for; its other sections are for other commands."""
-
-    name: str = key("", "The split is written to splits/NAME.")
-    split: SplitSection = key(..., "How a log is cut into train, validation and test.")
-    gates: Listed[GateRule] = key((), "What must hold of its leakage.")
-    storage: dict[str, str] = Field(default_factory=dict, description="Options of object stores.")
-    verify_pages: bool | None = unsaid(_VERIFY)
+class Placed(tables.Record):
+    """A record that knows where its keys stand, and where the request came from."""
 
     _places: Places = PrivateAttr(default_factory=Places)
     _entry_point: EntryPoint = PrivateAttr(default="file")
 
     def at(self, *key: str | int) -> str:
-        """Where a key stands, for errors."""
+        """Where a key stands, for errors: `configs/nightly.toml:14: metrics.names[2]`."""
         return self._places.at(key)
 
     @property
     def entry_point(self) -> EntryPoint:
-        """Where the request came from: hints speak its words."""
+        """Where the request came from: hints speak its words, and a config's columns are law."""
         return self._entry_point
+
+
+class SplitConfig(Placed):
+    """What a config asks `evalkit split` for; its other sections are for other commands."""
+
+    name: str = key("", "The split is written to splits/NAME.")
+    split: SplitSection = key(..., "How a log is cut into train, validation and test.")
+    gates: tables.Listed[GateRule] = key((), "What must hold of its leakage.")
+    storage: dict[str, str] = Field(default_factory=dict, description="Options of object stores.")
+    verify_pages: bool | None = tables.unsaid(tables.VERIFY)
 
 
 class ConfigState(NamedTuple):
@@ -343,24 +323,28 @@ class _Read:
         return _Read, ()
 
 
-class Config(Record):
+class Config(Placed):
     """The whole request. [[rankings]] with [truth], or one of [log], [ratings] and [labels]."""
 
     name: str = key("", "Jobs of one name share history; default: the file's name.")
-    truth: TruthTable | None = key(None, "Held-out interactions.")
-    rankings: Listed[RankingsTable] = key(
+    truth: tables.TruthTable | None = key(None, "Held-out interactions.")
+    rankings: tables.Listed[tables.RankingsTable] = key(
         (), "One table for each model, or one with columns.model."
     )
-    log: LogTable | None = key(None, "A joined log instead of truth and rankings.")
-    train: TrainTable | None = key(None, "What the models had seen.")
-    items: ItemsTable | None = unsaid("All items, for metrics of lists.")
-    users: UsersTable | None = unsaid("Who should have got a list.")
-    ratings: Listed[RatingsTable] = key(
+    log: tables.LogTable | None = key(None, "A joined log instead of truth and rankings.")
+    train: tables.TrainTable | None = key(None, "What the models had seen.")
+    items: tables.ItemsTable | None = tables.unsaid("All items, for metrics of lists.")
+    users: tables.UsersTable | None = tables.unsaid("Who should have got a list.")
+    ratings: tables.Listed[tables.RatingsTable] = key(
         (), "True ratings, with predictions beside them or in [[predictions]]."
     )
-    predictions: Listed[PredictionsTable] = key((), "Predicted ratings in tables of their own.")
-    labels: Listed[LabelsTable] = key((), "Scored rows with labels, one an impression.")
-    metrics: MetricsSection = key(..., "Metrics, profile, and files with your own.")
+    predictions: tables.Listed[tables.PredictionsTable] = key(
+        (), "Predicted ratings in tables of their own."
+    )
+    labels: tables.Listed[tables.LabelsTable] = key(
+        (), "Scored rows with labels, one an impression."
+    )
+    metrics: tables.MetricsSection = key(..., "Metrics, profile, and files with your own.")
     policies: Policies = Field(default_factory=Policies, description="Choices at edges.")
     segments: SegmentsSection = Field(
         default_factory=lambda: SegmentsSection.model_validate({}),
@@ -369,7 +353,7 @@ class Config(Record):
     statistics: StatisticsSection = Field(
         default_factory=StatisticsSection, description="Intervals and comparisons."
     )
-    gates: Listed[GateRule] = key((), "What must hold, or the run ends with status 1.")
+    gates: tables.Listed[GateRule] = key((), "What must hold, or the run ends with status 1.")
     selection: SelectionSection | None = key(
         None, "For evalkit select: one of many trials is chosen.", exclude=True
     )
@@ -385,11 +369,9 @@ class Config(Record):
         description="Options of object stores, as aws_region; secrets as ${NAME} of the "
         "environment.",
     )
-    verify_pages: bool | None = unsaid(_VERIFY)
-    split: SplitSection | None = unsaid("How a log is cut into train, validation and test.")
+    verify_pages: bool | None = tables.unsaid(tables.VERIFY)
+    split: SplitSection | None = tables.unsaid("How a log is cut into train, validation and test.")
 
-    _places: Places = PrivateAttr(default_factory=Places)
-    _entry_point: EntryPoint = PrivateAttr(default="file")
     _followed: Profile | None = PrivateAttr(default=None)
     _overridden: tuple[tuple[str, str | float, str | float], ...] = PrivateAttr(default=())
     _variables: dict[str, str] = PrivateAttr(default_factory=dict)  # that filled its places
@@ -546,15 +528,6 @@ class Config(Record):
         reference = self.metrics.reference
         models = [each.model for each in self.rankings]
         return reference is not None and (reference in models or not is_path_of(reference))
-
-    def at(self, *key: str | int) -> str:
-        """Where a key stands, for errors: `configs/nightly.toml:14: metrics.names[2]`."""
-        return self._places.at(key)
-
-    @property
-    def entry_point(self) -> EntryPoint:
-        """Where the request came from: hints speak its words, and a config's columns are law."""
-        return self._entry_point
 
     def spell_policy(self, name: str, value: str) -> str:
         """A policy as whoever asked would write it, for hints."""

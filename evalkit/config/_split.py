@@ -8,21 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from evalkit.config._tables import (
-    _COLUMNS,
-    _FILES,
-    _FORMAT,
-    _HEADER,
-    _PATH,
-    _WHERE,
-    AsTheyAre,
-    Listed,
-    Record,
-    Texts,
-    Threshold,
-    key,
-    unsaid,
-)
+from evalkit.config import _tables as tables
+from evalkit.config._tables import AsTheyAre, Listed, Record, Texts, Threshold, key
 
 Rounding = Literal[
     "floor", "floor-test", "floor-test, at least 1 where train keeps 1", "floor-train",
@@ -117,12 +104,12 @@ _WORDS = {
 class SplitSection(Record):
     """A log, cut into train, validation and test."""
 
-    path: Texts | None = key(None, _PATH)
-    format: str | None = key(None, _FORMAT)
-    header: bool | None = unsaid(_HEADER)
-    files: AsTheyAre = unsaid(_FILES)
-    columns: SplitColumns = Field(default_factory=SplitColumns, description=_COLUMNS)
-    where: str | None = key(None, _WHERE)
+    path: Texts | None = key(None, tables.PATH)
+    format: str | None = key(None, tables.FORMAT)
+    header: bool | None = tables.unsaid(tables.HEADER)
+    files: AsTheyAre = tables.unsaid(tables.FILES)
+    columns: SplitColumns = Field(default_factory=SplitColumns, description=tables.COLUMNS)
+    where: str | None = key(None, tables.WHERE)
     like: str | None = key(None, "A library whose rules fill in what is not set, as recbole.")
     by: Literal[
         "time",

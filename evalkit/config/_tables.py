@@ -19,17 +19,17 @@ _TEXT_OR_TEXTS = {
 }
 Texts = Annotated[tuple[str, ...], BeforeValidator(_tuple_of_texts), WithJsonSchema(_TEXT_OR_TEXTS)]
 Threshold = Annotated[float, Field(allow_inf_nan=False)]
-_PATH = "File, glob, directory, URL, or a list of them; relative to the config file."
+PATH = "File, glob, directory, URL, or a list of them; relative to the config file."
 SPAN = re.compile(r"[1-9][0-9]{0,5}[mhd]")  # of time: 30m, 1h, 1d
 CATALOG = "table://"  # begins the path of a table that a catalog of Spark names
-_TABLE = 'Instead of path: a table of Spark, catalog.db.name; the same as path = "table://...".'
-_COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
-_FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec."
+TABLE = 'Instead of path: a table of Spark, catalog.db.name; the same as path = "table://...".'
+COLUMNS = "What is read, and nothing else; without any, columns are guessed from their names."
+FORMAT = "Format where the name does not tell: parquet, ipc, csv, ndjson, trec."
 AsTheyAre = Literal["as they are"] | None
-_FILES = "as they are: files of Delta, Iceberg and Hudi tables, whatever version they are of."
-_HEADER = "false: the first line of CSV is a row, and columns are column_1, column_2, ..."
-_VERIFY = "false: checksums of pages of local Parquet files are not verified."
-_WHERE = "SQL predicate; rows in are the rows after it."
+FILES = "as they are: files of Delta, Iceberg and Hudi tables, whatever version they are of."
+HEADER = "false: the first line of CSV is a row, and columns are column_1, column_2, ..."
+VERIFY = "false: checksums of pages of local Parquet files are not verified."
+WHERE = "SQL predicate; rows in are the rows after it."
 _RANKED_BY = "rows: their order ranks, whatever columns look like ranks or scores."
 _AGE = "Date, datetime or whole seconds; for gates of its age."
 _ORDER = "What the rows are put in order by, where their order matters; default: as they stand."
@@ -87,8 +87,8 @@ class ModelKey(Record):
 
 
 class PathKeys(Record):
-    path: Texts = key(..., _PATH)
-    table: str | None = unsaid(_TABLE)
+    path: Texts = key(..., PATH)
+    table: str | None = unsaid(TABLE)
 
 
 class PartKeys(Record):
@@ -101,15 +101,15 @@ class FormKeys(Record):
     if TYPE_CHECKING:
         columns: Any  # of each table in its own place
 
-    format: str | None = key(None, _FORMAT)
-    header: bool | None = unsaid(_HEADER)
-    files: AsTheyAre = unsaid(_FILES)
+    format: str | None = key(None, FORMAT)
+    header: bool | None = unsaid(HEADER)
+    files: AsTheyAre = unsaid(FILES)
 
 
 class KindTable(FormKeys, PathKeys):
     """A table of a kind's own section; which of its columns is which, the kind adds."""
 
-    where: str | None = key(None, _WHERE)
+    where: str | None = key(None, WHERE)
     columns: Any
 
 
@@ -172,8 +172,8 @@ class UsersColumns(Record):
 class TruthTable(FormKeys, PartKeys, PathKeys):
     """Held-out interactions: the right answers."""
 
-    columns: TruthColumns = Field(default_factory=TruthColumns, description=_COLUMNS)
-    where: str | None = key(None, _WHERE)
+    columns: TruthColumns = Field(default_factory=TruthColumns, description=COLUMNS)
+    where: str | None = key(None, WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: relevance above 0.")
     min_propensity: float | None = unsaid(
         "Smaller propensities count as this; counted and told.", gt=0, le=1
@@ -212,10 +212,10 @@ class BuiltinKeys(Record):
 class RankingsTable(FormKeys, BuiltinKeys, PathKeys, ModelKey):
     """Rankings that one model made, or many with `columns.model`; or a baseline made of train."""
 
-    path: Texts = key((), _PATH)
-    columns: RankingsColumns = Field(default_factory=RankingsColumns, description=_COLUMNS)
+    path: Texts = key((), PATH)
+    columns: RankingsColumns = Field(default_factory=RankingsColumns, description=COLUMNS)
     ranked_by: Literal["rows"] | None = unsaid(_RANKED_BY)
-    where: str | None = key(None, _WHERE)
+    where: str | None = key(None, WHERE)
     earlier: Texts = unsaid(
         "The model's lists before, a path each, oldest first; read as these are.", default=()
     )
@@ -224,25 +224,25 @@ class RankingsTable(FormKeys, BuiltinKeys, PathKeys, ModelKey):
 class LogTable(FormKeys, PathKeys, ModelKey):
     """A joined log: rankings whose rows carry the label."""
 
-    columns: LogColumns = Field(default_factory=LogColumns, description=_COLUMNS)
+    columns: LogColumns = Field(default_factory=LogColumns, description=COLUMNS)
     ranked_by: Literal["rows"] | None = unsaid(_RANKED_BY)
-    where: str | None = key(None, _WHERE)
+    where: str | None = key(None, WHERE)
     threshold: Threshold | None = key(None, "Relevant from here on; default: label above 0.")
 
 
 class TrainTable(FormKeys, PartKeys, PathKeys):
     """What the models had seen: ranked items found here are counted."""
 
-    columns: TrainColumns = Field(default_factory=TrainColumns, description=_COLUMNS)
-    where: str | None = key(None, _WHERE)
+    columns: TrainColumns = Field(default_factory=TrainColumns, description=COLUMNS)
+    where: str | None = key(None, WHERE)
     drop_seen: bool = key(False, "Drop seen items from the rankings.")
 
 
 class ItemsTable(FormKeys, PathKeys):
     """All items that there are, and what is known of them; metrics name further columns."""
 
-    columns: ItemsColumns = Field(default_factory=ItemsColumns, description=_COLUMNS)
-    where: str | None = key(None, _WHERE)
+    columns: ItemsColumns = Field(default_factory=ItemsColumns, description=COLUMNS)
+    where: str | None = key(None, WHERE)
     separator: str | None = key(
         None, "Between an item's genres, where they are text.", min_length=1
     )
@@ -252,8 +252,8 @@ class ItemsTable(FormKeys, PathKeys):
 class UsersTable(FormKeys, PathKeys):
     """Who should have got a list."""
 
-    columns: UsersColumns = Field(default_factory=UsersColumns, description=_COLUMNS)
-    where: str | None = key(None, _WHERE)
+    columns: UsersColumns = Field(default_factory=UsersColumns, description=COLUMNS)
+    where: str | None = key(None, WHERE)
 
 
 class RatingsColumns(Record):
@@ -297,22 +297,22 @@ class LabelsColumns(Record):
 class RatingsTable(FormKeys, PathKeys, ModelKey):
     """True ratings: of one model's rows together with its predictions, or for [[predictions]]."""
 
-    columns: RatingsColumns = Field(default_factory=RatingsColumns, description=_COLUMNS)
-    where: str | None = key(None, _WHERE)
+    columns: RatingsColumns = Field(default_factory=RatingsColumns, description=COLUMNS)
+    where: str | None = key(None, WHERE)
 
 
 class PredictionsTable(FormKeys, PathKeys, ModelKey):
     """Predicted ratings of one model, or of many with `columns.model`."""
 
-    columns: PredictionsColumns = Field(default_factory=PredictionsColumns, description=_COLUMNS)
-    where: str | None = key(None, _WHERE)
+    columns: PredictionsColumns = Field(default_factory=PredictionsColumns, description=COLUMNS)
+    where: str | None = key(None, WHERE)
 
 
 class LabelsTable(FormKeys, PathKeys, ModelKey):
     """Scored rows with labels of one model, or of many with `columns.model`."""
 
-    columns: LabelsColumns = Field(default_factory=LabelsColumns, description=_COLUMNS)
-    where: str | None = key(None, _WHERE)
+    columns: LabelsColumns = Field(default_factory=LabelsColumns, description=COLUMNS)
+    where: str | None = key(None, WHERE)
     threshold: Threshold | None = key(
         None, "Label 1 from here on; default: labels are 0 and 1 already."
     )

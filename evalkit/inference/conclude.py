@@ -4,23 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from evalkit import report
 from evalkit.aggregate.accumulators.resampling import Resampling
 from evalkit.aggregate.sums import GrandTotals
 from evalkit.config import Config, StatisticsSection
-from evalkit.inference.caveats import (
-    of_caveats,
-    of_few_clusters,
-    of_few_users,
-    of_few_values,
-    of_no_interval,
-    of_other_users,
-    of_skewed_differences,
-    of_small_margins,
-    of_small_segments,
-    of_ties,
-    of_uneven_judgements,
-    with_caveats,
-)
+from evalkit.inference import caveats
 from evalkit.inference.comparisons import comparisons_of, correct, family_in
 from evalkit.inference.drafts import note_relative
 from evalkit.inference.estimates import estimates_of, gaps_of, macros_of
@@ -29,16 +17,6 @@ from evalkit.inference.ratios import RatioTotals
 from evalkit.inference.summed import Summed
 from evalkit.inference.verdicts import findings_of, standings_of, with_verdicts
 from evalkit.metrics import Request
-from evalkit.report import (
-    Comparison,
-    Estimate,
-    Finding,
-    Gap,
-    Macro,
-    Standing,
-    StatisticsUsed,
-    Warning_,
-)
 
 if TYPE_CHECKING:
     from evalkit.inference.ordered import OrderedValues
@@ -49,14 +27,14 @@ if TYPE_CHECKING:
 class Inference:
     """What the sums of a run say."""
 
-    estimates: tuple[Estimate, ...]
-    comparisons: tuple[Comparison, ...]
-    standings: tuple[Standing, ...]
-    findings: tuple[Finding, ...]
-    macros: tuple[Macro, ...]
-    used: StatisticsUsed
-    warnings: tuple[Warning_, ...]
-    gaps: tuple[Gap, ...] = ()
+    estimates: tuple[report.Estimate, ...]
+    comparisons: tuple[report.Comparison, ...]
+    standings: tuple[report.Standing, ...]
+    findings: tuple[report.Finding, ...]
+    macros: tuple[report.Macro, ...]
+    used: report.StatisticsUsed
+    warnings: tuple[report.Warning_, ...]
+    gaps: tuple[report.Gap, ...] = ()
 
     @classmethod
     def of(
@@ -67,7 +45,7 @@ class Inference:
         totals: GrandTotals,
         resampling: Resampling | None = None,
         ratios: RatioTotals | None = None,
-        estimates: Sequence[Estimate] | None = None,
+        estimates: Sequence[report.Estimate] | None = None,
         shown: "ShownNumbers | OrderedValues | None" = None,
     ) -> "Inference":
         """Estimates and comparisons of all models, segment by segment.
@@ -99,11 +77,13 @@ class Inference:
         few = (
             {}
             if known
-            else of_few_values(summed, requests, models, ratios if chosen.weight else None)
+            else caveats.of_few_values(summed, requests, models, ratios if chosen.weight else None)
         )
-        estimates = with_caveats(estimates, few)
+        estimates = caveats.with_caveats(estimates, few)
         skewed = [
-            *of_skewed_differences(drafts, bootstraps="bootstrap" in (chosen.method, chosen.test))
+            *caveats.of_skewed_differences(
+                drafts, bootstraps="bootstrap" in (chosen.method, chosen.test)
+            )
         ]
         judged = with_verdicts(drafts, chosen, requests, primary)
         judged = tuple(shown_ratios(judged, requests))
@@ -111,20 +91,20 @@ class Inference:
         family = family_in(chosen, primary)
         used = _used(chosen, family, n_tests, draws=resampling is not None)
         warnings = (
-            *of_small_segments(totals),
-            *of_few_clusters(
+            *caveats.of_small_segments(totals),
+            *caveats.of_few_clusters(
                 estimates,
                 "users or items" if chosen.two_way else "clusters",
                 ratios,
                 [each.label for each in requests],
             ),
-            *(of_few_users(estimates) if known else of_caveats(few)),
+            *(caveats.of_few_users(estimates) if known else caveats.of_caveats(few)),
             *skewed,
-            *of_small_margins(drafts, chosen.margin, 1.0 - chosen.level),
-            *of_no_interval(requests),
-            *of_other_users(judged),
-            *of_uneven_judgements(judged, requests),
-            *(() if known else of_ties(config, estimates, totals, measured, ratios)),
+            *caveats.of_small_margins(drafts, chosen.margin, 1.0 - chosen.level),
+            *caveats.of_no_interval(requests),
+            *caveats.of_other_users(judged),
+            *caveats.of_uneven_judgements(judged, requests),
+            *(() if known else caveats.of_ties(config, estimates, totals, measured, ratios)),
             *(() if shown is None else shown.warnings(models)),
         )
         findings = tuple(findings_of(config, summed, requests)) if chosen.search else ()
@@ -133,8 +113,10 @@ class Inference:
         return cls(estimates, judged, standings, findings, macros, used, warnings, gaps)
 
 
-def _used(chosen: StatisticsSection, family: str, n_tests: int, *, draws: bool) -> StatisticsUsed:
-    return StatisticsUsed(
+def _used(
+    chosen: StatisticsSection, family: str, n_tests: int, *, draws: bool
+) -> report.StatisticsUsed:
+    return report.StatisticsUsed(
         level=chosen.level,
         method=chosen.method,
         test=chosen.test,

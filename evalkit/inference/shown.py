@@ -12,16 +12,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.aggregate.accumulators.counting import (
-    GAIN_BITS,
-    UNIT,
-    WORD,
-    Columns,
-    ShownCounts,
-    Users,
-    attention_of,
-    gain_of,
-)
+from evalkit import metrics
+from evalkit.aggregate.accumulators import counting
+from evalkit.aggregate.accumulators.counting import Columns, ShownCounts, Users
 from evalkit.aggregate.accumulators.resampling import resamples
 from evalkit.aggregate.accumulators.shown import SAMPLED, Sampled, ShownSums
 from evalkit.aggregate.segments import ALL, UNKNOWN, Segment
@@ -32,18 +25,7 @@ from evalkit.errors import RequestError
 from evalkit.inference.caveats import FEWEST_MOVING, of_few_lists
 from evalkit.item_lists import n_sums_of
 from evalkit.kernels import kernel
-from evalkit.metrics import (
-    Ends,
-    ItemContext,
-    Items,
-    Request,
-    Shown,
-    Values,
-    family_of,
-    is_ordered,
-    weighing_of,
-    who_of,
-)
+from evalkit.metrics import Ends, ItemContext, Items, Request, Shown, Values
 from evalkit.report import Warning_
 
 STEP = 1e-100  # of the derivative by a complex number, which rounds nothing
@@ -130,8 +112,8 @@ class ShownNumbers:
     @staticmethod
     def has(request: Request) -> bool:
         """Whether a request is such a number."""
-        of_all = family_of(request) in ("counts", "sums", "means", "combined")
-        return of_all or is_ordered(request)
+        of_all = metrics.family_of(request) in ("counts", "sums", "means", "combined")
+        return of_all or metrics.is_ordered(request)
 
     def number(
         self, segment: Segment, model: str, request: Request, pair: Pair | None = None
@@ -140,12 +122,12 @@ class ShownNumbers:
         known = (segment, model, request, pair)
         if known not in self._kept:
             make = {"counts": self._of_counts, "sums": self._of_sums, "means": self._of_means}
-            self._kept[known] = make[family_of(request)](segment, model, request, pair)
+            self._kept[known] = make[metrics.family_of(request)](segment, model, request, pair)
         return self._kept[known]
 
     def delta(self, segment: Segment, pair: Pair, request: Request) -> Delta:
         """Two numbers, over the users of both models."""
-        if family_of(request) == "means":
+        if metrics.family_of(request) == "means":
             return self._delta_of_means(segment, pair, request)
         one, other = (self.number(segment, model, request, pair) for model in pair)
         influences = other.influences - one.influences
@@ -216,7 +198,8 @@ class ShownNumbers:
         alike = [
             each
             for each in self.requests
-            if family_of(each) == "counts" and who_of(each) == who_of(request)
+            if metrics.family_of(each) == "counts"
+            and metrics.who_of(each) == metrics.who_of(request)
         ]
         columns = Columns.of(alike)
         counted = sums.counted.get((segment, model))
@@ -303,7 +286,7 @@ class ShownNumbers:
     def _columns(self, request: Request, context: ItemContext) -> list[int]:
         first = 0
         for one_request in self.requests:
-            if family_of(one_request) != "sums" or one_request.policies != request.policies:
+            if metrics.family_of(one_request) != "sums" or one_request.policies != request.policies:
                 continue
             n = n_sums_of(one_request, context)
             if one_request == request:
@@ -320,7 +303,7 @@ class ShownNumbers:
         """Numbers of all lists that stand on few users, or are not drawn again as was asked."""
         statistics = self.config.statistics
         named = self.config.read_metrics(statistics.metrics) or self.config.requests
-        kept = [each.label for each in named if self.has(each) and not is_ordered(each)]
+        kept = [each.label for each in named if self.has(each) and not metrics.is_ordered(each)]
         if kept and resamples(statistics):
             message = f"{', '.join(kept)}: limits and tests are those of influence, not drawn"
             yield Warning_("not-resampled", message)
@@ -403,7 +386,7 @@ def _ends(request: Request, shown: Shown, items: Items, slopes: Floats, influenc
 
 def key_of(request: Request, model: str) -> str:
     """Under which name the sums of a request are kept; `model`: where models are apart."""
-    return repr((*who_of(request), model))
+    return repr((*metrics.who_of(request), model))
 
 
 def _slope(
@@ -416,35 +399,37 @@ def _slope(
 
 def _weights(columns: Columns, request: Request, depth: int) -> tuple[str, Floats, Floats]:
     """What each row adds to its item: by its place, times that by the length of the list."""
-    weighing = weighing_of(request)
+    weighing = metrics.weighing_of(request)
     by_rank, by_length = np.ones(depth + 1), np.ones(depth + 1)
     ranks, lengths = columns.weights(depth)
     if weighing == "attention":
-        by_rank = ranks[columns.attentions.index(attention_of(request))] / UNIT
+        by_rank = ranks[columns.attentions.index(counting.attention_of(request))] / counting.UNIT
     elif weighing != "lists":
-        by_length = lengths[columns.lengths.index(weighing)] / UNIT
+        by_length = lengths[columns.lengths.index(weighing)] / counting.UNIT
     return weighing, by_rank, by_length
 
 
 def _shown(counted: ShownCounts, columns: Columns, request: Request, n_items: int) -> Shown:
     """The counters of one cutoff, of all items."""
-    weighing, cutoff = weighing_of(request), request.kernel_cutoff
+    weighing, cutoff = metrics.weighing_of(request), request.kernel_cutoff
     lists = np.zeros(n_items, dtype=np.int64)
     lists[counted.items] = counted.counts[:, columns.place(cutoff)]
     weighed, rows = np.zeros(n_items), None
     if weighing == "gain":
-        words = counted.counts[:, columns.place_of_gain(cutoff, gain_of(request)) :]
+        words = counted.counts[:, columns.place_of_gain(cutoff, counting.gain_of(request)) :]
         rows = np.zeros(n_items, dtype=np.int64)
         rows[counted.items] = words[:, 0]
-        weighed[counted.items] = words[:, 1] + words[:, 2] / 2.0**GAIN_BITS
+        weighed[counted.items] = words[:, 1] + words[:, 2] / 2.0**counting.GAIN_BITS
     elif weighing != "lists":
         way = len(columns.attentions)
         if weighing == "attention":
-            way = columns.attentions.index(attention_of(request))
+            way = columns.attentions.index(counting.attention_of(request))
         else:
             way += columns.lengths.index(weighing)
         words = counted.counts[:, columns.place(cutoff, way) :][:, :2]
-        weighed[counted.items] = words[:, 0] * (2.0**WORD / UNIT) + words[:, 1] / UNIT
+        weighed[counted.items] = (
+            words[:, 0] * (2.0**counting.WORD / counting.UNIT) + words[:, 1] / counting.UNIT
+        )
     return Shown(
         lists=lists,
         exposure=weighed,
@@ -463,10 +448,10 @@ def _influences(
 ) -> Floats:
     """What some users add to a number, to the first order."""
     lists, cutoff, influences = sampled.lists, request.kernel_cutoff, np.empty(users.size)
-    if weighing_of(request) == "gain":
+    if metrics.weighing_of(request) == "gain":
         lengths = np.minimum(lists.lengths[users], cutoff)
         rows = ranges(lists.starts[users], lengths)
-        gains = sampled.gains[rows, columns.gains.index(gain_of(request))]
+        gains = sampled.gains[rows, columns.gains.index(counting.gain_of(request))]
         added = slopes[lists.items[rows], 0] + slopes[lists.items[rows], 1] * gains
         owners = np.repeat(np.arange(users.size), lengths)
         return np.asarray(np.bincount(owners, added, minlength=users.size), dtype=np.float64)

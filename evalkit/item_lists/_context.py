@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from evalkit import metrics
 from evalkit.config import ItemsTable, Policies
 from evalkit.item_lists._codes import ItemCodes
 from evalkit.item_lists._facts import ItemFacts
@@ -17,17 +18,7 @@ from evalkit.item_lists._owned import OwnHistory, relevant_of
 from evalkit.item_lists._popularity import Popularity, PopularityCounter
 from evalkit.item_lists._table import ItemTable, read_items
 from evalkit.kernels import kernel
-from evalkit.metrics import (
-    ItemContext,
-    Items,
-    Lists,
-    Request,
-    Values,
-    closes_up,
-    measure_lists,
-    needs_of,
-    who_of,
-)
+from evalkit.metrics import ItemContext, Items, Lists, Request, Values
 from evalkit.sources import Table
 from evalkit.sources.ids import ITEM, ITEM_KEY, IdPlan, Keys
 from evalkit.truth import Train, Truth
@@ -65,7 +56,7 @@ class ListWork:
     needs: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.needs = frozenset(need for each in self.requests for need in needs_of(each))
+        self.needs = frozenset(need for each in self.requests for need in metrics.needs_of(each))
 
     @classmethod
     def of(
@@ -235,7 +226,7 @@ def count_odd(lists, marks, met, counts):  # type: ignore[no-untyped-def]
 def depth_of(requests: Sequence[Request]) -> int | None:
     """The deepest cutoff of requests of lists; None for whole lists."""
     cutoffs = [each.cutoff for each in requests]
-    if any(map(closes_up, requests)):
+    if any(map(metrics.closes_up, requests)):
         return None
     return None if None in cutoffs else max(each for each in cutoffs if each is not None)
 
@@ -299,10 +290,12 @@ class Measure:
     def who_counts(self, request: Request, policies: Policies, present: Mask) -> Mask:
         """bool[n_users]: who counts in a request, of which `present` have a list."""
         if policies.list_users == "list":
-            if who_of(request)[1]:
+            if metrics.who_of(request)[1]:
                 return present & self.users.relevant
             targets = self.context.targets
-            return present if targets is None or "users" not in needs_of(request) else targets
+            return (
+                present if targets is None or "users" not in metrics.needs_of(request) else targets
+            )
         if policies.list_users == "all":
             return present & self.users.relevant & self.users.trained
         return self.users.relevant if policies.list_users == "relevant" else self.users.trained
@@ -326,7 +319,7 @@ class Measure:
         if rules is None or rules.family != "users" or lists is None or not users.size:
             return out
         mine = rows_of(lists, users)
-        measure_lists(request, mine, cutoffs, self._tables_of(request, users), out)
+        metrics.measure_lists(request, mine, cutoffs, self._tables_of(request, users), out)
         out[~counted[users]] = np.nan
         return out
 
@@ -347,7 +340,7 @@ class Measure:
         for request in requests:
             out = np.full((users.size, 1, n_sums_of(request, self.context)), np.nan)
             cutoffs = np.array([request.kernel_cutoff])
-            measure_lists(request, mine, cutoffs, self._tables_of(request, users), out)
+            metrics.measure_lists(request, mine, cutoffs, self._tables_of(request, users), out)
             found.append(out[:, 0])
         values = np.concatenate(found, axis=1)
         values[~counted[users]] = np.nan
@@ -359,9 +352,9 @@ class Measure:
         if pick is None:
             return ()
         values: Values = dict(request.parameters)
-        if OF_USERS & set(needs_of(request)):
+        if OF_USERS & set(metrics.needs_of(request)):
             context = self.of_users(users)
-            if "history" in needs_of(request) and self.users.history is not None:
+            if "history" in metrics.needs_of(request) and self.users.history is not None:
                 context = context._replace(history=self.users.history.of(users))
             return tuple(pick(values, context))
         with self._lock:

@@ -6,22 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
+from evalkit import sources
 from evalkit.config import Config, Key, spell
 from evalkit.config.credentials import storing
 from evalkit.errors import DataError, EvalkitError, raise_all
 from evalkit.metrics import KINDS, declared
 from evalkit.report import TruthCounts, Warning_
-from evalkit.sources import (
-    HELD_OUT,
-    NEVER_TRAIN,
-    TRAIN,
-    Splitter,
-    Table,
-    flag_part,
-    parts_of_files,
-    reading,
-    verifying,
-)
+from evalkit.sources import Splitter, Table
 
 Found = TypeVar("Found")
 Known: TypeAlias = dict[int, dict[str, list[str]]]
@@ -105,7 +96,7 @@ def check_splits(tables: Sequence[Table], config: Config) -> list[Warning_]:
                 for each in table.splitters
             }
             remarks = [*_train_rows(role, table, spelled)]
-            if list(parts_of_files(table.files)) == [TRAIN]:
+            if list(sources.parts_of_files(table.files)) == [sources.TRAIN]:
                 remarks += _file_remarks(role, table)
             found += [Warning_(each.code, each.message) for each in remarks]
     return found
@@ -136,31 +127,36 @@ def choose_rows(role: str, splitters: Sequence[Splitter], *, at: str) -> tuple[s
 
     None where it is of one part already.
     """
-    for splitter in splitters:
-        if splitter.kind == "split" and splitter.is_text:
-            with reading(at):
-                spelled = splitter.spellings()
-            if len(spelled) > 1:
-                chosen = choose_parts(role, spelled)
-                others = ", ".join(text for texts in spelled.values() for text in texts[:3])
-                return splitter.predicate(chosen), f"{splitter.name} has {others}"
-    return None
+    splitter, spelled = _first_that_splits(splitters, at)
+    if splitter is None:
+        return None
+    others = ", ".join(text for texts in spelled.values() for text in texts[:3])
+    return splitter.predicate(choose_parts(role, spelled)), f"{splitter.name} has {others}"
 
 
 def has_train(splitters: Sequence[Splitter], *, at: str) -> bool:
     """Whether a column says which rows are train, and which are others."""
+    return sources.TRAIN in _first_that_splits(splitters, at)[1]
+
+
+def _first_that_splits(
+    splitters: Sequence[Splitter], at: str
+) -> tuple[Splitter | None, Mapping[str, Sequence[str]]]:
+    """The first column that names several parts, and how it spells them."""
     for splitter in splitters:
         if splitter.kind == "split" and splitter.is_text:
-            with reading(at):
+            with sources.reading(at):
                 spelled = splitter.spellings()
             if len(spelled) > 1:
-                return TRAIN in spelled
-    return False
+                return splitter, spelled
+    return None, {}
 
 
 def choose_parts(role: str, spelled: Mapping[str, Sequence[str]]) -> list[str]:
     """The spellings of the part that a table of this role is to hold."""
-    order = (TRAIN, "valid", "dev") if role == "train" else (*HELD_OUT, TRAIN)
+    order = (
+        (sources.TRAIN, "valid", "dev") if role == "train" else (*sources.HELD_OUT, sources.TRAIN)
+    )
     return next((list(spelled[part]) for part in order if part in spelled), [])
 
 
@@ -187,7 +183,7 @@ def _spellings(table: Table, splitter: Splitter) -> dict[str, list[str]]:
 
 def _look(table: Table, act: Callable[[], Found]) -> Found | None:
     try:
-        with reading(table):
+        with sources.reading(table):
             return act()
     except DataError as error:
         if error.code == "schema-differs":  # of a column that nobody asked for
@@ -197,10 +193,10 @@ def _look(table: Table, act: Callable[[], Found]) -> Found | None:
 
 def _is_mixed(table: Table, splitter: Splitter, spelled: Mapping[str, Sequence[str]]) -> bool:
     if table.role == "train":  # rows of valid may have been trained on in the end
-        return any(part in spelled for part in NEVER_TRAIN)
+        return any(part in spelled for part in sources.NEVER_TRAIN)
     if len(spelled) < 2 or table.role != "rankings":
         return len(spelled) >= 2
-    with reading(table):  # lists of other users do no harm
+    with sources.reading(table):  # lists of other users do no harm
         return splitter.mixes_lists(spelled)
 
 
@@ -239,7 +235,7 @@ def _predicate_hint(
 def split_remarks(tables: Sequence[Table], config: Config) -> list[Remark]:
     """What columns and names of files say of the split, and what may be meant as it is."""
     found: list[Remark] = []
-    with storing(config.storage), verifying(config.verify_pages):
+    with storing(config.storage), sources.verifying(config.verify_pages):
         for key, table in _keyed(tables, config):
             found += _column_remarks(str(key[0]), table)
             found += _file_remarks(str(key[0]), table)
@@ -247,10 +243,10 @@ def split_remarks(tables: Sequence[Table], config: Config) -> list[Remark]:
 
 
 def _file_remarks(role: str, table: Table) -> Iterator[Remark]:
-    parts = parts_of_files(table.files)
-    is_odd = len(parts) > 1 or TRAIN in parts
+    parts = sources.parts_of_files(table.files)
+    is_odd = len(parts) > 1 or sources.TRAIN in parts
     if role == "train":
-        is_odd = any(part in parts for part in NEVER_TRAIN)
+        is_odd = any(part in parts for part in sources.NEVER_TRAIN)
     if role != "rankings" and is_odd:
         named = ", ".join(f"{file} ({part})" for part, file in parts.items())
         message = f"{role} is read from files that are named after a part of the data: {named}"
@@ -262,11 +258,13 @@ def _train_rows(
 ) -> Iterator[Remark]:
     """Columns that say that a table which should be held out is train."""
     for splitter, spelled in spelled_of.items():
-        if list(spelled) != [TRAIN] or role in ("train", "rankings"):
+        if list(spelled) != [sources.TRAIN] or role in ("train", "rankings"):
             continue
         values = _look(table, splitter.few_values)
-        if values is not None and len(values) - len(spelled[TRAIN]) <= FEW_OTHERS:
-            message = f"{role} holds rows of {', '.join(map(repr, spelled[TRAIN]))}: column "
+        if values is not None and len(values) - len(spelled[sources.TRAIN]) <= FEW_OTHERS:
+            message = (
+                f"{role} holds rows of {', '.join(map(repr, spelled[sources.TRAIN]))}: column "
+            )
             hint = "held-out rows are the right answers; training rows were seen by the models"
             yield Remark("train-rows", f"{message}{splitter.name!r}", table.at, hint)
 
@@ -286,7 +284,7 @@ def _column_remarks(role: str, table: Table) -> Iterator[Remark]:
         if splitter.kind == "flag" and set(map(str.lower, values)) <= _TRUE_AND_FALSE:
             message = f"{role} has rows with and without {name!r}, which tells those of "
             hint = f"where leaves the rows of one part, unless {name} means something else"
-            yield Remark("split-flag", f"{message}{flag_part(name)}", table.at, hint)
+            yield Remark("split-flag", f"{message}{sources.flag_part(name)}", table.at, hint)
         elif splitter.kind == "split" and _are_folds(values):
             message = f"{role} has rows of the folds {', '.join(values)}: column {name!r}"
             hint = "where leaves the rows of one fold, or of train those of the others"

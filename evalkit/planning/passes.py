@@ -16,17 +16,9 @@ import numpy.typing as npt
 from evalkit.errors import EvalkitError
 from evalkit.kernels import memory as machine
 from evalkit.kernels.threads import usable_cores
-from evalkit.planning import _counts, _texts, list_memory
+from evalkit.planning import _counts, _texts, list_memory, memory
 from evalkit.planning.item_memory import AskedOfItems, memory_of_items
-from evalkit.planning.memory import (
-    SUM,
-    MemoryNeeds,
-    Sizes,
-    count_items,
-    room_of_ordered,
-    room_of_values,
-    weighed,
-)
+from evalkit.planning.memory import MemoryNeeds, Sizes
 from evalkit.planning.survey import CELLS, Survey, id_bytes
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table
@@ -61,7 +53,7 @@ RANK, RANKED_USER = 4, 16
 TIED = 4  # of a model by score, by truth row: where equal scores stand
 LISTED_ROW = 230  # of a whole list: its columns, sorted, cleaned and looked at
 COLLECTED_ROW = 60  # of a whole list, while others are still read
-SUM_OF_CELL = SUM + 500  # and what holds it
+SUM_OF_CELL = memory.SUM + 500  # and what holds it
 PACKED_SUM = 700  # of all passes before, without what is 0
 RESULT = 2_300  # of an estimate or a comparison, in columns and in Parquet
 WRITTEN_RESULT = 8_000  # the same in report.json
@@ -179,7 +171,7 @@ def _bound(
     seen = 0 if tables.train is None else _counts.most_rows(tables.train)
     ranked = [_counts.most_rows(tables.rankings[number][1]) for number in asked.listed]
     text = max(float(_texts.USUAL_TEXT), texts.mean) if texts.is_hashed else 0.0
-    truth: float = ROW + weighed(tables) + WIDE_KEY + GROWN * RUN + MOVED_ROW + USER
+    truth: float = ROW + memory.weighed(tables) + WIDE_KEY + GROWN * RUN + MOVED_ROW + USER
     truth += text and 2 * (_texts.HASHED_ID + text)
     lists = (LISTED_ROW + text) * sum(ranked)
     train = (SEEN_ROW + GROWN * SEEN_MOVED + (text and _texts.HASHED_ID + text)) * seen
@@ -219,7 +211,7 @@ def _bound(
     sums = _sums(tables, n_models, n_segments, asked) + _ordered(asked, n_models, rows)
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
     first = room.first + room.paired
-    last = max(room.last, asked.sample * room_of_values(n_models, rows, text, asked.n_kept))
+    last = max(room.last, asked.sample * memory.room_of_values(n_models, rows, text, asked.n_kept))
     whole = (
         _ordered(asked, n_models, rows)
         + room.fixed
@@ -230,7 +222,7 @@ def _bound(
 
 
 def _ordered(asked: Asked, n_models: int, n_users: float) -> int:
-    return int(asked.sample * room_of_ordered(n_models, n_users, asked.n_ordered))
+    return int(asked.sample * memory.room_of_ordered(n_models, n_users, asked.n_ordered))
 
 
 def with_noise(n_bytes: float) -> int:
@@ -343,7 +335,7 @@ class _Needs:
         users, items = plan_ids_of(tables, 1)
         survey = Survey.of(tables.truth, users)
         n_models = _counts.count_models(tables)
-        row, user, text = float(ROW + weighed(tables)), float(USER), 0.0
+        row, user, text = float(ROW + memory.weighed(tables)), float(USER), 0.0
         if items.hashed or items.unsigned:
             row += WIDE_KEY
         n_users, n_truth = survey.n_users, int(survey.rows.sum())
@@ -374,7 +366,7 @@ class _Needs:
         n_pairs = _count_pairs(n_models, asked)
         sizes = Sizes(n_items, n_users, n_models, n_pairs, n_segments, asked.threads, text=text)
         if asked.items is not None:
-            sizes = replace(sizes, n_items=count_items(tables, [tables.truth]))
+            sizes = replace(sizes, n_items=memory.count_items(tables, [tables.truth]))
             most = float(survey.rows.max())  # of users who share a cell
             extra = memory_of_items(asked.items, sizes, segments, asked.sample * n_truth, most)
         if n_items:
@@ -416,7 +408,7 @@ class _Needs:
             extra,
             made,
             asked.sample * moved * n_seen,
-            asked.sample * room_of_values(n_models, n_users, survey.text.mean, asked.n_kept),
+            asked.sample * memory.room_of_values(n_models, n_users, survey.text.mean, asked.n_kept),
             PACKED_SUM * (n_segments + 1) * asked.n_columns * (n_models + n_pairs),
         )
 

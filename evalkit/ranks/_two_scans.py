@@ -8,18 +8,10 @@ import polars as pl
 
 from evalkit.kernels.threads import ordered_map
 from evalkit.ranks import _beaten as kernels
+from evalkit.ranks import _records as records
 from evalkit.ranks._copies import MOST_HELD, HeldRows
 from evalkit.ranks._order import flip_of_keys, order_by_catalogue
-from evalkit.ranks._records import (
-    N_COUNTERS,
-    NO_INTS,
-    Array,
-    BatchResults,
-    BestRows,
-    ModelProbe,
-    Ranks,
-    ShownItems,
-)
+from evalkit.ranks._records import Array, BatchResults, BestRows, ModelProbe, Ranks, ShownItems
 from evalkit.ranks._rows import Batch, rows_of
 from evalkit.ranks._scan import RankScan
 from evalkit.ranks._unsorted import Portion
@@ -113,7 +105,7 @@ def scan_twice(scan: RankScan) -> None:
 def _count_copies(scan: RankScan, held: HeldRows) -> None:
     """Rows of a user and an item that are there again."""
     for name, rows in held.by_user():
-        counters = np.zeros(N_COUNTERS, dtype=np.int64)
+        counters = np.zeros(records.N_COUNTERS, dtype=np.int64)
         scan.count_copies(rows, counters)
         scan.probes[name].take(BatchResults.counted(counters))
 
@@ -153,7 +145,7 @@ def drop_rows(scan: RankScan, batch: Batch) -> tuple[Batch, Array, Array, Array]
     """What `RankScan.drop_rows` leaves, and the places of rows where equals stand by them."""
     if scan.policies.ties != "input":
         kept, strengths, row_counts = scan.drop_rows(batch)
-        return kept, strengths, NO_INTS, row_counts
+        return kept, strengths, records.NO_INTS, row_counts
     rows = np.arange(batch.first_row, batch.first_row + batch.frame.height)
     numbered = batch.frame.with_columns(pl.Series("__row", rows))
     kept, strengths, row_counts = scan.drop_rows(Batch(batch.probe, numbered, batch.first_row))

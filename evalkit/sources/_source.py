@@ -9,11 +9,12 @@ import polars as pl
 
 from evalkit.errors import DataError
 from evalkit.sources.arrow import LONG_NAME, MOST_NAME
+from evalkit.sources.delimited import Use
 from evalkit.sources.failures import mapped
 from evalkit.sources.guess import Guessing
 from evalkit.sources.memory import Named, Shape, describe_given, open_given
 from evalkit.sources.paths import File, find_files
-from evalkit.sources.scan import FileScan, Use, open_files
+from evalkit.sources.scan import FileScan, open_files
 from evalkit.sources.trec import Kind
 from evalkit.sources.versions import Version
 from evalkit.sources.zones import times_in_utc

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from evalkit.errors import DataError, EvalkitError, nearest, raise_all
+from evalkit.sources.delimited import Use
 from evalkit.sources.failures import PanicException, first_line, mapped
 from evalkit.sources.guess import best_guess, some_names
-from evalkit.sources.scan import Schema, Use
+from evalkit.sources.scan import Schema
 from evalkit.sources.sql import check_expression
 from evalkit.sources.sql_words import Refused
 

@@ -46,6 +46,9 @@ class NotedIds:
             low, high = max(place, start), min(end, last)
             if low < high and len(noted) < MOST:
                 part = column.slice(low - first, high - low)
-                texts = (part.explode() if is_list else part).cast(pl.String).drop_nulls()
-                short = texts.filter(texts.str.len_bytes() <= MOST_BYTES)
-                noted |= dict.fromkeys(short.unique(maintain_order=True).to_list())
+                texts = (part.explode() if is_list else part).cast(pl.String).to_list()
+                noted |= dict.fromkeys(filter(_is_short, dict.fromkeys(texts)))
+
+
+def _is_short(text: str | None) -> bool:
+    return text is not None and len(text.encode()) <= MOST_BYTES

@@ -8,21 +8,10 @@ import polars as pl
 
 from evalkit.config.credentials import reader_options
 from evalkit.errors import DataError, EvalkitError, note, raise_all
+from evalkit.sources import delimited
 from evalkit.sources.arrow import CONTINUES
 from evalkit.sources.checksums import FEW_FILES, check_pages, forget_order
 from evalkit.sources.contents import check_content, check_header, is_blank
-from evalkit.sources.delimited import (
-    CANDIDATES,
-    LONG,
-    SEPARATORS,
-    SHORT,
-    Use,
-    columns_of,
-    doubts,
-    ragged_row,
-    scan_delimited,
-    type_tests,
-)
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.paths import File, partitions_of
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
@@ -71,7 +60,7 @@ class FileScan:
         files, schemas = zip(*kept, strict=True)
         return FileScan(files, schemas, self.kind)
 
-    def frame(self, uses: Mapping[str, Use]) -> pl.LazyFrame:
+    def frame(self, uses: Mapping[str, delimited.Use]) -> pl.LazyFrame:
         """The columns in `uses`, each of one type through all files.
 
         Raises:
@@ -95,7 +84,7 @@ class FileScan:
 def scan_file(file: File, types: Schema, kind: Kind) -> pl.LazyFrame:
     """Columns of one file of a table, in the types that they have through all of its files."""
     schema = _schema(file, kind)
-    if file.format in SEPARATORS:
+    if file.format in delimited.SEPARATORS:
         schema = {**schema, **types}
     return _select(_scan(file, schema, types, kind), file, schema, types)
 
@@ -155,8 +144,8 @@ def open_files(files: Sequence[File], kind: Kind, headed: str = _HEADED) -> File
 def _schema(file: File, kind: Kind) -> Schema:
     if file.format == "trec":
         return trec_schema(kind)
-    if file.format in SEPARATORS:
-        return dict.fromkeys(columns_of(file), pl.String())
+    if file.format in delimited.SEPARATORS:
+        return dict.fromkeys(delimited.columns_of(file), pl.String())
     return _plain_scan(file).collect_schema()
 
 
@@ -198,10 +187,10 @@ def _is_ipc_stream(file: File) -> bool:
 def _scan(file: File, schema: Schema, types: Schema, kind: Kind) -> pl.LazyFrame:
     if file.format == "trec":
         return scan_trec(file.path, kind)
-    if file.format in SEPARATORS:
+    if file.format in delimited.SEPARATORS:
         inside = dict(file.partitions)
         texts = {name: dtype for name, dtype in types.items() if name not in inside}
-        frame = scan_delimited(file, _own_names(file, schema), texts)
+        frame = delimited.scan_delimited(file, _own_names(file, schema), texts)
         # Polars reads an empty line as a row of nulls.
         rows = [pl.col(name).is_not_null() for name in texts]
         return frame.filter(pl.any_horizontal(rows)) if rows else frame
@@ -280,7 +269,7 @@ def _scan_parquet(files: Sequence[File], types: Schema) -> pl.LazyFrame:
 
 
 def _common_types(
-    files: Sequence[File], schemas: Sequence[Schema], uses: Mapping[str, Use]
+    files: Sequence[File], schemas: Sequence[Schema], uses: Mapping[str, delimited.Use]
 ) -> dict[str, pl.DataType]:
     types: dict[str, pl.DataType] = {}
     errors = []
@@ -356,7 +345,7 @@ def _dtype(dtype: object) -> pl.DataType:
 
 
 def _with_csv_types(
-    files: Sequence[File], schemas: Sequence[Schema], uses: Mapping[str, Use]
+    files: Sequence[File], schemas: Sequence[Schema], uses: Mapping[str, delimited.Use]
 ) -> tuple[Schema, ...]:
     """Schemas in which the used columns of CSV files have the type that all their rows fit.
 
@@ -364,7 +353,7 @@ def _with_csv_types(
     first. Ids are integers only if each is spelt as Polars would print it: `007`, `+7` and
     `7.0` make the column text.
     """
-    places = [place for place, file in enumerate(files) if file.format in SEPARATORS]
+    places = [place for place, file in enumerate(files) if file.format in delimited.SEPARATORS]
     if not places:
         return tuple(schemas)
     partitions = {name for file in files for name, _ in file.partitions}
@@ -379,23 +368,27 @@ def _with_csv_types(
     frames = []
     for place in places:
         names = _own_names(files[place], schemas[place])
-        rows = scan_delimited(files[place], names, {})
-        frames.append(rows.select(*(pl.col(name) for name in common), *doubts(names)))
+        rows = delimited.scan_delimited(files[place], names, {})
+        frames.append(rows.select(*(pl.col(name) for name in common), *delimited.doubts(names)))
     rows = pl.concat(frames)
     # what most columns are is asked first: more is asked of the others
-    tests = [test for name in common for test in type_tests(name, uses[name], is_first=True)]
+    tests = [
+        test for name in common for test in delimited.type_tests(name, uses[name], is_first=True)
+    ]
     with mapped(at, lambda error: None):
-        tests += [pl.col(SHORT).any(), pl.col(LONG).any()]
+        tests += [pl.col(delimited.SHORT).any(), pl.col(delimited.LONG).any()]
         row = rows.select(tests).collect(engine="streaming").row(0, named=True)
-        if row[SHORT] or row[LONG]:
+        if row[delimited.SHORT] or row[delimited.LONG]:
             _refuse_ragged([(files[place], schemas[place]) for place in places])
-        others = [name for name in common if not row[f"{name} {CANDIDATES[uses[name]][0]}"]]
-        tests = [test for name in others for test in type_tests(name, uses[name])]
+        others = [
+            name for name in common if not row[f"{name} {delimited.CANDIDATES[uses[name]][0]}"]
+        ]
+        tests = [test for name in others for test in delimited.type_tests(name, uses[name])]
         if tests:
             row |= rows.select(tests).collect(engine="streaming").row(0, named=True)
     has_values = any(row[f"{name} any"] for name in common)
     for name in common:
-        candidates = CANDIDATES[uses[name]]
+        candidates = delimited.CANDIDATES[uses[name]]
         types[name] = next((each for each in candidates if row.get(f"{name} {each}")), pl.String())
         if not row[f"{name} any"]:
             types[name] = pl.String() if has_values else pl.Null()
@@ -408,7 +401,7 @@ def _with_csv_types(
 
 
 def _refuse_ragged(files: Sequence[tuple[File, Schema]]) -> None:
-    found = [ragged_row(file, len(_own_names(file, schema))) for file, schema in files]
+    found = [delimited.ragged_row(file, len(_own_names(file, schema))) for file, schema in files]
     raise_all([error for error in found if error is not None])
 
 

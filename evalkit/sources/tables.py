@@ -10,6 +10,7 @@ import polars as pl
 
 from evalkit import config
 from evalkit.errors import DataError, masked
+from evalkit.sources import guess
 from evalkit.sources._by_rows import by_rows
 from evalkit.sources._source import Bare, Located, Source, open_source, versioned
 from evalkit.sources.columns import (
@@ -22,22 +23,11 @@ from evalkit.sources.columns import (
     typed_plan,
     with_times,
 )
-from evalkit.sources.delimited import has_spaces
+from evalkit.sources.delimited import Use, has_spaces
 from evalkit.sources.failures import mapped
-from evalkit.sources.guess import (
-    BY_CONFIG,
-    ROLE_KEYS,
-    ChosenColumns,
-    Columns,
-    Guessing,
-    best_guess,
-    choose_columns,
-    choose_users,
-    some_names,
-)
+from evalkit.sources.guess import ChosenColumns, Columns, Guessing
 from evalkit.sources.records import unpack_records
 from evalkit.sources.row_order import RowScore, find_row_scores
-from evalkit.sources.scan import Use
 from evalkit.sources.splits import Splitter, find_splitters
 from evalkit.sources.suggestions import time_of_text
 from evalkit.sources.table import Table
@@ -49,7 +39,7 @@ _TEXT = (pl.String, pl.Categorical, pl.Enum)
 def open_truth(
     table: config.TruthTable,
     given: object | None = None,
-    guessing: Guessing = BY_CONFIG,
+    guessing: Guessing = guess.BY_CONFIG,
     *,
     keys: Sequence[str] | None = None,
 ) -> Table:
@@ -69,7 +59,7 @@ def open_truth(
 
 
 def open_rankings(
-    table: config.RankingsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+    table: config.RankingsTable, given: object | None = None, guessing: Guessing = guess.BY_CONFIG
 ) -> Table:
     """The rankings, lazily; raises as `open_truth` does. TREC runs are ordered by their score."""
     source = open_source("rankings", table, given, guessing, kind="run")
@@ -84,7 +74,7 @@ def open_rankings(
 def open_train(
     table: config.TrainTable | config.UsersTable,
     given: object | None = None,
-    guessing: Guessing = BY_CONFIG,
+    guessing: Guessing = guess.BY_CONFIG,
     *,
     keys: Sequence[str] | None = None,
     role: str = "train",
@@ -102,7 +92,7 @@ def open_train(
 def open_items(
     table: config.ItemsTable,
     given: object | None = None,
-    guessing: Guessing = BY_CONFIG,
+    guessing: Guessing = guess.BY_CONFIG,
     *,
     keys: Sequence[str] = (),
     groups: Sequence[str] = (),
@@ -120,7 +110,7 @@ def open_items(
 
 
 def open_split(
-    table: config.SplitSection, given: object | None = None, guessing: Guessing = BY_CONFIG
+    table: config.SplitSection, given: object | None = None, guessing: Guessing = guess.BY_CONFIG
 ) -> tuple[Table, pl.LazyFrame]:
     """A log to be cut, lazily, and the same rows with all their own columns.
 
@@ -153,7 +143,7 @@ def open_values(
     bys: Sequence[str],
     user: Sequence[str],
     given: object | None = None,
-    guessing: Guessing = BY_CONFIG,
+    guessing: Guessing = guess.BY_CONFIG,
 ) -> Table:
     """Values of users, or of items, lazily: ids and `value_0`, `value_1`, ...
 
@@ -179,7 +169,7 @@ def open_values(
                 hint=f"join {', '.join(lacking)} to the table, or name fewer user columns for "
                 "the truth and the rankings",
             )
-        chosen = choose_users(table.user, user, source.names)
+        chosen = guess.choose_users(table.user, user, source.names)
     opened = _open("segments", source, chosen, table.where, values)
     return replace(opened, role=f"segments.{name}")
 
@@ -195,7 +185,7 @@ def open_columns(
     role: str,
     table: AnyLocated,
     columns: Mapping[str, str],
-    guessing: Guessing = BY_CONFIG,
+    guessing: Guessing = guess.BY_CONFIG,
     *,
     guessed: Sequence[str] = (),
     optional: Sequence[str] = (),
@@ -208,7 +198,7 @@ def open_columns(
         DataError: as `open_truth`; no column looks like one that is needed [missing-column].
     """
     source = open_source(role, table, table.given, guessing, kind="qrels")
-    found = {key: best_guess(key, source.names) for key in guessed if key not in columns}
+    found = {key: guess.best_guess(key, source.names) for key in guessed if key not in columns}
     lacking = [key for key, name in found.items() if name is None and key not in optional]
     if lacking:
         spelled = ", ".join(f'{key} = "..."' for key in lacking)
@@ -216,7 +206,7 @@ def open_columns(
         if guessing.entry_point == "options":
             spelled = " ".join(f"--set {role}.columns.{key}=COLUMN" for key in lacking)
         message = f"{role} has no column that looks like {' or '.join(map(repr, lacking))}"
-        hint = f"name it, {spelled}; it has {some_names(source.names)}"
+        hint = f"name it, {spelled}; it has {guess.some_names(source.names)}"
         raise DataError(message, code="missing-column", at=source.at, hint=hint)
     named = {**columns, **{key: name for key, name in found.items() if name is not None}}
     if "time" in named and (sql := time_of_text(source, named["time"])):
@@ -231,7 +221,7 @@ OwnTable: TypeAlias = config.TruthTable | config.LogTable | config.RatingsTable 
 
 
 def open_own_values(
-    table: OwnTable, bys: Sequence[str], given: object, guessing: Guessing = BY_CONFIG
+    table: OwnTable, bys: Sequence[str], given: object, guessing: Guessing = guess.BY_CONFIG
 ) -> Table:
     """Values of users that stand in the truth, or in rows: user columns and `value_0`, ...
 
@@ -251,7 +241,7 @@ _OWN_ROLES = {config.RatingsTable: "ratings", config.LabelsTable: "labels"}
 def open_log(
     table: config.LogTable,
     given: object | None = None,
-    guessing: Guessing = BY_CONFIG,
+    guessing: Guessing = guess.BY_CONFIG,
     *,
     keys: Sequence[str] | None = None,
 ) -> tuple[Table, Table]:
@@ -275,7 +265,7 @@ def open_log(
 def open_ratings(
     table: config.RatingsTable,
     given: object | None = None,
-    guessing: Guessing = BY_CONFIG,
+    guessing: Guessing = guess.BY_CONFIG,
     *,
     alone: bool,
 ) -> Table:
@@ -294,7 +284,9 @@ def open_ratings(
 
 
 def open_predictions(
-    table: config.PredictionsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+    table: config.PredictionsTable,
+    given: object | None = None,
+    guessing: Guessing = guess.BY_CONFIG,
 ) -> Table:
     """Predicted ratings, lazily; raises as `open_truth` does."""
     source = open_source("predictions", table, given, guessing, kind="qrels")
@@ -303,7 +295,7 @@ def open_predictions(
 
 
 def open_labels(
-    table: config.LabelsTable, given: object | None = None, guessing: Guessing = BY_CONFIG
+    table: config.LabelsTable, given: object | None = None, guessing: Guessing = guess.BY_CONFIG
 ) -> Table:
     """Scored rows with labels, lazily; raises as `open_truth` does."""
     source = open_source("labels", table, given, guessing, kind="qrels")
@@ -318,7 +310,7 @@ def open_section(
     role: str,
     table: config.KindTable,
     given: object | None = None,
-    guessing: Guessing = BY_CONFIG,
+    guessing: Guessing = guess.BY_CONFIG,
     *,
     numbers: Sequence[str] = (),
     anything: Sequence[str] = (),
@@ -375,8 +367,8 @@ def _choose(
     is_written = guessing.entry_point != "file" or "columns" in table.model_fields_set
     model = getattr(table, "model", None)
     if getattr(table, "ranked_by", None) == "rows":
-        keys = [key for key in keys or ROLE_KEYS[role] if key not in ("rank", "score")]
-    chosen = choose_columns(
+        keys = [key for key in keys or guess.ROLE_KEYS[role] if key not in ("rank", "score")]
+    chosen = guess.choose_columns(
         role,
         table.columns if is_written else None,
         source.names,

@@ -6,17 +6,8 @@ import numpy as np
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError
-from evalkit.splits._filters import (
-    NONE,
-    TEST,
-    VALIDATION,
-    Letters,
-    LogRows,
-    Mask,
-    TrainPairs,
-    drop_repeats,
-    seen_in_train,
-)
+from evalkit.splits import _filters as filters
+from evalkit.splits._filters import Letters, LogRows, Mask, TrainPairs
 from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import SplitBudget
 
@@ -76,7 +67,7 @@ def _leave(
     """The same for all rows of some users."""
     masks = {"cold_users": ~known.users[rows.users], "cold_items": ~known.items[rows.items]}
     if rule.seen != "keep":
-        masks["seen"] = seen_in_train(rows, letters)
+        masks["seen"] = filters.seen_in_train(rows, letters)
     for name, mask in masks.items():
         policy = getattr(rule, name)
         if policy == "drop":
@@ -85,7 +76,7 @@ def _leave(
             n_wrong = int(np.count_nonzero(mask & _is_held(letters)))
             dropped[f"wrong {name}"] = dropped.get(f"wrong {name}", 0) + n_wrong
     if rule.part_duplicates != "keep":
-        n = drop_repeats(rows, letters, rule.part_duplicates)
+        n = filters.drop_repeats(rows, letters, rule.part_duplicates)
         if n:
             dropped["part_duplicates"] = dropped.get("part_duplicates", 0) + n
 
@@ -95,7 +86,7 @@ def _places(rows: LogRows) -> slice | np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def _is_held(letters: Letters) -> Mask:
-    held: Mask = (letters == TEST) | (letters == VALIDATION)
+    held: Mask = (letters == filters.TEST) | (letters == filters.VALIDATION)
     return held
 
 
@@ -103,4 +94,4 @@ def _drop(letters: Letters, mask: Mask, reason: str, dropped: dict[str, int]) ->
     n = int(np.count_nonzero(mask))
     if n:
         dropped[reason] = dropped.get(reason, 0) + n
-        letters[mask] = NONE
+        letters[mask] = filters.NONE

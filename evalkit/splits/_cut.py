@@ -8,19 +8,12 @@ import numpy.typing as npt
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError
+from evalkit.splits import _filters as filters
 from evalkit.splits._after import leave_after, leave_low, leaves_after
 from evalkit.splits._assign import COUNTING, FREE, assign, refuse_empty
 from evalkit.splits._before import leave_before
 from evalkit.splits._feed import Assigned, fitted
-from evalkit.splits._filters import (
-    TEST,
-    TRAIN,
-    VALIDATION,
-    VALIDATION_FOLD_IN,
-    Letters,
-    LogRows,
-    Twins,
-)
+from evalkit.splits._filters import Letters, LogRows, Twins
 from evalkit.splits._kernels import mark_cold, note_parts
 from evalkit.splits._latest import HeldOut, Latest
 from evalkit.splits._log import LogFeed
@@ -28,7 +21,7 @@ from evalkit.splits._memory import SplitBudget
 from evalkit.splits._reverse_scan import Back
 from evalkit.splits.leakage import Leaks
 
-_HELD = {"validation": VALIDATION, "test": TEST}
+_HELD = {"validation": filters.VALIDATION, "test": filters.TEST}
 
 
 @dataclass(slots=True)
@@ -54,15 +47,15 @@ class Fold:
 
     def __post_init__(self) -> None:
         if self.n_early:
-            self.n_rows[TRAIN] = self.n_early
-            self.letters[: self.n_early] = TRAIN
+            self.n_rows[filters.TRAIN] = self.n_early
+            self.letters[: self.n_early] = filters.TRAIN
 
     @property
     def sizes(self) -> dict[int, tuple[int, int]]:
         """Users and items of each letter that has rows."""
         return {
             letter: (_having(self.of_users, letter), _having(self.of_items, letter))
-            for letter in range(TRAIN, VALIDATION_FOLD_IN + 1)
+            for letter in range(filters.TRAIN, filters.VALIDATION_FOLD_IN + 1)
             if self.n_rows[letter]
         }
 
@@ -81,7 +74,7 @@ class Fold:
     def take(self, held: HeldOut) -> None:
         """All rows of the log at once, of which the held-out ones are known."""
         self.letters, self.of_users, self.of_items = held.letters, held.of_users, held.of_items
-        self.n_rows[TRAIN] = held.n_train
+        self.n_rows[filters.TRAIN] = held.n_train
         for name, letter in _HELD.items():
             of_part = held.parts == letter
             self.n_rows[letter] = np.count_nonzero(of_part)

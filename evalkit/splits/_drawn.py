@@ -6,17 +6,9 @@ import numpy.typing as npt
 from evalkit.config import SplitSection
 from evalkit.kernels import kernel
 from evalkit.sources.ids import mix
+from evalkit.splits import _filters as filters
 from evalkit.splits._feed import Assigned, fitted
-from evalkit.splits._filters import (
-    FOLD_IN,
-    NONE,
-    TEST,
-    TRAIN,
-    VALIDATION,
-    VALIDATION_FOLD_IN,
-    Letters,
-    LogRows,
-)
+from evalkit.splits._filters import Letters, LogRows
 from evalkit.splits._groups import of_groups
 from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import OF_ROW, SplitBudget
@@ -42,13 +34,13 @@ def by_users(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned
     drawn = _draw(hashes, groups.counts > 0, rule)
 
     def decide(rows: LogRows) -> list[Letters]:
-        is_late = latest.decide(rows)[0] == TEST
+        is_late = latest.decide(rows)[0] == filters.TEST
         folds = []
         for parts in drawn:
             of_rows = parts[rows.users]
             letters = of_rows.copy()
-            letters[(of_rows == TEST) & ~is_late] = FOLD_IN
-            letters[(of_rows == VALIDATION) & ~is_late] = VALIDATION_FOLD_IN
+            letters[(of_rows == filters.TEST) & ~is_late] = filters.FOLD_IN
+            letters[(of_rows == filters.VALIDATION) & ~is_late] = filters.VALIDATION_FOLD_IN
             folds.append(letters)
         return folds
 
@@ -72,9 +64,9 @@ def by_rows(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned:
     seen = dict.fromkeys(found, 0)
 
     def decide(rows: LogRows) -> list[Letters]:
-        letters = np.full(rows.n, TRAIN, dtype=np.uint8)
+        letters = np.full(rows.n, filters.TRAIN, dtype=np.uint8)
         drawn = _mixed(rows.hashes, rule)
-        for at, letter in ((n_both, VALIDATION), (n_test, TEST)):
+        for at, letter in ((n_both, filters.VALIDATION), (n_test, filters.TEST)):
             if at not in found:
                 letters[:] = letter
                 continue
@@ -104,21 +96,24 @@ def _draw(
     mix_all(hashes, np.uint64(rule.seed), mixed)
     if rule.folds:
         turn = ((mixed >> np.uint64(32)) * np.uint64(rule.folds)) >> np.uint64(32)
-        folds = [np.where(turn == fold, TEST, TRAIN).astype(np.uint8) for fold in range(rule.folds)]
-        return [np.where(present, each, NONE).astype(np.uint8) for each in folds]
-    letters = np.where(present, TRAIN, NONE).astype(np.uint8)
+        folds = [
+            np.where(turn == fold, filters.TEST, filters.TRAIN).astype(np.uint8)
+            for fold in range(rule.folds)
+        ]
+        return [np.where(present, each, filters.NONE).astype(np.uint8) for each in folds]
+    letters = np.where(present, filters.TRAIN, filters.NONE).astype(np.uint8)
     test, validation = _sizes(rule)
     if isinstance(test, float) and not isinstance(validation, int):
         n_test = round(test * 2**32)
         n_both = n_test + (round(validation * 2**32) if isinstance(validation, float) else 0)
         top = (mixed >> np.uint64(32)).astype(np.int64)
-        letters[present & (top < n_both)] = VALIDATION
-        letters[present & (top < n_test)] = TEST
+        letters[present & (top < n_both)] = filters.VALIDATION
+        letters[present & (top < n_test)] = filters.TEST
         return [letters]
     order = np.flatnonzero(present)[np.argsort(mixed[present], kind="stable")]
     n_test, n_both = _ends(rule, order.size)
-    letters[order[:n_both]] = VALIDATION
-    letters[order[:n_test]] = TEST
+    letters[order[:n_both]] = filters.VALIDATION
+    letters[order[:n_test]] = filters.TEST
     return [letters]
 
 

@@ -17,21 +17,9 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from evalkit.errors import DataError, RequestError
+from evalkit.statistics import _draws as draws
 
-from ._draws import (
-    CHUNK,
-    GRID_BITS,
-    MOMENTS,
-    MOST_USERS,
-    POISSON,
-    Drawn,
-    Keys,
-    Values,
-    Whole,
-    add_moments,
-    add_weighted,
-    start_streams,
-)
+from ._draws import Drawn, Keys, Values, Whole
 from ._grid import Segments, check_segments, grid_exponent, skewness_of, spread_of, to_grid
 from .distributions import normal_cdf, normal_quantile
 from .intervals import NO_INTERVAL, Interval, check_level
@@ -54,8 +42,8 @@ def estimate_bytes(
         squares: for studentised limits.
     """
     n_sums = n_columns * (2 if squares else 1)
-    chunks = -(-replicates // CHUNK) * CHUNK
-    return 8 * n_segments * (chunks * (2 * n_sums + 1) + n_columns * MOMENTS)
+    chunks = -(-replicates // draws.CHUNK) * draws.CHUNK
+    return 8 * n_segments * (chunks * (2 * n_sums + 1) + n_columns * draws.MOMENTS)
 
 
 def check_replicates(replicates: int) -> None:
@@ -115,11 +103,11 @@ class Resamples:
         self.exponents = np.array([grid_exponent(bound) for bound in largest], dtype=np.int64)
         n_columns = len(largest)
         n_sums = n_columns * (2 if squares else 1)
-        chunks = -(-replicates // CHUNK) * CHUNK
+        chunks = -(-replicates // draws.CHUNK) * draws.CHUNK
         self.sums: Whole = np.zeros((n_segments, n_sums, chunks), dtype=np.int64)
         self.totals: Whole = np.zeros((n_segments, chunks), dtype=np.int64)
         self.missing: Whole = np.zeros((0, 0, 0), dtype=np.int64)  # made when a value is NaN
-        self.moments: Whole = np.zeros((n_segments, n_columns, MOMENTS), dtype=np.int64)
+        self.moments: Whole = np.zeros((n_segments, n_columns, draws.MOMENTS), dtype=np.int64)
         self.n_users = 0
 
     def add(self, keys: Keys, values: Values, segments: Segments | None = None) -> None:
@@ -140,21 +128,21 @@ class Resamples:
             return
         starts, codes, grid, n_undefined = prepared
         self._count_users(codes.size)
-        add_moments(codes, grid, self.moments)
+        draws.add_moments(codes, grid, self.moments)
         if self.squares:
-            squares = np.rint(np.ldexp(grid * grid, -GRID_BITS))
+            squares = np.rint(np.ldexp(grid * grid, -draws.GRID_BITS))
             grid = np.concatenate([grid, squares], axis=1)
         if n_undefined and self.missing.size == 0:
             self.missing = np.zeros_like(self.sums)
-        add_weighted(
+        draws.add_weighted(
             starts,
             codes,
             grid,
-            POISSON,
+            draws.POISSON,
             self.replicates,
             Drawn(self.sums, self.totals, self.missing),
-            np.empty((2 * grid.shape[1] + 2, CHUNK)),
-            np.empty(CHUNK, dtype=np.int32),
+            np.empty((2 * grid.shape[1] + 2, draws.CHUNK)),
+            np.empty(draws.CHUNK, dtype=np.int32),
         )
 
     def merge(self, other: "Resamples") -> None:
@@ -192,11 +180,11 @@ class Resamples:
         found = object.__new__(cls)
         for name, value in state._asdict().items():
             setattr(found, name, value)
-        chunks = -(-state.replicates // CHUNK) * CHUNK
+        chunks = -(-state.replicates // draws.CHUNK) * draws.CHUNK
         n_segments, n_columns = len(state.totals), state.exponents.size
         sums = (n_segments, n_columns * (2 if state.squares else 1), chunks)
         shapes = [state.sums.shape, state.totals.shape, state.moments.shape]
-        if shapes != [sums, sums[::2], (n_segments, n_columns, MOMENTS)] or (
+        if shapes != [sums, sums[::2], (n_segments, n_columns, draws.MOMENTS)] or (
             state.missing.size and state.missing.shape != sums
         ):
             raise ValueError("resampled sums are of another shape")
@@ -204,7 +192,7 @@ class Resamples:
 
     def _count_users(self, n_users: int) -> None:
         self.n_users += n_users
-        if self.n_users > MOST_USERS:
+        if self.n_users > draws.MOST_USERS:
             refuse_users(self.n_users)
 
     def replicate_means(self, column: int) -> Values:
@@ -214,13 +202,13 @@ class Resamples:
         """
         sums, weights = self._replicates_of(column)
         with np.errstate(invalid="ignore", divide="ignore"):
-            means: Values = np.ldexp(sums / weights, int(self.exponents[column]) - GRID_BITS)
+            means: Values = np.ldexp(sums / weights, int(self.exponents[column]) - draws.GRID_BITS)
         return means
 
     def estimate(self, column: int) -> float:
         """The column's mean on the grid; NaN of nothing."""
         count, total = (int(each) for each in self._moments_of(column)[:2])
-        scale = int(self.exponents[column]) - GRID_BITS
+        scale = int(self.exponents[column]) - draws.GRID_BITS
         return math.ldexp(total / count, scale) if count else math.nan
 
     def interval(
@@ -295,8 +283,8 @@ class Resamples:
         sums, weights = self._replicates_of(column)
         squares, _ = self._replicates_of(n_columns + column)
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = np.ldexp(sums / weights, -GRID_BITS)
-            variances = np.ldexp(squares / weights, -GRID_BITS) - means * means
+            means = np.ldexp(sums / weights, -draws.GRID_BITS)
+            variances = np.ldexp(squares / weights, -draws.GRID_BITS) - means * means
             errors = np.sqrt(np.maximum(variances, 0.0) / (weights - 1))
         errors[errors == 0.0] = np.nan
         scaled: Values = np.ldexp(errors, int(self.exponents[column]))
@@ -317,7 +305,7 @@ def refuse_users(n_users: int) -> NoReturn:
     Raises:
         DataError: always [too-many-users].
     """
-    message = f"{n_users:,} users are too many to resample, which takes {MOST_USERS:,}"
+    message = f"{n_users:,} users are too many to resample, which takes {draws.MOST_USERS:,}"
     hint = 'method = "normal" has no limit; so many users need no bootstrap'
     raise DataError(message, code="too-many-users", hint=hint)
 
@@ -346,7 +334,7 @@ def prepare_block(
     grid, n_undefined = to_grid(values, exponents)
     keys = np.require(keys, np.uint64, ["C", "W"])
     starts = np.empty(keys.size, dtype=np.uint64)
-    start_streams(keys, np.uint64(seed & SEED_MASK), starts)
+    draws.start_streams(keys, np.uint64(seed & SEED_MASK), starts)
     return starts, codes, grid, n_undefined
 
 

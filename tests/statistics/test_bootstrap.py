@@ -383,7 +383,7 @@ def test_a_segment_that_does_not_exist_is_refused():
 
 
 def test_more_users_than_the_sums_hold_are_refused(monkeypatch):
-    monkeypatch.setattr("evalkit.statistics.bootstrap.MOST_USERS", 10)
+    monkeypatch.setattr("evalkit.statistics._draws.MOST_USERS", 10)
     keys, values, _ = logs(11)
 
     with pytest.raises(DataError) as caught:

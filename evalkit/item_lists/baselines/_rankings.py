@@ -14,13 +14,8 @@ from polars.io.plugins import register_io_source
 
 from evalkit.config import RankingsTable
 from evalkit.errors import DataError, MachineError
-from evalkit.item_lists.baselines._counting import (
-    Places,
-    TrainCounts,
-    UserHistories,
-    count_train,
-    time_of,
-)
+from evalkit.item_lists.baselines import _counting as counting
+from evalkit.item_lists.baselines._counting import Places, TrainCounts, UserHistories
 from evalkit.item_lists.baselines._lists import fill_drawn, fill_ordered, halve
 from evalkit.sources import ChosenColumns, Made, Table, reading
 from evalkit.sources.ids import ITEM, USER_KEY, IdPlan, KeyCollisionError, plan_ids, stable_hashes
@@ -168,7 +163,7 @@ class _Lists:
             raise null_id_error(self.users.role, self._without_user(user_plan), self.users.at)
         keyed = users.select(*user_plan.select(USER_KEY))
         keeps, with_times = keeps_rows(rule)
-        counted = count_train(
+        counted = counting.count_train(
             self.train,
             plans,
             keyed,
@@ -258,7 +253,9 @@ def _own_items(history: UserHistories, k: int, first: int, last: int, *, by_coun
 def find_latest(train: Table) -> int | None:
     """The latest time of a training log; None where it has none."""
     with reading(train):
-        latest = train.frame.select(time_of(train).max()).collect(engine="streaming").item()
+        latest = (
+            train.frame.select(counting.time_of(train).max()).collect(engine="streaming").item()
+        )
     return None if latest is None else int(latest)
 
 

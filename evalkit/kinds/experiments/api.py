@@ -96,7 +96,7 @@ def evaluate_experiment(
     check_covariates(has_events=events is not None, has_table=covariates is not None, asked=asked)
     located = _located(exposures, events, covariates, columns)
     opened = open_tables(asked, *located[:2], Guessing(entry_point="python"), located[2])
-    work = MeasureOptions(threads=threads, memory_limit=memory_limit, keep_users=per_user)
+    work = MeasureOptions(threads=threads, memory_limit=memory_limit, per_user=per_user)
     clock = work.started(None)
     read = partial(read_units, asked, opened, clock, work)
     units = run_within(read, read)

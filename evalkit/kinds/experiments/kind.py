@@ -167,7 +167,7 @@ def conclude_experiment(
     """The report of all shares."""
     clock = measure_options.started(clock)
     asked = replace(asked_of(share_result.config), earlier=tuple(measure_options.looks))
-    keeps = measure_options.keep_users is True
+    keeps = measure_options.per_user is True
     said = said_of(asked, share_result.sums.units(asked), told, per_user=keeps)
     clock.stop("conclude")
     return report_of(asked, said, share_result.inputs, clock, measure_options, share_result.config)

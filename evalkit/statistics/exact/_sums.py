@@ -10,28 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.metrics import as_float
-from evalkit.statistics.exact._kernels import (
-    ADDS_BEFORE_CARRY,
-    APART,
-    HAS_LIMBS,
-    LEAST_SPREAD,
-    LIMB_BITS,
-    N_COUNTS,
-    N_LIMBS,
-    N_POWERS,
-    N_WAITING,
-    SCALE_BITS,
-    SQUARE_LIMBS,
-    SUM_LIMBS,
-    TOGETHER,
-    Numbers,
-    add_cells,
-    carry,
-    mark_used,
-    settle_all,
-    sort_by_cell,
-    sum_cells,
-)
+from evalkit.statistics.exact import _kernels as kernels
 
 Limbs = npt.NDArray[np.int64]
 
@@ -88,12 +67,12 @@ class ExactSum:
     @property
     def total(self) -> float:
         """The correctly rounded sum, equal to `math.fsum`; infinite where no float holds it."""
-        return as_float(Fraction(self.scaled, 1 << SCALE_BITS))
+        return as_float(Fraction(self.scaled, 1 << kernels.SCALE_BITS))
 
     @property
     def whole(self) -> int:
         """The sum without what is behind the point."""
-        return self.scaled >> SCALE_BITS
+        return self.scaled >> kernels.SCALE_BITS
 
     @_Once
     def mean(self) -> float:
@@ -101,13 +80,13 @@ class ExactSum:
         if not self.count:
             return math.nan
         if self.scaled & LOW_BITS:
-            return self.scaled / (self.count << SCALE_BITS)
-        return (self.scaled >> SPARE_BITS) / (self.count << SCALE_BITS - SPARE_BITS)
+            return self.scaled / (self.count << kernels.SCALE_BITS)
+        return (self.scaled >> SPARE_BITS) / (self.count << kernels.SCALE_BITS - SPARE_BITS)
 
     @_Once
     def is_own_square(self) -> bool:
         """Whether values and their squares have one sum."""
-        return self.squares == self.scaled << SCALE_BITS
+        return self.squares == self.scaled << kernels.SCALE_BITS
 
     @_Once
     def std_error(self) -> float | None:
@@ -123,7 +102,7 @@ class ExactSum:
         scaled, squares = self.scaled >> spare, self.squares >> 2 * spare
         spread = n * squares - scaled * scaled  # n (n - 1) times the variance
         try:
-            return math.sqrt(spread / (n * n * (n - 1) << 2 * (SCALE_BITS - spare)))
+            return math.sqrt(spread / (n * n * (n - 1) << 2 * (kernels.SCALE_BITS - spare)))
         except OverflowError:
             return None
 
@@ -167,12 +146,12 @@ class ExactSums:
     def __init__(self, n_columns: int, n_cells: int = 1) -> None:
         self.n_columns, self.n_cells = n_columns, n_cells
         # full, or none: those below are all that hold something, and take a twentieth of the room
-        self._limbs: Limbs | None = np.zeros((n_cells * n_columns, N_LIMBS), dtype=np.int64)
-        self.counts = np.zeros((n_cells * n_columns, N_COUNTS), dtype=np.int64)
+        self._limbs: Limbs | None = np.zeros((n_cells * n_columns, kernels.N_LIMBS), dtype=np.int64)
+        self.counts = np.zeros((n_cells * n_columns, kernels.N_COUNTS), dtype=np.int64)
         self.largest = np.zeros(n_cells * n_columns, dtype=np.int64)  # bits of absolute values
-        self.powers = np.zeros((n_cells * n_columns, N_POWERS), dtype=np.int64)
+        self.powers = np.zeros((n_cells * n_columns, kernels.N_POWERS), dtype=np.int64)
         # what is not yet in the limbs, which are many times as large and so far from the core
-        self.waiting = np.zeros((n_cells * n_columns, N_WAITING), dtype=np.int64)
+        self.waiting = np.zeros((n_cells * n_columns, kernels.N_WAITING), dtype=np.int64)
         self._adds = 0
         self._is_settled = True
         self._may_wait = True  # whether limbs hold something says what waits, and nothing else
@@ -209,12 +188,12 @@ class ExactSums:
         values = np.ascontiguousarray(values)  # another layout would be compiled for anew
         if paired is None:
             paired = Paired(values[:0], NO_OUTCOMES, higher_is_better=True)
-        n_alone = add_cells(
+        n_alone = kernels.add_cells(
             values,
             np.ascontiguousarray(paired.baseline),
             rows.order,
             rows.begins,
-            np.empty((2, n_columns, min(TOGETHER, n_users) + APART)),
+            np.empty((2, n_columns, min(kernels.TOGETHER, n_users) + kernels.APART)),
             first_column,
             paired.higher_is_better,
             paired.outcomes,
@@ -233,7 +212,7 @@ class ExactSums:
         self._may_wait = False
 
     def _count(self, n_values: int) -> None:
-        if self._adds + n_values > ADDS_BEFORE_CARRY:
+        if self._adds + n_values > kernels.ADDS_BEFORE_CARRY:
             self.settle()
         self._adds += n_values
         self._changed()
@@ -242,7 +221,7 @@ class ExactSums:
     def limbs(self) -> Limbs:
         """int64[n_cells * n_columns, N_LIMBS], of the sum and of that of squares."""
         if self._limbs is None:
-            limbs = np.zeros((self.n_cells * self.n_columns, N_LIMBS), dtype=np.int64)
+            limbs = np.zeros((self.n_cells * self.n_columns, kernels.N_LIMBS), dtype=np.int64)
             limbs[:, self._places] = self._find_used()
             self._limbs = limbs
         return self._limbs
@@ -254,9 +233,13 @@ class ExactSums:
     def _find_marks(self) -> npt.NDArray[np.int64]:
         """The limbs that are not all 0, whatever else waits; few of many, as values are alike."""
         if self._marks is None:
-            limbs = self.limbs[self.waiting[:, HAS_LIMBS] != 0] if self._may_wait else self.limbs
-            marks = np.zeros(N_LIMBS, dtype=np.int64)
-            mark_used(limbs, marks)
+            limbs = (
+                self.limbs[self.waiting[:, kernels.HAS_LIMBS] != 0]
+                if self._may_wait
+                else self.limbs
+            )
+            marks = np.zeros(kernels.N_LIMBS, dtype=np.int64)
+            kernels.mark_used(limbs, marks)
             self._marks = np.flatnonzero(marks)
         return self._marks
 
@@ -280,8 +263,8 @@ class ExactSums:
     def settle(self) -> None:
         """Bring everything that waits into the limbs, and these into 32 bits."""
         if not self._is_settled:
-            settle_all(self.waiting, self.limbs)
-            carry(self.limbs)
+            kernels.settle_all(self.waiting, self.limbs)
+            kernels.carry(self.limbs)
             self._adds, self._is_settled, self._may_wait, self._marks = 1, True, False, None
 
     def merge(self, other: "ExactSums") -> None:
@@ -323,13 +306,13 @@ class ExactSums:
             ValueError: there are no such sums.
         """
         n_used, numbers = state.used.size, state.numbers
-        shape = (state.n_cells * state.n_columns, n_used + N_COUNTS + N_POWERS + 1)
+        shape = (state.n_cells * state.n_columns, n_used + kernels.N_COUNTS + kernels.N_POWERS + 1)
         if min(state.n_cells, state.n_columns) < 0 or numbers.shape != shape:
             raise ValueError("numbers of sums are of another shape")
         found = cls(state.n_columns, state.n_cells)
         found.limbs[:, state.used] = numbers[:, :n_used]
-        found.counts = numbers[:, n_used : n_used + N_COUNTS].copy()
-        found.powers = numbers[:, n_used + N_COUNTS : -1].copy()
+        found.counts = numbers[:, n_used : n_used + kernels.N_COUNTS].copy()
+        found.powers = numbers[:, n_used + kernels.N_COUNTS : -1].copy()
         found.largest = numbers[:, -1].copy()
         found._adds, found._may_wait = 1, False
         found._find_used()
@@ -365,7 +348,7 @@ class ExactSums:
         for first in range(0, len(groups), CELLS_TOGETHER):
             cells = groups[first : first + CELLS_TOGETHER]
             some = ExactSums(columns.size, len(cells))
-            sum_cells(
+            kernels.sum_cells(
                 np.concatenate(cells),
                 np.cumsum([0, *map(len, cells)]),
                 columns,
@@ -390,9 +373,9 @@ class ExactSums:
         return cell
 
     @property
-    def numbers(self) -> Numbers:
+    def numbers(self) -> kernels.Numbers:
         """The arrays that kernels add to."""
-        return Numbers(self.limbs, self.counts, self.largest, self.powers, self.waiting)
+        return kernels.Numbers(self.limbs, self.counts, self.largest, self.powers, self.waiting)
 
     def n_undefined(self, column: int) -> int:
         """Values that were NaN."""
@@ -425,9 +408,11 @@ class ExactSums:
         """The exact sums of a column's finite values."""
         if self._sums is None:
             used, places = self._find_used(), self._places
-            split = int(np.searchsorted(places, SUM_LIMBS))
-            totals = _wholes(used[:, :split], places[:split], SUM_LIMBS)
-            squares = _wholes(used[:, split:], places[split:] - SUM_LIMBS, SQUARE_LIMBS)
+            split = int(np.searchsorted(places, kernels.SUM_LIMBS))
+            totals = _wholes(used[:, :split], places[:split], kernels.SUM_LIMBS)
+            squares = _wholes(
+                used[:, split:], places[split:] - kernels.SUM_LIMBS, kernels.SQUARE_LIMBS
+            )
             self._sums = [*map(ExactSum, self.counts[:, 0].tolist(), totals, squares)]
         return self._sums[column]
 
@@ -437,7 +422,7 @@ def skewness(count: int, powers: list[int]) -> float:
     n, total, *limbs = powers
     squares, cubes = limbs[0] + (limbs[1] << 30), limbs[2] + (limbs[3] << 30)
     spread = n * squares - total * total  # n^2 times the variance
-    if n < count or n < 2 or spread < (LEAST_SPREAD * n) ** 2:
+    if n < count or n < 2 or spread < (kernels.LEAST_SPREAD * n) ** 2:
         return math.nan
     third: int = n * n * cubes - 3 * n * total * squares + 2 * total**3  # n^3 times the moment
     return third / math.sqrt(spread) ** 3
@@ -467,7 +452,7 @@ class CellRows:
             return cls.in_one(cells.size)
         order = np.empty(cells.size, dtype=np.int64)
         begins = np.zeros(n_cells + 1, dtype=np.int64)
-        sort_by_cell(cells, order, begins)
+        kernels.sort_by_cell(cells, order, begins)
         return cls(order, begins)
 
 
@@ -488,4 +473,4 @@ def _wholes(limbs: Limbs, places: npt.NDArray[np.int64], n_limbs: int) -> Iterat
         content = whole.tobytes()
         for place in range(0, len(content), size):
             number = int.from_bytes(content[place : place + size], "little", signed=True)
-            yield number << (LIMB_BITS * low)
+            yield number << (kernels.LIMB_BITS * low)

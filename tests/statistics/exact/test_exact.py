@@ -109,7 +109,7 @@ def test_nothing_and_pickling_change_nothing(values):
 def test_carrying_early_changes_no_bit(parts, carries):
     total, spread = ExactSums(1), [ExactSums(1), ExactSums(1)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evalkit.statistics.exact._sums.ADDS_BEFORE_CARRY", carries)
+        patch.setattr("evalkit.statistics.exact._kernels.ADDS_BEFORE_CARRY", carries)
         for number, part in enumerate(parts):
             spread[number % 2].add(np.array(part, dtype=np.float64).reshape(-1, 1))
         total.merge(spread[0])
@@ -156,7 +156,7 @@ def test_cancellation_leaves_the_small_value():
 @pytest.mark.parametrize("size", [2.0**-52, 1.0, 2.0**390, 2.0**420])
 def test_many_values_of_one_sign_fill_no_limb_over(monkeypatch, odd, size):
     # values with all 53 bits set, on the grid (odd = 0, size small) and one by one
-    monkeypatch.setattr("evalkit.statistics.exact._sums.ADDS_BEFORE_CARRY", 1 << 20)
+    monkeypatch.setattr("evalkit.statistics.exact._kernels.ADDS_BEFORE_CARRY", 1 << 20)
     value = float(2**53 - 1) * size
     n = 1_000 if JIT_OFF else 1 << 20
     values = np.full((n, 1), -value)
