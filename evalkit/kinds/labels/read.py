@@ -81,7 +81,7 @@ class LabelReader:
         n_bad = rows.row_counts.dropped["bad_score"] + int(counts[0])
         if self.policies.bad_scores == "error":
             hint = 'write bad_scores = "drop" under [policies] to leave them out'
-            rows.refuse("bad-score", n_bad, "scores are NaN or null", at=table.at, hint=hint)
+            rows.refuse_rows("bad-score", n_bad, "scores are NaN or null", at=table.at, hint=hint)
         _check_whole_scores(scores, rows, table)
         if counts[0]:
             rows.drop(np.isnan(scores), "bad_score")
@@ -94,7 +94,7 @@ class LabelReader:
                 hint = "write threshold = 4 under [labels] if they are grades, or "
                 hint += 'bad_labels = "drop" under [policies]'
                 what = "labels are neither 0 nor 1"
-                rows.refuse("bad-label", n_bad, what, at=table.at, hint=hint)
+                rows.refuse_rows("bad-label", n_bad, what, at=table.at, hint=hint)
             rows.drop(labels > 1, "bad_label")
             keys = order_keys(_floats(rows.frame["score"]), counts)
             labels = rows.frame["label"]
@@ -121,7 +121,7 @@ def _check_whole_scores(scores: npt.NDArray[np.floating], rows: CheckedRows, tab
     n_bad = int((np.abs(scores) > LARGEST_WHOLE).sum())
     what = "scores are whole numbers above 2^53, which float64 does not tell apart"
     hint = 'score = "cast(score as double) / 1000000" under [labels.columns], for one'
-    rows.refuse("score-too-large", n_bad, what, at=table.at, hint=hint)
+    rows.refuse_rows("score-too-large", n_bad, what, at=table.at, hint=hint)
 
 
 def _weights(rows: CheckedRows, table: Table) -> npt.NDArray[np.uint64]:
@@ -131,12 +131,12 @@ def _weights(rows: CheckedRows, table: Table) -> npt.NDArray[np.uint64]:
     if n_bad:
         hint = 'leave such rows out: where = "weight >= 0"'
         what = "weights are null, NaN, infinite or below 0"
-        rows.refuse("bad-weight", n_bad, what, at=table.at, hint=hint)
+        rows.refuse_rows("bad-weight", n_bad, what, at=table.at, hint=hint)
         weights = weights.zip_with(good, pl.Series([1.0]))
     extreme = (weights > 0) & ~weights.is_between(1 / LARGEST_WEIGHT, LARGEST_WEIGHT)
     what = (
         f"weights are above {LARGEST_WEIGHT:g} or below its inverse, whose products are no numbers"
     )
     hint = 'bring them near 1: weight = "weight / 1e200" under [labels.columns], for one'
-    rows.refuse("bad-weight", int(extreme.sum()), what, at=table.at, hint=hint)
+    rows.refuse_rows("bad-weight", int(extreme.sum()), what, at=table.at, hint=hint)
     return order_keys(as_array(weights), np.zeros(2, dtype=np.int64))

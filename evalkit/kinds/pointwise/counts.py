@@ -128,7 +128,7 @@ class CheckedRows:
     row_counts: RowOutcomes
     columns: dict[str, Column] = field(default_factory=dict)
 
-    def refuse(self, code: str, n: int, what: str, *, at: str, hint: str) -> None:
+    def refuse_rows(self, code: str, n: int, what: str, *, at: str, hint: str) -> None:
         """Remember so many rows that a policy does not allow, where there are any."""
         if n:
             self.row_counts.refuse(CountedError(f"{{n}} {what}", n, code=code, at=at, hint=hint))

@@ -222,7 +222,7 @@ class Reading:
             what = f"rows have no {' or '.join(each.name for each in self.groupings)}"
             hint = 'write null_ids = "drop" under [policies] to leave them out'
             n_null = rows.row_counts.dropped["null_id"]
-            rows.refuse("null-id", n_null, what, at=table.at, hint=hint)
+            rows.refuse_rows("null-id", n_null, what, at=table.at, hint=hint)
         rows.row_counts.dropped["not_sampled"] = 0
         if sample is not None:
             named = rows.frame.rename({keys[0]: USER_KEY}) if keys[0] != USER_KEY else rows.frame
