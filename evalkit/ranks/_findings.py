@@ -7,6 +7,7 @@ from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._records import NO_INTS, NO_RANKS, ModelProbe
 from evalkit.ranks._rows import make_checksums
 from evalkit.ranks._scan import RankScan
+from evalkit.sources.ids import distinct_keys
 from evalkit.truth import first_users, null_id_error
 
 KEEP_BEST = 'write duplicates = "best" under [policies] to keep the best rank'
@@ -15,7 +16,7 @@ KEEP_BEST = 'write duplicates = "best" under [policies] to keep the best rank'
 def finish(scan: RankScan, probe: ModelProbe) -> None:
     """Complete a model's counts, check its ranks, and note what the policies refuse."""
     if probe.unknown_keys:
-        distinct = np.unique(np.concatenate(probe.unknown_keys))
+        distinct = distinct_keys(np.concatenate(probe.unknown_keys))
         probe.users_without_truth = int(distinct.size)
         probe.unknown_keys = []
     if probe.copies:

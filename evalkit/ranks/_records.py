@@ -11,7 +11,7 @@ import numpy.typing as npt
 from evalkit.errors import CountedError, EvalkitError
 from evalkit.kernels.threads import ordered_map, slices_of
 from evalkit.metrics import Lists
-from evalkit.sources.ids import Keys
+from evalkit.sources.ids import Keys, distinct_keys
 from evalkit.truth import UserItems
 
 Array = npt.NDArray[np.int64]
@@ -442,6 +442,6 @@ class ModelProbe:
         self.unknown_keys.append(keys)
         self.n_kept_unknown += keys.size
         if self.n_kept_unknown > KEPT_UNKNOWN:
-            distinct = np.unique(np.concatenate(self.unknown_keys))
+            distinct = distinct_keys(np.concatenate(self.unknown_keys))
             self.unknown_keys = [distinct]
             self.n_kept_unknown = 0
