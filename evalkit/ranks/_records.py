@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.errors import EvalkitError
+from evalkit.errors import CountedError, EvalkitError
 from evalkit.kernels.threads import ordered_map, slices_of
 from evalkit.metrics import Lists
 from evalkit.sources.ids import Keys, distinct_keys
@@ -396,6 +396,10 @@ class ModelProbe:
     users_without_truth: int = 0
     strengths: Array = field(default_factory=lambda: NO_INTS)
     given: UserState | None = None
+
+    def refuse_rows(self, code: str, n: int, message: str, at: str, hint: str, **told: Any) -> None:
+        """Note rows that a policy does not allow, as `CountedError` tells them."""
+        self.problems.append(CountedError(message, n, code=code, at=at, hint=hint, **told))
 
     def start_as(self, other: "ModelProbe") -> None:
         """Take over what was counted while the rows of `other` were collected."""

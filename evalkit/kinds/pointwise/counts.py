@@ -128,6 +128,11 @@ class CheckedRows:
     row_counts: RowOutcomes
     columns: dict[str, Column] = field(default_factory=dict)
 
+    def refuse_rows(self, code: str, n: int, what: str, *, at: str, hint: str) -> None:
+        """Remember so many rows that a policy does not allow, where there are any."""
+        if n:
+            self.row_counts.refuse(CountedError(f"{{n}} {what}", n, code=code, at=at, hint=hint))
+
     def drop(self, bad: npt.NDArray[np.bool_] | pl.Series, reason: str) -> None:
         """Leave out the rows of a mask, and count them."""
         mask = bad if isinstance(bad, pl.Series) else pl.Series(bad)
