@@ -1,23 +1,20 @@
 """The whole way on one screen: config, tables, shares measured and merged, report."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from evalkit.config import Config, reads_catalogs, refuse_layout, speaking
 from evalkit.config.credentials import storing
 from evalkit.errors import RequestError
 from evalkit.kernels.memory import run_within
 from evalkit.kinds import kind_of
-from evalkit.planning.counters import Progress
 from evalkit.planning.record import key_of_inputs
 from evalkit.planning.tables import Given
-from evalkit.planning.work import MeasureOptions, ShareResult
+from evalkit.planning.work import MeasureArguments, MeasureOptions, ShareResult
 from evalkit.report import Report
-from evalkit.runs.history.experiment_looks import ExperimentLook
-from evalkit.sources import Table, verifying
+from evalkit.sources import verifying
 
 if TYPE_CHECKING:
     from evalkit.planning.partials import Partial, PartialFiles
@@ -25,53 +22,15 @@ if TYPE_CHECKING:
 Done = TypeVar("Done")
 
 
-def run_config(
-    config: Config,
-    *,
-    given: Given | None = None,
-    threads: int | None = None,
-    memory_limit: int | None = None,
-    sample: float | None = None,
-    per_user: bool | Sequence[str] = False,
-    per_user_folder: Path | None = None,
-    keep_parts: bool = False,
-    progress: Callable[[Progress], None] | None = None,
-    opened: Callable[[Sequence[Table]], None] | None = None,
-    looks: Sequence[ExperimentLook] = (),
-) -> Report:
-    """The report of a config.
+def run_config(config: Config, **options: Unpack[MeasureArguments]) -> Report:
+    """The report of a config, measured as `MeasureOptions` says.
 
-    Args:
-        given: tables in memory, in place of the config's paths.
-        threads: kernels that run side by side; as many as there are usable cores by default and
-            at most.
-        memory_limit: bytes; above what one pass needs, users are split into several passes.
-        sample: share of the users, drawn by a hash of their ids.
-        per_user: keep the values of every user, in memory; of the named metrics, or of all.
-        per_user_folder: stream them to a Parquet file in this folder instead, which the report
-            names; it exists and nobody else uses it.
-        keep_parts: keep the sums that `evalkit why` explains a change by.
-        progress: called now and then with the rows that were read.
-        opened: called with every table, before a row is read.
-        looks: earlier runs of an experiment that is looked at more than once.
     Raises:
         RequestError: the request is wrong.
         DataError: the data is wrong.
         MachineError: no split holds the memory limit [memory-limit].
     """
-    keeps = per_user or per_user_folder is not None  # a folder alone takes all
-    measure_options = MeasureOptions(
-        given or Given(),
-        threads,
-        memory_limit,
-        sample,
-        keeps,
-        per_user_folder,
-        keep_parts,
-        progress,
-        opened,
-        looks=looks,
-    )
+    measure_options = MeasureOptions.of_run(**options)
     with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
         refuse_layout(config)
         if config.engine.kind == "spark":
@@ -96,25 +55,13 @@ def _run_within(
 
 
 def measure_partial(
-    config: Config,
-    share: tuple[int, int],
-    *,
-    given: Given | None = None,
-    threads: int | None = None,
-    memory_limit: int | None = None,
-    sample: float | None = None,
-    per_user: bool = False,
-    keep_parts: bool = True,
-    progress: Callable[[Progress], None] | None = None,
-    opened: Callable[[Sequence[Table]], None] | None = None,
+    config: Config, share: tuple[int, int], **options: Unpack[MeasureArguments]
 ) -> "Partial[Any]":
     """What one share of the users leaves behind, to be merged with the others.
 
     Args:
         share: which one, from 1, and how many there are.
-        per_user: keep the values of every user.
-        keep_parts: keep the sums that `evalkit why` explains a change by.
-        given, threads, memory_limit, sample, progress, opened: as `run_config` takes them.
+        options: as `MeasureOptions` says; sums that `evalkit why` explains a change by are kept.
     Raises:
         RequestError, DataError, MachineError: as `run_config`, of what one share can tell.
     """
@@ -128,18 +75,8 @@ def measure_partial(
             hint='kind = "local" under [engine]; evalkit run --engine spark takes all shares',
         )
     _refuse_judgements(config, "evalkit run CONFIG; or path = ... of a truth that [judges] wrote")
-    measure_options = MeasureOptions(
-        given or Given(),
-        threads,
-        memory_limit,
-        sample,
-        per_user,
-        None,
-        keep_parts,
-        progress,
-        opened,
-        share,
-    )
+    options.setdefault("keep_parts", True)
+    measure_options = MeasureOptions(share=share, **options)
     with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
         share_result = _run_within(kind_of(config).measure, config, measure_options)
         return Partial(Header.of(share_result, measure_options), share_result.sums)
@@ -161,42 +98,30 @@ def _refuse_judgements(config: Config, hint: str) -> None:
 
 
 def conclude_partials(
-    partials: "PartialFiles | Partial[Any]",
-    *,
-    threads: int | None = None,
-    per_user: bool = False,
-    per_user_folder: Path | None = None,
-    keep_parts: bool = True,
-    looks: Sequence[ExperimentLook] = (),
+    partials: "PartialFiles | Partial[Any]", **options: Unpack[MeasureArguments]
 ) -> Report:
     """The report of all shares, as `run_config` gives it of all users at once.
 
     Args:
-        per_user, per_user_folder, keep_parts: as `run_config` takes them, of what was kept.
-        looks: as `run_config` takes them.
+        options: as `run_config` takes them, of what was kept.
     Raises:
         RequestError: values of users were not kept [values-not-kept].
         DataError: the data of any share, or of the whole, is wrong.
     """
     from evalkit.planning.partials import PartialFiles, fitting, missing_warning
 
-    header, keeps = partials.header, per_user or per_user_folder is not None
+    header = partials.header
     config, warning = header.config, missing_warning(header)
-    if keeps and not header.keeps_users:
+    options.setdefault("keep_parts", True)
+    options["sample"] = header.sample
+    measure_options = MeasureOptions.of_run(**options)
+    if measure_options.per_user and not header.keeps_users:
         raise RequestError(
             "the partials hold no values of users",
             code="values-not-kept",
-            at="--per-user" if per_user_folder else "per_user",
+            at="--per-user" if measure_options.per_user_folder else "per_user",
             hint="evalkit partial CONFIG --share I/N --out FILE --per-user keeps them",
         )
-    measure_options = MeasureOptions(
-        threads=threads,
-        sample=header.sample,
-        keep_users=keeps,
-        per_user_folder=per_user_folder,
-        keep_parts=keep_parts,
-        looks=looks,
-    )
     with speaking(config.entry_point), fitting(partials):
         kind = kind_of(config)
         whole = partials.merged(kind.sums) if isinstance(partials, PartialFiles) else partials

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
@@ -198,34 +198,14 @@ def _find(
     return [(kind, request) for (kind, _), request in found.items()]
 
 
-def _record(metric: "Metric", kind: str) -> dict[str, object]:
-    return {
-        "kind": kind,
-        "name": metric.name,
-        "aliases": list(metric.aliases),
-        "summary": metric.summary,
-        "formula": metric.formula,
-        "latex": metric.latex,
-        "source": metric.source,
-        "bounds": [each if math.isfinite(each) else None for each in metric.bounds],
-        "higher_is_better": metric.higher_is_better,
-        "undefined": metric.undefined,
-        "cutoff": metric.cutoff,
-        "parameters": [_parameter_record(parameter) for parameter in metric.parameters],
-    }
+def _record(metric: "Metric", kind: str) -> dict[str, Any]:
+    from evalkit.metrics import describe
 
-
-def _parameter_record(parameter: "Parameter") -> dict[str, object]:
-    record: dict[str, object] = {
-        "name": parameter.name,
-        "default": parameter.default,
-        "doc": parameter.doc,
-    }
-    if parameter.choices:
-        record["choices"] = dict(zip(parameter.choices, parameter.meanings, strict=True))
-    else:
-        record["above"] = parameter.above if math.isfinite(parameter.above) else None
-        record["below"] = parameter.below if math.isfinite(parameter.below) else None
+    record = {"kind": kind, **describe(metric)}
+    del record["monotone"]
+    for parameter in record["parameters"]:
+        for name in ("above", "below") if parameter["choices"] else ("choices",):
+            del parameter[name]
     return record
 
 

@@ -43,6 +43,7 @@ def run_and_show(
     """
     from evalkit import runs
     from evalkit.jobs.job import Job, run_in_store
+    from evalkit.planning.tables import Given
 
     told = config.model_copy(update={"alerts": config.alerts if partials is None else alerts})
 
@@ -67,7 +68,7 @@ def run_and_show(
             memory_limit=memory_limit,
             progress=console.progress_line(),
             tell=begin,
-            given=given,
+            given=given or Given(),
             partials=partials,
             opened=tell_columns,
         )

@@ -267,26 +267,30 @@ class OutputSection(tables.Record):
     wandb: str | None = tables.unsaid("Project of Weights & Biases that is told of the run.")
 
 
-class SplitConfig(tables.Record):
+class Placed(tables.Record):
+    """A record that knows where its keys stand, and where the request came from."""
+
+    _places: Places = PrivateAttr(default_factory=Places)
+    _entry_point: EntryPoint = PrivateAttr(default="file")
+
+    def at(self, *key: str | int) -> str:
+        """Where a key stands, for errors: `configs/nightly.toml:14: metrics.names[2]`."""
+        return self._places.at(key)
+
+    @property
+    def entry_point(self) -> EntryPoint:
+        """Where the request came from: hints speak its words, and a config's columns are law."""
+        return self._entry_point
+
+
+class SplitConfig(Placed):
     """What a config asks `evalkit split` for; its other sections are for other commands."""
 
     name: str = key("", "The split is written to splits/NAME.")
     split: SplitSection = key(..., "How a log is cut into train, validation and test.")
     gates: tables.Listed[GateRule] = key((), "What must hold of its leakage.")
     storage: dict[str, str] = Field(default_factory=dict, description="Options of object stores.")
-    verify_pages: bool | None = tables.unsaid(tables._VERIFY)
-
-    _places: Places = PrivateAttr(default_factory=Places)
-    _entry_point: EntryPoint = PrivateAttr(default="file")
-
-    def at(self, *key: str | int) -> str:
-        """Where a key stands, for errors."""
-        return self._places.at(key)
-
-    @property
-    def entry_point(self) -> EntryPoint:
-        """Where the request came from: hints speak its words."""
-        return self._entry_point
+    verify_pages: bool | None = tables.unsaid(tables.VERIFY)
 
 
 class ConfigState(NamedTuple):
@@ -319,7 +323,7 @@ class _Read:
         return _Read, ()
 
 
-class Config(tables.Record):
+class Config(Placed):
     """The whole request. [[rankings]] with [truth], or one of [log], [ratings] and [labels]."""
 
     name: str = key("", "Jobs of one name share history; default: the file's name.")
@@ -365,11 +369,9 @@ class Config(tables.Record):
         description="Options of object stores, as aws_region; secrets as ${NAME} of the "
         "environment.",
     )
-    verify_pages: bool | None = tables.unsaid(tables._VERIFY)
+    verify_pages: bool | None = tables.unsaid(tables.VERIFY)
     split: SplitSection | None = tables.unsaid("How a log is cut into train, validation and test.")
 
-    _places: Places = PrivateAttr(default_factory=Places)
-    _entry_point: EntryPoint = PrivateAttr(default="file")
     _followed: Profile | None = PrivateAttr(default=None)
     _overridden: tuple[tuple[str, str | float, str | float], ...] = PrivateAttr(default=())
     _variables: dict[str, str] = PrivateAttr(default_factory=dict)  # that filled its places
@@ -526,15 +528,6 @@ class Config(tables.Record):
         reference = self.metrics.reference
         models = [each.model for each in self.rankings]
         return reference is not None and (reference in models or not is_path_of(reference))
-
-    def at(self, *key: str | int) -> str:
-        """Where a key stands, for errors: `configs/nightly.toml:14: metrics.names[2]`."""
-        return self._places.at(key)
-
-    @property
-    def entry_point(self) -> EntryPoint:
-        """Where the request came from: hints speak its words, and a config's columns are law."""
-        return self._entry_point
 
     def spell_policy(self, name: str, value: str) -> str:
         """A policy as whoever asked would write it, for hints."""

@@ -51,7 +51,7 @@ def find_stats(
             driver [not-on-spark].
     """
     options = MeasureOptions(
-        sample=task.sample, keep_users=task.keep_users, per_user_folder=task.folder
+        sample=task.sample, per_user=task.per_user, per_user_folder=task.folder
     )
     asking = RankingTask(task.config, options, options.clock())
     asked = unknown_to_shares(asking, tables)
@@ -103,7 +103,7 @@ def survey_rows(
         read_with: what a `Cutter` that is made of the arguments of one gives of all tables.
     """
     kind = kind_named(task.config.kind)
-    if kind.survey is None or kind.leaves_rows(task.config, bool(task.keep_users)):
+    if kind.survey is None or kind.leaves_rows(task.config, bool(task.per_user)):
         return None
     empty = task.survey({})
     schema = ", ".join(f"{name} {TYPES[type(dtype)]}" for name, dtype in empty.schema.items())

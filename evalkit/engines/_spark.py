@@ -74,15 +74,15 @@ def run_on_spark(config: Config, work: MeasureOptions) -> Report:
         read = read_of(opened)
         check_splits(read.logs, read.config)
         check_tables(read)
-        refuse_unheld(read, keeps_users=bool(work.keep_users))
+        refuse_unheld(read, keeps_users=bool(work.per_user))
         session = session or stack.enter_context(_session(config.engine, given))
         left, files = _left(session, opened, read, replace(work, given=given))
     work = replace(work, given=Given(), opened=None)
-    folder, keep_users = work.per_user_folder, work.keep_users
+    folder, per_user = work.per_user_folder, work.per_user
     if folder is None or files is None:
         return kind.conclude(left, work, (), clock)
-    report = kind.conclude(left, replace(work, keep_users=False, per_user_folder=None), (), clock)
-    values = values_of(folder, files, left.config, keep_users, left.sums)
+    report = kind.conclude(left, replace(work, per_user=False, per_user_folder=None), (), clock)
+    values = values_of(folder, files, left.config, per_user, left.sums)
     return replace(report, per_user_values=values)
 
 
@@ -303,7 +303,7 @@ def _task(read: Read, work: MeasureOptions, frames: Mapping[int, Any], n_partiti
         for number, part in enumerate(read.parts)
     )
     settled = read.config.model_copy(update={"engine": EngineSection()})
-    asked = (work.sample, work.keep_users, work.keep_parts)
+    asked = (work.sample, work.per_user, work.keep_parts)
     files = {path: pack_file(path) for path in settled.metrics.files}
     return Task(settled, kept, n_partitions + 1, *asked, files=files)
 
@@ -314,7 +314,7 @@ def _folder(session: Any, read: Read, work: MeasureOptions) -> Path | None:
     Raises:
         RequestError: executors do not see the files that this process sees [not-on-spark].
     """
-    leaves_rows = kind_named(read.config.kind).leaves_rows(read.config, bool(work.keep_users))
+    leaves_rows = kind_named(read.config.kind).leaves_rows(read.config, bool(work.per_user))
     folder = None if leaves_rows else work.per_user_folder
     folder = None if folder is None else folder.absolute()
     if is_here(session):
@@ -407,13 +407,13 @@ def _measured(rows: Any, task: Task, read: Read, n_partitions: int) -> list[Part
     from pyspark.sql.functions import lit, pmod
 
     found = rows.mapInArrow(partial(measure_rows, pickle.dumps(task)), ROW)
-    leaves_rows = kind_named(task.config.kind).leaves_rows(task.config, bool(task.keep_users))
+    leaves_rows = kind_named(task.config.kind).leaves_rows(task.config, bool(task.per_user))
     if n_partitions > MOST_COLLECTED and not leaves_rows:
         few = isqrt(n_partitions)
         found = found.repartition(few, pmod("part", lit(few))).mapInArrow(
             partial(merge_rows, task.config.kind), ROW
         )
-    collected = take(found, read, keeps_users=bool(task.keep_users))
+    collected = take(found, read, keeps_users=bool(task.per_user))
     open_errors(row.partial for row in collected if row.is_error).tell()
     for part, counts in zip(
         read.parts, zip(*(row.n_rows for row in collected), strict=True), strict=True

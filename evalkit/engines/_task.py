@@ -41,7 +41,7 @@ class Task:
         config: with the columns that are read.
         kept: how the tables lie among the rows.
         n_shares: of the users; the last one has none, and is the driver's.
-        sample, keep_users, keep_parts, known: as `MeasureOptions` takes them; `surveyed`: rows.
+        sample, per_user, keep_parts, known: as `MeasureOptions` takes them; `surveyed`: rows.
         folder: values of users are written there, instead of going with the partials.
         files: what the metric files of the config hold, by their paths.
     """
@@ -50,7 +50,7 @@ class Task:
     kept: "tuple[LaidTable, ...]"
     n_shares: int
     sample: float | None
-    keep_users: bool | Sequence[str]
+    per_user: bool | Sequence[str]
     keep_parts: bool
     known: "GlobalStats | None" = None
     surveyed: Sequence[Mapping[str, Any]] | None = None
@@ -89,7 +89,7 @@ class Task:
             given_of(self.kept, rows, {} if self.known is None else self.known.counts),
             threads=1,
             sample=self.sample,
-            keep_users=self.keep_users,
+            per_user=self.per_user,
             keep_parts=self.keep_parts,
             share=(number, self.n_shares),
             known=self.known,
@@ -124,7 +124,7 @@ class Task:
             return []
         from evalkit.engines._values import write_values
 
-        return write_values(self.folder, number, self.config, self.keep_users, left.body)
+        return write_values(self.folder, number, self.config, self.per_user, left.body)
 
 
 def _with_files(config: "Config", paths: Iterable[str]) -> "Config":

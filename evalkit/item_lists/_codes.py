@@ -15,6 +15,7 @@ from evalkit.sources.ids import (
     KeyCollisionError,
     Keys,
     as_keys,
+    distinct_keys,
     hashes_of_keys,
     ids_of_keys,
     mix,
@@ -99,7 +100,7 @@ class KeyCodes:
         """int32[n_rows], the code of each key."""
         codes, n_missing = self.find(keys)
         if n_missing:
-            self.learn(np.unique(keys[codes < 0]))
+            self.learn(distinct_keys(keys[codes < 0]))
             codes, _ = self.find(keys)
         return codes
 

@@ -10,7 +10,15 @@ import polars as pl
 from evalkit.item_lists._codes import ItemCodes, KeyCodes, find_key
 from evalkit.kernels import kernel
 from evalkit.sources import Table, reading
-from evalkit.sources.ids import ITEM_KEY, USER_KEY, IdPlan, Keys, PassShare, as_keys
+from evalkit.sources.ids import (
+    ITEM_KEY,
+    USER_KEY,
+    IdPlan,
+    Keys,
+    PassShare,
+    as_keys,
+    distinct_keys,
+)
 from evalkit.truth import Train, count_runs, item_at
 
 BATCH_ROWS = 1 << 18
@@ -220,7 +228,7 @@ class _Owners:
         """
         keys = np.concatenate([*self._keys, np.empty(0, dtype=np.uint64)])
         self._keys, self._n_checked = [keys] if keys.size else [], keys.size
-        if not (keys[1:] > keys[:-1]).all() and np.unique(keys).size < keys.size:
+        if not (keys[1:] > keys[:-1]).all() and distinct_keys(keys).size < keys.size:
             raise _ScatteredError
         return int(keys.size)
 
@@ -242,12 +250,13 @@ def _count_scattered(
             if share.n_shares > 1:
                 known = known.filter(pl.Series(share.holds(known)))
             owners = users.codes_of(as_keys(known[USER_KEY])).astype(np.uint64)
-            codes = items.codes_of_rows(known)
-            rows = _padded(rows, items.n) + np.bincount(codes, minlength=items.n)
+            own = (owners << np.uint64(32)) | items.codes_of_rows(known).astype(np.uint64)
+            rows = _padded(rows, items.n) if rows.size < items.n else rows
+            count_users(own, rows)
             if of_rows:
                 continue
-            pairs.append(np.unique((owners << np.uint64(32)) | codes.astype(np.uint64)))
-            n_held += pairs[-1].size
+            pairs.append(own)
+            n_held += own.size
             if n_held > most:
                 pairs = [_distinct(pairs)]
                 n_held = pairs[0].size

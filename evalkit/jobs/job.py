@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import gettempdir
@@ -67,7 +67,7 @@ class Job:
     progress: Callable[[Progress], None] | None = None
     tell: Callable[[str], None] | None = None
     fetch: Callable[[str], object] | None = None
-    given: Given | None = None
+    given: Given = field(default_factory=Given)
     opened: Callable[[Sequence[Table]], None] | None = None
     partials: "PartialFiles | None" = None
     again: bool = False

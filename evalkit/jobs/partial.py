@@ -2,15 +2,15 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Unpack
 
 from evalkit import pipeline
 from evalkit.config import Config, hinted, load_config
 from evalkit.errors import RequestError, check_writable
-from evalkit.planning.counters import Progress
 from evalkit.planning.partials import MOST_SHARES, is_partial
-from evalkit.sources import Table
+from evalkit.planning.work import MeasureArguments
 
 _SHARE = re.compile(r"([0-9]{1,9})/([0-9]{1,9})", re.ASCII)
 
@@ -68,35 +68,21 @@ def write_partial(
     config: Config,
     share: tuple[int, int],
     path: Path,
-    *,
-    sample: float | None = None,
-    threads: int | None = None,
-    memory_limit: int | None = None,
-    per_user: bool = False,
-    progress: Callable[[Progress], None] | None = None,
-    opened: Callable[[Sequence[Table]], None] | None = None,
+    **options: Unpack[MeasureArguments],
 ) -> None:
     """Measure one share of the users, and write what it leaves behind.
 
     Args:
         share: which, from 1, and how many there are.
         path: a new file, or an earlier partial, which is replaced when the new one is whole.
-        per_user: keep the values of users, also where the config does not ask for them.
-        sample, threads, memory_limit, progress, opened: as `pipeline.run_config` takes them.
+        options: as `pipeline.run_config` takes them; values of users are kept where they are asked
+            for, also where the config does not.
     Raises:
         RequestError, DataError, MachineError: as `pipeline.run_config`, of what one share can tell.
     """
-    partial = pipeline.measure_partial(
-        config,
-        share,
-        sample=sample,
-        threads=threads,
-        memory_limit=memory_limit,
-        per_user=per_user or config.output.per_user or _gates_need_values(config),
-        progress=progress,
-        opened=opened,
-    )
-    partial.write(path)
+    if config.output.per_user or _gates_need_values(config):
+        options["per_user"] = True
+    pipeline.measure_partial(config, share, **options).write(path)
 
 
 def _gates_need_values(config: Config) -> bool:

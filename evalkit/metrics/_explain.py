@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from textwrap import wrap
+from typing import Any
 
 from ._declare import Example, Hits, Metric, Relevant, Request, TiedHits, View
 from ._parameters import NO_CUTOFF, Parameter, Value, write_value
@@ -18,7 +19,7 @@ THRESHOLD = 2.0
 CUTOFFS = (3, 6)
 
 
-def describe(metric: Metric) -> dict[str, object]:
+def describe(metric: Metric) -> dict[str, Any]:
     """A metric's declaration in plain values, ready for JSON; None for a limit that is infinite."""
     return {
         "name": metric.name,

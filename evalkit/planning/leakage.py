@@ -127,26 +127,29 @@ def choose_rows(role: str, splitters: Sequence[Splitter], *, at: str) -> tuple[s
 
     None where it is of one part already.
     """
-    for splitter in splitters:
-        if splitter.kind == "split" and splitter.is_text:
-            with sources.reading(at):
-                spelled = splitter.spellings()
-            if len(spelled) > 1:
-                chosen = choose_parts(role, spelled)
-                others = ", ".join(text for texts in spelled.values() for text in texts[:3])
-                return splitter.predicate(chosen), f"{splitter.name} has {others}"
-    return None
+    splitter, spelled = _first_that_splits(splitters, at)
+    if splitter is None:
+        return None
+    others = ", ".join(text for texts in spelled.values() for text in texts[:3])
+    return splitter.predicate(choose_parts(role, spelled)), f"{splitter.name} has {others}"
 
 
 def has_train(splitters: Sequence[Splitter], *, at: str) -> bool:
     """Whether a column says which rows are train, and which are others."""
+    return sources.TRAIN in _first_that_splits(splitters, at)[1]
+
+
+def _first_that_splits(
+    splitters: Sequence[Splitter], at: str
+) -> tuple[Splitter | None, Mapping[str, Sequence[str]]]:
+    """The first column that names several parts, and how it spells them."""
     for splitter in splitters:
         if splitter.kind == "split" and splitter.is_text:
             with sources.reading(at):
                 spelled = splitter.spellings()
             if len(spelled) > 1:
-                return sources.TRAIN in spelled
-    return False
+                return splitter, spelled
+    return None, {}
 
 
 def choose_parts(role: str, spelled: Mapping[str, Sequence[str]]) -> list[str]:

@@ -14,7 +14,7 @@ import polars as pl
 
 from evalkit.config import EntryPoint
 from evalkit.sources import MOST_BYTES, Table, reading
-from evalkit.sources.ids import IdPlan, Keys, as_keys
+from evalkit.sources.ids import IdPlan, Keys, as_keys, distinct_keys
 
 MANY = 1000  # distinct ids of both sides, of which some should meet by chance alone
 LOOKED_AT = 50_000  # distinct ids of a side that are tried
@@ -329,13 +329,13 @@ def _known(table: Table, plan: IdPlan, what: str) -> tuple[Keys, list[str], tupl
         parts.append(as_keys(frame[_KEY]))
         n_held += frame.height
         if n_held > 2 * max(n_known, BATCH_ROWS):
-            parts = [np.unique(np.concatenate(parts))]
+            parts = [distinct_keys(np.concatenate(parts))]
             n_held = n_known = parts[0].size
         texts = _texts(frame, plan)
         smallest = _first([*smallest, *_shortest(texts)])
         if len(ids) < LOOKED_AT:
             ids |= dict.fromkeys(texts.to_list())
-    return np.unique(np.concatenate([np.empty(0, np.uint64), *parts])), [*ids], smallest
+    return distinct_keys(np.concatenate([np.empty(0, np.uint64), *parts])), [*ids], smallest
 
 
 def _first(texts: Iterable[str], n: int = MANY) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import polars as pl
 
 from evalkit.kernels import kernel
 from evalkit.sources import Table, reading
-from evalkit.sources.ids import IdPlan, as_keys, mix
+from evalkit.sources.ids import IdPlan, as_keys, distinct_keys, mix
 from evalkit.truth import BATCH_ROWS
 
 PLACES = 3  # of a table that are looked at
@@ -70,7 +70,7 @@ class Survey:
                 last = keys[-1]
                 hashes = np.empty(keys.size, dtype=np.uint64)
                 hashes = hashes[: count_cells(keys, rows, runs, hashes)]
-                sampled = np.unique(np.concatenate([sampled, hashes[hashes <= limit]]))
+                sampled = distinct_keys(np.concatenate([sampled, hashes[hashes <= limit]]))
                 if sampled.size > SAMPLED_KEYS:  # the smallest ones say how many there are
                     sampled = sampled[:SAMPLED_KEYS]
                     limit = sampled[-1]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
 import polars as pl
 
@@ -47,25 +47,48 @@ class GlobalStats:
     counts: Mapping[int, pl.DataFrame] = field(default_factory=dict)
 
 
+class MeasureArguments(TypedDict, total=False):
+    """Fields of `MeasureOptions`, for functions that hand them on by name."""
+
+    given: Given
+    threads: int | None
+    memory_limit: int | None
+    sample: float | None
+    per_user: bool | Sequence[str]
+    per_user_folder: Path | None
+    keep_parts: bool
+    progress: Callable[[Progress], None] | None
+    opened: Callable[[Sequence[Table]], None] | None
+    looks: Sequence[ExperimentLook]
+
+
 @dataclass(frozen=True, slots=True)
 class MeasureOptions:
-    """How a config is to be measured; `pipeline.run_config` says what each of it means.
+    """How a config is to be measured.
 
     Args:
-        threads: as many as are useful.
-        keep_users: keep the values of every user: of all metrics, or of those named.
-        keep_parts: keep the sums that explain a change.
+        given: tables in memory, in place of the config's paths.
+        threads: kernels that run side by side; as many as there are usable cores by default and
+            at most.
+        memory_limit: bytes; above what one pass needs, users are split into several passes.
+        sample: share of the users, drawn by a hash of their ids.
+        per_user: keep the values of every user, in memory; of the named metrics, or of all.
+        per_user_folder: stream them to a Parquet file in this folder instead, which the report
+            names; it exists and nobody else uses it.
+        keep_parts: keep the sums that `evalkit why` explains a change by.
+        progress: called now and then with the rows that were read.
+        opened: called with every table, before a row is read.
         share: which one of several shares is measured here, from 1, and how many there are.
         known: what this share cannot know by itself, where its tables hold no other users.
         surveyed: the same, of a kind with a `survey`.
-        looks: earlier runs of an experiment.
+        looks: earlier runs of an experiment that is looked at more than once.
     """
 
     given: Given = field(default_factory=Given)
     threads: int | None = None
     memory_limit: int | None = None
     sample: float | None = None
-    keep_users: bool | Sequence[str] = False
+    per_user: bool | Sequence[str] = False
     per_user_folder: Path | None = None
     keep_parts: bool = False
     progress: Callable[[Progress], None] | None = None
@@ -81,6 +104,13 @@ class MeasureOptions:
         if limit is not None and (type(limit) is bool or not isinstance(limit, int) or limit < 0):
             message = f"memory_limit is {self.memory_limit!r}, not a number of bytes"
             raise RequestError(message, code="wrong-type", hint="4 GiB are memory_limit=4 * 2**30")
+
+    @classmethod
+    def of_run(cls, **options: Unpack[MeasureArguments]) -> "MeasureOptions":
+        """Of a run, whose folder for values of users takes all where none are named."""
+        if options.get("per_user_folder") is not None:
+            options["per_user"] = options.get("per_user") or True
+        return cls(**options)
 
     def started(self, clock: Clock | None) -> Clock:
         """The clock that runs, or one that starts now."""

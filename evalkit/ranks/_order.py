@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.sources.ids import ITEM, IdPlan, Keys
+from evalkit.sources.ids import ITEM, IdPlan, Keys, distinct_keys
 from evalkit.truth import Truth
 
 Orders = npt.NDArray[np.int64]
@@ -63,7 +63,7 @@ def order_by_catalogue(
     if plan.hashed:
         keys, ids = truth.item_keys, truth.item_ids[ITEM]
     else:
-        keys = np.unique(truth.pairs.item_keys())
+        keys = distinct_keys(truth.pairs.item_keys())
         ids = item_series(plan, pl.DataFrame(), keys)
     if ties.startswith("item-text"):
         ids = _text(ids)

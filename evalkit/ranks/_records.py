@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.errors import EvalkitError
+from evalkit.errors import CountedError, EvalkitError
 from evalkit.kernels.threads import ordered_map, slices_of
 from evalkit.metrics import Lists
-from evalkit.sources.ids import Keys
+from evalkit.sources.ids import Keys, distinct_keys
 from evalkit.truth import UserItems
 
 Array = npt.NDArray[np.int64]
@@ -397,6 +397,10 @@ class ModelProbe:
     strengths: Array = field(default_factory=lambda: NO_INTS)
     given: UserState | None = None
 
+    def refuse_rows(self, code: str, n: int, message: str, at: str, hint: str, **told: Any) -> None:
+        """Note rows that a policy does not allow, as `CountedError` tells them."""
+        self.problems.append(CountedError(message, n, code=code, at=at, hint=hint, **told))
+
     def start_as(self, other: "ModelProbe") -> None:
         """Take over what was counted while the rows of `other` were collected."""
         for name in (
@@ -438,6 +442,6 @@ class ModelProbe:
         self.unknown_keys.append(keys)
         self.n_kept_unknown += keys.size
         if self.n_kept_unknown > KEPT_UNKNOWN:
-            distinct = np.unique(np.concatenate(self.unknown_keys))
+            distinct = distinct_keys(np.concatenate(self.unknown_keys))
             self.unknown_keys = [distinct]
             self.n_kept_unknown = 0

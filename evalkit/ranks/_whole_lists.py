@@ -34,6 +34,7 @@ from evalkit.sources.ids import (
     Keys,
     as_array,
     as_keys,
+    distinct_keys,
     same_ids,
 )
 
@@ -63,7 +64,7 @@ def scan_whole_lists(scans: Sequence[RankScan]) -> None:
         users = as_keys(frame[USER_KEY])
         codes = scan.codes(users)
         unknown = codes < 0
-        found = BatchResults.room(0)._replace(unknown_users=np.unique(users[unknown]))
+        found = BatchResults.room(0)._replace(unknown_users=distinct_keys(users[unknown]))
         found.counters[:] = row_counts
         found.counters[UNKNOWN_ROWS] += int(unknown.sum())
         known = frame.with_columns(pl.Series("__code", codes)).filter(pl.col("__code") >= 0)

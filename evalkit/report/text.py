@@ -239,12 +239,9 @@ class SegmentNumbers:
         ]
 
 
+@once
 def groups(report: Report) -> list[SegmentNumbers]:
     """All users first, then segments in the order of the report."""
-    return once(report, _groups)
-
-
-def _groups(report: Report) -> list[SegmentNumbers]:
     cells: dict[tuple[str | None, str | None], dict[tuple[str, str], Estimate]] = {}
     for estimate in report.estimates:
         segment = cells.setdefault((estimate.segmentation, estimate.segment), {})

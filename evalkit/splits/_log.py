@@ -225,13 +225,23 @@ class LogFeed:
 
     def _ids(self, columns: Sequence[pl.Expr]) -> Iterator[tuple[int, pl.DataFrame]]:
         """Where each batch begins, and columns of ids, none of which is to be null."""
-        begin = 0
+        for begin, batch in self._numbered(self._streamed(columns)):
+            if any(each.has_nulls() for each in batch.get_columns()):
+                self.restart_without_footers()
+            yield begin, batch
+
+    def _streamed(self, columns: Sequence[pl.Expr]) -> Iterator[pl.DataFrame]:
         with reading(self.log.table):
-            for batch in self.log.table.stream(columns, most=BATCH):
-                if any(each.has_nulls() for each in batch.get_columns()):
-                    self.restart_without_footers()
-                yield begin, batch
-                begin += batch.height
+            yield from self.log.table.stream(columns, most=BATCH)
+
+    def _numbered(self, batches: Iterator[pl.DataFrame]) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Batches with where they begin; refuses what is not as long as the log was."""
+        begin = 0
+        for batch in batches:
+            if begin + batch.height > self.n_rows:
+                refuse_changed(self.log)
+            yield begin, batch
+            begin += batch.height
         if begin != self.n_rows:
             refuse_changed(self.log)
 
@@ -283,27 +293,14 @@ class LogFeed:
         """
         ours = list(self.log.schema)
         renamed = [pl.col(name).alias(our) for name, our in zip(names, ours, strict=True)]
-        begin = 0
-        for batch in batches_of(self.log):
+        for begin, batch in self._numbered(batches_of(self.log)):
             own = batch.select(renamed)
-            if begin + batch.height > self.n_rows:
-                refuse_changed(self.log)
             yield self._again(own, begin), batch, own
-            begin += batch.height
-        if begin != self.n_rows:
-            refuse_changed(self.log)
 
     def with_relevance(self) -> Iterator[tuple[LogRows, pl.DataFrame, pl.DataFrame]]:
         """The rows, and our columns of the log."""
-        begin = 0
-        with reading(self.log.table):
-            for batch in self.log.table.stream([pl.all()], most=BATCH):
-                if begin + batch.height > self.n_rows:
-                    refuse_changed(self.log)
-                yield self._again(batch, begin), batch, batch
-                begin += batch.height
-        if begin != self.n_rows:
-            refuse_changed(self.log)
+        for begin, batch in self._numbered(self._streamed([pl.all()])):
+            yield self._again(batch, begin), batch, batch
 
     def _again(self, own: pl.DataFrame, begin: int) -> LogRows:
         """Rows of the last reading, which may be the first one of early ones."""

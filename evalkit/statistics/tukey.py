@@ -59,8 +59,9 @@ def tukey_test(
 ) -> Tukey:
     """Tukey's honestly significant difference on the layout of users by models.
 
-    The users are the blocks of a randomised block design. What is left when their effects and
-    those of the models are taken out has the mean square sum over pairs of s_ij^2 / (m (m - 1)),
+    The layout is users by models: users are the blocks of a randomised block design. What is left
+    when their effects and those of the models are taken out has the mean square
+    sum over pairs of s_ij^2 / (m (m - 1)),
     half the average variance of a paired difference: each user's squares around their mean are
     the squared differences of all pairs over m. So exact sums of the pairs' differences are all
     that is needed, and they merge.

@@ -18,7 +18,7 @@ from outcomes.open import open_outcomes
 
 def measure_outcomes(config: Config, work: MeasureOptions) -> ShareResult:
     """The sums of one share of the users."""
-    if work.keep_users:
+    if work.per_user:
         raise RequestError("values of users are not kept of outcomes", code="per-user-off")
     opened = open_outcomes(config, work.given)
     if work.opened is not None:

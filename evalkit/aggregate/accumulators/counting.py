@@ -312,7 +312,8 @@ class ShownCounts:
         return left
 
     def _add(self, other: "ShownCounts", sign: int) -> None:
-        items = np.union1d(self.items, other.items).astype(np.int32)
+        items = np.sort(np.concatenate([self.items, other.items]), kind="stable")
+        items = items[np.append(items[:1] >= 0, items[1:] != items[:-1])]
         counts = np.zeros((items.size, self.counts.shape[1]), dtype=np.int64)
         counts[np.searchsorted(items, self.items)] = self.counts
         counts[np.searchsorted(items, other.items)] += sign * other.counts

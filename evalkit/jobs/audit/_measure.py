@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import cast
+from typing import Unpack, cast
 
 from evalkit.config import Config, Policies, SegmentsSection, StatisticsSection, with_conventions
 from evalkit.errors import Errors, EvalkitError, RequestError
@@ -15,7 +15,7 @@ from evalkit.metrics import BOUNDS, TIED, Request
 from evalkit.metrics.profiles import speaking_of
 from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given, open_tables
-from evalkit.sources import Table
+from evalkit.planning.work import MeasureArguments
 
 MOST_AXES = 6  # whose 64 combinations are all measured
 SAME = 1e-12
@@ -26,11 +26,7 @@ def audit_config(
     metric: str,
     *,
     profiles: Sequence[str] = (),
-    given: Given | None = None,
-    threads: int | None = None,
-    memory_limit: int | None = None,
-    sample: float | None = None,
-    opened: Callable[[Sequence[Table]], None] | None = None,
+    **options: Unpack[MeasureArguments],
 ) -> list[Audit]:
     """A metric of every model under every profile, and why the profiles differ.
 
@@ -39,7 +35,7 @@ def audit_config(
     Args:
         metric: one metric with one cutoff or none.
         profiles: names, or files of a user's own; by default those that evalkit brings.
-        given, threads, memory_limit, sample, opened: as `run_config` takes them.
+        options: as `run_config` takes them.
     Raises:
         RequestError: ratings or labels [audit-of-rows], more than one metric [ambiguous-metric],
             a profile that there is not [unknown-profile], fewer than two profiles that have the
@@ -50,6 +46,7 @@ def audit_config(
         hint = "evalkit explain tells what libraries choose; evalkit run --profile measures so"
         raise RequestError(message, code="audit-of-rows", at=config.at(config.kind), hint=hint)
     plain = _plain(config)
+    given, opened = options.get("given", Given()), options.pop("opened", None)
     requests, policies, left_out = _asked(plain, metric, profiles or speaking_of("rankings"), given)
     among = [each.metric for each in requests.values()]
     points: dict[str, _points.Point] = {}
@@ -57,7 +54,7 @@ def audit_config(
         points[name] = _points.point_of(request, policies[name], among=among)
         if dict(points[name])["duplicates"] == "error":  # an audit measures what a run refuses
             points[name] = _points.with_values(points[name], {"duplicates": "best"})
-    tables = open_tables(plain, given or Given())
+    tables = open_tables(plain, given)
     plain = tables.config  # every profile reads the columns that the config's own profile reads
     if opened is not None:
         opened(tables.all)
@@ -80,12 +77,12 @@ def audit_config(
         moot = {axis: why for axis, why in inert.items() if axis in OF_SCORES}  # no run takes them
         points = {name: settled(point, moot) for name, point in points.items()}
     first = next(iter(requests.values()))
-    survey = _Survey(plain, first, given, threads, memory_limit, sample)
+    survey = _Survey(plain, first, options)
     return survey.audits(metric, requests, points, left_out, inert)
 
 
 def _asked(
-    plain: Config, metric: str, profiles: Sequence[str], given: Given | None
+    plain: Config, metric: str, profiles: Sequence[str], given: Given
 ) -> tuple[dict[str, Request], dict[str, Policies], dict[str, str]]:
     """What each profile means by a metric, and its policies; who is left out, and why."""
     requests: dict[str, Request] = {}
@@ -97,7 +94,7 @@ def _asked(
         try:
             asked = found.requests
             if len(asked) == 1 and asked[0].metric.lists is not None:
-                open_tables(found, given or Given())  # has what its conventions need
+                open_tables(found, given)  # has what its conventions need
         except EvalkitError as error:
             first = error.errors[0] if isinstance(error, Errors) else error
             if name == "evalkit" and first.code != "missing-input":
@@ -143,10 +140,7 @@ class _Survey:
 
     config: Config
     request: Request
-    given: Given | None
-    threads: int | None
-    memory_limit: int | None
-    sample: float | None
+    options: MeasureArguments
     values: dict[tuple[str, _points.Point], tuple[float, int]] = field(default_factory=dict)
     nameless: set[_points.Point] = field(default_factory=set)  # points that no run measures
     n_readings: int = 1  # that for the facts
@@ -238,13 +232,7 @@ class _Survey:
             self.nameless.update(batch.nameless)
             if not batch.labels:
                 continue
-            report = run_config(
-                batch.config,
-                given=self.given,
-                threads=self.threads,
-                memory_limit=self.memory_limit,
-                sample=self.sample,
-            )
+            report = run_config(batch.config, **self.options)
             self.n_readings += 1
             found = {(each.model, each.metric): each for each in report.estimates}
             for model in report.models:

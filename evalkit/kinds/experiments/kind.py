@@ -103,7 +103,7 @@ def open_experiment(config: Config, given: Given) -> OpenedExperiment:
     exposures, events, known = tables
     assert exposures is not None
     guessing = Guessing(entry_point=config.entry_point)
-    opened = open_tables(asked, exposures, events, guessing, known)
+    opened = open_tables(asked, exposures, events, known, guessing)
     return OpenedExperiment(config, asked, opened)
 
 
@@ -167,7 +167,7 @@ def conclude_experiment(
     """The report of all shares."""
     clock = measure_options.started(clock)
     asked = replace(asked_of(share_result.config), earlier=tuple(measure_options.looks))
-    keeps = measure_options.keep_users is True
+    keeps = measure_options.per_user is True
     said = said_of(asked, share_result.sums.units(asked), told, per_user=keeps)
     clock.stop("conclude")
     return report_of(asked, said, share_result.inputs, clock, measure_options, share_result.config)

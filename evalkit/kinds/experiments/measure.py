@@ -70,7 +70,7 @@ def read_units(
         return ready
     check_sums(asked, list(asked.sums))
     tables = (opened.exposures, opened.events, opened.facts)
-    keeps = work.keep_users is True
+    keeps = work.per_user is True
     at_once = work.useful_threads
     logs = Logs(asked, *tables, clock, at_once, share, keeps, opened.covariates)
     n_passes = _passes(logs, work) if share is None else 1

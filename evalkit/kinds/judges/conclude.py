@@ -128,7 +128,7 @@ def _conclude_ratings(
             inference_of(config, estimates, comparisons),
             (*warnings, *truth.warnings),
             distributions=[spread],
-            per_user_values=per_user if work.keep_users else None,
+            per_user_values=per_user if work.per_user else None,
             graphs=[*people.graphs_of(ratings, everybody, shares)],
         ),
         truth,

@@ -68,7 +68,7 @@ def run_judged(config: Config, work: MeasureOptions, run: Run) -> Report:
 
     whole = evaluate(judges)
     without = [
-        evaluate([other for other in judges if other != judge], keep_users=False,
+        evaluate([other for other in judges if other != judge], per_user=False,
                  keep_parts=False, per_user_folder=None, opened=None, progress=None)
         for judge in judges
     ]  # fmt: skip

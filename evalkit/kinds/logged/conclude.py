@@ -79,7 +79,7 @@ def conclude_logged(
                 estimates.append(_estimate(request, name, number, cell, limits))
             widest = _numbers.widest_of(recipe, cell.users.height, sums.counts)
             drafts += _drafts(request, numbers, cell, chosen, widest)
-            if is_whole and work.keep_users and sums.user_names:
+            if is_whole and work.per_user and sums.user_names:
                 _keep(per_user, sums, request.label, numbers)
     comparisons = _judged(drafts, chosen, checks)
     warnings = [*told, *_weights.warnings_of(checks), *rough]

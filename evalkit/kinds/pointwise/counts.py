@@ -11,7 +11,7 @@ import polars as pl
 from evalkit.aggregate.sums import add_to
 from evalkit.errors import CountedError, raise_all
 from evalkit.kinds.pointwise.store import Column
-from evalkit.sources.ids import IdPlan, Keys, as_array, as_keys, hash_ids
+from evalkit.sources.ids import IdPlan, Keys, as_array, as_keys, distinct_keys, hash_ids
 
 OTHER_SEED = 0x9E3779B9
 CODES = ("null-id", "bad-score", "score-too-large", "bad-label", "bad-weight")  # as rows meet them
@@ -73,11 +73,11 @@ class Lost:
     @classmethod
     def between(cls, before: Keys, after: Keys) -> "Lost":
         """Users who had rows before, and have none after."""
-        return cls(np.setdiff1d(before, after))
+        return cls(np.setdiff1d(distinct_keys(before), distinct_keys(after), assume_unique=True))
 
     def merge(self, other: "Lost") -> None:
         """Take over those of other rows."""
-        self.users = np.union1d(self.users, other.users)
+        self.users = distinct_keys(np.concatenate([self.users, other.users]))
 
 
 @dataclass(slots=True)
@@ -127,6 +127,11 @@ class CheckedRows:
     frame: pl.DataFrame
     row_counts: RowOutcomes
     columns: dict[str, Column] = field(default_factory=dict)
+
+    def refuse_rows(self, code: str, n: int, what: str, *, at: str, hint: str) -> None:
+        """Remember so many rows that a policy does not allow, where there are any."""
+        if n:
+            self.row_counts.refuse(CountedError(f"{{n}} {what}", n, code=code, at=at, hint=hint))
 
     def drop(self, bad: npt.NDArray[np.bool_] | pl.Series, reason: str) -> None:
         """Leave out the rows of a mask, and count them."""

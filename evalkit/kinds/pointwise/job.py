@@ -35,7 +35,7 @@ class RowJob:
         compares = statistics.baseline is not None or statistics.pairs == "all"
         compares |= any(map(is_ordered, self.requests))
         compares |= statistics.cluster is not None or resamples(statistics)
-        return compares or bool(self.work.keep_users)
+        return compares or bool(self.work.per_user)
 
     def over(self, what: str) -> list[Request]:
         """The metrics over rows, users or sessions."""

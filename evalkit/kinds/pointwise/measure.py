@@ -138,9 +138,9 @@ def run_rows(kind: RowsKind, job: RowJob, tables: RowTables | None = None) -> Re
     tables = tables or open_rows(kind.open, job.config, job.work.given)
     job = replace(job, config=tables.config)
     keeping = None
-    if job.work.keep_users:
+    if job.work.per_user:
         names = tables.rows[0].user_names
-        keeping = Keeping.of(job.requests, names, job.work.per_user_folder, job.work.keep_users)
+        keeping = Keeping.of(job.requests, names, job.work.per_user_folder, job.work.per_user)
     if job.work.opened is not None:
         job.work.opened(tables.all)
     job.clock.line.tables = list(tables.rows)

@@ -306,7 +306,7 @@ def _measure(kind: RowsKind, job: RowJob, share: tuple[int, int]) -> ShareResult
     )
     n_rows: dict[int, int] = {}
     leaves_sums = not laid_out
-    leaves_sums &= _leaves_sums(kind, opened.config, keeps_users=bool(job.work.keep_users))
+    leaves_sums &= _leaves_sums(kind, opened.config, keeps_users=bool(job.work.per_user))
     surveying = _Surveying(kind, opened, job.work.sample)
     surveys = leaves_sums and surveying.survey is not None and job.work.surveyed is None
 

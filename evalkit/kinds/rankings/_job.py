@@ -63,7 +63,7 @@ class RankingTask:
     @property
     def kept(self) -> list[int]:
         """Which of the requests keep the values of users."""
-        places = places_kept(self.requests, self.options.keep_users)
+        places = places_kept(self.requests, self.options.per_user)
         return [each for each in places if self.requests[each].metric.over_users is None]
 
     @property
@@ -90,7 +90,7 @@ class RankingTask:
         n_sets = 1 + len(segments.named) - len(self.items) + len(segments.cross)
         resampling = self.resampling(Draws())
         found: dict[str, int] = {}
-        if self.options.keep_users and self.options.per_user_folder is None:
+        if self.options.per_user and self.options.per_user_folder is None:
             found["per_user"] = n_models * len(self.kept)
         if resampling is not None and statistics.test == "wilcoxon":
             n_pairs = comb(n_models, 2) if statistics.pairs == "all" else n_models - 1
@@ -261,7 +261,7 @@ class RankingJob(RankingTask):
         n_drawn = 1 if self.is_laid_out else self.options.share[1]
         policies, statistics, listed = self.config.policies, self.config.statistics, set()
         sample = 1.0 if self.options.sample is None else self.options.sample
-        writes = self.options.keep_users and self.options.per_user_folder is not None
+        writes = self.options.per_user and self.options.per_user_folder is not None
         for number, (_, table) in enumerate(self.tables.rankings):
             has = has_order(table)
             for rules in orders_of(table, self.measured, policies):

@@ -169,7 +169,7 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
         cell_sets=split.cells,
         pairs=models.pairs,
         threads=job.threads,
-        keep=_keeping(job, truth, sums) if job.options.keep_users else None,
+        keep=_keeping(job, truth, sums) if job.options.per_user else None,
         watch=watch,
     )
     if isinstance(values, CountedValues) and not values.are_apart:
@@ -185,7 +185,7 @@ def _counted(models: _Models, users: UserValues, watch: "_Watch | None") -> Coun
     cells = models.split.cells
     is_split = len(cells) > 1 or cells[0].n_cells > 1
     is_drawn = watch is not None and watch.histograms is not None
-    are_apart = bool(models.job.options.keep_users or models.pairs or is_split or is_drawn)
+    are_apart = bool(models.job.options.per_user or models.pairs or is_split or is_drawn)
     parts = {} if are_apart or watch is None else watch.by_model
     first = max(map(_first_counted, users.measuring.values()), default=0)
     places = range(first, len(users.widths))

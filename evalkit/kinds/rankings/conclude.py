@@ -256,7 +256,7 @@ def _conclude_kept(task: RankingTask, sums: RankingSums, resampling: Resampling 
 def _kept_values(task: RankingTask, sums: RankingSums, writer: UserWriter | None) -> PerUser | None:
     if writer is not None and not sums.users:
         return writer.finish(in_order=task.n_passes == 1)
-    if not task.options.keep_users:
+    if not task.options.per_user:
         return None
     names = sums.origin.user_columns
     frames = {

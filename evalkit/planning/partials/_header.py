@@ -75,7 +75,7 @@ class Header:
             sample=measure_options.sample,
             n_shares=n_shares,
             inputs={number: tuple(share_result.inputs)},
-            keeps_users=bool(measure_options.keep_users),
+            keeps_users=bool(measure_options.per_user),
             keeps_parts=share_result.keeps_parts,
         )
 
