@@ -244,11 +244,11 @@ def _typed_once() -> Iterator[None]:
                 _SIGNATURES[use] = signature
         return signature
 
-    types.BaseFunction.get_call_type = find_once
+    types.BaseFunction.get_call_type = find_once  # type: ignore[method-assign]
     try:
         yield
     finally:
-        types.BaseFunction.get_call_type = find
+        types.BaseFunction.get_call_type = find  # type: ignore[method-assign]
 
 
 @global_compiler_lock  # type: ignore[untyped-decorator]

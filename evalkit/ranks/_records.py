@@ -403,16 +403,8 @@ class ModelProbe:
 
     def start_as(self, other: "ModelProbe") -> None:
         """Take over what was counted while the rows of `other` were collected."""
-        for name in (
-            "rows",
-            "null_ids",
-            "unknown_rows",
-            "not_sampled",
-            "bad_scores",
-            "bad_rank_rows",
-            "seen",
-            "n_kept_unknown",
-        ):
+        counts = ("rows", "null_ids", "unknown_rows", "not_sampled", "bad_scores", "bad_rank_rows")
+        for name in (*counts, "seen", "n_kept_unknown"):
             setattr(self, name, getattr(other, name))
         self.unknown_keys = list(other.unknown_keys)
         self.ranks.state.wide[:] = other.ranks.state.wide
