@@ -412,8 +412,10 @@ def address_of(texts, row):  # type: ignore[no-untyped-def]
 @kernel(allocates=False)
 def prefetch_text(texts, row):  # type: ignore[no-untyped-def]
     """Ask for the bytes of a text that its view does not hold, if there are any."""
-    if np.int64(texts.views[2 * row] & np.uint64(0xFFFFFFFF)) > WHOLE:
+    n = np.int64(texts.views[2 * row] & np.uint64(0xFFFFFFFF))
+    if n > WHOLE:
         prefetch_at(address_of(texts, row))
+        prefetch_at(address_of(texts, row) + n - WORD)  # often in the next line
 
 
 @kernel(allocates=False)

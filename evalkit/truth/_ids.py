@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from evalkit.kernels import kernel
-from evalkit.kernels.intrinsics import prefetch, prefetch_at, word_at
+from evalkit.kernels.intrinsics import prefetch, word_at
 from evalkit.kernels.threads import ordered_map
 from evalkit.sources.ids import (
     TOGETHER,
@@ -121,8 +121,8 @@ def find_known(keys, rows, texts, known, n, waiting, found):  # type: ignore[no-
                     return -1
                 n_waiting = 0
             waiting[0, n_waiting], waiting[1, n_waiting] = row, view_of_slot(at)
-            prefetch_at(address_of(texts, row))
-            prefetch_at(address_of(known, view_of_slot(at)))
+            prefetch_text(texts, row)
+            prefetch_text(known, view_of_slot(at))
             n_waiting += 1
         if found.size > 0:
             found[0, n_found], found[1, n_found] = row, np.int64(slots[at + 1]) - 1
