@@ -241,6 +241,12 @@ def add_to(table: dict[Who, Sums], key: Who, sums: Sums) -> None:
         table[key] = sums
 
 
+def add_all(table: dict[Who, Sums], others: Mapping[Who, Sums]) -> None:
+    """Add the sums of each key to those of the same key."""
+    for key, sums in others.items():
+        add_to(table, key, sums)
+
+
 def pool(table: dict[tuple[Segment, Who], Sums], pooled: Mapping[Segment, Segment]) -> None:
     """Put the sums of some segments together as those of others."""
     for segment, who in [key for key in table if key[0] in pooled]:
@@ -270,10 +276,8 @@ class Lacking:
     def merge(self, other: "Lacking") -> None:
         """Take over what other shares of the users add."""
         self.n_users += other.n_users
-        for name, sums in other.models.items():
-            add_to(self.models, name, sums)
-        for pair, found in other.pairs.items():
-            add_to(self.pairs, pair, found)
+        add_all(self.models, other.models)
+        add_all(self.pairs, other.pairs)
 
 
 @dataclass(slots=True)
@@ -307,12 +311,9 @@ class GrandTotals:
             self.extra[segment] = self.extra.get(segment, 0) + n_extra
         for segment, n_users in other.users.items():
             self.note_segment(segment, other.keys[segment], n_users)
-        for key, sums in other.models.items():
-            add_to(self.models, key, sums)
-        for key_of_pair, found in other.pairs.items():
-            add_to(self.pairs, key_of_pair, found)
-        for has, lacking in other.lacking.items():
-            add_to(self.lacking, has, lacking)
+        add_all(self.models, other.models)
+        add_all(self.pairs, other.pairs)
+        add_all(self.lacking, other.lacking)
 
     def note_users(
         self, segmentations: Sequence[UserSegments], counted: npt.NDArray[np.bool_]

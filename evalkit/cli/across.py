@@ -14,6 +14,8 @@ def show_across(
     job: str | None,
     format: str,
     level: float | None,
+    *,
+    is_read: bool,
 ) -> None:
     """Compare finished runs of different data sets by the mean ranks of their models.
 
@@ -23,6 +25,10 @@ def show_across(
     from evalkit.runs.history import load_together
     from evalkit.runs.history.across import compare_across
 
+    if is_read:
+        message = "--across compares finished runs"
+        hint = "evalkit compare --across runs/a runs/b runs/c"
+        raise RequestError(message, code="bad-option", at="--across", hint=hint)
     if len(metrics) > 1:
         message = "data sets are compared by one metric"
         raise RequestError(message, code="bad-option", at="-m", hint=f"-m {metrics[0]}")

@@ -8,7 +8,7 @@ from typer import Argument, Option
 from evalkit.cli import console
 from evalkit.cli.guess import tell_columns
 from evalkit.cli.options import Threads as ThreadCount
-from evalkit.cli.options import check_file_option, set_threads, takes
+from evalkit.cli.options import UserColumns, check_file_option, set_threads, takes
 
 
 @takes("quiet log_format")
@@ -36,9 +36,7 @@ def baseline(
     by: Annotated[
         Literal["time", "count"] | None, Option("--by", help="Of last. Default: time.")
     ] = None,
-    user: Annotated[
-        list[str] | None, Option("--user", metavar="COLUMN", help="Repeat for several together.")
-    ] = None,
+    user: UserColumns = None,
     item: Annotated[str | None, Option("--item", metavar="COLUMN", help="Item column.")] = None,
     time: Annotated[str | None, Option("--time", metavar="COLUMN", help="Time column.")] = None,
     threads: ThreadCount = None,

@@ -86,18 +86,13 @@ def compare(
         message = f"only {models[0]!r} is named, and it takes two to compare"
         raise RequestError(message, code="nothing-to-compare", hint="evalkit compare last~1 last")
     if across:
-        if is_read:
-            hint = "evalkit compare --across runs/a runs/b runs/c"
-            raise _refused("--across", "--across compares finished runs", hint)
-        return show_across(models, metric or [], runs, name, shown, level)
-    pairs = "all" if all_pairs else "baseline"
+        return show_across(models, metric or [], runs, name, shown, level, is_read=is_read)
     given: dict[str, object] = {"test": test, "correction": correction, "margin": margin}
-    given |= {"level": level, "pairs": pairs}
+    given |= {"level": level, "pairs": "all" if all_pairs else "baseline"}
+    given["search"] = search or None
     asked = {key: value for key, value in given.items() if value is not None}
     if not is_read:
         _refuse_unread(options, search=search)
-    if search:
-        asked["search"] = True
     settings = [*(f"statistics.{key}={_spelled(value)}" for key, value in asked.items())]
     settings += options.settings()
     set_threads(threads)
@@ -107,9 +102,6 @@ def compare(
         )
         report = _measured(request, tables, runs, again=options.again, threads=threads, limit=limit)
     else:
-        if options.profile is not None:
-            message, hint = "runs were made under a profile already", "give --config, or --truth"
-            raise _refused("--profile", message, f"{hint} and rankings")
         report = _of_runs(models, asked, metric or [], options, runs, name)
     _show(report, "table" if power and shown == "screen" else shown, power=power)
 
@@ -127,6 +119,9 @@ def _refuse_unread(options: RunOptions, *, search: bool) -> None:
         if value is not None:
             message = f"{option} says how logs are read, and finished runs are not read again"
             raise _refused(option, message, "compare models of --config, or rankings of --truth")
+    if options.profile is not None:
+        message, hint = "runs were made under a profile already", "give --config, or --truth"
+        raise _refused("--profile", message, f"{hint} and rankings")
 
 
 def _spelled(value: object) -> str:

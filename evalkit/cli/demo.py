@@ -2,20 +2,15 @@
 
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
-
-from typer import Option
 
 from evalkit.cli import console, result
-from evalkit.cli.options import RunOptions, takes
+from evalkit.cli.options import RunOptions, RunsFolder, takes
 
 
 @takes("out overrides format json full threads quiet log_format")
 def demo(
     options: RunOptions,
-    out: Annotated[Path, Option("--out", "-o", metavar="DIR", help="Folder of runs.")] = Path(
-        "runs"
-    ),
+    out: RunsFolder = Path("runs"),
 ) -> int:
     """Compare four models on real ratings, and judge one of them."""
     options.check()

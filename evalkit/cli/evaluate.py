@@ -1,13 +1,12 @@
 """`evalkit evaluate`: a run without a config."""
 
-from pathlib import Path
 from typing import Annotated
 
 from typer import Argument, Option
 
 from evalkit.cli import result
 from evalkit.cli.guess import name_rankings, unnamed_models
-from evalkit.cli.options import RunOptions, set_threads, takes
+from evalkit.cli.options import RunOptions, RunsWritten, Truth, UserColumns, set_threads, takes
 
 
 @takes(
@@ -22,24 +21,18 @@ def evaluate(
         list[str], Option("--metric", "-m", metavar="METRIC", help="As nDCG@10 or recall@{5,20}.")
     ],
     options: RunOptions,
-    truth: Annotated[
-        list[str] | None, Option("--truth", metavar="PATH", help="Held-out interactions.")
-    ] = None,
+    truth: Truth = None,
     more_rankings: Annotated[
         list[str] | None, Argument(metavar="[[NAME=]PATH]...", help="More models.")
     ] = None,
-    user: Annotated[
-        list[str] | None, Option("--user", metavar="COLUMN", help="Repeat for several together.")
-    ] = None,
+    user: UserColumns = None,
     item: Annotated[str | None, Option("--item", metavar="COLUMN", help="Item column.")] = None,
     rank: Annotated[str | None, Option("--rank", metavar="COLUMN", help="Rank column.")] = None,
     score: Annotated[str | None, Option("--score", metavar="COLUMN", help="Score column.")] = None,
     relevance: Annotated[
         str | None, Option("--relevance", metavar="COLUMN", help="Relevance column of the truth.")
     ] = None,
-    out: Annotated[
-        Path | None, Option("--out", "-o", metavar="DIR", help="Folder of runs to write to.")
-    ] = None,
+    out: RunsWritten = None,
 ) -> None:
     """Evaluate rankings without a config.
 

@@ -1,12 +1,11 @@
 """`evalkit experiment`: a look at an experiment without a config, and before there is one."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
 from evalkit.cli import console, result
-from evalkit.cli.options import RunOptions, file_settings, set_threads, takes
+from evalkit.cli.options import RunOptions, RunsWritten, file_settings, set_threads, takes
 from evalkit.errors import FINE, RequestError
 
 if TYPE_CHECKING:
@@ -51,9 +50,7 @@ def experiment(
     aa: Annotated[
         int | None, Option("--aa", metavar="N", min=1, help="Split N times without an effect.")
     ] = None,
-    out: Annotated[
-        Path | None, Option("--out", "-o", metavar="DIR", help="Folder of runs to write to.")
-    ] = None,
+    out: RunsWritten = None,
 ) -> int:
     """Read an experiment without a config, or plan one by its past.
 

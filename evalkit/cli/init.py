@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.guess import is_named, name_rankings
-from evalkit.cli.options import Items, Reference, Train, Users, takes
+from evalkit.cli.options import Items, Reference, Train, Truth, Users, takes
 from evalkit.errors import RequestError
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ WIDTH = 100
 
 @takes("quiet log_format")
 def init(
-    truth: Annotated[
-        list[str] | None, Option("--truth", metavar="PATH", help="Held-out interactions.")
-    ] = None,
+    truth: Truth = None,
     rankings: Annotated[
         list[str] | None, Option("--rankings", metavar="[NAME=]PATH", help="Rankings of one model.")
     ] = None,

@@ -57,6 +57,12 @@ MetricFile = Annotated[
     list[str] | None,
     Option("--metric-file", metavar="FILE", help="Python file with metrics of your own."),
 ]
+Truth = Annotated[
+    list[str] | None, Option("--truth", metavar="PATH", help="Held-out interactions.")
+]
+UserColumns = Annotated[
+    list[str] | None, Option("--user", metavar="COLUMN", help="Repeat for several together.")
+]
 Train = Annotated[
     list[str] | None, Option("--train", metavar="PATH", help="What the models had seen.")
 ]
@@ -89,6 +95,9 @@ LogFormat = Annotated[
 PerUserPath = Annotated[
     Path | None,
     Option("--per-user", metavar="PATH", help="Write every user's values to a Parquet file."),
+]
+RunsWritten = Annotated[
+    Path | None, Option("--out", "-o", metavar="DIR", help="Folder of runs to write to.")
 ]
 RunsFolder = Annotated[Path, Option("--out", "-o", metavar="DIR", help="Folder of runs.")]
 Wait = Annotated[

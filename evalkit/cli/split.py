@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, Option
 
 from evalkit.cli import console
-from evalkit.cli.options import RunOptions, set_threads, takes
+from evalkit.cli.options import RunOptions, UserColumns, set_threads, takes
 from evalkit.errors import RequestError
 from evalkit.kernels.memory import let_polars_give_back
 
@@ -36,9 +36,7 @@ def split(
     like: Annotated[
         str | None, Option(metavar="LIBRARY", help="Follow a library's rules, as recbole.")
     ] = None,
-    user: Annotated[
-        list[str] | None, Option("--user", metavar="COLUMN", help="Repeat for several together.")
-    ] = None,
+    user: UserColumns = None,
     item: Annotated[str | None, Option(metavar="COLUMN", help="Item column.")] = None,
     time: Annotated[str | None, Option(metavar="COLUMN", help="Time column.")] = None,
     relevance: Annotated[str | None, Option(metavar="COLUMN", help="Relevance column.")] = None,

@@ -11,13 +11,13 @@ from pydantic import ValidationError
 from evalkit.config import _checks
 from evalkit.config._alerts import check_alerts
 from evalkit.config._builtins import check_builtins
-from evalkit.config._complaints import translate
+from evalkit.config._complaints import translate, validated
 from evalkit.config._entry_points import EntryPoint, speaking
 from evalkit.config._fields import annotation_at, takes_text
 from evalkit.config._gates import check_form, check_gates
 from evalkit.config._joined import joined, kinds_in, of_one_table
 from evalkit.config._parts import fill_parts, fill_tables
-from evalkit.config._places import Key, Places, spell
+from evalkit.config._places import Key, Places, spell, table_in
 from evalkit.config._problems import Problems
 from evalkit.config._profiles import follow_profile
 from evalkit.config._records import Config, GateRule, SplitConfig, StatisticsSection
@@ -92,12 +92,7 @@ def _build(
     fill_parts(tree, problems)
     tree.setdefault("name", name)
 
-    config: Config | None = None
-    try:
-        config = joined(Config, kinds).model_validate(tree)
-    except ValidationError as error:
-        for each in error.errors(include_url=False):
-            translate(cast("dict[str, object]", each), tree, problems)
+    config = validated(joined(Config, kinds), tree, tree, problems)
     _checks.check_tables(tree, problems)
     _check_propensity(tree, problems)
     check_builtins(tree, problems)
@@ -131,11 +126,8 @@ def _place_judgements(tree: Mapping[str, object], problems: Problems) -> None:
 
 def _check_propensity(tree: Mapping[str, object], problems: Problems) -> None:
     """A floor needs propensities, and judgements have none."""
-    truth = tree.get("truth")
-    columns = truth.get("columns") if isinstance(truth, dict) else None
-    has_column = isinstance(columns, dict) and columns.get("propensity") is not None
-    if not isinstance(truth, dict):
-        return
+    truth = table_in(tree, "truth")
+    has_column = table_in(truth, "columns").get("propensity") is not None
     if "min_propensity" in truth and not has_column:
         message = "min_propensity is a floor of propensities, and the truth has none"
         hint = 'name their column: propensity = "p" under [truth.columns]'
@@ -173,8 +165,7 @@ def build_split(
         known = joined(Config, kinds_in(Config, tree)).model_fields
         for key in tree:
             if key not in known:
-                each = {"type": "extra_forbidden", "loc": (key,)}
-                translate(cast("dict[str, object]", each), tree, problems)
+                translate({"type": "extra_forbidden", "loc": (key,)}, tree, problems)
         own = {key: each for key, each in tree.items() if key in SplitConfig.model_fields}
         gates = own.get("gates")
         if isinstance(gates, list):
@@ -182,12 +173,7 @@ def build_split(
                 if isinstance(gate, dict) and _is_of_leakage(gate):
                     check_form(gate, ("gates", number), problems)
             own["gates"] = [each for each in gates if _is_of_leakage(each)]
-        config: SplitConfig | None = None
-        try:
-            config = SplitConfig.model_validate(own)
-        except ValidationError as error:
-            for found in error.errors(include_url=False):
-                translate(cast("dict[str, object]", found), tree, problems)
+        config = validated(SplitConfig, own, tree, problems)
         check_storage(own, problems)
         problems.raise_all()
         assert config is not None
@@ -317,17 +303,12 @@ def build_statistics(values: Mapping[str, object]) -> StatisticsSection:
     Raises:
         RequestError: as `parse_config` says of the same keys.
     """
-    name = "statistics"
-    tree: dict[str, object] = {name: dict(values)}
+    tree: dict[str, object] = {"statistics": dict(values)}
     problems = Problems(Places())
     _checks.check_statistics(tree, problems)
-    try:
-        section = StatisticsSection.model_validate(dict(values))
-    except ValidationError as error:
-        for problem in error.errors(include_url=False):
-            key = (name, *problem["loc"])
-            translate(cast("dict[str, object]", {**problem, "loc": key}), tree, problems)
+    section = validated(StatisticsSection, tree["statistics"], tree, problems, ("statistics",))
     problems.raise_all()
+    assert section is not None
     return section
 
 

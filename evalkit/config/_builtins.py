@@ -1,11 +1,8 @@
 """What a baseline that is made of train must say."""
 
 from collections.abc import Mapping
-from typing import cast
 
-from pydantic import ValidationError
-
-from evalkit.config._complaints import translate
+from evalkit.config._complaints import validated
 from evalkit.config._places import Key, Places, spell
 from evalkit.config._problems import Problems
 from evalkit.config._tables import SPAN, RankingsTable
@@ -91,14 +88,7 @@ def build_builtin(values: Mapping[str, object], options: Mapping[str, str]) -> R
     tree: dict[str, object] = {"rankings": [table]}
     problems = Problems(places)
     check_builtin(table, at, problems)
-    try:
-        found = RankingsTable.model_validate(table)
-    except ValidationError as error:
-        for problem in error.errors(include_url=False):
-            translate(
-                cast("dict[str, object]", {**problem, "loc": (*at, *problem["loc"])}),
-                tree,
-                problems,
-            )
+    found = validated(RankingsTable, table, tree, problems, at)
     problems.raise_all()
+    assert found is not None
     return found

@@ -17,7 +17,7 @@ from evalkit.config._named import (
     parts_of,
     sections_beside,
 )
-from evalkit.config._places import Key, spell
+from evalkit.config._places import Key, spell, table_in
 from evalkit.config._problems import Problems
 from evalkit.config._profiles import names_by
 from evalkit.config._records import SELECTED, Config, is_path_of
@@ -51,8 +51,7 @@ def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
             problems.add((*key, "path"), "missing-key", f"{spell((*key, 'path'))!r} is empty")
         if key[0] not in ranking or (len(key) == 1 and key[0] != "log"):
             continue
-        columns = table.get("columns")
-        has_column = isinstance(columns, dict) and "model" in columns
+        has_column = "model" in table_in(table, "columns")
         if "model" in table and has_column:
             message = "model and columns.model exclude each other"
             hint = "columns.model reads the name from each row"
@@ -101,14 +100,12 @@ def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -
 
 def _of_trials(tree: Mapping[str, object]) -> set[str]:
     """A table of trials stands for their rankings."""
-    section = tree.get("selection")
-    return {"rankings"} if isinstance(section, dict) and "trials" in section else set()
+    return {"rankings"} if "trials" in table_in(tree, "selection") else set()
 
 
 def _refuse_of_rankings(kind: str, tree: Mapping[str, object], problems: Problems) -> None:
     """Refuse what is for rankings alone."""
-    section = tree.get("segments")
-    for name, table in section.items() if isinstance(section, dict) else ():
+    for name, table in table_in(tree, "segments").items():
         if isinstance(table, dict) and "item" in table:
             message = f"segments of items are made of rankings, not of {kind}"
             hint = f"""where = "genre = 'drama'" under [{kind}] for the rows of one"""
@@ -117,9 +114,8 @@ def _refuse_of_rankings(kind: str, tree: Mapping[str, object], problems: Problem
             message = f"users of {kind} have no number of relevant items"
             hint = "write a table of users with such a number"
             problems.add(("segments", name, "by"), "conflicting-keys", message, hint=hint)
-    statistics = tree.get("statistics")
     for name in declared(kind).refuses:
-        if isinstance(statistics, dict) and statistics.get(name):
+        if table_in(tree, "statistics").get(name):
             message = f"{name} is for rankings, not for {kind}"
             problems.add(("statistics", name), "conflicting-keys", message, hint="leave it out")
 
@@ -222,9 +218,7 @@ def check_profile(tree: Mapping[str, object], problems: Problems) -> None:
 
 def check_segments(tree: Mapping[str, object], problems: Problems) -> None:
     """Segmentations that can be made of what is given, and crosses of those that exist."""
-    section = tree.get("segments")
-    if not isinstance(section, dict):
-        return
+    section = table_in(tree, "segments")
     named = {name: table for name, table in section.items() if isinstance(table, dict)}
     for name, table in named.items():
         key: Key = ("segments", name)
@@ -292,8 +286,7 @@ def check_statistics(tree: Mapping[str, object], problems: Problems) -> None:
         problems.add(("statistics", "correction"), "conflicting-keys", message, hint=hint)
     _check_ratios(section, tree, problems)
     asked = section.get("metrics")
-    metrics = tree.get("metrics")
-    names = metrics.get("names") if isinstance(metrics, dict) else None
+    names = table_in(tree, "metrics").get("names")
     if not isinstance(asked, list) or not isinstance(names, list):
         return
     labels = labels_of(names, tree)
@@ -331,8 +324,7 @@ def _check_ratios(
     section: Mapping[str, object], tree: Mapping[str, object], problems: Problems
 ) -> None:
     """What does not go together with clusters, weights and errors over items."""
-    segments = tree.get("segments")
-    tables = segments.values() if isinstance(segments, dict) else ()
+    tables = table_in(tree, "segments").values()
     has_items = any(isinstance(each, dict) and "item" in each for each in tables)
     bootstraps = "bootstrap" in (section.get("method"), section.get("test"))
     excluded = {
@@ -365,9 +357,7 @@ def _check_ratios(
                     f"{name} and {what} exclude each other",
                     hint="leave one of them out",
                 )
-    weight = section.get("weight")
-    if isinstance(weight, dict):
-        for key in ("item", "quantiles", "edges"):
-            if key in weight:
-                message = f"a weight has no {key}: it is a number of each user"
-                problems.add(("statistics", "weight", key), "conflicting-keys", message)
+    for key in ("item", "quantiles", "edges"):
+        if key in table_in(section, "weight"):
+            message = f"a weight has no {key}: it is a number of each user"
+            problems.add(("statistics", "weight", key), "conflicting-keys", message)

@@ -3,7 +3,9 @@
 import difflib
 import math
 from collections.abc import Mapping
-from typing import Literal, cast, get_args, get_origin
+from typing import Literal, TypeVar, cast, get_args, get_origin
+
+from pydantic import ValidationError
 
 from evalkit.config._fields import annotation_at, entry_of, record_in, takes_text
 from evalkit.config._joined import joined
@@ -13,6 +15,8 @@ from evalkit.config._records import Config
 from evalkit.config._tables import Record
 from evalkit.errors import nearest
 from evalkit.metrics import other_kinds
+
+Made = TypeVar("Made", bound=Record)
 
 _KINDS = {
     "string_type": "text",
@@ -24,6 +28,22 @@ _KINDS = {
     "model_type": "a table",
     "model_attributes_type": "a table",
 }
+
+
+def validated(
+    record: type[Made], values: object, tree: object, problems: Problems, at: Key = ()
+) -> Made | None:
+    """The record of some values; where they make none, what is wrong stands among the problems.
+
+    Args:
+        at: where the values stand in the tree.
+    """
+    try:
+        return record.model_validate(values)
+    except ValidationError as error:
+        for each in error.errors(include_url=False):
+            translate({**each, "loc": (*at, *each["loc"])}, tree, problems)
+    return None
 
 
 def translate(each: Mapping[str, object], tree: object, problems: Problems) -> None:

@@ -5,7 +5,7 @@ from datetime import date
 
 from evalkit.config._checks import known_models
 from evalkit.config._named import combined_in, labels_of, requests_named
-from evalkit.config._places import Key
+from evalkit.config._places import Key, table_in
 from evalkit.config._problems import Problems
 from evalkit.config._tables import SPAN
 from evalkit.errors import did_you_mean
@@ -101,8 +101,7 @@ def _check_unit(gate: Mapping[str, object], key: Key, bound: str, problems: Prob
 def _check_metric(
     gate: Mapping[str, object], key: Key, tree: Mapping[str, object], problems: Problems
 ) -> None:
-    metric, metrics = gate.get("metric"), tree.get("metrics")
-    names = metrics.get("names") if isinstance(metrics, dict) else None
+    metric, names = gate.get("metric"), table_in(tree, "metrics").get("names")
     if not isinstance(metric, str) or not isinstance(names, list):
         return
     measured = [label for name in names for label in labels_of([name], tree)]  # one may be wrong
@@ -156,14 +155,11 @@ def _check_model(
 def _check_segment(
     gate: Mapping[str, object], key: Key, tree: Mapping[str, object], problems: Problems
 ) -> None:
-    segment, section = gate.get("segment"), tree.get("segments")
+    segment = gate.get("segment")
     if not isinstance(segment, str):
         return
-    named = (
-        [name for name, rule in section.items() if isinstance(rule, dict)]
-        if isinstance(section, dict)
-        else []
-    )
+    rules = table_in(tree, "segments").items()
+    named = [name for name, rule in rules if isinstance(rule, dict)]
     rule, equals, _ = segment.partition("=")
     if not equals:
         hint = 'write segmentation=segment, as segment = "activity=new"'

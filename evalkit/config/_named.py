@@ -5,7 +5,7 @@ from collections.abc import Set as Collection
 from typing import cast
 
 from evalkit.config._joined import kinds_in
-from evalkit.config._places import Key
+from evalkit.config._places import Key, table_in
 from evalkit.config._problems import Problems
 from evalkit.config._profiles import names_by
 from evalkit.config._records import Config
@@ -56,10 +56,9 @@ def parts_of(tree: Mapping[str, object]) -> list[Mapping[str, object]]:
     kind = kind_of(has := sections_in(tree))
     if "rankings" not in has or kind not in other_kinds() or not declared(kind).beside:
         return [tree]
-    metrics = tree.get("metrics")
+    listed = table_in(tree, "metrics")
 
     def named(of: bool) -> Mapping[str, object]:
-        listed = metrics if isinstance(metrics, dict) else {}
         kept = {key: _of_kind(listed.get(key), kind, of) for key in ("names", "primary")}
         return {**listed, **{key: each for key, each in kept.items() if key in listed}}
 
@@ -118,17 +117,14 @@ def requests_named(names: Sequence[object], tree: Mapping[str, object]) -> list[
 
 def files_in(tree: Mapping[str, object]) -> list[str]:
     """The files of own metrics, where they are a list of texts."""
-    metrics = tree.get("metrics")
-    files = metrics.get("files") if isinstance(metrics, dict) else None
+    files = table_in(tree, "metrics").get("files")
     is_plain = isinstance(files, list) and all(isinstance(each, str) for each in files)
     return cast("list[str]", files) if is_plain else []
 
 
 def combined_in(tree: Mapping[str, object]) -> dict[str, str]:
     """Combinations of metrics, as they are written, by name."""
-    metrics = tree.get("metrics")
-    found = metrics.get("combined") if isinstance(metrics, dict) else None
-    pairs = found.items() if isinstance(found, dict) else ()
+    pairs = table_in(tree, "metrics", "combined").items()
     return {name: each for name, each in pairs if isinstance(each, str)}
 
 
@@ -163,9 +159,8 @@ def check_whole(
         for each in measured
         if not is_made_of_users(each) and each.metric.over_users is None
     ]
-    section = tree.get("statistics")
     for name in ("weight", "cluster", "two_way"):
-        if isinstance(section, dict) and section.get(name) is not None:
+        if table_in(tree, "statistics").get(name) is not None:
             excluded = whole if name == "weight" else of_lists
             for label in (*combined_in(tree), *excluded)[:1]:
                 message = f"{name} and {label} exclude each other: it is no mean of users"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evalkit.config._places import Key
+from evalkit.config._places import Key, table_in
 from evalkit.config._problems import Problems
 from evalkit.config._tables import CATALOG, Record, TrainColumns, TruthColumns
 from evalkit.config._variables import tables_of
@@ -123,8 +123,7 @@ def fill_parts(tree: Mapping[str, object], problems: Problems) -> None:
 
 def _with_own_split(error: DataError, tree: Mapping[str, object], folder: str) -> DataError:
     """The same error; where this config would write that split, the hint says how."""
-    own = tree.get("split")
-    out = own.get("out") if isinstance(own, dict) else None
+    out = table_in(tree, "split").get("out")
     if not isinstance(out, str) or os.path.abspath(out) != folder:
         return error
     hint = "evalkit split with this config writes it: it comes before check and run"

@@ -7,7 +7,7 @@ has accepted.
 import re
 import tomllib
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -20,6 +20,13 @@ def spell(key: Key) -> str:
     for step in key:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
     return text
+
+
+def table_in(tree: object, *key: str) -> Mapping[str, object]:
+    """The table under a key of a config that nobody has checked; empty where there is none."""
+    for name in key:
+        tree = tree.get(name) if isinstance(tree, Mapping) else None
+    return tree if isinstance(tree, Mapping) else {}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Literal
 
-from evalkit.config._places import Key
+from evalkit.config._places import Key, table_in
 from evalkit.config._problems import Problems
 from evalkit.config._tables import Listed, RankingsColumns, Record, Texts, Threshold, key
 
@@ -90,7 +90,7 @@ def check_selection(tree: Mapping[str, object], problems: Problems) -> None:
             message = f"{name} is of a table of trials, and there is none"
             refuse(name, message, 'trials = "trials.csv" under [selection]', "missing-key")
     confirm = section.get("confirm")
-    others = confirm.get("rankings") if isinstance(confirm, dict) else None
+    others = table_in(section, "confirm").get("rankings")
     for name, place, value in (
         ("path", "path", section.get("path")),
         ("confirm", "rankings", others),
@@ -115,8 +115,7 @@ def check_selection(tree: Mapping[str, object], problems: Problems) -> None:
         message = "path and split exclude each other" if both else "there is no test part"
         code = "conflicting-keys" if both else "missing-key"
         refuse("confirm", message, 'confirm = { split = "splits/NAME", part = "test" }', code)
-    screen = section.get("screen")
-    users = screen.get("users") if isinstance(screen, dict) else None
+    users = table_in(section, "screen").get("users")
     if isinstance(users, list) and all(isinstance(each, int | float) for each in users):
         rising = all(a < b for a, b in pairwise(users))
         if users and not (rising and users[0] > 0 and users[-1] == 1):

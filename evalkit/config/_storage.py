@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from evalkit.config._places import table_in
 from evalkit.config._problems import Problems
 from evalkit.config.credentials import is_reference
 from evalkit.errors import names_secret
@@ -9,8 +10,7 @@ from evalkit.errors import names_secret
 
 def check_storage(tree: Mapping[str, object], problems: Problems) -> None:
     """Secrets are references to the environment."""
-    section = tree.get("storage")
-    for key, value in section.items() if isinstance(section, dict) else ():
+    for key, value in table_in(tree, "storage").items():
         if isinstance(value, str) and names_secret(key) and not is_reference(value):
             message = f"{key} is a secret, and the config would keep it"
             hint = f'{key} = "${{{key.upper()}}}" takes it from the environment'

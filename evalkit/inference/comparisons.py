@@ -425,7 +425,7 @@ def _correct_by_tukey(drafts: Sequence[Draft], chosen: StatisticsSection) -> Non
         if not all(_adds_up(each, means, row, n) for each in family):
             n = 0  # there is no test
         found = tukey_test(means, errors, n, level=chosen.level)
-        by_place = {(pair.baseline, pair.candidate): pair for pair in found}
+        by_place = {(pair.baseline, pair.candidate): pair for pair in found.pairs}
         for comparison in family:
             pair = by_place[row[comparison.baseline], row[comparison.candidate]]
             _note_tukey(comparison, pair, len(models), chosen.level)

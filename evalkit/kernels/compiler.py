@@ -53,6 +53,7 @@ PASSES = (
 FIELDS = object.__basicsize__ // 8  # words of the head of an object
 TUPLE: Any = types.BaseTuple
 OF_C = {"numba_ldexp": "ldexp", "numba_frexp": "frexp"}  # as numba calls them
+_SIGNATURES: dict[object, Any] = {}
 OF_NUMBA = ("numba_", "NRT_", "Py", "_Py", "nrt_")
 
 
@@ -226,8 +227,33 @@ def _uncollected() -> Iterator[None]:
         gc.enable()
 
 
+@contextmanager
+def _typed_once() -> Iterator[None]:
+    """What an operator gives for some types is found once; numba tries all its forms at each use.
+
+    Only what numba generates itself: code of overloads differs by the flags of who calls.
+    """
+    find = types.BaseFunction.get_call_type
+
+    def find_once(self: Any, context: Any, args: Any, kws: Any) -> Any:
+        use = (self, context, args)
+        signature = None if kws else _SIGNATURES.get(use)
+        if signature is None:
+            signature = find(self, context, args, kws)
+            if not kws and self.get_impl_key(signature) == self.typing_key:
+                _SIGNATURES[use] = signature
+        return signature
+
+    types.BaseFunction.get_call_type = find_once  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        types.BaseFunction.get_call_type = find  # type: ignore[method-assign]
+
+
 @global_compiler_lock  # type: ignore[untyped-decorator]
 @_uncollected()
+@_typed_once()
 def compile_entry(part: Any, arguments: Sequence[object], name: str) -> tuple[bytes, bytes]:
     """Object code of one function `int32 name(int64 *words)`, and what it gives back.
 

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
+from itertools import chain, islice
 from typing import TypeVar
 
 from .decorator import loading
@@ -67,10 +68,17 @@ def _mapped(
     threads: int,
     take: Callable[[deque[Future[Done]]], list[Future[Done]]],
 ) -> Iterator[Done]:
-    """What `take` takes of those that wait, whenever they are many, and all in the end."""
-    if threads <= 1 or not kernels_are_compiled():
+    """What `take` takes of those that wait, whenever they are many, and all in the end.
+
+    One item alone is worked on at once: to start threads takes longer than little work does.
+    """
+    items = iter(items)
+    first = list(islice(items, 0 if threads <= 1 or not kernels_are_compiled() else 2))
+    items = chain(first, items)
+    if len(first) < 2:
         yield from map(work, items)
         return
+    del first  # they may be large
     waiting: deque[Future[Done]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:

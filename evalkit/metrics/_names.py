@@ -111,6 +111,7 @@ def in_parts(name: str) -> tuple[str, str | None]:
     return (found["name"], found["numbers"]) if found else (name, None)
 
 
+@cache
 def names_like(name: str, *, with_refused: bool = True) -> list[LibraryName]:
     """Every meaning of a name, in any case, that a library gives to it; P_10 is its P.
 

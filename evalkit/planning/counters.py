@@ -194,14 +194,15 @@ class RowCounts:
             elif theirs is not None:
                 setattr(self, attribute.name, theirs if mine is None else mine + theirs)
 
+    def _add(self, counts: object, *names: str) -> None:
+        """Counts that are called the same."""
+        for name in names:
+            setattr(self, name, getattr(self, name) + getattr(counts, name))
+
     def add_truth(self, truth: Truth) -> None:
         """One share of the truth."""
         counts = truth.counts
-        self.rows += counts.rows
-        self.null_ids += counts.null_ids
-        self.not_sampled += counts.not_sampled
-        self.duplicates += counts.duplicates
-        self.negative += counts.negative
+        self._add(counts, "rows", "null_ids", "not_sampled", "duplicates", "negative")
         n_extra = 0 if truth.is_extra is None else int(truth.is_extra.sum())
         self.users += truth.pairs.n_users - n_extra
         self.users_without_relevant += int((truth.pairs.n_relevant == 0).sum()) - n_extra
@@ -216,16 +217,9 @@ class RowCounts:
 
     def add_model(self, probe: ModelProbe, config: Config, truth: Truth) -> None:
         """One share of a model's rankings."""
-        self.rows += probe.rows
-        self.null_ids += probe.null_ids
-        self.not_sampled += probe.not_sampled
-        self.duplicates += probe.duplicates
-        self.unknown_rows += probe.unknown_rows
-        self.bad_scores += probe.bad_scores
-        self.bad_rank_rows += probe.bad_rank_rows
-        self.seen += probe.seen
-        self.ties += probe.ties
-        self.copied_rows += probe.copied_rows
+        of_rows = ("rows", "null_ids", "not_sampled", "duplicates", "unknown_rows", "copied_rows")
+        self._add(probe, *of_rows, "bad_scores", "bad_rank_rows", "seen", "ties")
+        self._add(probe, "users_without_truth", "users_with_bad_ranks", "score_disagreements")
         present = probe.ranks.present
         if truth.is_extra is not None:  # users whom the rankings alone know
             self.users_without_truth += int((present & truth.is_extra).sum())
@@ -235,10 +229,7 @@ class RowCounts:
         n_present = int(present.sum())
         self.users_with_truth += n_present
         self.users_without_ranking += int(present.size) - n_present
-        self.users_without_truth += probe.users_without_truth
         self.users = self.users_with_truth + self.users_without_truth
-        self.users_with_bad_ranks += probe.users_with_bad_ranks
-        self.score_disagreements += probe.score_disagreements
         self.depth = max(self.depth, probe.ranks.depth)
         self.searched = probe.searched
 

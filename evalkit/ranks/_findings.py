@@ -3,13 +3,14 @@
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.errors import CountedError
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._records import NO_INTS, NO_RANKS, ModelProbe
 from evalkit.ranks._rows import make_checksums
 from evalkit.ranks._scan import RankScan
 from evalkit.sources.ids import distinct_keys
 from evalkit.truth import first_users, null_id_error
+
+KEEP_BEST = 'write duplicates = "best" under [policies] to keep the best rank'
 
 
 def finish(scan: RankScan, probe: ModelProbe) -> None:
@@ -38,28 +39,15 @@ def finish(scan: RankScan, probe: ModelProbe) -> None:
     if probe.null_ids and policies.null_ids == "error":
         probe.problems.append(null_id_error("rankings", probe.null_ids, at))
     if probe.bad_scores and policies.bad_scores == "error":
-        probe.problems.append(
-            CountedError(
-                "{n} scores are null or NaN",
-                probe.bad_scores,
-                code="bad-score",
-                at=at,
-                hint='write bad_scores = "last" or "drop" under [policies]',
-            )
-        )
+        hint = 'write bad_scores = "last" or "drop" under [policies]'
+        probe.refuse_rows("bad-score", probe.bad_scores, "{n} scores are null or NaN", at, hint)
     _check_duplicates(scan, probe, at)
     if policies.duplicates != "count":
         probe.ranks.copy_places, probe.ranks.copy_ranks = NO_INTS, NO_RANKS
     if probe.unknown_rows and policies.unknown_users == "error":
-        probe.problems.append(
-            CountedError(
-                "{n} ranked users are not in the truth",
-                probe.users_without_truth,
-                code="unknown-users",
-                at=at,
-                hint='write unknown_users = "skip" under [policies]',
-            )
-        )
+        hint = 'write unknown_users = "skip" under [policies]'
+        message = "{n} ranked users are not in the truth"
+        probe.refuse_rows("unknown-users", probe.users_without_truth, message, at, hint)
 
 
 def check_list(scan: RankScan, probe: ModelProbe) -> None:
@@ -72,32 +60,14 @@ def check_list(scan: RankScan, probe: ModelProbe) -> None:
     if scan.has_rank and scan.policies.bad_ranks == "error" and copies.any():
         copies[_users_with_bad_ranks(scan, probe)] = 0
     if n := int(copies.sum()):
-        probe.problems.append(
-            CountedError(
-                "{n} rows list an item a second time, which metrics of lists would count",
-                n,
-                code="duplicate-in-list",
-                at=_place(scan, probe),
-                users=first_users(scan.truth, np.flatnonzero(copies)),
-                unless="duplicate-item",
-                hint='write duplicates = "best" under [policies] to keep the best rank',
-            )
-        )
+        message = "{n} rows list an item a second time, which metrics of lists would count"
+        users, at = first_users(scan.truth, np.flatnonzero(copies)), _place(scan, probe)
+        told = {"users": users, "unless": "duplicate-item"}
+        probe.refuse_rows("duplicate-in-list", n, message, at, KEEP_BEST, **told)
 
 
 def _place(scan: RankScan, probe: ModelProbe) -> str:
     return f"{scan.table.at} (model {probe.model})" if scan.model is None else scan.table.at
-
-
-def _low_rank_error(scan: RankScan, probe: ModelProbe, at: str) -> CountedError:
-    return CountedError(
-        f"{{n}} ranks are no whole numbers from {scan.policies.first_rank} on",
-        probe.bad_rank_rows,
-        code="bad-rank",
-        at=at,
-        hint="write first_rank = 0 under [policies] if ranks start there, "
-        'or bad_ranks = "keep" under [policies] to drop these rows',
-    )
 
 
 def _users_with_bad_ranks(scan: RankScan, probe: ModelProbe) -> npt.NDArray[np.int64]:
@@ -116,21 +86,18 @@ def _check_ranks(scan: RankScan, probe: ModelProbe) -> None:
         return
     at = _place(scan, probe)
     if probe.bad_rank_rows:
-        probe.problems.append(_low_rank_error(scan, probe, at))
+        message = f"{{n}} ranks are no whole numbers from {scan.policies.first_rank} on"
+        hint = "write first_rank = 0 under [policies] if ranks start there, "
+        hint += 'or bad_ranks = "keep" under [policies] to drop these rows'
+        probe.refuse_rows("bad-rank", probe.bad_rank_rows, message, at, hint)
     elif n_bad:
-        probe.problems.append(
-            CountedError(
-                "the ranks of {n} users have gaps or repeats",
-                n_bad,
-                code="bad-ranks",
-                at=at,
-                users=first_users(scan.truth, bad),
-                unless="bad-rank",
-                hint="several days or models in one table? take one by where, or name "
-                'columns.model; else write bad_ranks = "keep" or "compress" under [policies], '
-                "or first_rank = 0 under [policies] if ranks start there",
-            )
+        message, users = "the ranks of {n} users have gaps or repeats", first_users(scan.truth, bad)
+        hint = (
+            "several days or models in one table? take one by where, or name "
+            'columns.model; else write bad_ranks = "keep" or "compress" under [policies], '
+            "or first_rank = 0 under [policies] if ranks start there"
         )
+        probe.refuse_rows("bad-ranks", n_bad, message, at, hint, users=users, unless="bad-rank")
 
 
 def _check_duplicates(scan: RankScan, probe: ModelProbe, at: str) -> None:
@@ -142,13 +109,5 @@ def _check_duplicates(scan: RankScan, probe: ModelProbe, at: str) -> None:
     by_start = filled[np.argsort(pairs.starts[filled], kind="stable")]
     owners = np.searchsorted(pairs.starts[by_start], places, side="right") - 1
     users = np.unique(by_start[owners])
-    probe.problems.append(
-        CountedError(
-            "{n} rows list a relevant item a second time",
-            probe.duplicates,
-            code="duplicate-item",
-            at=at,
-            users=first_users(scan.truth, users),
-            hint='write duplicates = "best" under [policies] to keep the best rank',
-        )
-    )
+    message, named = "{n} rows list a relevant item a second time", first_users(scan.truth, users)
+    probe.refuse_rows("duplicate-item", probe.duplicates, message, at, KEEP_BEST, users=named)

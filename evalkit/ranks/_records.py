@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.errors import EvalkitError
+from evalkit.errors import CountedError, EvalkitError
 from evalkit.kernels.threads import ordered_map, slices_of
 from evalkit.metrics import Lists
 from evalkit.sources.ids import Keys, distinct_keys
@@ -397,18 +397,14 @@ class ModelProbe:
     strengths: Array = field(default_factory=lambda: NO_INTS)
     given: UserState | None = None
 
+    def refuse_rows(self, code: str, n: int, message: str, at: str, hint: str, **told: Any) -> None:
+        """Note rows that a policy does not allow, as `CountedError` tells them."""
+        self.problems.append(CountedError(message, n, code=code, at=at, hint=hint, **told))
+
     def start_as(self, other: "ModelProbe") -> None:
         """Take over what was counted while the rows of `other` were collected."""
-        for name in (
-            "rows",
-            "null_ids",
-            "unknown_rows",
-            "not_sampled",
-            "bad_scores",
-            "bad_rank_rows",
-            "seen",
-            "n_kept_unknown",
-        ):
+        counts = ("rows", "null_ids", "unknown_rows", "not_sampled", "bad_scores", "bad_rank_rows")
+        for name in (*counts, "seen", "n_kept_unknown"):
             setattr(self, name, getattr(other, name))
         self.unknown_keys = list(other.unknown_keys)
         self.ranks.state.wide[:] = other.ranks.state.wide

@@ -34,12 +34,9 @@ def searches(report: Report) -> bool:
     return bool(report.findings) or (isinstance(section, dict) and bool(section.get("search")))
 
 
+@once
 def standing_out(report: Report) -> list[Finding]:
     """All findings: of primary metrics first, those that differ most from all users' difference."""
-    return once(report, _standing_out)
-
-
-def _standing_out(report: Report) -> list[Finding]:
     deciding = report.primary or report.leading[:1]
     overall = {
         (each.baseline, each.candidate, each.metric): each.delta
@@ -59,7 +56,7 @@ def _standing_out(report: Report) -> list[Finding]:
 def found_by_pair(report: Report, *, most: int | None = None) -> list[PairFindings]:
     """The findings of every pair of models; at most so many of each, those that stand out."""
     pairs: dict[tuple[str, str], list[Finding]] = {}
-    for each in report.findings if most is None else once(report, standing_out):
+    for each in report.findings if most is None else standing_out(report):
         pairs.setdefault((each.candidate, each.baseline), []).append(each)
     listed = []
     for (candidate, baseline), found in pairs.items():

@@ -32,12 +32,9 @@ MOST_TEXT, MOST_TEXT_A_CELL = 1 << 28, 64  # bytes of all texts
 OF_RUN = ("job", "run_id", "started")  # of files, so that those of many runs are one table
 
 
+@once
 def tidy_columns(report: Report) -> dict[str, list[str | int | float | None]]:
     """The entries of `metrics`, flat: `parameters` and `policies` are JSON text."""
-    return once(report, _tidy_columns)
-
-
-def _tidy_columns(report: Report) -> dict[str, list[str | int | float | None]]:
     found: dict[str, list[str | int | float | None]] = {}
     for name in COLUMNS:
         values: list[Any] = (

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
@@ -176,7 +177,7 @@ class Report:
 
     @property
     def _index(self) -> ReportIndex:
-        return once(self, _index_of)
+        return _index_of(self)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -460,11 +461,16 @@ class Report:
         raise RequestError(message, code="unknown-segment", hint=hint)
 
 
-def once(report: Report, make: Callable[[Report], Made]) -> Made:
+def once(make: Callable[[Report], Made]) -> Callable[[Report], Made]:
     """What a function makes of a report, made when it is first asked for."""
-    if make not in report._made:
-        report._made[make] = make(report)
-    made: Made = report._made[make]
+
+    @wraps(make)
+    def made(report: Report) -> Made:
+        if make not in report._made:
+            report._made[make] = make(report)
+        known: Made = report._made[make]
+        return known
+
     return made
 
 
@@ -475,18 +481,16 @@ class AllUsers(NamedTuple):
     comparisons: tuple[entries.Comparison, ...]
 
 
+@once
 def of_all_users(report: Report) -> AllUsers:
     """What a report says of all users; looked for once, among very many segments."""
-    return once(report, _all_users)
-
-
-def _all_users(report: Report) -> AllUsers:
     return AllUsers(
         tuple(each for each in report.estimates if each.segment is None),
         tuple(each for each in report.comparisons if each.segment is None),
     )
 
 
+@once
 def _index_of(report: Report) -> ReportIndex:
     return ReportIndex(tuple(report.counts.models), report.estimates)
 

@@ -2,51 +2,32 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any
 
-from evalkit.report.entries import (
-    Comparison,
-    Curve,
-    Distribution,
-    Estimate,
-    Finding,
-    Gap,
-    Gate,
-    Macro,
-    Standing,
-)
 from evalkit.report.record import Report, once
 
-Named = TypeVar(
-    "Named", Comparison, Curve, Distribution, Estimate, Finding, Gap, Gate, Macro, Standing
+RENAMED = (
+    *("estimates", "comparisons", "findings", "macros", "gaps", "standings", "distributions"),
+    "gates",
 )
 
 
 def as_shown(report: Report) -> Report:
     """The report whose metrics are named as they were asked for, `nDCG@10` under any profile."""
-    return once(report, _renamed) if any(_names(report)) else report
+    return _renamed(report) if any(_names(report)) else report
 
 
 def _names(report: Report) -> dict[str, str]:
     return {label: shown for label, shown in report.shown.items() if label != shown}
 
 
+@once
 def _renamed(report: Report) -> Report:
     names = _names(report)
     curves = {_whole(label): _whole(shown) for label, shown in names.items()}
-    return replace(
-        report,
-        primary=tuple(names.get(each, each) for each in report.primary),
-        estimates=_named(report.estimates, names),
-        comparisons=_named(report.comparisons, names),
-        findings=_named(report.findings, names),
-        macros=_named(report.macros, names),
-        gaps=_named(report.gaps, names),
-        standings=_named(report.standings, names),
-        distributions=_named(report.distributions, names),
-        gates=_named(report.gates, names),
-        curves=_named(report.curves, curves),
-    )
+    renamed = {name: _named(getattr(report, name), names) for name in RENAMED}
+    primary = tuple(names.get(each, each) for each in report.primary)
+    return replace(report, primary=primary, curves=_named(report.curves, curves), **renamed)
 
 
 def definitions(report: Report) -> list[str]:
@@ -55,9 +36,10 @@ def definitions(report: Report) -> list[str]:
     Also models that have every number of another one, with its error.
     """
     named = [f"{shown}: {label}" for label, shown in report.shown.items() if label != shown]
-    return named + once(report, _doubles)
+    return named + _doubles(report)
 
 
+@once
 def _doubles(report: Report) -> list[str]:
     numbers: dict[str, list[object]] = {}
     for estimate in report.estimates:
@@ -84,7 +66,7 @@ def _whole(label: str) -> str:
     return label.rpartition("@")[0] or label
 
 
-def _named(records: Sequence[Named], names: Mapping[str, str]) -> tuple[Named, ...]:
+def _named(records: Sequence[Any], names: Mapping[str, str]) -> Any:
     return tuple(
         replace(each, metric=names[each.metric]) if each.metric in names else each
         for each in records

@@ -239,12 +239,9 @@ class SegmentNumbers:
         ]
 
 
+@once
 def groups(report: Report) -> list[SegmentNumbers]:
     """All users first, then segments in the order of the report."""
-    return once(report, _groups)
-
-
-def _groups(report: Report) -> list[SegmentNumbers]:
     cells: dict[tuple[str | None, str | None], dict[tuple[str, str], Estimate]] = {}
     for estimate in report.estimates:
         segment = cells.setdefault((estimate.segmentation, estimate.segment), {})
@@ -298,21 +295,17 @@ def model_notes(model: ModelCounts, words: CountWords = RANKED_COUNTS) -> list[s
         count_noun(model.users, words.unit),
         words.depth.format(model.depth),
     ]
-    if model.users_without_ranking:
-        notes.append(
-            f"{count_noun(model.users_without_ranking, words.unit)} {words.without_ranking}"
-        )
-    if model.users_without_truth:
-        notes.append(f"{count_noun(model.users_without_truth, words.unit)} {words.without_truth}")
-    if model.duplicates:
-        among = " among relevant items" if model.duplicates_searched == "relevant" else ""
-        notes.append(f"{count_noun(model.duplicates, 'duplicate')}{among}")
-    if model.seen_in_train:
-        notes.append(f"{count_noun(model.seen_in_train, 'row')} seen in train")
-    if model.bad_ranks:
-        notes.append(f"{count_noun(model.bad_ranks, 'user')} with gaps or repeats of ranks")
-    if model.ties:
-        notes.append(f"{count_noun(model.ties, 'tie')}")
+    among = " among relevant items" if model.duplicates_searched == "relevant" else ""
+    for number, noun, said in (
+        (model.users_without_ranking, words.unit, f" {words.without_ranking}"),
+        (model.users_without_truth, words.unit, f" {words.without_truth}"),
+        (model.duplicates, "duplicate", among),
+        (model.seen_in_train, "row", " seen in train"),
+        (model.bad_ranks, "user", " with gaps or repeats of ranks"),
+        (model.ties, "tie", ""),
+    ):
+        if number:
+            notes.append(count_noun(number, noun) + said)
     return notes
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from evalkit.errors import RequestError
 
-CORRECTIONS = ("holm", "bonferroni", "bh", "none")
+CORRECTIONS = ("holm", "bonferroni", "bh", "by", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,15 @@ def adjust(p_values: Sequence[float], correction: str, *, error: float = 0.05) -
         p_values: from 0 to 1; NaN where a test does not exist.
         correction: "bonferroni" and "holm" bound the chance of a single false discovery in the
             family; "bh" (Benjamini and Hochberg, for independent or positively dependent tests)
-            bounds the expected share of false ones among the discoveries; "none" leaves them.
+            and "by" (Benjamini and Yekutieli, for any) bound the expected share of false ones
+            among the discoveries; "none" leaves them.
         error: at which the family is judged.
     Raises:
         RequestError: no correction has that name [unknown-correction].
     Source:
         Holm 1979, Scandinavian Journal of Statistics 6(2), 65-70; Benjamini and Hochberg 1995,
-        JRSS B 57(1), 289-300; Benjamini and Yekutieli 2005, JASA 100(469), 71-81
-        (limits of what was picked).
+        JRSS B 57(1), 289-300; Benjamini and Yekutieli 2001, Annals of Statistics 29(4), 1165-1188;
+        and 2005, JASA 100(469), 71-81 (limits of what was picked).
     Example:
         >>> adjust([0.01, 0.04, 0.03], "holm").p_adjusted
         (0.03, 0.06, 0.06)
@@ -63,7 +64,8 @@ def adjust(p_values: Sequence[float], correction: str, *, error: float = 0.05) -
     elif correction == "holm":
         scaled = _rising([p * (n - before) for before, p in enumerate(tests)])
     else:
-        scaled = [p * (n / rank) for rank, p in enumerate(tests, 1)]
+        factor = _factor(correction, n)
+        scaled = [p * (factor * n / rank) for rank, p in enumerate(tests, 1)]
         scaled = [-p for p in reversed(_rising([-p for p in reversed(scaled)]))]
     scaled = [1.0 if p > 1.0 else p for p in scaled]
     n_found = sum(p <= error for p in scaled)
@@ -85,8 +87,13 @@ def _shares(correction: str, n_found: int, n: int) -> list[float]:
         return [1.0 / n] * n
     if correction == "holm":
         return [1.0 / (n - min(rank, n_found)) for rank in range(n)]
-    found, others = (min(n, number) / n for number in (n_found, n_found + 1))
+    factor = _factor(correction, n)
+    found, others = (min(n, number) / (factor * n) for number in (n_found, n_found + 1))
     return [found] * n_found + [others] * (n - n_found)
+
+
+def _factor(correction: str, n: int) -> float:
+    return 1.0 if correction == "bh" else math.fsum(1.0 / rank for rank in range(1, n + 1))
 
 
 def _rising(values: list[float]) -> list[float]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .distributions import normal_quantile, normal_sf
+from .distributions import f_sf, normal_quantile, normal_sf
 from .intervals import NO_INTERVAL, Interval, check_level
 from .paired import p_alike
 from .studentised_range import SQRT_2, range_quantile, range_sf
@@ -31,14 +31,33 @@ class TukeyPair:
     p_value: float
 
 
+@dataclass(frozen=True, slots=True)
+class Tukey:
+    """Tukey's test of all pairs.
+
+    Args:
+        pairs: every pair once, in the order of the models.
+        mean_square: residual variance when users' and models' effects are taken out.
+        df: its degrees of freedom, (n - 1)(m - 1).
+        f: the F statistic of "all models are alike".
+        f_p_value: its p-value.
+    """
+
+    pairs: tuple[TukeyPair, ...]
+    mean_square: float
+    df: int
+    f: float
+    f_p_value: float
+
+
 def tukey_test(
     means: Sequence[float],
     std_errors: Mapping[tuple[int, int], float | None],
     n: int,
     *,
     level: float,
-) -> list[TukeyPair]:
-    """Every pair once, in the order of the models, by Tukey's honestly significant difference.
+) -> Tukey:
+    """Tukey's honestly significant difference on the layout of users by models.
 
     The layout is users by models: users are the blocks of a randomised block design. What is left
     when their effects and those of the models are taken out has the mean square
@@ -64,7 +83,7 @@ def tukey_test(
     Example:
         >>> errors = {(0, 1): 0.01, (0, 2): 0.01, (1, 2): 0.01}
         >>> found = tukey_test([0.30, 0.31, 0.36], errors, 100, level=0.95)
-        >>> [round(pair.p_value, 6) for pair in found]
+        >>> [round(pair.p_value, 6) for pair in found.pairs]
         [0.577729, 0.0, 4e-06]
     """
     check_level(level)
@@ -72,7 +91,8 @@ def tukey_test(
     places = [(i, j) for i in range(m) for j in range(i + 1, m)]
     errors = [error for place in places if (error := std_errors[place]) is not None]
     if m < 2 or n < 2 or len(errors) < len(places):
-        return [TukeyPair(i, j, means[j] - means[i], NO_INTERVAL, math.nan) for i, j in places]
+        missing = (TukeyPair(i, j, means[j] - means[i], NO_INTERVAL, math.nan) for i, j in places)
+        return Tukey(tuple(missing), math.nan, 0, math.nan, math.nan)
     df = (n - 1) * (m - 1)
     mean_square = math.fsum(error * error for error in errors) * n / (m * (m - 1))
     error = math.sqrt(mean_square / n)
@@ -87,7 +107,9 @@ def tukey_test(
             p_value = min(1.0, len(places) * p_alike(n - 1)) if delta else 1.0
             interval = NO_INTERVAL if len(places) * p_alike(n - 1) > 1.0 - level else interval
         pairs.append(TukeyPair(i, j, delta, interval, p_value))
-    return pairs
+    between = math.fsum(pair.delta**2 for pair in pairs) * n / (m * (m - 1))
+    f = between / mean_square if mean_square > 0.0 else math.inf if between > 0.0 else 0.0
+    return Tukey(tuple(pairs), mean_square, df, f, f_sf(f, m - 1, df))
 
 
 def p_of_all_pairs(p_value: float, n_models: int) -> float:

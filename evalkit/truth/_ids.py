@@ -34,9 +34,10 @@ from evalkit.truth._table import cut
 
 _NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 
-LEAST_SLOTS = 1 << 6
+LEAST_SLOTS = 1 << 10
 FULL = 2 / 3  # keys a slot, at most
 FORESEEN = 3  # times the known keys, for which room is made at most: to touch new memory takes long
+FORESEEN_NEW = 8  # times as many, where no key has come back so far
 SLOT = 4  # words: the key, its number and one (0: free), the view of its id
 BLOCK = 1 << 20  # words of long texts that are kept together, in pages as large as can be
 # what is counted while keys are numbered
@@ -45,13 +46,21 @@ N_COUNTS = 6
 
 
 @kernel(allocates=False)
-def find_begins(keys, rows):  # type: ignore[no-untyped-def]
-    """Rows that begin runs of a key; gives their number."""
+def find_begins(keys, texts, rows):  # type: ignore[no-untyped-def]
+    """Rows that begin runs of a key; gives their number, -1 where a run has two texts."""
+    views = texts.views
     n = 0
+    key = head = rest = np.uint64(0)
     for row in range(keys.size):
-        if row == 0 or keys[row] != keys[row - 1]:
+        at = np.uint64(row)  # of an index without a sign nobody asks whether it is negative
+        key_before, head_before, rest_before = key, head, rest
+        key, head, rest = keys[at], views[at + at], views[at + at + np.uint64(1)]
+        if row == 0 or key != key_before:
             rows[n] = row
             n += 1
+        elif (head ^ head_before) | (rest ^ rest_before) != 0:  # mostly the one text in its place
+            if not is_same_text(texts, row - 1, texts, row):
+                return -1
     return n
 
 
@@ -93,37 +102,33 @@ def find_known(keys, rows, texts, known, n, waiting, found):  # type: ignore[no-
 
     Gives how many rows are of other keys; -1 where a text is not that of its key.
     """
-    slots = known.views
-    n_found = n_others = 0
-    for first in range(0, rows.size, TOGETHER):
-        last = min(first + TOGETHER, rows.size)
-        for number in range(first, last):
-            prefetch(slots, home_slot(keys[rows[number]], slots))
-            prefetch_text(texts, rows[number])
-        n_waiting = 0
-        for number in range(first, last):
-            row = rows[number]
-            at = find_slot(keys[row], slots)
-            if not 0 < slots[at + 1] <= n:
-                rows[n_others] = row
-                n_others += 1
-                continue
-            head = texts.views[2 * row]
-            if head != slots[at + 2]:  # length, or the first bytes
-                return -1
-            if np.int64(head & np.uint64(0xFFFFFFFF)) > WHOLE:
-                prefetch_at(address_of(known, view_of_slot(at)))
-                waiting[0, n_waiting], waiting[1, n_waiting] = row, view_of_slot(at)
-                n_waiting += 1
-            elif texts.views[2 * row + 1] != slots[at + 3]:
-                return -1
-            if found.size > 0:
-                found[0, n_found], found[1, n_found] = row, np.int64(slots[at + 1]) - 1
-                n_found += 1
-        for number in range(n_waiting):
-            if not is_same_text(texts, waiting[0, number], known, waiting[1, number]):
-                return -1
-    return n_others
+    slots, views = known.views, texts.views
+    n_found = n_others = n_waiting = 0
+    for number in range(rows.size):
+        prefetch(slots, home_slot(keys[rows[min(number + TOGETHER, rows.size - 1)]], slots))
+        row = rows[number]
+        at = find_slot(keys[row], slots)
+        if not 0 < slots[at + 1] <= n:
+            rows[n_others] = row
+            n_others += 1
+            continue
+        head = views[2 * row]
+        if (head ^ slots[at + 2]) | (views[2 * row + 1] ^ slots[at + 3]) != 0:
+            if head != slots[at + 2] or np.int64(head & np.uint64(0xFFFFFFFF)) <= WHOLE:
+                return -1  # length, or the bytes that stand in the view
+            if n_waiting == TOGETHER:
+                if not compare_texts(texts, waiting[0], known, waiting[1]):
+                    return -1
+                n_waiting = 0
+            waiting[0, n_waiting], waiting[1, n_waiting] = row, view_of_slot(at)
+            prefetch_at(address_of(texts, row))
+            prefetch_at(address_of(known, view_of_slot(at)))
+            n_waiting += 1
+        if found.size > 0:
+            found[0, n_found], found[1, n_found] = row, np.int64(slots[at + 1]) - 1
+            n_found += 1
+    last = waiting[0][:n_waiting], waiting[1][:n_waiting]
+    return n_others if compare_texts(texts, last[0], known, last[1]) else -1
 
 
 @kernel(allocates=False)
@@ -142,9 +147,9 @@ def is_full(slots, n):  # type: ignore[no-untyped-def]
 def number_keys(keys, rows, texts, slots, firsts, block, counts):  # type: ignore[no-untyped-def]
     """Number the keys of some rows while there is room for them and for long texts in the block.
 
-    `firsts` become the rows of new keys, the first of `rows` those of others. `counts`: rows that
-    are done, keys that are known, of them new ones, rows of others, words of the block that are
-    filled, its number.
+    `firsts` become the rows of new keys, unless it is empty, the first of `rows` those of others.
+    `counts`: rows that are done, keys that are known, of them new ones, rows of others, words of
+    the block that are filled, its number.
     """
     done, n, n_new, n_met = counts[DONE], counts[KNOWN], counts[NEW], counts[MET]
     filled = counts[FILLED]
@@ -167,7 +172,8 @@ def number_keys(keys, rows, texts, slots, firsts, block, counts):  # type: ignor
                     last = 0
                     break
                 filled = end
-                firsts[n_new] = row
+                if firsts.size > 0:
+                    firsts[n_new] = row
                 n_new += 1
                 n += 1
                 slots[at] = keys[row]
@@ -264,6 +270,7 @@ class KnownIds:
         slots = np.zeros(SLOT * LEAST_SLOTS, dtype=np.uint64)
         others = [IdTexts(_NO_KEYS, self._buffers) for _ in plan.columns[1:]]
         self._known = _Known(0, IdTexts(slots, self._buffers), others)
+        self._all_new = True  # or nearly so: no row to come is looked for before it is learnt
 
     def take(self, keys: Keys, rows: pl.DataFrame) -> None:
         """Learn the ids of rows.
@@ -274,10 +281,13 @@ class KnownIds:
         ids = [_as_text(rows[name]) for name in self._dtypes]
         columns = [texts for texts in map(texts_of, ids) if texts is not None]
         begins = np.empty(keys.size, dtype=np.int64)
-        begins = begins[: find_begins(keys, begins)]
-        if not all(compare_neighbours(keys, texts) for texts in columns):
+        n = int(find_begins(keys, columns[0], begins))
+        if n < 0 or not all(compare_neighbours(keys, texts) for texts in columns[1:]):
             raise KeyCollisionError
-        others = _compare(keys, begins, columns, self._known)
+        begins = begins[:n]
+        others = begins
+        if not self._all_new:
+            others = _compare(keys, begins, columns, self._known)
         if others.size:
             met = self._learn(keys, others, columns, others.size / begins.size)
             _compare(keys, met, columns, self._known)
@@ -288,7 +298,7 @@ class KnownIds:
         Args:
             new: share of the runs of a key whose key was not known.
         """
-        firsts = np.empty(rows.size, dtype=np.int64)
+        firsts = np.empty(rows.size if columns[1:] else 0, dtype=np.int64)
         with self._lock:
             before, (slots, _), old = self._known
             self._n_rows = max(0.0, self._n_rows - keys.size)
@@ -304,7 +314,9 @@ class KnownIds:
                 if done == rows.size:
                     break
                 if is_full.interpret(slots, n):
-                    slots = _with_more_slots(slots, n_in_the_end)
+                    times = FORESEEN_NEW if before and self._all_new else FORESEEN
+                    soon = max(times * n, 0 if n_met else before + rows.size)
+                    slots = _with_more_slots(slots, min(soon, n_in_the_end))
                 else:
                     self._add_block(columns[0], rows[done])
             room = slots.size // SLOT
@@ -314,6 +326,7 @@ class KnownIds:
             ]
             texts = [IdTexts(views, self._buffers) for views in (slots, *kept)]
             self._known = _Known(n, texts[0], texts[1:])
+            self._all_new = n_new > 0.99 * rows.size
         return rows[:n_met]
 
     def _keep(self, texts: IdTexts, rows: Rows, views: Keys, before: int, n_words: int) -> Keys:
@@ -380,8 +393,7 @@ def _compare(keys: Keys, rows: Rows, columns: Sequence[IdTexts], known: _Known) 
 
 def _with_more_slots(known: Keys, n_keys: float) -> Keys:
     """Twice as many slots, or more where so many keys are foreseen."""
-    n = min(FORESEEN * known.size, SLOT * int(n_keys / FULL))
-    slots = np.zeros(max(2 * known.size, n), dtype=np.uint64)
+    slots = np.zeros(max(2 * known.size, SLOT * int(n_keys / FULL)), dtype=np.uint64)
     move_slots(known, slots)
     return slots
 

@@ -27,6 +27,7 @@ DENSE_LOAD = 0.875  # where keys have a slot each, as numbers without many gaps 
 SPARE_SLOTS = 128  # of a partition, for entries that met others at its end
 EVEN = 1.25  # times their mean, which no partition exceeds where keys are spread evenly
 LONGEST_RUN = 256  # of entries without a free slot, where keys are spread evenly
+LEAST_PIECE = 1 << 12  # users, for whom it is worth starting a thread
 
 Piece = TypeVar("Piece")
 
@@ -176,8 +177,9 @@ def fill_table(users, scattered, offsets, first, last, layout, longest, table): 
     return OK
 
 
-def cut(n: int, n_pieces: int) -> list[tuple[int, int]]:
-    """Begin and end of pieces of almost the same size."""
+def cut(n: int, n_pieces: int, *, least: int = LEAST_PIECE) -> list[tuple[int, int]]:
+    """Begin and end of pieces of almost the same size; of fewer than asked where `n` is small."""
+    n_pieces = max(1, min(n_pieces, n // least))
     bounds = np.linspace(0, n, n_pieces + 1).astype(np.int64).tolist()
     return list(pairwise(bounds))
 
@@ -279,7 +281,7 @@ def _fill(
 
     for _ in ordered_map(scatter, () if is_in_order else range(len(pieces)), threads=threads):
         pass
-    results = set(ordered_map(fill, cut(1 << bits, 8 * threads), threads=threads))
+    results = set(ordered_map(fill, cut(1 << bits, 8 * threads, least=1), threads=threads))
     if results == {OK}:
         return OK, table
     return TWICE if TWICE in results else FULL, None

@@ -1,9 +1,6 @@
 """Options of stores as Polars' readers take them, and how long a failing store holds up a job."""
 
-import os
 import re
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import polars as pl
 import pytest
+from program import Outcome, run_program
 
 from evalkit.config.credentials import current_options, reader_options, storing
 from evalkit.errors import RequestError
@@ -104,7 +102,7 @@ def store(content: bytes, fault: str) -> Iterator[str]:
             thread.join()
 
 
-def evaluate(tmp_path, fault: str, **options: str) -> subprocess.CompletedProcess:
+def evaluate(tmp_path, fault: str, **options: str) -> Outcome:
     """A job of a truth and three models in a store with that fault."""
     path = tmp_path / "rows.parquet"
     pl.DataFrame({"user": [1, 2], "item": [1, 2], "rank": [1, 1]}).write_parquet(path)
@@ -118,11 +116,7 @@ def evaluate(tmp_path, fault: str, **options: str) -> subprocess.CompletedProces
         for model in "abc":
             lines += ["[[rankings]]", f'model = "{model}"', f'path = "s3://lake/{model}/*.parquet"']
         (tmp_path / "job.toml").write_text("\n".join([*lines, "[metrics]", 'names = ["RR"]']))
-        return subprocess.run(
-            [sys.executable, "-m", "evalkit", "run", "job.toml"],
-            cwd=tmp_path, capture_output=True, text=True, timeout=200,
-            env={**os.environ, "KEY": "not-to-be-seen-4711"},
-        )  # fmt: skip
+        return run_program(["run", "job.toml"], tmp_path, {"KEY": "not-to-be-seen-4711"})
 
 
 @pytest.mark.parametrize("fault", ["cut", "silent", "503"])
@@ -131,10 +125,10 @@ def test_store_that_fails_for_good_ends_the_job_soon(tmp_path, fault):
 
     done = evaluate(tmp_path, fault, retry_timeout_ms="2000", read_timeout="2s")
 
-    assert done.returncode == 75, done.stderr
-    assert done.stderr.count("error[store-unreachable]") == 1  # nor is it asked for the models
+    assert done.status == 75, done.err
+    assert done.err.count("error[store-unreachable]") == 1  # nor is it asked for the models
     assert time.monotonic() - began < 60
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in done.err
     assert not list(tmp_path.glob("runs/2*"))
 
 
@@ -151,8 +145,8 @@ def test_store_that_fails_for_good_ends_the_job_soon(tmp_path, fault):
 def test_store_that_refuses_is_a_fault_of_the_request(tmp_path, fault, code, hint):
     done = evaluate(tmp_path, fault)
 
-    assert done.returncode == 3, done.stderr
-    assert done.stderr.count(f"error[{code}]") == 4
-    assert done.stderr.count("  hint: ") == 4
-    assert all(hint in each for each in done.stderr.splitlines() if each.startswith("  hint"))
-    assert "not-to-be-seen-4711" not in done.stderr
+    assert done.status == 3, done.err
+    assert done.err.count(f"error[{code}]") == 4
+    assert done.err.count("  hint: ") == 4
+    assert all(hint in each for each in done.err.splitlines() if each.startswith("  hint"))
+    assert "not-to-be-seen-4711" not in done.err

@@ -4,11 +4,8 @@ moto's server stands in for S3, on loopback; obstore's store in memory for the s
 """
 
 import json
-import os
 import random
 import re
-import subprocess
-import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +15,7 @@ from urllib.request import Request, urlopen
 import polars as pl
 import pytest
 from example_runs import report
+from program import Outcome, run_program
 from typer.main import get_command
 
 from evalkit import runs
@@ -455,14 +453,8 @@ def s3():
     server.stop()
 
 
-def evalkit(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "evalkit", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **more},
-        capture_output=True,
-        text=True,
-    )
+def evalkit(folder: Path, *arguments: str, **more: str) -> Outcome:
+    return run_program([*arguments], folder, more)
 
 
 @pytest.fixture
@@ -493,13 +485,11 @@ def test_example_reads_from_a_store_and_publishes_there(lake, tmp_path):
 
     done = evalkit(tmp_path, "run", config, *options)
 
-    assert done.returncode == 0, done.stderr
-    (url,) = [
-        line.split(": ")[1] for line in done.stdout.splitlines() if line.startswith("report: ")
-    ]
+    assert done.status == 0, done.err
+    (url,) = [line.split(": ")[1] for line in done.out.splitlines() if line.startswith("report: ")]
     assert url.startswith("s3://lake/evaluation/2")
     for run in (url, "s3://lake/evaluation/latest"):
-        assert evalkit(tmp_path, "verify", run).returncode == 0
+        assert evalkit(tmp_path, "verify", run).status == 0
     keys = [each["Key"] for each in lake.list_objects_v2(Bucket="lake")["Contents"]]
     ours = [key for key in keys if key.startswith("evaluation/")]
     assert not [key for key in ours if ".lock-" in key]
@@ -507,7 +497,7 @@ def test_example_reads_from_a_store_and_publishes_there(lake, tmp_path):
     assert names >= {"latest", "manifest.json", "metrics.parquet", "report.html", "report.json"}
     contents = [lake.get_object(Bucket="lake", Key=key)["Body"].read() for key in ours]
     assert not [each for each in contents if SECRET.encode() in each]
-    assert SECRET not in done.stdout + done.stderr
+    assert SECRET not in done.out + done.err
     assert list(tmp_path.iterdir()) == [tmp_path / "part.parquet"]
 
 
@@ -519,9 +509,9 @@ def test_gates_compare_with_the_last_run_in_the_store(lake, tmp_path):
     first = evalkit(tmp_path, "run", config, *options)
     second = evalkit(tmp_path, "run", config, *options)
 
-    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
-    (before,) = json.loads(first.stdout)["gates"]
-    (now,) = json.loads(second.stdout)["gates"]
+    assert (first.status, second.status) == (0, 0), first.err + second.err
+    (before,) = json.loads(first.out)["gates"]
+    (now,) = json.loads(second.out)["gates"]
     assert before["outcome"] == "cannot tell"
     assert (now["outcome"], now["judged_by"], now["delta"]) == ("pass", "paired", 0.0)
 
@@ -532,9 +522,9 @@ def test_store_that_does_not_answer_is_busy(tmp_path, s3):
 
     done = evalkit(tmp_path, "run", config, *options, AWS_ENDPOINT_URL="http://127.0.0.1:9")
 
-    assert done.returncode == 75, done.stderr
-    assert "store-unreachable" in done.stderr
-    assert SECRET not in done.stdout + done.stderr
+    assert done.status == 75, done.err
+    assert "store-unreachable" in done.err
+    assert SECRET not in done.out + done.err
 
 
 # Hints of S3 are followed as they are written, and what comes next is an answer.
@@ -607,11 +597,11 @@ def measure(folder, *more, truth="s3://lake/interactions/", without=(), **enviro
         for name in unset:
             patch.delenv(name)
         done = evalkit(folder, "evaluate", *asked, *fast, *more, **environment)
-    assert "internal" not in done.stderr
-    if done.returncode == 0:
-        assert "RR" in done.stdout
+    assert "internal" not in done.err
+    if done.status == 0:
+        assert "RR" in done.out
         return None
-    return re.search(r"error\[(\S+)\].*\n.*\n  hint: (.*)", done.stderr).groups()
+    return re.search(r"error\[(\S+)\].*\n.*\n  hint: (.*)", done.err).groups()
 
 
 def setting_of(hint):

@@ -13,7 +13,7 @@ from statsmodels.stats.multitest import multipletests
 from evalkit.errors import RequestError
 from evalkit.statistics.corrections import CORRECTIONS, adjust
 
-PEERS = {"holm": "holm", "bonferroni": "bonferroni", "bh": "fdr_bh"}
+PEERS = {"holm": "holm", "bonferroni": "bonferroni", "bh": "fdr_bh", "by": "fdr_by"}
 P_VALUES = st.lists(st.floats(0.0, 1.0) | st.sampled_from([0.0, 0.01, 0.05, 1.0]), min_size=1)
 
 GOLDENS = [
@@ -22,6 +22,7 @@ GOLDENS = [
     ("bonferroni",  [0.01, 0.04, 0.03],  [0.03, 0.12, 0.09]),
     ("holm",        [0.01, 0.04, 0.03],  [0.03, 0.06, 0.06]),
     ("bh",          [0.01, 0.04, 0.03],  [0.03, 0.04, 0.04]),
+    ("by",          [0.01, 0.04, 0.03],  [0.055, 11 / 150, 11 / 150]),
     ("bonferroni",  [0.5, 0.9],          [1.0, 1.0]),
     ("holm",        [],                  []),
 ]  # fmt: skip
@@ -40,7 +41,7 @@ def check_beside_statsmodels(correction, p_values):
 
 @settings(deadline=None, max_examples=examples(200))
 @given(p_values=P_VALUES)
-@pytest.mark.parametrize("correction", ["bonferroni", "bh"])
+@pytest.mark.parametrize("correction", ["bonferroni", "bh", "by"])
 def test_adjusted_as_statsmodels_does(correction, p_values):
     check_beside_statsmodels(correction, p_values)
 

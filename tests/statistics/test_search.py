@@ -43,6 +43,17 @@ def deltas_of(differences, codes):
     return found
 
 
+def everyone_of(differences):
+    return SegmentDelta(
+        "",
+        "",
+        differences.size,
+        float(differences.mean()),
+        float(stats.sem(differences)),
+        float(stats.skew(differences)),
+    )
+
+
 def zero_inflated(n_users, rng, *, skewed):
     """Differences as of two recommenders: most users see none; their mean is 0 on paper."""
     differs = rng.random(n_users) < 0.3
@@ -100,6 +111,30 @@ def test_a_segment_without_variance_is_not_searched():
     assert len(found.too_small) == 2
 
 
+def test_against_others_is_welchs_test():
+    rng = np.random.default_rng(3)
+    code = rng.integers(0, 3, 900)
+    differences = rng.normal(0.1, 0.3, 900) + 0.3 * (code == 1)
+    found = search_segments(
+        deltas_of(differences, {"age": code}),
+        false_discovery_rate=0.1,
+        min_users=2,
+        against="others",
+        everyone={"": everyone_of(differences)},
+    )
+
+    (gain,) = found.gains
+    peer = stats.ttest_ind(
+        differences[code == 1], differences[code != 1], equal_var=False, alternative="greater"
+    )
+    assert gain.found.segment == "1"
+    assert gain.p_value == pytest.approx(peer.pvalue, rel=0.02)  # whole degrees of freedom
+    assert gain.delta == pytest.approx(
+        differences[code == 1].mean() - differences[code != 1].mean(), rel=1e-9
+    )
+    assert {each.found.segment for each in found.losses} == {"0", "2"}
+
+
 @pytest.mark.some_cases(2)
 @pytest.mark.parametrize("skewed", [False, True])
 @pytest.mark.parametrize("rate", [0.05, 0.2])
@@ -126,6 +161,24 @@ def test_on_data_with_turned_signs_little_is_found():
     for _ in range(draws):
         turned = sizes * rng.choice([-1.0, 1.0], sizes.size)
         found = search_segments(deltas_of(turned, codes), false_discovery_rate=0.1, min_users=100)
+        false += bool(found.losses or found.gains)
+
+    assert false / draws <= 0.1 + 3 * math.sqrt(0.09 / draws)
+
+
+def test_on_shuffled_segments_no_segment_stands_out():
+    rng = np.random.default_rng(29)
+    codes = people(3000, rng)
+    differences = zero_inflated(3000, rng, skewed=False) + 0.05  # better everywhere
+    draws, false = 300, 0
+    for _ in range(draws):
+        found = search_segments(
+            deltas_of(rng.permutation(differences), codes),
+            false_discovery_rate=0.1,
+            min_users=100,
+            against="others",
+            everyone={"": everyone_of(differences)},
+        )
         false += bool(found.losses or found.gains)
 
     assert false / draws <= 0.1 + 3 * math.sqrt(0.09 / draws)
@@ -165,3 +218,13 @@ def test_a_rate_that_is_none_is_refused(rate):
         search_segments([], false_discovery_rate=rate, min_users=2)
 
     assert caught.value.code == "bad-rate"
+
+
+def test_against_others_needs_everyone():
+    with pytest.raises(ValueError, match="everyone"):
+        search_segments(
+            [SegmentDelta("a", "b", 5, 0.1, 0.1)],
+            false_discovery_rate=0.1,
+            min_users=2,
+            against="others",
+        )

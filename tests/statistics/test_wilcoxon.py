@@ -18,10 +18,11 @@ FEW = st.lists(st.floats(-1, 1), min_size=2, max_size=45, unique_by=abs)
 MANY = st.lists(st.integers(-30, 30).map(lambda each: each / 8), min_size=51, max_size=120)
 
 
-def all_signs(differences):
+def all_signs(differences, *, pratt):
     """p by enumeration, from the words of the definition."""
-    kept = differences[differences != 0]
-    ranks, signs = stats.rankdata(np.abs(kept)), np.sign(kept)
+    kept = differences if pratt else differences[differences != 0]
+    ranks = stats.rankdata(np.abs(kept))[kept != 0]
+    signs = np.sign(kept[kept != 0])
     observed = min(ranks[signs > 0].sum(), ranks[signs < 0].sum())
     sums = [
         float(sum(rank for rank, keep in zip(ranks, each, strict=True) if keep))
@@ -50,22 +51,27 @@ def test_few_users_are_exact_as_in_scipy(differences):
 
 @laws
 @given(differences=TIED)
-def test_few_users_with_ties_are_exact(differences):
+@pytest.mark.parametrize("zeros", ["wilcox", "pratt"])
+def test_few_users_with_ties_are_exact(differences, zeros):
     differences = np.array(differences)
     assume(np.any(differences))
 
-    assert wilcoxon_test(differences).p_value == pytest.approx(all_signs(differences), rel=1e-12)
+    assert wilcoxon_test(differences, zeros=zeros).p_value == pytest.approx(
+        all_signs(differences, pratt=zeros == "pratt"), rel=1e-12
+    )
 
 
 @laws
 @given(differences=MANY)
-def test_many_users_are_normal_as_in_scipy(differences):
+@pytest.mark.parametrize("zeros", ["wilcox", "pratt"])
+@pytest.mark.parametrize("continuity", [False, True])
+def test_many_users_are_normal_as_in_scipy(differences, zeros, continuity):
     differences = np.array(differences)
     assume(np.count_nonzero(differences) > 1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("evalkit.statistics.wilcoxon.MOST_EXACT", 1)  # whatever differs
-        found = wilcoxon_test(differences)
-    expected = stats.wilcoxon(differences, method="asymptotic")
+    found = wilcoxon_test(differences, zeros=zeros, method="normal", continuity=continuity)
+    expected = stats.wilcoxon(
+        differences, zero_method=zeros, correction=continuity, method="asymptotic"
+    )
 
     assert found.statistic == expected.statistic
     assert found.p_value == pytest.approx(min(1.0, expected.pvalue), rel=1e-10)
@@ -103,7 +109,10 @@ def test_no_difference_is_no_evidence_and_no_user_no_test():
     assert math.isnan(wilcoxon_test(np.array([])).p_value)
 
 
-def test_wins_ties_and_losses_are_counted():
+def test_wins_ties_and_losses_are_counted_and_merge():
     differences = np.array([0.5, 0.0, -0.25, 0.5, math.nan, -0.0])
 
-    assert count_outcomes(differences) == Outcomes(wins=2, ties=2, losses=1)
+    whole = count_outcomes(differences)
+    assert whole == Outcomes(wins=2, ties=2, losses=1, left_out=1)
+    assert count_outcomes(differences[:2]).merge(count_outcomes(differences[2:])) == whole
+    assert count_outcomes(differences, higher_is_better=False) == Outcomes(1, 2, 2, 1)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.counted import Counts, HitCounts
-from evalkit.aggregate.sums import add_to
+from evalkit.aggregate.sums import add_all, add_to
 from evalkit.aggregate.user_values.blocks import Measuring, PlainHits, UserValues
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
 from evalkit.aggregate.user_values.gather import is_mean_of_users
@@ -67,8 +67,7 @@ class CurveSums:
 
     def merge(self, other: "CurveSums") -> None:
         """Take over the sums of other users."""
-        for name, sums in other.sums.items():
-            add_to(self.sums, name, sums)
+        add_all(self.sums, other.sums)
 
     def curves(
         self, models: Sequence[str], requests: Sequence[Request], level: float

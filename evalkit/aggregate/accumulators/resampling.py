@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.aggregate.segments import CellSet, Segment
-from evalkit.aggregate.sums import Pair, Totals, add_to
+from evalkit.aggregate.sums import Pair, Totals, add_all, add_to
 from evalkit.aggregate.user_values.blocks import BlockValues, stack_columns
 from evalkit.aggregate.user_values.gather import is_mean_of_users
 from evalkit.config import Config, StatisticsSection
@@ -69,10 +69,8 @@ class Draws:
     def merge(self, other: "Draws") -> None:
         """Take over what was drawn over other users."""
         self.models, self.pairs = self.models or other.models, self.pairs or other.pairs
-        for segment, resamples in other.resamples.items():
-            add_to(self.resamples, segment, resamples)
-        for segment, flips in other.flips.items():
-            add_to(self.flips, segment, flips)
+        add_all(self.resamples, other.resamples)
+        add_all(self.flips, other.flips)
         for key, parts in other.differences.items():
             self.differences.setdefault(key, []).extend(parts)
         self.n_bytes = max(self.n_bytes, other.n_bytes)

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.counting import Columns, Counts, ShownCounts, Users, gains_of
 from evalkit.aggregate.segments import ALL, CellSet, Segment, UserSegments
-from evalkit.aggregate.sums import Pair, add_to
+from evalkit.aggregate.sums import Pair, add_all, add_to
 from evalkit.aggregate.user_values.gather import ranges
 from evalkit.item_lists import ItemFacts, Measure
 from evalkit.kernels.threads import ordered_map
@@ -254,10 +254,8 @@ class ShownSums:
             add_to(self.counted, key, counted.renamed(theirs))
         for lone, counted in other.lone.items():
             add_to(self.lone, lone, counted.renamed(theirs))
-        for key, sums in other.sums.items():
-            add_to(self.sums, key, sums)
-        for lone, sums in other.lone_sums.items():
-            add_to(self.lone_sums, lone, sums)
+        add_all(self.sums, other.sums)
+        add_all(self.lone_sums, other.lone_sums)
         self._merge_sample(other, theirs)
 
     def _merge_sample(self, other: "ShownSums", codes: npt.NDArray[np.int32]) -> None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.kept import UserRows
 from evalkit.aggregate.segments import ALL, Segment
-from evalkit.aggregate.sums import Pair, add_to, pool
+from evalkit.aggregate.sums import Pair, add_all, add_to, pool
 from evalkit.aggregate.user_values.blocks import USERS_A_BLOCK, BlockValues, Values, stack_columns
 from evalkit.kernels.threads import ordered_map
 from evalkit.statistics.exact import CellRows, ExactSums
@@ -87,8 +87,7 @@ class Ratios:
 
     def merge(self, other: "Ratios") -> None:
         """Take over the sums of other users."""
-        for key, sums in other.sums.items():
-            add_to(self.sums, key, sums)
+        add_all(self.sums, other.sums)
 
     def pool(self, pooled: Mapping[Segment, Segment], *, in_clusters: bool) -> None:
         """Put segments together as the sums were; a cluster may be in several of them."""

@@ -43,12 +43,12 @@ class Keep:
     """What keeps values of users.
 
     Args:
-        take: called with a model, each block's user codes, float64[n_users, n_places].
+        take: called with the user codes of blocks, float64[n_users, n_places] of each model.
         places: int64[n_places], the requests whose values are kept.
         order: int64[n_users], the order in which users come by.
     """
 
-    take: Callable[[str, npt.NDArray[np.int64], Values], None]
+    take: Callable[[npt.NDArray[np.int64], Mapping[str, Values]], None]
     places: npt.NDArray[np.int64]
     order: npt.NDArray[np.int64]
 
@@ -484,8 +484,9 @@ def measure_models(
             if name not in whole:
                 whole[name] = np.empty((piece.whole.size, keep.places.size))
             whole[name][piece.order] = values
-            if piece.is_last:
-                keep.take(name, piece.whole, whole.pop(name))
+        if keep is not None and piece.is_last:
+            keep.take(piece.whole, whole)
+            whole = {}
     for number, each in enumerate(totals):
         each.finish([sums[number] for sums in own.values()])
     return totals

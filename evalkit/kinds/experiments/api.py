@@ -91,11 +91,10 @@ def evaluate_experiment(
     listed = [segments] if isinstance(segments, str) else segments or ()
     given |= {"until": moment_of(until), "segments": listed, "has_events": events is not None}
     written = {name: given[name] for name in WrittenExperiment.__slots__ if name in given}
-    asked = read_asked(WrittenExperiment(**written))
-    asked = with_phases(asked, read_phases(phases, moment_of))
+    asked = with_phases(read_asked(WrittenExperiment(**written)), read_phases(phases, moment_of))
     check_covariates(has_events=events is not None, has_table=covariates is not None, asked=asked)
     located = _located(exposures, events, covariates, columns)
-    opened = open_tables(asked, *located[:2], Guessing(entry_point="python"), located[2])
+    opened = open_tables(asked, *located, Guessing(entry_point="python"))
     work = MeasureOptions(threads=threads, memory_limit=memory_limit, per_user=per_user)
     clock = work.started(None)
     read = partial(read_units, asked, opened, clock, work)

@@ -103,7 +103,7 @@ def open_experiment(config: Config, given: Given) -> OpenedExperiment:
     exposures, events, known = tables
     assert exposures is not None
     guessing = Guessing(entry_point=config.entry_point)
-    opened = open_tables(asked, exposures, events, guessing, known)
+    opened = open_tables(asked, exposures, events, known, guessing)
     return OpenedExperiment(config, asked, opened)
 
 

@@ -58,8 +58,8 @@ def open_tables(
     asked: ExperimentRequest,
     exposures: LocatedFiles,
     events: LocatedFiles | None,
+    covariates: LocatedFiles | None,
     guessing: Guessing,
-    covariates: LocatedFiles | None = None,
     *,
     is_plan: bool = False,
 ) -> OpenedTables:

@@ -118,14 +118,9 @@ def units_before(
     given: object, asked: ExperimentRequest, columns: Mapping[str, str] | None
 ) -> tuple[Units, int, float | None]:
     """Units of the baseline as they were, how many units there are of all, and how many a day."""
-    named = dict(columns or {})
-    opened = open_tables(
-        asked,
-        LocatedFiles(given=given, columns=named),
-        None,
-        Guessing(entry_point="python"),
-        is_plan=True,
-    )
+    past = LocatedFiles(given=given, columns=dict(columns or {}))
+    guessing = Guessing(entry_point="python")
+    opened = open_tables(asked, past, None, None, guessing, is_plan=True)
     frame, _ = collected(opened.exposures)
     n, a_day = frame.height, None
     if "time" in frame.columns and frame["time"].dtype.is_temporal() and n > 1:

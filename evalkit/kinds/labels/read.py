@@ -8,7 +8,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Policies
-from evalkit.errors import CountedError, RequestError
+from evalkit.errors import RequestError
 from evalkit.kinds.labels._parts import Leading
 from evalkit.kinds.pointwise.counts import CheckedRows
 from evalkit.kinds.pointwise.open import float_column
@@ -79,16 +79,9 @@ class LabelReader:
         scores, counts = _floats(rows.frame["score"]), np.zeros(2, dtype=np.int64)
         keys = order_keys(scores, counts)
         n_bad = rows.row_counts.dropped["bad_score"] + int(counts[0])
-        if n_bad and self.policies.bad_scores == "error":
-            rows.row_counts.refuse(
-                CountedError(
-                    "{n} scores are NaN or null",
-                    n_bad,
-                    code="bad-score",
-                    at=table.at,
-                    hint='write bad_scores = "drop" under [policies] to leave them out',
-                )
-            )
+        if self.policies.bad_scores == "error":
+            hint = 'write bad_scores = "drop" under [policies] to leave them out'
+            rows.refuse_rows("bad-score", n_bad, "scores are NaN or null", at=table.at, hint=hint)
         _check_whole_scores(scores, rows, table)
         if counts[0]:
             rows.drop(np.isnan(scores), "bad_score")
@@ -98,16 +91,10 @@ class LabelReader:
         rows.row_counts.dropped["bad_label"] = 0
         if n_bad:
             if self.policies.bad_labels == "error":
-                rows.row_counts.refuse(
-                    CountedError(
-                        "{n} labels are neither 0 nor 1",
-                        n_bad,
-                        code="bad-label",
-                        at=table.at,
-                        hint="write threshold = 4 under [labels] if they are grades, or "
-                        'bad_labels = "drop" under [policies]',
-                    )
-                )
+                hint = "write threshold = 4 under [labels] if they are grades, or "
+                hint += 'bad_labels = "drop" under [policies]'
+                what = "labels are neither 0 nor 1"
+                rows.refuse_rows("bad-label", n_bad, what, at=table.at, hint=hint)
             rows.drop(labels > 1, "bad_label")
             keys = order_keys(_floats(rows.frame["score"]), counts)
             labels = rows.frame["label"]
@@ -132,16 +119,9 @@ def _check_whole_scores(scores: npt.NDArray[np.floating], rows: CheckedRows, tab
     if not schema["score"].is_integer():
         return
     n_bad = int((np.abs(scores) > LARGEST_WHOLE).sum())
-    if n_bad:
-        rows.row_counts.refuse(
-            CountedError(
-                "{n} scores are whole numbers above 2^53, which float64 does not tell apart",
-                n_bad,
-                code="score-too-large",
-                at=table.at,
-                hint='score = "cast(score as double) / 1000000" under [labels.columns], for one',
-            )
-        )
+    what = "scores are whole numbers above 2^53, which float64 does not tell apart"
+    hint = 'score = "cast(score as double) / 1000000" under [labels.columns], for one'
+    rows.refuse_rows("score-too-large", n_bad, what, at=table.at, hint=hint)
 
 
 def _weights(rows: CheckedRows, table: Table) -> npt.NDArray[np.uint64]:
@@ -149,26 +129,14 @@ def _weights(rows: CheckedRows, table: Table) -> npt.NDArray[np.uint64]:
     good = ((weights >= 0) & weights.is_finite()).fill_null(value=False)
     n_bad = weights.len() - int(good.sum())
     if n_bad:
-        rows.row_counts.refuse(
-            CountedError(
-                "{n} weights are null, NaN, infinite or below 0",
-                n_bad,
-                code="bad-weight",
-                at=table.at,
-                hint='leave such rows out: where = "weight >= 0"',
-            )
-        )
+        hint = 'leave such rows out: where = "weight >= 0"'
+        what = "weights are null, NaN, infinite or below 0"
+        rows.refuse_rows("bad-weight", n_bad, what, at=table.at, hint=hint)
         weights = weights.zip_with(good, pl.Series([1.0]))
     extreme = (weights > 0) & ~weights.is_between(1 / LARGEST_WEIGHT, LARGEST_WEIGHT)
-    if extreme.any():
-        rows.row_counts.refuse(
-            CountedError(
-                f"{{n}} weights are above {LARGEST_WEIGHT:g} or below its inverse, whose products "
-                "are no numbers",
-                int(extreme.sum()),
-                code="bad-weight",
-                at=table.at,
-                hint='bring them near 1: weight = "weight / 1e200" under [labels.columns], for one',
-            )
-        )
+    what = (
+        f"weights are above {LARGEST_WEIGHT:g} or below its inverse, whose products are no numbers"
+    )
+    hint = 'bring them near 1: weight = "weight / 1e200" under [labels.columns], for one'
+    rows.refuse_rows("bad-weight", int(extreme.sum()), what, at=table.at, hint=hint)
     return order_keys(as_array(weights), np.zeros(2, dtype=np.int64))

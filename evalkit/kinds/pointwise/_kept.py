@@ -69,9 +69,8 @@ class Keeping:
             frames[model] = ids.hstack(series)
         if self.folder is None:
             return PerUser(self.user_names, labels, frames)
-        writer = UserWriter(self.folder, self.user_names, labels)
-        for model, frame in frames.items():
-            writer.add(model, frame)
+        writer = UserWriter(self.folder, self.user_names, labels, is_whole=True)
+        writer.add(frames)
         return writer.finish(in_order=True)
 
 

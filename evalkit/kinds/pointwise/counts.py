@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.aggregate.sums import add_to
+from evalkit.aggregate.sums import add_all
 from evalkit.errors import CountedError, raise_all
 from evalkit.kinds.pointwise.store import Column
 from evalkit.sources.ids import IdPlan, Keys, as_array, as_keys, distinct_keys, hash_ids
@@ -100,8 +100,7 @@ class RowOutcomes:
         for mine, theirs in ((self.dropped, other.dropped), (self.noted, other.noted)):
             for reason, number in theirs.items():
                 mine[reason] = mine.get(reason, 0) + number
-        for name, mark in other.marks.items():
-            add_to(self.marks, name, mark)
+        add_all(self.marks, other.marks)
         for error in other.refused.values():
             self.refuse(error)
 
@@ -127,6 +126,11 @@ class CheckedRows:
     frame: pl.DataFrame
     row_counts: RowOutcomes
     columns: dict[str, Column] = field(default_factory=dict)
+
+    def refuse_rows(self, code: str, n: int, what: str, *, at: str, hint: str) -> None:
+        """Remember so many rows that a policy does not allow, where there are any."""
+        if n:
+            self.row_counts.refuse(CountedError(f"{{n}} {what}", n, code=code, at=at, hint=hint))
 
     def drop(self, bad: npt.NDArray[np.bool_] | pl.Series, reason: str) -> None:
         """Leave out the rows of a mask, and count them."""

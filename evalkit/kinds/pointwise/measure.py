@@ -11,7 +11,7 @@ import polars as pl
 
 from evalkit.aggregate.accumulators.resampling import resamples
 from evalkit.aggregate.segments import Segment
-from evalkit.aggregate.sums import add_to
+from evalkit.aggregate.sums import add_all
 from evalkit.config import Config
 from evalkit.errors import DataError
 from evalkit.kinds.pointwise._clusters import Clusters
@@ -97,8 +97,7 @@ class ModelSums:
                 continue
             for mean, more in zip(self.means[segment], means, strict=True):
                 mean.merge(more)
-        for segment, sums in other.row_sums.items():
-            add_to(self.row_sums, segment, sums)
+        add_all(self.row_sums, other.row_sums)
 
 
 def _added(one: Mapping[Counted, int], other: Mapping[Counted, int]) -> dict[Counted, int]:

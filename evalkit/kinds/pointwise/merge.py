@@ -17,7 +17,7 @@ import polars as pl
 
 from evalkit.aggregate.accumulators.resampling import resamples
 from evalkit.aggregate.segments import SeenValues, SegmentTable
-from evalkit.aggregate.sums import GrandTotals, add_to
+from evalkit.aggregate.sums import GrandTotals, add_all
 from evalkit.config import (
     Config,
     LabelsTable,
@@ -136,8 +136,7 @@ class UserTotals:
 
     def merge(self, other: "UserTotals") -> None:
         """Take over the sums of other users."""
-        for name, sums in other.models.items():
-            add_to(self.models, name, sums)
+        add_all(self.models, other.models)
         if self.truth is None:
             self.truth = other.truth
         elif other.truth is not None:

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 import polars as pl
 
-from evalkit.errors import CountedError, DataError
+from evalkit.errors import DataError
 from evalkit.kernels.memory import give_back_early
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise import passes
@@ -219,16 +219,10 @@ class Reading:
         keys = [each.key for each in self.groupings]
         rows.drop_nulls(keys, "null_id")
         if rows.row_counts.dropped["null_id"] and self.job.config.policies.null_ids == "error":
-            what = " or ".join(each.name for each in self.groupings)
-            rows.row_counts.refuse(
-                CountedError(
-                    f"{{n}} rows have no {what}",
-                    rows.row_counts.dropped["null_id"],
-                    code="null-id",
-                    at=table.at,
-                    hint='write null_ids = "drop" under [policies] to leave them out',
-                )
-            )
+            what = f"rows have no {' or '.join(each.name for each in self.groupings)}"
+            hint = 'write null_ids = "drop" under [policies] to leave them out'
+            n_null = rows.row_counts.dropped["null_id"]
+            rows.refuse_rows("null-id", n_null, what, at=table.at, hint=hint)
         rows.row_counts.dropped["not_sampled"] = 0
         if sample is not None:
             named = rows.frame.rename({keys[0]: USER_KEY}) if keys[0] != USER_KEY else rows.frame

@@ -218,7 +218,9 @@ class RankingJob(RankingTask):
         if self.options.per_user_folder is not None:
             labels = [self.requests[place].label for place in self.kept]
             folder = self.options.per_user_folder
-            self.writer = UserWriter(folder, tables.truth.user_names, labels)
+            is_whole = self.compares and self.n_passes == 1
+            names = tables.truth.user_names
+            self.writer = UserWriter(folder, names, labels, is_whole=is_whole)
         self.clock.start()
 
     @property

@@ -229,15 +229,19 @@ def _keeping(job: RankingJob, truth: Truth, sums: RankingSums) -> Keep:
     schema = table.frame.collect_schema()
     types = pl.Schema({name: schema[name] for name in schema if name.startswith("user_")})
 
-    def keep(name: str, users: npt.NDArray[np.int64], values: Values) -> None:
+    def keep(users: npt.NDArray[np.int64], values: Mapping[str, Values]) -> None:
         ids = truth.ids_of_users(users).cast(types)
         ids.columns = list(table.user_names)
-        own = as_kept(values)
-        rows = ids.hstack([pl.Series(label, own[:, n]) for n, label in enumerate(labels)])
+        rows = {}
+        for name, of_model in values.items():
+            own = as_kept(of_model)
+            columns = [pl.Series(label, own[:, n]) for n, label in enumerate(labels)]
+            rows[name] = ids.hstack(columns)
         if job.writer is not None:
-            job.writer.add(name, rows)
+            job.writer.add(rows)
         else:
-            sums.users.setdefault(name, []).append(rows)
+            for name, of_users in rows.items():
+                sums.users.setdefault(name, []).append(of_users)
 
     return Keep(keep, np.array(kept, dtype=np.int64), truth.order_of_users())
 

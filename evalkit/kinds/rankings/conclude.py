@@ -266,9 +266,8 @@ def _kept_values(task: RankingTask, sums: RankingSums, writer: UserWriter | None
     folder = task.options.per_user_folder
     if folder is None:
         return PerUser(names, labels, frames)
-    writer = UserWriter(folder, names, labels)
-    for name, frame in frames.items():
-        writer.add(name, frame)
+    writer = UserWriter(folder, names, labels, is_whole=True)
+    writer.add(frames)
     return writer.finish(in_order=True)
 
 

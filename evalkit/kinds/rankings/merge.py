@@ -15,7 +15,7 @@ from evalkit.aggregate.accumulators.parts import add_parts
 from evalkit.aggregate.accumulators.resampling import Draws
 from evalkit.aggregate.accumulators.weighted import Ratios
 from evalkit.aggregate.segments import SeenValues, Segment
-from evalkit.aggregate.sums import GrandTotals, add_to
+from evalkit.aggregate.sums import GrandTotals, add_all
 from evalkit.errors import DataError, Faults
 from evalkit.kinds.rankings._steps import RANKINGS
 from evalkit.metrics import as_float
@@ -194,8 +194,7 @@ class RankingSums:
         self.truth.merge(other.truth)
         self.train_rows += other.train_rows
         self.largest = max(self.largest, other.largest)
-        for name, row_counts in other.models.items():
-            add_to(self.models, name, row_counts)
+        add_all(self.models, other.models)
         for name, number in other.tables.items():
             self.note_table(number, [name])
         self.note_users(other.first_users)
@@ -217,10 +216,8 @@ class RankingSums:
             self.items.merge(other.items)
         self.kept.merge(other.kept)
         self.ordered.merge(other.ordered)
-        for place, shifts in other.tie_shifts.items():
-            add_to(self.tie_shifts, place, shifts)
-        for key, shown in other.shown.items():
-            add_to(self.shown, key, shown)
+        add_all(self.tie_shifts, other.tie_shifts)
+        add_all(self.shown, other.shown)
         self.seen_values.merge(other.seen_values)
         for key, meeting in other.meetings.items():
             self.note_meeting(key, meeting)

@@ -364,12 +364,12 @@ def shares_of(
         yield PairShare(stores, user, item)
 
 
-_POLICY = {
-    "unpredicted": 'unpredicted = "skip"',
-    "unrated": 'unrated = "skip"',
-    "null-id": 'null_ids = "drop"',
-    "duplicate-truth": 'truth_duplicates = "max"',
-    "bad-score": 'bad_scores = "drop"',
+_POLICY = {  # and a value that allows it
+    "unpredicted": ("unpredicted", "skip"),
+    "unrated": ("unrated", "skip"),
+    "null-id": ("null_ids", "drop"),
+    "duplicate-truth": ("truth_duplicates", "max"),
+    "bad-score": ("bad_scores", "drop"),
 }
 
 
@@ -384,33 +384,18 @@ def check_pairs(row_counts: RowOutcomes, policies: Policies, table: SourceTable)
         "pairs are predicted twice or more" if table.is_joined else "rows list a user's item again"
     )
     noted, dropped = row_counts.noted, row_counts.dropped
-    for code, number, what, is_refused in (
-        ("duplicate-pair", noted.get("repeats", 0), repeats, True),
-        (
-            "duplicate-truth",
-            noted.get("truth_duplicates", 0),
-            "ratings repeat a pair",
-            policies.truth_duplicates == "error",
-        ),
-        (
-            "unpredicted",
-            noted.get("unpredicted", 0),
-            "ratings have no prediction",
-            policies.unpredicted == "error",
-        ),
-        (
-            "unrated",
-            dropped.get("unrated", 0),
-            "predictions have no true rating",
-            policies.unrated == "error",
-        ),
+    for code, number, what in (
+        ("duplicate-pair", noted.get("repeats", 0), repeats),
+        ("duplicate-truth", noted.get("truth_duplicates", 0), "ratings repeat a pair"),
+        ("unpredicted", noted.get("unpredicted", 0), "ratings have no prediction"),
+        ("unrated", dropped.get("unrated", 0), "predictions have no true rating"),
         (
             "bad-score",
             dropped.get("bad_score", 0),
             "rows have a rating or prediction that is no number",
-            policies.bad_scores == "error",
         ),
     ):
+        is_refused = code not in _POLICY or getattr(policies, _POLICY[code][0]) == "error"
         if number and is_refused:
             raise refused(code, number, what, table)
 
@@ -421,5 +406,6 @@ def refused(code: str, number: int, what: str, table: SourceTable | Table) -> Co
     if table.role == "ratings":
         hint = "leave columns.item out to take every row as it stands"
     if code in _POLICY:
-        hint = f"write {_POLICY[code]} under [policies] to leave them out and count them"
+        name, allowing = _POLICY[code]
+        hint = f'write {name} = "{allowing}" under [policies] to leave them out and count them'
     return CountedError(f"{{n}} {what}", number, code=code, at=table.at, hint=hint)

@@ -3,7 +3,8 @@
 
 import math
 
-from evalkit.metrics import choice, kernel, metric, number
+from evalkit.metrics import choice, kernel, metric
+from evalkit.metrics.rankings.confusion import CANDIDATES
 
 UNDEFINED, ZERO, ZERO_OR_ONE = 0, 1, 2
 ONE_MORE = 1
@@ -21,13 +22,7 @@ ONE_MORE = 1
     bounds=(0.0, 1.0),
     undefined="where there is no pair, and where a list is longer than the candidates allow",
     parameters=(
-        number(
-            "candidates",
-            0.0,
-            above=-1.0,
-            tried=40.0,
-            doc="Number of items that were ranked for a user; 0: those that the list shows.",
-        ),
+        CANDIDATES,
         choice(
             "one_kind",
             {

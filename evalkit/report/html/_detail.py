@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from evalkit.report.entries import Curve, Graph
 from evalkit.report.html import _plots, _tables
-from evalkit.report.html._markup import Html, el, join
+from evalkit.report.html._markup import Html, el, join, section
 from evalkit.report.html._scale import show
 from evalkit.report.record import Report, of_all_users
 from evalkit.report.text import count_noun, decimals_for, decimals_of
@@ -47,16 +47,9 @@ def curves_section(report: Report) -> Html | None:
         plot = _plots.curve_plot(lines, f"{metric} by cutoff", "cutoff")
         figures.append(_tables.behind(plot, _curve_table(of), metric))
     left_out = len(by_metric) - len(figures)
-    note = (
-        f"{count_noun(left_out, 'more metric')} by cutoff: see report.json."
-        if left_out > 0
-        else None
-    )
-    return join(
-        el("h2", "By cutoff", id="cutoffs"),
-        el("p", note, class_="soft") if note else None,
-        el("div", figures, class_="plots"),
-    )
+    note = f"{count_noun(left_out, 'more metric')} by cutoff: see report.json."
+    drawn = el("div", figures, class_="plots")
+    return section("By cutoff", "cutoffs", note if left_out > 0 else None, drawn)
 
 
 def _line(curve: Curve, series: int) -> _plots.Line:
@@ -157,12 +150,9 @@ def _graphs(report: Report, at: str, name: str, *, of_shown: bool) -> Html | Non
     if PATH in {kind for kind, _ in by_kind}:
         note += " That of a path over looks is its boundary: outside it, an effect is found, also "
         note += "where others of its family are tested."
-    return join(
-        el("h2", name, id=at),
-        el("p", note, class_="soft") if has_bands else None,
-        color_key(series) if len(series) > len(report.models) else None,
-        el("div", figures, class_="plots"),
-    )
+    key = color_key(series) if len(series) > len(report.models) else None
+    plots = el("div", figures, class_="plots")
+    return section(name, at, note if has_bands else None, key, plots)
 
 
 def _powers_of_2(places: Sequence[float]) -> list[str]:

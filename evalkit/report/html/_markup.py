@@ -43,6 +43,11 @@ def el(name: str, /, *children: Child, **attributes: Attribute) -> Html:
     return Html(f"<{head}>{''.join(_texts(children))}</{name}>")
 
 
+def section(title: str, at: str, note: str | None, *children: Child) -> Html:
+    """A part of a page: its head, what is said of it, and what it shows."""
+    return join(el("h2", title, id=at), el("p", note, class_="soft") if note else None, *children)
+
+
 def terminal(text: str) -> Html:
     """What a terminal shows, line by line."""
     lines = (each for line in text.splitlines() for each in (line, raw("\n")))

@@ -13,7 +13,7 @@ from evalkit.report.decision import decision_kind
 from evalkit.report.entries import Comparison, Estimate, Gate
 from evalkit.report.html import _tables
 from evalkit.report.html._experiment import forest_plot, judged_of
-from evalkit.report.html._markup import Html, el, join
+from evalkit.report.html._markup import Html, el, join, section
 from evalkit.report.html._plots import Mark, Row, dot_plot
 from evalkit.report.html._scale import show
 from evalkit.report.nights import tell_nights
@@ -190,11 +190,7 @@ def changes_section(report: Report) -> Html | None:
                 * is_guarded
             )
             how += "Comparisons by other than primary metrics are exploratory." * (not is_guarded)
-    return join(
-        el("h2", f"Compared with {reference}" if asked else "Compared", id="changes"),
-        el("p", how, class_="soft") if how else None,
-        parts,
-    )
+    return section(f"Compared with {reference}" if asked else "Compared", "changes", how, parts)
 
 
 def findings_section(report: Report) -> Html | None:
@@ -221,11 +217,8 @@ def findings_section(report: Report) -> Html | None:
         shown = _tables.table([*head, "delta", "users"], rows)
         more = el("p", more, class_="soft") if more else None
         parts.append(el("div", el("h3", found.title), shown, more))
-    return join(
-        el("h2", findings.TITLE.capitalize(), id="findings"),
-        el("p", note, class_="soft"),
-        el("div", parts, class_="plots wide"),
-    )
+    shown = el("div", parts, class_="plots wide")
+    return section(findings.TITLE.capitalize(), "findings", note, shown)
 
 
 def _changes(report: Report, baseline: str, comparisons: Sequence[Comparison]) -> Html:
@@ -328,16 +321,11 @@ def models_section(report: Report) -> Html:
     note += f"; small figures are {text.show_level(level)} intervals." if level else "."
     said = [*group.user_notes(), *definitions(report)]
     notes = [el("p", each, class_="soft") for each in said]
-    return join(
-        el("h2", "Models", id="models"),
-        el("p", note, class_="soft"),
-        [
-            model_table(group, labels, answer if place == 0 else None)
-            for place, labels in enumerate(_blocks(group.labels))
-        ],
-        notes,
-        _leading_plots(report, group),
-    )
+    tables = [
+        model_table(group, labels, answer if place == 0 else None)
+        for place, labels in enumerate(_blocks(group.labels))
+    ]
+    return section("Models", "models", note, tables, notes, _leading_plots(report, group))
 
 
 def _blocks(labels: Sequence[str]) -> list[list[str]]:

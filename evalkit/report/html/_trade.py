@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from evalkit.metrics import registry, registry_of
 from evalkit.report.entries import Estimate
-from evalkit.report.html._markup import Html, el, join
+from evalkit.report.html._markup import Html, el, section
 from evalkit.report.html._plots import Spot, trade_plot
 from evalkit.report.html._tables import behind, estimate_cell, name_cell, table
 from evalkit.report.record import Report
@@ -35,11 +35,7 @@ def trade_section(report: Report) -> Html | None:
     if not drawn:
         return None
     note = "On the dashed line no other model is at least as good in both, and better in one."
-    return join(
-        el("h2", "What it costs", id="trade"),
-        el("p", note, class_="soft"),
-        el("div", drawn, class_="plots"),
-    )
+    return section("What it costs", "trade", note, el("div", drawn, class_="plots"))
 
 
 def _is_of_lists(name: str) -> bool:

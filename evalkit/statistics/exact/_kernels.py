@@ -144,11 +144,16 @@ def add_cells(  # type: ignore[no-untyped-def]
 @kernel(allocates=False)
 def gather(values, order, first, n, room, is_scattered):  # type: ignore[no-untyped-def]
     """The `n` rows that stand from `first` on in `order`, column by column."""
+    begin = order[first]
+    if not is_scattered or order[first + n - 1] - begin == n - 1:  # as they came
+        for column in range(values.shape[1]):
+            for row in range(n):
+                room[column, row] = values[begin + row, column]
+        return
     for row in range(n):
-        if is_scattered:
-            ahead = values[order[min(first + row + AHEAD, order.size - 1)]]
-            prefetch(ahead, 0)
-            prefetch(ahead, ahead.size - 1)
+        ahead = values[order[min(first + row + AHEAD, order.size - 1)]]
+        prefetch(ahead, 0)
+        prefetch(ahead, ahead.size - 1)
         for column in range(values.shape[1]):
             room[column, row] = values[order[first + row], column]
 
