@@ -394,7 +394,10 @@ class _Needs:
             )
             extra = list_memory.memory_of_lists(asked.lists, sizes, holds_all=asked.holds_all)
             extra = replace(extra, share=asked.sample * extra.share)
-            cells += asked.sample * (user * sizes.n_users + list_memory.RELEVANT * n_truth) / CELLS
+            beside = user * survey.n_beside(own) + asked.lists.has_relevant * (
+                list_memory.RELEVANT * n_truth
+            )
+            cells += asked.sample * beside / CELLS
         streamed = partial(_streamed, n_truth, n_rows, text, texts.group, by_score=n_apart > 0)
         return cls(
             at_rest() + machine.room_to_compile() + sums + _ordered(asked, n_models, n_users),
