@@ -57,16 +57,18 @@ from evalkit.sources.ids import (
     ITEM,
     ITEM_KEY,
     USER_KEY,
+    IdColumn,
+    IdsByKey,
     KeyCollisionError,
     Keys,
     Sample,
     Share,
     as_array,
     as_keys,
-    find_places,
-    first_places,
+    id_columns,
     ids_follow_keys,
     same_ids,
+    same_in_rows,
 )
 from evalkit.truth import BATCH_ROWS, Train, Truth, choose_rows, rows_together
 
@@ -120,7 +122,8 @@ class RankScan:
     known_models: Sequence[str] = ()  # that other shares have rows of
     room: int = 0  # bytes of rows that may be held, so that they are read once
     columns: tuple[str, ...] = field(init=False)
-    item_firsts: Array = field(init=False)  # of the truth's hashed items
+    known_users: list[IdColumn] = field(init=False)  # of the truth, where keys are hashes
+    known_items: IdsByKey | None = None
     probes: dict[str, ModelProbe] = field(default_factory=dict)
     checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))
     rooms: SimpleQueue[BatchResults] = field(default_factory=SimpleQueue)
@@ -131,7 +134,9 @@ class RankScan:
 
     def __post_init__(self) -> None:
         self.columns = tuple(self.table.frame.collect_schema())
-        self.item_firsts = first_places(self.truth.item_keys)
+        self.known_users = id_columns(self.truth.user_ids)
+        if self.truth.item_plan.hashed:
+            self.known_items = IdsByKey(self.truth.item_keys, self.truth.item_ids[ITEM])
         self.one_list_in = 1 if self.about_rows < MANY_ROWS else 16
 
     @property
@@ -601,19 +606,15 @@ class RankScan:
 
     def verify(self, frame: pl.DataFrame, found: BatchResults) -> None:
         """Compare the real ids of what matched by hashed keys."""
-        truth = self.truth
-        if truth.user_plan.hashed:
-            n_runs = found.counters[KNOWN_RUNS]
-            real = frame.select(truth.user_plan.columns)
+        plan, n_hits = self.truth.user_plan, found.counters[HITS]
+        if plan.hashed:
+            n_runs, ids = found.counters[KNOWN_RUNS], id_columns(frame, plan.columns)
             rows, codes = found.run_rows[:n_runs], found.run_codes[:n_runs]
-            if not same_ids(real, truth.user_ids, rows, codes):
+            if not same_in_rows(ids, rows, self.known_users, codes):
                 raise KeyCollisionError
-            if not ids_follow_keys(real, as_keys(frame[USER_KEY])):
+            if not ids_follow_keys(ids, as_keys(frame[USER_KEY])):
                 raise KeyCollisionError
-        n_hits = found.counters[HITS]
-        if truth.item_plan.hashed and n_hits:
-            rows, places = found.hit_rows[:n_hits], np.empty(n_hits, dtype=np.int64)
-            items = as_keys(frame[ITEM_KEY])[rows]
-            find_places(truth.item_keys, self.item_firsts, items, places)
-            if not same_ids(frame.select(ITEM), truth.item_ids, rows, places):
+        if self.known_items is not None and n_hits:
+            keys, rows = as_keys(frame[ITEM_KEY]), found.hit_rows[:n_hits]
+            if not self.known_items.are_those_of(keys, frame[ITEM], rows):
                 raise KeyCollisionError

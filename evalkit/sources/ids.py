@@ -256,33 +256,72 @@ def same_ids(
         rows, places: int64[n], rows of `left` and of `right` that are held against each other; all
             rows of both where not given.
     """
-    pairs = zip(left.get_columns(), right.get_columns(), strict=True)
     if rows is None or places is None:
+        pairs = zip(left.get_columns(), right.get_columns(), strict=True)
         return all(_same(one, other) for one, other in pairs)
-    return all(_same_at(one, rows, other, places) for one, other in pairs)
+    return same_in_rows(id_columns(left), rows, id_columns(right), places)
 
 
-def ids_follow_keys(ids: pl.DataFrame, keys: Keys) -> bool:
+class IdColumn(NamedTuple):
+    """Ids, and their texts where they are text or bytes."""
+
+    ids: pl.Series
+    texts: "IdTexts | None"
+
+    def is_same(self, rows: Rows, other: "IdColumn", places: Rows) -> bool:
+        """Whether ids in some rows, int64[n], are those in some places, int64[n], of others."""
+        if self.texts is None or other.texts is None:
+            return _same(self.ids[rows], other.ids[places])
+        return bool(compare_texts(self.texts, rows, other.texts, places))
+
+    def follows(self, keys: Keys) -> bool:
+        """Whether neighbours with one key have one id."""
+        if self.texts is not None:
+            return bool(compare_neighbours(keys, self.texts))
+        is_other = (self.ids[1:] != self.ids[:-1]).to_numpy()
+        return not bool((is_other & (keys[1:] == keys[:-1])).any())
+
+
+def id_columns(frame: pl.DataFrame, names: Sequence[str] = ()) -> list[IdColumn]:
+    """Columns of a frame: those of some names, or all."""
+    return [IdColumn(frame[name], texts_of(frame[name])) for name in names or frame.columns]
+
+
+def same_in_rows(
+    left: Sequence[IdColumn], rows: Rows, right: Sequence[IdColumn], places: Rows
+) -> bool:
+    """Whether ids of columns in some rows are those in some places of others."""
+    return all(one.is_same(rows, other, places) for one, other in zip(left, right, strict=True))
+
+
+def ids_follow_keys(ids: Sequence[IdColumn], keys: Keys) -> bool:
     """Whether neighbours with one key have one id, so that a run of a key is one of an id."""
-    return all(_follows(column, keys) for column in ids.get_columns())
+    return all(column.follows(keys) for column in ids)
 
 
 def _same(one: pl.Series, other: pl.Series) -> bool:
     return bool((one == other).fill_null(value=False).all())
 
 
-def _same_at(one: pl.Series, rows: Rows, other: pl.Series, places: Rows) -> bool:
-    texts, others = texts_of(one), texts_of(other)
-    if texts is None or others is None:
-        return _same(one[rows], other[places])
-    return bool(compare_texts(texts, rows, others, places))
+class IdsByKey:
+    """Ids in the ascending order of their keys, which are hashes.
 
+    Args:
+        keys: uint64[n_ids].
+        ids: a column of n_ids.
+    """
 
-def _follows(column: pl.Series, keys: Keys) -> bool:
-    texts = texts_of(column)
-    if texts is not None:
-        return bool(compare_neighbours(keys, texts))
-    return not bool(((column[1:] != column[:-1]).to_numpy() & (keys[1:] == keys[:-1])).any())
+    def __init__(self, keys: Keys, ids: pl.Series) -> None:
+        self._keys, self._firsts = keys, first_places(keys)
+        self._ids, self._texts = ids, texts_of(ids)
+
+    def are_those_of(self, keys: Keys, ids: pl.Series, rows: Rows) -> bool:
+        """Whether ids in some rows, int64[n], are those of their keys, all of which are known."""
+        texts = texts_of(ids)
+        if texts is None or self._texts is None:
+            return _same(ids[rows], self._ids[np.searchsorted(self._keys, keys[rows])])
+        given = keys, rows, texts, self._keys, self._firsts, self._texts
+        return bool(compare_found(*given, np.empty(TOGETHER, dtype=np.int64)))
 
 
 class IdTexts(NamedTuple):
@@ -441,18 +480,31 @@ def first_places(keys: Keys) -> Rows:
 
 
 @kernel(allocates=False)
-def find_places(keys, firsts, wanted, places):  # type: ignore[no-untyped-def]
-    """The place of each wanted key among ascending ones, hashes, that hold it."""
-    for first in range(0, wanted.size, TOGETHER):
-        last = min(first + TOGETHER, wanted.size)
-        for number in range(first, last):
-            places[number] = firsts[np.int64(wanted[number] >> np.uint64(64 - PLACE_BITS))]
+def compare_found(wanted, rows, texts, keys, firsts, known, places):  # type: ignore[no-untyped-def]
+    """Whether texts in some rows are those of their keys among ascending ones, which hold them.
+
+    `places` int64[16] is room to work in.
+    """
+    for first in range(0, rows.size, TOGETHER):
+        n = min(TOGETHER, rows.size - first)
+        for number in range(n):
+            key = wanted[rows[first + number]]
+            places[number] = firsts[np.int64(key >> np.uint64(64 - PLACE_BITS))]
             prefetch(keys, places[number])
-        for number in range(first, last):
-            place = places[number]
-            while keys[place] < wanted[number]:
+            prefetch(texts.views, 2 * rows[first + number])
+        for number in range(n):
+            key, place = wanted[rows[first + number]], places[number]
+            while keys[place] < key:
                 place += 1
             places[number] = place
+            prefetch(known.views, 2 * place)
+            prefetch_text(texts, rows[first + number])
+        for number in range(n):
+            prefetch_text(known, places[number])
+        for number in range(n):
+            if not is_same_text(texts, rows[first + number], known, places[number]):
+                return False
+    return True
 
 
 class Share(Protocol):
@@ -546,12 +598,18 @@ class PartOfShare:
 
 
 @kernel(allocates=False)
+def share_of_pass(user, n_shares):  # type: ignore[no-untyped-def]
+    """In which of several passes a user is looked at."""
+    # hashed twice: tables are laid out by the first hash, and a share must fill all of one
+    low = np.int64(mix(mix(user)) & np.uint64(0xFFFFFFFF))
+    return (low * n_shares) >> 32
+
+
+@kernel(allocates=False)
 def mark_share(users, number, n_shares, held):  # type: ignore[no-untyped-def]
     """`held` becomes True for the users of one share."""
     for row in range(users.size):
-        # hashed twice: tables are laid out by the first hash, and a share must fill all of one
-        low = np.int64(mix(mix(users[row])) & np.uint64(0xFFFFFFFF))
-        held[row] = (low * n_shares) >> 32 == number
+        held[row] = share_of_pass(users[row], n_shares) == number
 
 
 @kernel(allocates=False)

@@ -202,7 +202,7 @@ def test_texts_are_compared_as_they_are(dtype, begin):
 @pytest.mark.parametrize("other", TEXTS)
 @pytest.mark.parametrize("text", TEXTS)
 def test_neighbours_of_one_key_have_one_id(text, other):
-    frame = pl.DataFrame({"id": [text, other, other]})
+    frame = ids.id_columns(pl.DataFrame({"id": [text, other, other]}))
     assert ids.ids_follow_keys(frame, np.array([7, 7, 7], dtype=np.uint64)) == (text == other)
     assert ids.ids_follow_keys(frame, np.array([7, 8, 8], dtype=np.uint64))
 
@@ -212,14 +212,28 @@ def test_columns_that_are_no_texts_are_compared_too():
     rows = np.array([0, 2])
     assert ids.same_ids(wide, wide, rows, rows)
     assert not ids.same_ids(wide, wide, rows, rows[::-1].copy())
-    assert not ids.ids_follow_keys(wide, np.array([1, 1, 2], dtype=np.uint64))
+    columns = ids.id_columns(wide)
+    assert not ids.ids_follow_keys(columns, np.array([1, 1, 2], dtype=np.uint64))
 
 
+@pytest.mark.parametrize("n_bytes", [1, 12, 13, 40])
 @pytest.mark.parametrize("n", [0, 1, 5, 3_000])
-def test_places_of_keys_are_found(n):
+def test_ids_are_those_of_their_keys(n, n_bytes):
     draw = np.random.default_rng(n)
     keys = np.unique(draw.integers(0, 2**64, n, dtype=np.uint64))
-    wanted = draw.permutation(np.repeat(keys, 2))
-    places = np.empty(wanted.size, dtype=np.int64)
-    ids.find_places(keys, ids.first_places(keys), wanted, places)
-    assert (keys[places] == wanted).all()
+    known = ids.IdsByKey(keys, pl.Series("id", [f"{at}".zfill(n_bytes) for at in range(n)]))
+    places = draw.permutation(np.repeat(np.arange(n), 2))
+    column = pl.Series("id", [f"{at}".zfill(n_bytes) for at in [7, *places]])
+    wanted, rows = np.append(np.uint64(3), keys[places]), np.arange(2 * n) + 1
+    assert known.are_those_of(wanted, column, rows)
+    for row in draw.integers(1, 2 * n + 1, min(n, 9)):
+        other = column.clone().scatter(row, column[int(row)][:-1] + "x")
+        assert not known.are_those_of(wanted, other, rows)
+        assert known.are_those_of(wanted, other, rows[rows != row])
+
+
+def test_numbers_that_are_no_keys_are_those_of_their_keys():
+    known = ids.IdsByKey(np.array([4, 9], np.uint64), pl.Series("id", [2**100, 5], pl.Int128))
+    wanted, rows = np.array([9, 4, 9], dtype=np.uint64), np.arange(3)
+    assert known.are_those_of(wanted, pl.Series("id", [5, 2**100, 5], pl.Int128), rows)
+    assert not known.are_those_of(wanted, pl.Series("id", [5, 2**100, 6], pl.Int128), rows)
