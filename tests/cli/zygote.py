@@ -10,7 +10,10 @@ import signal
 import sys
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
+import email.parser  # noqa: F401
+import encodings.ascii  # noqa: F401
 
+import polars.selectors  # noqa: F401
 
 import evalkit.cli.app
 import evalkit.cli.result
