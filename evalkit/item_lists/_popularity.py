@@ -19,7 +19,7 @@ from evalkit.sources.ids import (
     as_keys,
     distinct_keys,
 )
-from evalkit.truth import Train, count_runs, item_at
+from evalkit.truth import SeenRows, Train, count_runs, item_at
 
 BATCH_ROWS = 1 << 18
 LEAST_REPEATS = 1 << 22  # pairs of scattered rows, before they are looked through for repeats
@@ -108,14 +108,15 @@ def count_settled(table, starts, lengths, index, counts):  # type: ignore[no-unt
 class PopularityCounter:
     """Counts users of each item while somebody reads the training log.
 
-    Rows of users whom the truth has are counted by threads; `Train` has their items, each once.
+    Rows of users whom the truth has are counted by threads; `Train` has their items, each once. It
+    is over where the rows of another user lie apart: the log is then read again by its shares.
 
     Args:
         of_rows: rows count where users would; no pair has to be known.
     """
 
     def __init__(self, items: ItemCodes, *, of_rows: bool = False) -> None:
-        self._items, self._owners, self._is_scattered = items, _Owners(), False
+        self._items, self._owners, self.is_over = items, _Owners(), False
         self._of_rows = of_rows
         self._owned, self._again = np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64)
         self._known = SimpleQueue[Counts]()  # rows by item, as many as threads have counted
@@ -128,11 +129,11 @@ class PopularityCounter:
         """
         if rows.height and self._items.plan.hashed:  # ids are held against those that are known
             self._items.codes_of_rows(rows)
-        if others.height and not self._is_scattered:
+        if others.height:
             try:
                 self._add(others)
             except _ScatteredError:
-                self._is_scattered = True
+                self.is_over = True
 
     def add_known(self, items: Keys) -> None:
         """Count rows of users whom the truth has; from any thread."""
@@ -148,20 +149,24 @@ class PopularityCounter:
                 self._items.codes_of_keys(items[row:])
         self._known.put(counts)
 
-    def finish(self, table: Table, users: IdPlan, n_shares: int, train: Train) -> Popularity:
-        """What was counted; where a user's rows lie apart the log is read again by its shares.
+    def finish(
+        self, table: Table, users: IdPlan, n_shares: int, train: Train, kept_rows: SeenRows | None
+    ) -> Popularity:
+        """What was counted, of a log of which `train` was read.
 
         Args:
-            train: what was read of the log.
+            kept_rows: all of the log by the same shares, where they are on disk.
         """
         try:
             n_users = self._owners.check()
         except _ScatteredError:
-            self._is_scattered = True
-        if self._is_scattered:
+            self.is_over = True
+        if self.is_over:
             shares = [PassShare(each, n_shares) for each in range(n_shares)]
             counted = [
-                _count_scattered(table, users, self._items, each, of_rows=self._of_rows)
+                _count_scattered(
+                    table, users, self._items, each, of_rows=self._of_rows, kept_rows=kept_rows
+                )
                 for each in shares
             ]
             return Popularity(
@@ -238,25 +243,32 @@ def _padded(counts: Counts, n_items: int) -> Counts:
 
 
 def _count_scattered(
-    table: Table, plan: IdPlan, items: ItemCodes, share: PassShare, *, of_rows: bool
+    table: Table,
+    plan: IdPlan,
+    items: ItemCodes,
+    share: PassShare,
+    *,
+    of_rows: bool,
+    kept_rows: SeenRows | None,
 ) -> Popularity:
     """Count users of a share, whose rows come in any order; their pairs are held, each once."""
     users, rows, pairs = KeyCodes(), np.zeros(0, dtype=np.int64), list[Keys]()
     n_held, most = 0, LEAST_REPEATS
     with reading(table):
         columns = [plan.key().alias(USER_KEY), *items.plan.select(ITEM_KEY)]
-        for batch in table.stream(columns, most=BATCH_ROWS):
+        own = kept_rows.stream(share.number) if kept_rows and kept_rows.is_whole else None
+        for batch in own or table.stream(columns, most=BATCH_ROWS):
             known = batch.drop_nulls([USER_KEY, ITEM_KEY])
-            if share.n_shares > 1:
+            if share.n_shares > 1 and own is None:
                 known = known.filter(pl.Series(share.holds(known)))
             owners = users.codes_of(as_keys(known[USER_KEY])).astype(np.uint64)
-            own = (owners << np.uint64(32)) | items.codes_of_rows(known).astype(np.uint64)
+            both = (owners << np.uint64(32)) | items.codes_of_rows(known).astype(np.uint64)
             rows = _padded(rows, items.n) if rows.size < items.n else rows
-            count_users(own, rows)
+            count_users(both, rows)
             if of_rows:
                 continue
-            pairs.append(own)
-            n_held += own.size
+            pairs.append(both)
+            n_held += both.size
             if n_held > most:
                 pairs = [_distinct(pairs)]
                 n_held = pairs[0].size

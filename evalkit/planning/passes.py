@@ -371,12 +371,9 @@ class _Needs:
             extra = memory_of_items(asked.items, sizes, segments, asked.sample * n_truth, most)
         if n_items:
             own = [Survey.of(table, users) for table in _counts.users_of_lists(tables)]
-            sizes = replace(
-                sizes,
-                n_items=n_items,
-                n_users=max(each.n_users for each in own),
-                text=id_bytes(tables.items or tables.train or tables.rankings[0][1], items).mean,
-            )
+            of_items = id_bytes(tables.items or tables.train or tables.rankings[0][1], items).mean
+            n_listed_users = max(each.n_users for each in own)
+            sizes = replace(sizes, n_items=n_items, n_users=n_listed_users, text=of_items)
             made = list_memory.MadeMemory.of(tables, sizes.n_users, n_items, n_seen, text)
         if asked.lists is not None:
             if tables.train is not None:
@@ -394,7 +391,8 @@ class _Needs:
             )
             extra = list_memory.memory_of_lists(asked.lists, sizes, holds_all=asked.holds_all)
             extra = replace(extra, share=asked.sample * extra.share)
-            cells += asked.sample * (user * sizes.n_users + list_memory.RELEVANT * n_truth) / CELLS
+            right = n_truth * asked.lists.has_relevant * list_memory.RELEVANT
+            cells += asked.sample * (user * survey.n_beside(own) + right) / CELLS
         streamed = partial(_streamed, n_truth, n_rows, text, texts.group, by_score=n_apart > 0)
         return cls(
             at_rest() + machine.room_to_compile() + sums + _ordered(asked, n_models, n_users),

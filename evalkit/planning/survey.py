@@ -1,5 +1,6 @@
 """What the users of a table say of the memory that it takes: read once, before a row is held."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ import polars as pl
 
 from evalkit.kernels import kernel
 from evalkit.sources import Table, reading
-from evalkit.sources.ids import IdPlan, as_keys, distinct_keys, mix
+from evalkit.sources.ids import IdPlan, Keys, as_keys, distinct_keys, mix
 from evalkit.truth import BATCH_ROWS
 
 PLACES = 3  # of a table that are looked at
@@ -44,14 +45,14 @@ class Survey:
 
     Args:
         rows, runs: float64[CELLS], rows, and runs of rows of one user, by cell.
-        n_users: about how many there are.
+        sampled: uint64, the smallest hashes of users.
         text: bytes of a user's id, where ids are hashed.
         in_order: keys ascend, so that the rows of each user lie together.
     """
 
     rows: npt.NDArray[np.float64]
     runs: npt.NDArray[np.float64]
-    n_users: float
+    sampled: Keys
     text: IdBytes
     in_order: bool
 
@@ -74,10 +75,24 @@ class Survey:
                 if sampled.size > SAMPLED_KEYS:  # the smallest ones say how many there are
                     sampled = sampled[:SAMPLED_KEYS]
                     limit = sampled[-1]
-        n_users = float(sampled.size)
-        if sampled.size >= SAMPLED_KEYS:
-            n_users = (SAMPLED_KEYS - 1) / (float(limit) / 2.0**64)
-        return cls(rows, runs, n_users, id_bytes(table, plan), in_order)
+        return cls(rows, runs, sampled, id_bytes(table, plan), in_order)
+
+    @property
+    def n_users(self) -> float:
+        """About how many there are."""
+        return _count_users(self.sampled)
+
+    def n_beside(self, others: "Iterable[Survey]") -> float:
+        """About how many users others have that are not among these."""
+        every = distinct_keys(np.concatenate([self.sampled, *(each.sampled for each in others)]))
+        return max(0.0, _count_users(every) - self.n_users)
+
+
+def _count_users(hashes: Keys) -> float:
+    """About how many users there are, by the smallest of their hashes."""
+    if hashes.size < SAMPLED_KEYS:
+        return float(hashes.size)
+    return (SAMPLED_KEYS - 1) / (float(hashes[SAMPLED_KEYS - 1]) / 2.0**64)
 
 
 def id_bytes(table: Table, *plans: IdPlan, most: int | None = None) -> IdBytes:

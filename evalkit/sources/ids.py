@@ -600,12 +600,18 @@ class PartOfShare:
 
 
 @kernel(allocates=False)
+def share_of_pass(user, n_shares):  # type: ignore[no-untyped-def]
+    """In which of several passes a user is looked at."""
+    # hashed twice: tables are laid out by the first hash, and a share must fill all of one
+    low = np.int64(mix(mix(user)) & np.uint64(0xFFFFFFFF))
+    return (low * n_shares) >> 32
+
+
+@kernel(allocates=False)
 def mark_share(users, number, n_shares, held):  # type: ignore[no-untyped-def]
     """`held` becomes True for the users of one share."""
     for row in range(users.size):
-        # hashed twice: tables are laid out by the first hash, and a share must fill all of one
-        low = np.int64(mix(mix(users[row])) & np.uint64(0xFFFFFFFF))
-        held[row] = (low * n_shares) >> 32 == number
+        held[row] = share_of_pass(users[row], n_shares) == number
 
 
 @kernel(allocates=False)

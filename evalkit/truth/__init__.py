@@ -6,8 +6,8 @@ Open first: `_read.py`, then `_build.py`.
 
 `_read` reads interactions and drops repeats by policy; `_rows` gathers what was read; `_build`
 groups it: items by user in one compressed array, filters to pass items over; `_ids` keeps the real
-ids of hashed keys; `_table` is the hash table that finds users; `_index` is what kernels look
-things up in.
+ids of hashed keys; `_seen_rows` keeps the training log on disk between passes; `_table` is the hash
+table that finds users; `_index` is what kernels look things up in.
 """
 
 from evalkit.truth._build import (
@@ -46,6 +46,7 @@ from evalkit.truth._read import (
     rows_together,
 )
 from evalkit.truth._rows import LONE_RUNS, PairRows, count_runs
+from evalkit.truth._seen_rows import SeenRows
 from evalkit.truth._shared import count_shared
 from evalkit.truth._sorting import first_gap, item_at, merge_sort, sort_keys
 from evalkit.truth._table import (

@@ -21,6 +21,7 @@ from evalkit.sources.ids import (
     IdPlan,
     KeyCollisionError,
     Keys,
+    PassShare,
     Sample,
     Share,
     as_array,
@@ -38,6 +39,7 @@ from evalkit.truth._build import (
 from evalkit.truth._ids import KnownIds
 from evalkit.truth._index import count_unknown
 from evalkit.truth._rows import ManyGradesError, PairRows, RowPlaces
+from evalkit.truth._seen_rows import SeenRows
 from evalkit.truth._shared import count_shared
 
 BATCH_ROWS = 1 << 18  # arrays of so many rows stay in a core's cache
@@ -503,7 +505,13 @@ class Train:
 
 
 class Watch(Protocol):
-    """Looks at the rows of the training log while they are read."""
+    """Looks at the rows of the training log while they are read.
+
+    Args:
+        is_over: it need not be shown what follows.
+    """
+
+    is_over: bool
 
     def add(self, rows: pl.DataFrame, others: pl.DataFrame) -> None:
         """All rows with ids, in their order; and those of them whose users the truth lacks."""
@@ -520,34 +528,42 @@ def build_train(
     threads: int,
     share: Share | None = None,
     watch: Watch | None = None,
+    kept_rows: SeenRows | None = None,
 ) -> Train:
     """Read the training log; rows of users that the truth lacks are passed over.
 
     All rows, and those without ids, are counted with the first share of the users.
 
     Args:
-        watch: is shown all rows with ids.
+        watch: is shown rows with ids, until it is over.
+        kept_rows: take all rows with the first share, and are read in its place with later ones.
     Raises:
         DataError: rows without ids, where the policy forbids them [null-id].
         KeyCollisionError: two ids share a key.
     """
     columns = [*truth.user_plan.select(USER_KEY), *truth.item_plan.select(ITEM_KEY)]
     room = table.n_rows_hint()
+    own = None
+    if kept_rows is not None and kept_rows.is_whole and isinstance(share, PassShare):
+        own, room = kept_rows.stream(share.number), kept_rows.n_rows(share.number)
     pairs = PairRows(room)
     known_items = KnownIds(truth.item_plan, room) if truth.item_plan.hashed else None
     n_null = n_rows = 0
 
     def placed() -> Iterator[tuple[pl.DataFrame, RowPlaces]]:
         nonlocal n_null, n_rows
-        for rows in table.stream(columns, most=BATCH_ROWS):
+        for rows in own or table.stream(columns, most=BATCH_ROWS):
             kept, dropped = drop_null_ids(rows)
+            if kept_rows is not None and own is None:
+                kept_rows.add(kept)
             if share is None or share.is_first:
                 n_rows += rows.height
                 n_null += dropped
-            if watch is None:
+            is_watched = watch is not None and not watch.is_over
+            if not is_watched and own is None:
                 kept, _ = choose_users(kept, share, None)
             known, others = _known(kept, truth)
-            if watch is not None:
+            if watch is not None and is_watched:
                 watch.add(kept, others)
             yield known, pairs.place(as_keys(known[USER_KEY]))
 
@@ -561,12 +577,14 @@ def build_train(
         if known_items is not None:
             known_items.take(items, known)
         pairs.write(place, users, items, None)
-        if watch is not None:
+        if watch is not None and not watch.is_over:
             watch.add_known(items)
 
     with reading(table):  # arrays that may still grow are written by one thread
         for _ in ordered_map(write, placed(), threads=threads if room else 1):
             pass
+    if kept_rows is not None and own is None:
+        kept_rows.complete()
     if n_null and null_ids == "error":
         raise null_id_error("training log", n_null, table.at)
     seen, found = build_user_items(pairs, threads=threads)

@@ -10,12 +10,23 @@ import signal
 import sys
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
+import email.parser  # noqa: F401
+import encodings.ascii  # noqa: F401
+
 import polars.selectors  # noqa: F401
 
 import evalkit.cli.app
+import evalkit.cli.result
 import evalkit.config
+import evalkit.jobs.job
+import evalkit.kernels.machine
+import evalkit.kinds.rankings._global_stats
+import evalkit.kinds.rankings.conclude
+import evalkit.kinds.rankings.measure
 import evalkit.pipeline
-import evalkit.report.record  # noqa: F401
+import evalkit.report.html
+import evalkit.report.record
+import evalkit.report.screen  # noqa: F401
 from evalkit.cli import main, outcome  # noqa: F401
 
 

@@ -6,6 +6,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -20,8 +21,9 @@ from evalkit.planning import passes as memory
 from evalkit.planning import tables as plan
 from evalkit.planning.item_memory import AskedOfItems
 from evalkit.planning.list_memory import AskedOfLists
-from evalkit.planning.survey import Survey
+from evalkit.planning.survey import SAMPLED_KEYS, IdBytes, Survey
 from evalkit.sources import open_train
+from evalkit.sources.ids import distinct_keys, mix
 
 ASKED = memory.Asked(1, False, False, False, frozenset(), 1.0)
 COLUMNS = {"user": "user", "item": "item"}
@@ -279,3 +281,17 @@ def test_sums_of_items_are_counted_and_no_pass_cuts_them():
     needed = int(caught.value.hint.removeprefix("give --memory-limit ").partition("MiB")[0]) << 20
     memory.count_shares(tables, needed, asked)  # is not refused
     assert memory.count_shares(tables, needed << 2, asked) == 1
+
+
+def test_users_whom_the_truth_has_too_are_counted_once():
+    def survey(first, n):
+        hashes = distinct_keys(mix.interpret(np.arange(first, first + n, dtype=np.uint64)))
+        nothing = np.zeros(1)
+        return Survey(nothing, nothing, hashes[:SAMPLED_KEYS], IdBytes(), in_order=True)
+
+    truth = survey(0, 100_000)
+
+    assert truth.n_users == pytest.approx(100_000, rel=0.03)
+    assert truth.n_beside([truth, survey(500, 1_000)]) == 0.0
+    assert truth.n_beside([survey(50_000, 100_000)]) == pytest.approx(50_000, rel=0.1)
+    assert survey(0, 10).n_beside([survey(5, 10)]) == 5.0

@@ -688,7 +688,7 @@ def run_texts(log, *, mode, scattered=False, **options):
     )
 
 
-@pytest.mark.some_cases(54)
+@pytest.mark.some_cases(18)
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("mode", ["rank", "score", "order"])
 @pytest.mark.parametrize("duplicates", ["error", "best"])

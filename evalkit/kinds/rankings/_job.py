@@ -22,6 +22,7 @@ from evalkit.planning.work import MeasureOptions, places_kept
 from evalkit.ranks import are_held_whole
 from evalkit.report import UserWriter, Warning_
 from evalkit.sources.ids import DrawnShare, PartOfShare, PassShare, Sample, Share
+from evalkit.truth import SeenRows
 
 
 @dataclass(slots=True)
@@ -212,6 +213,7 @@ class RankingJob(RankingTask):
             {} if known is None else known.models,
             self.memory_of_rows,
             self.n_passes,
+            None if self.is_shared else SeenRows.of(tables.train, plans, self.n_passes),
         )
         if self.options.per_user_folder is not None:
             labels = [self.requests[place].label for place in self.kept]

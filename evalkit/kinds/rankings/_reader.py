@@ -17,7 +17,15 @@ from evalkit.planning.tables import Tables
 from evalkit.ranks import ModelProbe, RankScan, scan_alike
 from evalkit.sources import Table
 from evalkit.sources.ids import IdPlan, Sample, Share
-from evalkit.truth import Interactions, Train, Truth, build_train, build_truth, with_weights
+from evalkit.truth import (
+    Interactions,
+    SeenRows,
+    Train,
+    Truth,
+    build_train,
+    build_truth,
+    with_weights,
+)
 
 if TYPE_CHECKING:
     from evalkit.item_lists import ListCollector, ListWork
@@ -47,6 +55,7 @@ class ShareReader:
         lists: what metrics of lists ask for.
         known_models: of tables whose rows name them, by the table's number.
         memory_of_rows: bytes of rows that may be held, so that they are read once.
+        seen_rows: of train, where they are kept on disk between passes.
     """
 
     tables: Tables
@@ -59,6 +68,7 @@ class ShareReader:
     known_models: Mapping[int, Sequence[str]]
     memory_of_rows: int
     n_passes: int
+    seen_rows: SeenRows | None = None
     share: Share | None = None
 
     @property
@@ -125,9 +135,11 @@ class ShareReader:
                 threads=self.threads,
                 share=self.share,
                 watch=counter,
+                kept_rows=self.seen_rows,
             )
         if counter is not None and lists is not None:
-            lists.popularity = counter.finish(table, self.plans[0], self.n_passes, train)
+            given = self.plans[0], self.n_passes, train, self.seen_rows
+            lists.popularity = counter.finish(table, *given)
         return train
 
     def probe(self, number: int, truth: Truth, train: Train | None) -> dict[str, Probed]:

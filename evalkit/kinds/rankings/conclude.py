@@ -66,11 +66,14 @@ def conclude(
     """
     _checks.tell_faults(task, sums)
     _checks.check_shares(sums)
+    keeps = task.options.per_user or writer is not None
     with ThreadPoolExecutor(1) as beside:  # files are written while numbers are made of sums
-        kept = beside.submit(copy_context().run, _kept_values, task, sums, writer)
+        kept = (
+            beside.submit(copy_context().run, _kept_values, task, sums, writer) if keeps else None
+        )
         report = _concluded(task, sums, inputs, earlier_warnings)
         checks = () if sums.weights is None else tuple(_checks.checks_of_weights(sums.weights))
-        return replace(report, checks=checks, per_user_values=kept.result())
+        return replace(report, checks=checks, per_user_values=kept.result() if kept else None)
 
 
 def _concluded(

@@ -70,8 +70,12 @@ def measure_users(job: RankingJob, memory_limit: int | None) -> RankingSums:
         job.begin(seed)
         edges = find_edges(job)
         sums = RankingSums(Origin.of(job.tables))
-        for share in job.passes:
-            sums.merge(measure_share(job, share, edges, stop_step=sums.faults.first))
+        try:
+            for share in job.passes:
+                sums.merge(measure_share(job, share, edges, stop_step=sums.faults.first))
+        finally:
+            if job.reader.seen_rows is not None:
+                job.reader.seen_rows.close()
         sums.note_warnings(job.remarks)
         return sums
 
