@@ -63,8 +63,6 @@ def run_length(users: Keys, user: np.uint64) -> int:
 def rank_column(dtype: pl.DataType) -> pl.Expr:
     """Ranks as int32, null where one is null or no whole number."""
     rank = pl.col("rank")
-    if dtype == pl.Int32:
-        return rank
     if dtype.is_float():
         rank = pl.when(rank == rank.floor()).then(rank)
     return rank.cast(pl.Int32, strict=False).alias("rank")

@@ -63,6 +63,14 @@ class ColumnPlan:
             for each, expression in zip(self.wanted, self.expressions, strict=True)
         )
 
+    def stored(self) -> dict[str, str]:
+        """Output -> the column that it is, as it stands; none where rows are left out."""
+        outputs = [each.output for each in self.wanted] if self.where is None else []
+        columns = zip(outputs, self.expressions, strict=False)
+        return {
+            output: each.meta.output_name() for output, each in columns if each.meta.is_column()
+        }
+
 
 def plan_columns(
     role: str, wanted: Sequence[Wanted], where: str | None, names: Sequence[str], *, at: str

@@ -30,7 +30,7 @@ from evalkit.sources.records import unpack_records
 from evalkit.sources.row_order import RowScore, find_row_scores
 from evalkit.sources.splits import Splitter, find_splitters
 from evalkit.sources.suggestions import time_of_text
-from evalkit.sources.table import Table
+from evalkit.sources.table import Stored, Table
 from evalkit.sources.trec import Kind
 
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
@@ -423,9 +423,11 @@ def _open(
         schema = frame.collect_schema()
     plan = unpack_records(typed_plan(plan, schema), schema)
     is_list = check_columns(plan, schema)
+    applied = plan.apply(frame)
+    settled = _settle(plan, applied)
     return Table(
         role=role,
-        frame=_settle(plan, plan.apply(frame)),
+        frame=settled,
         user_names=tuple(each.text for each in wanted if each.key == "user"),
         users=tuple(
             expression
@@ -448,6 +450,7 @@ def _open(
         _n_rows=source.n_rows,
         used={name: schema[name] for name in plan.uses},
         _is_whole=plan.where is None and ORDER not in chosen.columns,
+        _stored=Stored(settled, frame, plan.stored() if settled is applied else {}),
         splitters=_splitters(source, plan),
         look_at_scores=_score_looker(role, source, plan, chosen, is_list=is_list),
     )

@@ -95,6 +95,34 @@ def test_tables_give_the_rows_that_where_leaves(tmp_path, where, suffix):
     assert n_rows == {None: 100, "item < 30": 30, "item < 0": 0}[where]
 
 
+@pytest.mark.parametrize(
+    ("named", "where", "asked", "as_stored"),
+    [
+        (("who", "what"), None, (pl.col("user_0").alias("key"), pl.col("item")), True),
+        (("who", "what"), None, (pl.col("user_0").cast(pl.Int64).alias("key"),), True),
+        (("who", "what"), None, (pl.col("item").cast(pl.Int32, strict=False),), True),
+        (("who", "what"), None, (pl.col("item").cast(pl.Int64), pl.col("user_0")), False),
+        (("who", "what"), None, (pl.col("item"), pl.col("item").alias("again")), False),
+        (("who", "what"), None, (pl.all(),), False),
+        (("who", "who"), None, (pl.col("user_0"), pl.col("item")), False),
+        (("who", "what + 1"), None, (pl.col("user_0"), pl.col("item")), False),
+        (("who", "what"), "what > 4", (pl.col("user_0"), pl.col("item")), False),
+    ],
+)
+@pytest.mark.parametrize("skip", [0, 3])
+def test_columns_that_stay_as_they_are_need_no_work(tmp_path, named, where, asked, as_stored, skip):
+    rows = pl.DataFrame({"what": [5, 4, None, 6, 7] * 2, "who": range(10)}).cast({"what": pl.Int32})
+    rows.write_parquet(tmp_path / "train.parquet", row_group_size=4)
+    columns = dict(zip(("user", "item"), named, strict=True))
+    table = open_train(
+        TrainTable(path=(str(tmp_path / "train.parquet"),), columns=columns, where=where)
+    )
+
+    assert (table._as_stored(asked) is not None) == as_stored
+    streamed = pl.concat(table.stream(asked, most=3, skip=skip))
+    assert streamed.equals(table.frame.slice(skip).select(asked).collect())
+
+
 def test_a_fault_of_the_reader_is_raised():
     with pytest.raises(pl.exceptions.InvalidOperationError):
         list(stream_batches(ROWS.lazy().select(pl.col("user").cast(pl.Int64))))
