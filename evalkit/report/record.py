@@ -466,9 +466,9 @@ def once(make: Callable[[Report], Made]) -> Callable[[Report], Made]:
 
     @wraps(make)
     def made(report: Report) -> Made:
-        if make not in report._made:
-            report._made[make] = make(report)
-        known: Made = report._made[make]
+        if made not in report._made:  # by the name of what is called, which can be pickled
+            report._made[made] = make(report)
+        known: Made = report._made[made]
         return known
 
     return made
