@@ -163,8 +163,8 @@ class Metric:
     kernel takes behind its parameters, of the parameters and what it is called with. `example`:
     where the common one would say nothing. `over_hits`: where a value adds up over hits, the metric
     that each of them counts by alone. `counts_hits`: a value hangs on the number of hits up to the
-    cutoff, of relevant items and of rows, not on the ranks of hits; `ignores_gains`: on these and
-    on the ranks of hits. `unbiased`: its form where hits count by 1 / propensity.
+    cutoff, of relevant items and of rows, not on the ranks of hits. `unbiased`: its form where hits
+    count by 1 / propensity.
     Of ratings and labels: `over_rows`, how the number over all rows is made of sums; `is_loss`,
     whether the kernel gives the loss of each row, of which the value is the mean; `domain`, what
     all ratings and predictions have to be, of losses that are NaN where they are not;
@@ -200,7 +200,6 @@ class Metric:
     of_probabilities: bool
     over_hits: str | None
     counts_hits: bool
-    ignores_gains: bool
     lists: ListRules | None
     kernel: Kernel[..., Any]
     combined: Combination | None = None
@@ -481,7 +480,6 @@ def metric(
     of_probabilities: bool = False,
     over_hits: str | None = None,
     counts_hits: bool = False,
-    ignores_gains: bool = False,
     lists: ListRules | None = None,
     columns: tuple[str, ...] = (),
     unbiased: Unbiased | None = None,

@@ -122,7 +122,6 @@ def weighted(metric: Metric, values: Values, how: str) -> Metric:
         needs_rows=_never,
         over_hits=None,
         counts_hits=False,
-        ignores_gains=False,
     )
 
 

@@ -195,19 +195,6 @@ def test_a_declaration_is_complete(name):
         assert parameter.accepts(parameter.default)
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if registry()[name].ignores_gains])
-@laws
-@given(users=USERS)
-def test_what_ignores_gains_has_the_value_of_items_of_gain_one(name, users):
-    graded = lists_of(users)
-    binary = [[[min(gain, 1) for gain in row] for row in rows] for rows in graded]
-
-    for chosen, cutoff in itertools.product(settings_of(registry()[name]), CUTOFFS):
-        np.testing.assert_array_equal(
-            measure(name, *graded, [cutoff], **chosen), measure(name, *binary, [cutoff], **chosen)
-        )
-
-
 @pytest.mark.parametrize("name", [name for name in NAMES if registry()[name].counts_hits])
 @laws
 @given(users=USERS)

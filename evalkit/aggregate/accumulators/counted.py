@@ -1,14 +1,13 @@
 """Users with as many hits up to a cutoff, of as many relevant items, have the same values.
 
-They are measured once, and added together; or, where a sum needs users apart, looked up. So are
-users of few hits at the same ranks, whatever the metric.
+They are measured once, and added together; or, where a sum needs users apart, looked up.
 """
 
 import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +27,6 @@ MOST_COUNTS = 1 << 21
 NEAR_COUNTS = 1 << 18  # which stay close to the core
 MANY_VALUES = 64  # of a user, for which counts that do not are worth it
 USERS_A_ROW = 8  # at least, for which counting takes less time than measuring them
-USERS_A_PLACE = 1  # the same of users of few hits, who stand in few of their places
-ROWS_AT_ONCE = 4096  # whose values are made side by side
 
 Counts = npt.NDArray[np.int64]
 
@@ -77,69 +74,6 @@ def look_up(first_rows, starts, ranks, columns, values, places, rows, out):  # t
             out[user, column] = values[rows[places[column]], column]
 
 
-@kernel(allocates=False)
-def count_few(first_rows, starts, ranks, depth, counts, others):  # type: ignore[no-untyped-def]
-    """Count users of at most two hits, up to a depth, by the ranks of these: see `RankCounts`.
-
-    The places of all other users go into `others`; gives how many these are.
-    """
-    n_others = 0
-    for user in range(first_rows.size):
-        n_hits, last = starts[user + 1] - starts[user], starts[user + 1] - 1
-        if n_hits > 2 or (n_hits > 0 and ranks[last] > depth):
-            others[n_others] = user
-            n_others += 1
-        elif n_hits == 2:
-            rank = np.int64(ranks[last])
-            place = depth + rank * (rank - 1) // 2 + ranks[last - 1]
-            counts[first_rows[user] + place] += 1
-        else:
-            counts[first_rows[user] + (ranks[last] if n_hits > 0 else 0)] += 1
-    return n_others
-
-
-class _Kinds(NamedTuple):
-    """Users of one model by what they have, whatever their hits.
-
-    Args:
-        of_users: int32[n_users], each user's kind.
-        n_relevant, lengths, cases, apart: of each kind.
-    """
-
-    of_users: npt.NDArray[np.int32]
-    n_relevant: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
-    cases: npt.NDArray[np.uint8]
-    apart: npt.NDArray[np.int32]
-
-    @classmethod
-    def of(
-        cls, measuring: Measuring, probe: int, apart: npt.NDArray[np.int32] | None = None
-    ) -> "_Kinds | None":
-        """None where they are too many; `apart`, int32[n_users], tells some apart as well."""
-        n_relevant, present = measuring.truth.pairs.n_relevant, measuring.present[probe]
-        others: list[npt.NDArray[Any]] = [measuring.lengths[probe], measuring.cases[probe]]
-        others += [] if apart is None else [apart]
-        sizes = [int(part.max(initial=0)) + 1 for part in (n_relevant, *others)]
-        if math.prod(sizes) > MOST_KINDS:
-            return None
-        codes = np.empty(n_relevant.size, dtype=np.int32)
-        is_used = np.zeros(math.prod(sizes), dtype=np.bool_)
-        for users in slices_of(codes.size):
-            own = n_relevant[users] * present[users]
-            for part, size in zip(others, sizes[1:], strict=True):
-                own = own * np.int32(size) + part[users].astype(np.int32)
-            codes[users] = own
-            is_used[own] = True
-        numbers = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
-        for users in slices_of(codes.size):
-            codes[users] = numbers[codes[users]]
-        kinds = np.unravel_index(np.flatnonzero(is_used), sizes)
-        counts, lengths, cases, *rest = (of_kinds.astype(np.int64) for of_kinds in kinds)
-        of_groups = rest[0] if rest else np.zeros_like(counts)
-        return cls(codes, counts, lengths, cases.astype(np.uint8), of_groups.astype(np.int32))
-
-
 @dataclass(frozen=True, slots=True)
 class HitCounts:
     """Kinds of users of one model, by the ranks that one set of rules gives.
@@ -174,30 +108,44 @@ class HitCounts:
             places: of groups that count hits, which look at the same ranks.
             apart: int32[n_users], groups of users that do not come together.
         """
-        kinds = _Kinds.of(measuring, measuring.probes[places[0]], apart)
-        if kinds is None:
+        probe = measuring.probes[places[0]]
+        n_relevant, present = measuring.truth.pairs.n_relevant, measuring.present[probe]
+        others: list[npt.NDArray[Any]] = [measuring.lengths[probe], measuring.cases[probe]]
+        others += [] if apart is None else [apart]
+        sizes = [int(part.max(initial=0)) + 1 for part in (n_relevant, *others)]
+        if math.prod(sizes) > MOST_KINDS:
             return None
-        # no list shows more hits than it has rows
-        n_rows = np.minimum(kinds.n_relevant, kinds.lengths) + 1
+        codes = np.empty_like(n_relevant)
+        is_used = np.zeros(math.prod(sizes), dtype=np.bool_)
+        for users in slices_of(codes.size):
+            own = n_relevant[users] * present[users]
+            for part, size in zip(others, sizes[1:], strict=True):
+                own = own * np.int32(size) + part[users].astype(np.int32)
+            codes[users] = own
+            is_used[own] = True
+        kinds = np.unravel_index(np.flatnonzero(is_used), sizes)
+        n_rows = np.minimum(kinds[0], kinds[1]) + 1  # no list shows more hits than it has rows
         begins = np.cumsum(n_rows) - n_rows
         asked = {cutoff for p in places for cutoff in measuring.groups[p].cutoffs.tolist()}
         cutoffs = np.array(sorted(asked), dtype=np.int64)
         depth = int(max(cutoffs[cutoffs < NO_CUTOFF], default=0))
         if max(int(n_rows.sum()) * cutoffs.size, depth) > MOST_COUNTS:
             return None
-        first_rows, own = kinds.of_users, begins.astype(np.int32)
-        for users in slices_of(first_rows.size):
-            first_rows[users] = own[first_rows[users]]
+        first_rows = np.empty(is_used.size, dtype=np.int32)
+        first_rows[is_used] = begins
+        for users in slices_of(codes.size):
+            codes[users] = first_rows[codes[users]]
         rows = np.repeat(np.arange(begins.size), n_rows)
+        of_rows, lengths, cases, *rest = (part[rows] for part in kinds)
         return cls(
             measuring,
             places,
-            first_rows,
+            codes,
             np.arange(rows.size) - begins[rows],
-            kinds.n_relevant[rows],
-            kinds.lengths[rows],
-            kinds.cases[rows],
-            kinds.apart[rows],
+            of_rows,
+            lengths,
+            cases.astype(np.uint8),
+            (rest[0] if rest else np.zeros(rows.size)).astype(np.int32),
             cutoffs,
             np.searchsorted(cutoffs, np.arange(depth + 2)),
         )
@@ -259,85 +207,20 @@ class HitCounts:
 
     def values_of(self, rows: npt.NDArray[np.int64]) -> Iterator[Values]:
         """For each group float64[n_rows, n_cutoffs] of users who are of these rows."""
-        n_hits = self.n_hits[rows]
+        n_hits, n_relevant = self.n_hits[rows], self.n_relevant[rows]
         ones = np.ones(int(n_hits.sum()))
         hits = Hits(_starts(n_hits), ones.astype(np.int32), ones, ones)
-        about = self.n_relevant[rows], self.lengths[rows], self.cases[rows]
-        yield from _measure(self.measuring, self.places, hits, *about)
-
-
-@dataclass(frozen=True, slots=True)
-class RankCounts:
-    """Users of one model who have two hits at most, by their kind and the ranks of their hits.
-
-    Of each kind the first place is that of users without a hit. Those of one hit, by its rank,
-    follow up to the depth, and those of two, by the second one's rank and then the first one's.
-
-    Args:
-        places: the groups of requests whose values hang on the ranks of hits.
-        depth: the deepest rank that is counted.
-    """
-
-    measuring: Measuring
-    places: Sequence[int]
-    kinds: _Kinds
-    depth: int
-
-    @classmethod
-    def of(cls, measuring: Measuring, places: Sequence[int]) -> "RankCounts | None":
-        """None where users are not many more than their places.
-
-        Args:
-            places: of groups with cutoffs, which look at the same ranks.
-        """
-        kinds = _Kinds.of(measuring, measuring.probes[places[0]])
-        depth = max(int(measuring.groups[place].cutoffs[-1]) for place in places)
-        if kinds is None:
-            return None
-        n_rows = kinds.n_relevant.size * _n_places(depth)
-        if n_rows > MOST_COUNTS or n_rows * USERS_A_PLACE > kinds.of_users.size:
-            return None
-        return cls(measuring, places, kinds, depth)
-
-    @property
-    def probe(self) -> int:
-        """The place of the ranks that are looked at."""
-        return self.measuring.probes[self.places[0]]
-
-    def empty(self) -> Counts:
-        """Nothing counted yet."""
-        n_rows = self.kinds.n_relevant.size * _n_places(self.depth)
-        return np.zeros(n_rows, dtype=np.int64)
-
-    def count(
-        self, users: npt.NDArray[np.int64], hits: Hits, relevant: Relevant, counts: Counts
-    ) -> npt.NDArray[np.int64]:
-        """Count a block of users; gives those of more hits, or deeper ones."""
-        kinds = self.kinds.of_users[users]
-        if not np.array_equal(np.diff(relevant.starts), self.kinds.n_relevant[kinds]):
-            raise AssertionError("users have as many relevant items as their kind")
-        others = np.empty(users.size, dtype=np.int64)
-        given = kinds * np.int32(_n_places(self.depth)), hits.starts, hits.ranks, self.depth
-        return users[others[: count_few(*given, counts, others)]]
-
-    def add_to(self, sums: ExactSums, counts: Counts, firsts: Sequence[int]) -> None:
-        """Add the values of all who were counted; `firsts`: the first column of each group."""
-        second, first = np.tril_indices(self.depth)
-        ranks = np.zeros((_n_places(self.depth), 2), dtype=np.int32)  # of each place, 0 for none
-        ranks[1 : self.depth + 1, 0] = np.arange(1, self.depth + 1)
-        ranks[self.depth + 1 :] = np.stack([first, second], axis=1) + 1
-        used = np.flatnonzero(counts)
-        for rows in (used[some] for some in slices_of(used.size, ROWS_AT_ONCE)):
-            kinds, places = np.divmod(rows, ranks.shape[0])
-            is_hit = ranks[places] > 0
-            ones = np.ones(int(is_hit.sum()))
-            hits = Hits(_starts(is_hit.sum(axis=1)), ranks[places][is_hit], ones, ones)
-            of_all = self.kinds
-            about = of_all.n_relevant[kinds], of_all.lengths[kinds], of_all.cases[kinds]
-            found = _measure(self.measuring, self.places, hits, *about)
-            for place, values in zip(self.places, found, strict=True):
-                weights = np.repeat(counts[rows, None], values.shape[1], axis=1)
-                add_weighted(sums, values, weights, first_column=firsts[place])
+        relevant = Relevant(_starts(n_relevant), np.ones(int(n_relevant.sum())))
+        for group in (self.measuring.groups[place] for place in self.places):
+            request, cutoffs = group.request, group.cutoffs
+            values = np.empty((rows.size, cutoffs.size))
+            threshold = self.measuring.truth.threshold
+            request.measure(
+                hits, relevant, self.lengths[rows], cutoffs, values, threshold=threshold
+            )
+            higher = bool(request.metric.higher_is_better)
+            apply_user_policies(values, self.cases[rows], group.policies, higher_is_better=higher)
+            yield values
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,31 +311,6 @@ class CountedValues:
             for (model, _), own in self._counts.items():
                 counts += own if model == name else 0
             counted.add_to(totals.models[name], counts, self._users.firsts, parts.get(name))
-
-
-def _measure(
-    measuring: Measuring,
-    places: Sequence[int],
-    hits: Hits,
-    n_relevant: npt.NDArray[np.int64],
-    lengths: npt.NDArray[np.int64],
-    cases: npt.NDArray[np.uint8],
-) -> Iterator[Values]:
-    """For each group float64[n_rows, n_cutoffs] of users who are of these rows."""
-    relevant = Relevant(_starts(n_relevant), np.ones(int(n_relevant.sum())))
-    for group in (measuring.groups[place] for place in places):
-        request, cutoffs = group.request, group.cutoffs
-        values = np.empty((lengths.size, cutoffs.size))
-        threshold = measuring.truth.threshold
-        request.measure(hits, relevant, lengths, cutoffs, values, threshold=threshold)
-        higher = bool(request.metric.higher_is_better)
-        apply_user_policies(values, cases, group.policies, higher_is_better=higher)
-        yield values
-
-
-def _n_places(depth: int) -> int:
-    """Of users of one kind, who have up to two hits."""
-    return 1 + depth + depth * (depth + 1) // 2
 
 
 def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.aggregate.accumulators.counted import Counts, HitCounts, RankCounts
+from evalkit.aggregate.accumulators.counted import Counts, HitCounts
 from evalkit.aggregate.sums import add_all, add_to
 from evalkit.aggregate.user_values.blocks import Measuring, PlainHits, UserValues
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
@@ -47,7 +47,7 @@ class CurveSums:
     def add(self, users: UserValues, models: Sequence[str], threads: int) -> None:
         """Measure one share of the users at every cutoff."""
         shares: dict[int, _Share] = {}  # of each thread
-        counted = {name: _Counted.of(users.measuring[name]) for name in models}
+        counted = {name: _counted(users.measuring[name]) for name in models}
 
         def work(block: npt.NDArray[np.int64]) -> None:
             thread = threading.get_ident()
@@ -58,15 +58,12 @@ class CurveSums:
 
         for _ in ordered_map(work, users.blocks(), threads=threads):
             pass
-        for name, found in counted.items():
-            for share in shares.values():
-                sums = share.steps[name].sums()
+        for share in shares.values():
+            for name, steps in share.steps.items():
+                sums = steps.sums()
+                for own, counts in zip(counted[name], share.counts[name], strict=True):
+                    own.add_to(sums, counts, users.firsts)
                 add_to(self.sums, name, sums.take(users.columns))
-            counts_of_each = zip(*(share.counts[name] for share in shares.values()), strict=True)
-            sums = ExactSums(users.columns.size)
-            for each, counts in zip(found.all, counts_of_each, strict=True):
-                each.add_to(sums, sum(counts[1:], start=counts[0]), users.firsts)
-            add_to(self.sums, name, sums.take(users.columns))
 
     def merge(self, other: "CurveSums") -> None:
         """Take over the sums of other users."""
@@ -99,32 +96,6 @@ class CurveSums:
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
-    """What of one model is counted, by numbers of hits or by ranks of few, and other groups."""
-
-    all: list[HitCounts | RankCounts]
-    others: Sequence[int]
-
-    @classmethod
-    def of(cls, measuring: Measuring) -> "_Counted":
-        """Whatever may be, of groups that look at the same ranks."""
-        hits: dict[int, list[int]] = {}
-        ranks: dict[int, list[int]] = {}
-        for place, probe in enumerate(measuring.probes):
-            if measuring.counts_hits(place):
-                hits.setdefault(probe, []).append(place)
-            elif measuring.hangs_on_ranks(place):
-                ranks.setdefault(probe, []).append(place)
-        found = [
-            *(HitCounts.of(measuring, own) for own in hits.values()),
-            *(RankCounts.of(measuring, own) for own in ranks.values()),
-        ]
-        counted = [each for each in found if each is not None]
-        places = {place for each in counted for place in each.places}
-        return cls(counted, [each for each in range(len(measuring.groups)) if each not in places])
-
-
-@dataclass(frozen=True, slots=True)
 class _Share:
     """What one thread adds up: by model sums, counts of hits, and room for values."""
 
@@ -133,31 +104,40 @@ class _Share:
     pool: BufferPool
 
     @classmethod
-    def empty(cls, users: UserValues, counted: Mapping[str, _Counted]) -> "_Share":
+    def empty(cls, users: UserValues, counted: Mapping[str, list[HitCounts]]) -> "_Share":
         """Nothing added yet."""
         return cls(
             {name: StepSums(users.widths) for name in counted},
-            {name: [each.empty() for each in found.all] for name, found in counted.items()},
+            {name: [each.empty() for each in found] for name, found in counted.items()},
             BufferPool(),
         )
 
     def add(
-        self, users: UserValues, counted: Mapping[str, _Counted], codes: npt.NDArray[np.int64]
+        self,
+        users: UserValues,
+        counted: Mapping[str, list[HitCounts]],
+        codes: npt.NDArray[np.int64],
     ) -> None:
         """Some users, of all models."""
         for name, steps in self.steps.items():
-            measuring, found, plain = users.measuring[name], counted[name], PlainHits()
+            measuring, plain = users.measuring[name], PlainHits()
+            are_counted = {place for each in counted[name] for place in each.places}
+            places = [place for place in range(len(users.widths)) if place not in are_counted]
+            found = measuring.each(codes, places, plain, self.pool)
             self.pool.clear()
-            measured = [(codes, found.others, plain)]
-            for each, counts in zip(found.all, self.counts[name], strict=True):
-                gathered = measuring.gather(codes, each.probe, plain, self.pool)
-                others = each.count(codes, *gathered, counts)
-                if others is not None:
-                    measured.append((others, each.places, PlainHits()))
-            for some, places, hits in measured:
-                values_of_each = measuring.each(some, places, hits, self.pool)
-                for place, values in zip(places, values_of_each, strict=True):
-                    steps.add(values, first_column=users.firsts[place])
+            for place, values in zip(places, found, strict=True):
+                steps.add(values, first_column=users.firsts[place])
+            for each, counts in zip(counted[name], self.counts[name], strict=True):
+                each.count(codes, *measuring.gather(codes, each.probe, plain, self.pool), counts)
+
+
+def _counted(measuring: Measuring) -> list[HitCounts]:
+    places: dict[int, list[int]] = {}
+    for place, probe in enumerate(measuring.probes):
+        if measuring.counts_hits(place):
+            places.setdefault(probe, []).append(place)
+    found = (HitCounts.of(measuring, own) for own in places.values())
+    return [each for each in found if each is not None]
 
 
 def precision_recall(curves: Sequence[Curve]) -> Iterator[Graph]:

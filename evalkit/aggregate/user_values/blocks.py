@@ -211,22 +211,11 @@ class Measuring:
 
     def counts_hits(self, place: int) -> bool:
         """Whether users of as many hits, relevant items and rows have the same value of a group."""
-        return self._is_plain(place) and self.groups[place].request.metric.counts_hits
-
-    def hangs_on_ranks(self, place: int) -> bool:
-        """Whether users of hits at the same ranks, and of as many items and rows, have it."""
-        group, metric = self.groups[place], self.groups[place].request.metric
-        is_of_hits = metric.combined is None and metric.pair is None and metric.lists is None
-        is_of_hits &= metric.over_users is None and "list_users" not in dict(group.request.policies)
-        is_of_hits &= not is_weighted(self.truth, group.request, group.policies)
-        are_alike = metric.ignores_gains or not self.truth.pairs.grades.is_graded
-        return is_of_hits and are_alike and self._is_plain(place)
-
-    def _is_plain(self, place: int) -> bool:
         group, view = self.groups[place], self._view(self.groups[place])
         is_plain = view.is_plain and view.which == _hits.RELEVANT
         is_plain &= group.policies.unjudged not in EXTREMES
-        return is_plain and self.ranks[self.probes[place]].copy_places.size == 0
+        is_plain &= self.ranks[self.probes[place]].copy_places.size == 0
+        return group.request.metric.counts_hits and is_plain
 
     def _view(self, group: KernelCall) -> View:
         two_views = self.truth.has_threshold or self.truth.counts.negative > 0

@@ -163,7 +163,6 @@ def ap_weighted(hits, relevant, lengths, cutoffs, over, terms, out):
     tied=ap_tied,
     has_closed_form=_is_linear,
     needs_rows=_looks_at_rows,
-    ignores_gains=True,
     unbiased=Unbiased(
         ap_weighted, per={}, only={"over": ("min_k", "relevant"), "terms": ("hits",)}
     ),

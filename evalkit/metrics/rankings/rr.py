@@ -50,7 +50,6 @@ def rr_weighted(hits, relevant, lengths, cutoffs, out):
     bounds=(0.0, 1.0),
     undefined="never; 0 for a user without relevant items",
     tied=rr_tied,
-    ignores_gains=True,
     unbiased=Unbiased(rr_weighted),
 )
 @kernel(allocates=False)
