@@ -128,9 +128,18 @@ def _split_users() -> None:
     import polars as pl
 
     from evalkit.planning.survey import CELLS, count_cells
-    from evalkit.sources.ids import USER_KEY, DrawnShare, PassShare, drawn_shares, plan_ids
+    from evalkit.sources.ids import (
+        ITEM_KEY,
+        USER_KEY,
+        DrawnShare,
+        PassShare,
+        drawn_shares,
+        plan_ids,
+    )
+    from evalkit.truth import SeenRows
 
     users = pl.DataFrame({USER_KEY: [0, 1]})
+    SeenRows(2).add(users.with_columns(pl.col(USER_KEY).alias(ITEM_KEY)))
     plan = plan_ids("user", [("truth", "", {"user_0": pl.Int64()})], seed=1)
     PassShare(0, 2).holds(users)
     DrawnShare(0, 2, plan).holds(users)
@@ -151,13 +160,14 @@ def _break_ties() -> None:
 
 
 def _learn_ids() -> None:
-    """Users whose ids are two columns of text."""
+    """Users whose ids are two columns of text, and so many that their table grows."""
     import polars as pl
 
     from evalkit.api import evaluate
 
-    shown = pl.DataFrame({"user": ["a", "b"], "shop": ["x", "y"], "item": [1, 2], "rank": [1, 1]})
-    evaluate(shown[:, :3], shown, metrics=["RR"], columns={"user": ["user", "shop"]})
+    users = [str(user) for user in range(1000)]
+    shown = pl.DataFrame({"user": users, "shop": users[::-1], "item": 1, "rank": 1})
+    evaluate(shown[:, :3], shown[:2], metrics=["RR"], columns={"user": ["user", "shop"]})
 
 
 def _weigh_hits() -> None:
