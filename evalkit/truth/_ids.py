@@ -113,9 +113,12 @@ def find_known(keys, rows, texts, known, n, waiting, found):  # type: ignore[no-
             n_others += 1
             continue
         head = views[2 * row]
-        if (head ^ slots[at + 2]) | (views[2 * row + 1] ^ slots[at + 3]) != 0:
-            if head != slots[at + 2] or np.int64(head & np.uint64(0xFFFFFFFF)) <= WHOLE:
-                return -1  # length, or the bytes that stand in the view
+        if head != slots[at + 2]:  # length, or the first bytes
+            return -1
+        if np.int64(head & np.uint64(0xFFFFFFFF)) <= WHOLE:
+            if views[2 * row + 1] != slots[at + 3]:
+                return -1
+        else:  # where it stands in its own buffers says nothing of others
             if n_waiting == TOGETHER:
                 if not compare_texts(texts, waiting[0], known, waiting[1]):
                     return -1

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evalkit.sources.ids import IdPlan, KeyCollisionError
+from evalkit.sources.ids import IdPlan, KeyCollisionError, texts_of
 from evalkit.truth import _ids
 from evalkit.truth._ids import KnownIds
 
@@ -46,6 +46,23 @@ def assert_are_known(frame, known):
     found = known.ids_of(wanted, 2)
     assert found.schema == frame.schema
     assert found.rows() == [expected[key] for key in wanted.tolist()]
+
+
+def test_texts_at_one_place_of_different_buffers_are_compared():
+    ids = [f"{number:040}" for number in range(1_000)]
+    words = texts_of(pl.Series(ids)).views.reshape(-1, 2)
+    (row,) = np.flatnonzero(words[:, 1] == 1)  # the first text of the second buffer
+    ids[row], keys = "same" + "b" * 36, np.arange(100, 1_100, dtype=np.uint64)
+    keys[row] = 7
+    frame = pl.DataFrame({"id": ids})
+    known = KnownIds(plan_of(frame), None)
+    known.take(keys[[row]], pl.DataFrame({"id": ["same" + "a" * 36]}))
+    known.take(keys[[row]], pl.DataFrame({"id": ["same" + "a" * 36]}))  # it is looked for from here
+    assert (known._known.slots.views == words[row, 1]).any()
+    assert not known._all_new
+
+    with pytest.raises(KeyCollisionError):
+        known.take(keys, frame)
 
 
 @pytest.mark.parametrize("dtype", [pl.String, pl.Binary])
