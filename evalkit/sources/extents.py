@@ -93,7 +93,7 @@ def _told(statistics: object) -> tuple[object, object] | None:
         return None
     try:
         both = statistics.min, statistics.max  # type: ignore[attr-defined]
-    except (NotImplementedError, ValueError):
+    except (NotImplementedError, OverflowError, ValueError):  # such as times after the year 9999
         return None
     return both if all(isinstance(value, _COMPARED) for value in both) else None
 

@@ -1,6 +1,5 @@
 """Rows of the training log by share of the users, on disk between passes over the logs."""
 
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from shutil import disk_usage
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from evalkit.errors import MachineError
 from evalkit.kernels import kernel
 from evalkit.sources import Table
 from evalkit.sources.ids import ITEM_KEY, USER_KEY, IdPlan, as_keys, share_of_pass
@@ -43,6 +43,7 @@ class SeenRows:
 
     def __init__(self, n_shares: int) -> None:
         self.n_shares, self.is_whole = n_shares, False
+        self._n_rows = np.zeros(n_shares, dtype=np.int64)
         self._files: list[Any] | None = []  # None: there is no room
 
     @classmethod
@@ -70,6 +71,7 @@ class SeenRows:
                     left = left[file.write(left) :]
         except OSError:
             self.close()
+        self._n_rows += np.diff(ends, prepend=0)
 
     def complete(self) -> None:
         """All rows have been added."""
@@ -77,20 +79,40 @@ class SeenRows:
 
     def n_rows(self, number: int) -> int:
         """Rows of a share."""
-        assert self._files
-        return os.fstat(self._files[number].fileno()).st_size // ROW
+        return int(self._n_rows[number])
 
     def stream(self, number: int) -> Iterator[pl.DataFrame]:
-        """The rows of a share in the order of the log."""
+        """The rows of a share in the order of the log.
+
+        Raises:
+            MachineError: the disk does not give them back [machine-limit].
+        """
         assert self._files
-        for first in range(0, self.n_rows(number), ROWS_TOGETHER):
-            self._files[number].seek(first * ROW)
-            n = min(ROWS_TOGETHER, self.n_rows(number) - first)
-            pairs = np.fromfile(self._files[number], dtype=np.uint64, count=2 * n).reshape(n, 2)
-            yield pl.DataFrame({USER_KEY: pairs[:, 0].copy(), ITEM_KEY: pairs[:, 1].copy()})
+        file, left = self._files[number], self.n_rows(number)
+        try:
+            file.seek(0)
+            while left:
+                pairs = np.empty((min(ROWS_TOGETHER, left), 2), dtype=np.uint64)
+                empty = pairs.data.cast("B")
+                while empty:
+                    n_bytes = file.readinto(empty)
+                    if not n_bytes:
+                        raise OSError("the file was cut short")
+                    empty = empty[n_bytes:]
+                left -= len(pairs)
+                yield pl.DataFrame({USER_KEY: pairs[:, 0].copy(), ITEM_KEY: pairs[:, 1].copy()})
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise MachineError(
+                f"rows of train that passes lay on disk cannot be read again: {reason}",
+                code="machine-limit",
+                at=gettempdir(),
+                hint="set TMPDIR to a folder of another disk",
+            ) from error
 
     def close(self) -> None:
         """Give the room on the disk back."""
         for file in self._files or ():
-            file.close()
+            with suppress(OSError):  # of what was written before, which nobody needs
+                file.close()
         self._files, self.is_whole = None, False

@@ -17,7 +17,9 @@ from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
 from evalkit.report import Report
 from evalkit.sources import checksums
+from evalkit.sources.extents import wrong_statistics
 from evalkit.sources.parquet import read_pages
+from evalkit.sources.paths import File
 
 ROWS = pa.table(
     {
@@ -240,3 +242,14 @@ def test_a_footer_that_claims_an_order_sorts_nothing(tmp_path, truth):
 
     assert claimed.estimates == plain.estimates
     assert claimed.counts == plain.counts
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("ms"), pa.timestamp("us"), pa.date64()])
+def test_times_that_no_calendar_has_are_not_held_against_footers(kind, tmp_path):
+    log = tmp_path / "labels.parquet"
+    times = pa.array([0, 86_400_000 * 2**36], pa.int64()).view(kind)
+    pq.write_table(pa.table({"user": [1, 2], "item": [1, 2], "time": times}), log)
+
+    footers = File(str(log), "parquet")
+
+    assert not [*wrong_statistics([footers], ["user", "time"])]

@@ -1,5 +1,9 @@
 """The training log by share of the users, on disk between passes: the same report, and no trace."""
 
+import errno
+import resource
+from tempfile import TemporaryFile
+
 import numpy as np
 import polars as pl
 import pytest
@@ -58,6 +62,52 @@ def test_a_full_disk_leaves_the_log_to_be_read(made, monkeypatch):
     monkeypatch.setattr(_seen_rows, "SPARED", 1 << 60)
     assert in_passes(3, evaluate) == one
     assert made[-1] is None
+
+
+def test_files_that_may_not_grow_leave_the_log_to_be_read(made):
+    one, before = in_passes(1, evaluate), resource.getrlimit(resource.RLIMIT_FSIZE)
+    in_passes(3, evaluate)  # keeps kernels
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        assert in_passes(3, evaluate) == one
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert made[-1]._files is None
+
+
+class FailingFile:
+    """A file that takes rows, and does not give them back; nor can it be closed."""
+
+    def __init__(self, reads):
+        self._file, self.readinto = TemporaryFile(buffering=0), reads
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+    def close(self):
+        self._file.close()
+        raise OSError(errno.EIO, "input/output error")
+
+
+def fail_to_read(_):
+    raise OSError(errno.EIO, "input/output error")
+
+
+@pytest.mark.parametrize(
+    ("reads", "told"), [(fail_to_read, "input/output error"), (lambda _: 0, "cut short")]
+)
+@pytest.mark.parametrize("metric", ["novelty@2", "nDCG@2"])
+def test_a_disk_that_does_not_give_rows_back_is_told(reads, told, metric, made, monkeypatch):
+    monkeypatch.setattr(_seen_rows, "TemporaryFile", lambda **_: FailingFile(reads))
+
+    outcome = in_passes(3, lambda: evalkit.evaluate(TRUTH, LISTS, train=TRAIN, metrics=[metric]))
+
+    assert outcome.status == 4
+    assert outcome.said.startswith("machine-limit: rows of train")
+    assert told in outcome.said
+    assert made[-1]._files is None
 
 
 def test_files_are_closed_where_a_run_fails(made):
