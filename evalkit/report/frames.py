@@ -44,12 +44,15 @@ def spell_numbers(
 ) -> list[str]:
     """`spell` of each, which gives `repr` of finite numbers; of many floats by Polars.
 
+    Of many integers, which are few that are met again and again, once each.
+
     >>> spell_numbers([0.5, None], repr)
     ['0.5', 'None']
     """
-    kinds = set(map(type, values)) if len(values) >= MANY else {int}
-    if kinds == {type(None)}:
-        return [spell(None)] * len(values)
+    kinds = set(map(type, values)) if len(values) >= MANY else {object}
+    if kinds <= {int, type(None)}:
+        known = {each: spell(each) for each in set(values)}
+        return [known[each] for each in values]
     if not kinds <= {float, type(None)}:
         return [*map(spell, values)]
     import polars as pl
