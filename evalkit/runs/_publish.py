@@ -192,7 +192,7 @@ def _write_frame(path: Path, frame: "pl.DataFrame") -> dict[str, object]:
     import polars as pl
 
     content = BytesIO()
-    frame.write_parquet(content, compression="zstd", statistics=True)
+    frame.write_parquet(content, compression="zstd", compression_level=1, statistics=True)
     record = _files.write(path, content.getvalue())
     if not pl.read_parquet(path, glob=False).equals(frame):
         raise OSError(errno.EIO, f"{path.name} reads back otherwise", str(path))

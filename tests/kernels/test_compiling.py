@@ -10,6 +10,7 @@ import textwrap
 import threading
 import time
 from collections import namedtuple
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -232,12 +233,14 @@ TWO = """
 """
 
 
-def python(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def python(
+    code: str, folder: Path, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Runs code in a fresh interpreter with a cache of its own below `folder`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     paths = {"XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder / "home")}
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code), *arguments],
         cwd=folder,
         env={**kept, **paths, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
@@ -246,11 +249,24 @@ def python(code: str, folder: Path, **environment: str) -> subprocess.CompletedP
     )
 
 
+def write_project(folder: Path, package: str = "") -> Path:
+    (folder / "one.py").write_text(textwrap.dedent(ONE.replace("two", f"{package}two")))
+    (folder / "two.py").write_text(textwrap.dedent(TWO))
+    return folder
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    (tmp_path / "one.py").write_text(textwrap.dedent(ONE))
-    (tmp_path / "two.py").write_text(textwrap.dedent(TWO))
-    return tmp_path
+    return write_project(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory) -> tuple[Path, Path]:
+    """A project whose kernel was compiled by a process that has ended, and its cache."""
+    folder = write_project(tmp_path_factory.mktemp("compiled"))
+    value, n_loaded, path = run(folder)
+    assert (value, n_loaded) == (40, 0)
+    return folder, path
 
 
 def run(project: Path, **environment: str) -> tuple[int, int, Path]:
@@ -261,43 +277,61 @@ def run(project: Path, **environment: str) -> tuple[int, int, Path]:
     return int(value), int(n_loaded), Path(path)
 
 
-def test_the_second_process_loads_what_the_first_one_compiled(project):
-    first = run(project)
-    second = run(project)
+def test_the_second_process_loads_what_the_first_one_compiled(compiled):
+    project, path = compiled
 
-    assert first[:2] == (40, 0)
-    assert second == (40, 1, first[2])
+    assert run(project) == (40, 1, path)
 
 
-def test_the_cache_is_private_and_of_the_user(project):
-    path = run(project)[2]
+def test_the_cache_is_private_and_of_the_user(compiled):
+    project, path = compiled
 
     assert path.parent == project / "cache" / "evalkit"
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
     assert [file.name[:6] for file in path.iterdir()] == ["total_"]
 
 
-EDITS = {  # one after the other: file, what it says, what it says then, the value
-    "own code": ("one.py", "FACTOR * helper", "1 + FACTOR * helper", 41),
-    "helper of another module": ("two.py", "number + 1", "number + 2", 51),
-    "constant of another module": ("two.py", "FACTOR = 10", "FACTOR = 20", 101),
+EDITS = {  # each of a project of its own: file, what it says, what it says then, the value
+    "own_code": ("one", "FACTOR * helper", "1 + FACTOR * helper", 41),
+    "helper": ("two", "number + 1", "number + 2", 50),
+    "constant": ("two", "FACTOR = 10", "FACTOR = 20", 80),
+    "nothing": ("two", "FACTOR = 10", "FACTOR = 10", 40),
 }
+MAIN_OF_EACH = """
+    import sys
+    from importlib import import_module
+    sys.path.insert(0, ".")
+    for name in sys.argv[1:]:
+        total = import_module(name + ".one").total
+        print(name, total(3), sum(each.is_kept for each in total.entries.values()))
+"""
 
 
-def test_an_edit_is_seen(project):
-    run(project)
-    for number, (what, (file, old, new, expected)) in enumerate(EDITS.items(), start=1):
-        source = (project / file).read_text()
-        (project / file).write_text(source.replace(old, new))
-        later = time.time() + 60 * number  # bytecode of the same second and size is current
-        os.utime(project / file, (later, later))
-
-        assert run(project)[:2] == (expected, 0), what
+def run_each(folder: Path, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Of each project the kernel's value, and how often the cache was hit."""
+    lines = python(MAIN_OF_EACH, folder, *names).stdout.splitlines()
+    return {name: (int(value), int(n)) for name, value, n in map(str.split, lines)}
 
 
-def test_cached_kernels_need_no_numba(project):
+def test_an_edit_is_seen(tmp_path):
+    for name in EDITS:
+        (tmp_path / name).mkdir()
+        write_project(tmp_path / name, package=f"{name}.")
+    assert run_each(tmp_path, EDITS) == dict.fromkeys(EDITS, (40, 0))
+    for name, (file, old, new, _) in EDITS.items():
+        path = tmp_path / name / f"{file}.py"
+        path.write_text(path.read_text().replace(old, new))
+        later = time.time() + 60  # bytecode of the same second and size is current
+        os.utime(path, (later, later))
+
+    assert run_each(tmp_path, EDITS) == {
+        name: (edit[-1], name == "nothing") for name, edit in EDITS.items()
+    }
+
+
+def test_cached_kernels_need_no_numba(compiled):
+    project, _ = compiled
     code = MAIN + "    import two; print(two.helper._part, 'numba' in sys.modules)\n"
-    run(project)
 
     assert python(code, project).stdout.splitlines()[-1] == "None False"
 
@@ -343,16 +377,16 @@ def test_threads_that_load_count_for_their_share(second, least, most):
     assert least <= clock.seconds < most
 
 
-def test_flags_that_change_code_have_a_cache_of_their_own(project):
-    plain = run(project)[2]
+def test_flags_that_change_code_have_a_cache_of_their_own(compiled):
+    project, plain = compiled
     flagged = run(project, NUMBA_BOUNDSCHECK="1")
 
     assert flagged[2] != plain
     assert flagged[1] == 0
 
 
-def test_the_number_of_threads_keeps_the_cache(project):
-    plain = run(project)[2]
+def test_the_number_of_threads_keeps_the_cache(compiled):
+    project, plain = compiled
 
     assert run(project, NUMBA_NUM_THREADS="1") == (40, 1, plain)
 
@@ -372,14 +406,18 @@ DAMAGES = {
 }
 
 
-def test_a_corrupt_file_is_compiled_again(project):
-    path = run(project)[2]
-    for damage, damaged in DAMAGES.items():
-        for file in path.iterdir():
-            file.write_bytes(damaged(file.read_bytes()))
+def test_a_corrupt_file_is_compiled_again(tmp_path):
+    for name in DAMAGES:
+        (tmp_path / name).mkdir()
+        write_project(tmp_path / name, package=f"{name}.")
+    run_each(tmp_path, DAMAGES)
+    files = sorted((tmp_path / "cache" / "evalkit").glob("*/*"))
+    assert len(files) == len(DAMAGES)
+    for file, damaged in zip(files, DAMAGES.values(), strict=True):
+        file.write_bytes(damaged(file.read_bytes()))
 
-        assert run(project)[:2] == (40, 0), damage
-    assert run(project) == (40, 1, path)
+    assert run_each(tmp_path, DAMAGES) == dict.fromkeys(DAMAGES, (40, 0))
+    assert run_each(tmp_path, DAMAGES) == dict.fromkeys(DAMAGES, (40, 1))
 
 
 def test_an_unwritable_cache_costs_one_warning(project):
@@ -392,11 +430,13 @@ def test_an_unwritable_cache_costs_one_warning(project):
     assert finished.stderr.startswith("warning[no-kernel-cache]: ")
 
 
-def test_a_cache_that_others_can_write_is_not_used(project):
-    path = run(project)[2]
+def test_a_cache_that_others_can_write_is_not_used(compiled):
+    project, path = compiled
     path.chmod(0o777)
-
-    finished = python(MAIN, project)
+    try:
+        finished = python(MAIN, project)
+    finally:
+        path.chmod(0o700)
 
     assert finished.stdout.split() == ["40", "0", "None"]
     assert "can be written by others" in finished.stderr
@@ -462,8 +502,8 @@ def test_processes_that_start_together_on_a_cold_cache_all_succeed(project):
     assert run(project)[:2] == (40, 1)
 
 
-def test_a_warm_cache_that_is_read_only_serves(project):
-    path = run(project)[2]
+def test_a_warm_cache_that_is_read_only_serves(compiled):
+    project, path = compiled
     code = """
         import pathlib
         def refuse(self, content):

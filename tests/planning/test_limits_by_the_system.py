@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from program import run_program
 
 import evalkit
 from tests.peaks import Ended, run_evalkit
@@ -81,8 +82,8 @@ def kernels_are_kept(tmp_path_factory):
     """Whoever comes first compiles kernels, which takes 200 MiB that are no part of the rows."""
     folder = tmp_path_factory.mktemp("few")
     for options in (log_of_numbers(folder, 1000), long_ids(folder, 100, 100, "csv")):
-        ended = run_evalkit(*options, "--memory-limit", "2GiB")
-        assert ended.status == 0, ended.stderr
+        ended = run_program([*options, "--memory-limit", "2GiB"], folder)
+        assert ended.status == 0, ended.err
 
 
 @pytest.mark.some_cases(1)
@@ -107,36 +108,45 @@ def test_long_ids_of_text_files_are_counted_by_their_length(tmp_path):
 
 
 def test_what_is_larger_than_the_limit_is_not_even_decoded(tmp_path):
-    options = long_ids(tmp_path, 600, 1_000_000, "parquet")
+    options = long_ids(tmp_path, 350, 1_000_000, "parquet")
 
-    ended = run_evalkit(*options, "--memory-limit", "512MiB")
+    ended = run_evalkit(*options, "--memory-limit", "300MiB")
 
     assert ended.status == 4
     assert "error[memory-limit]" in ended.stderr
-    assert ended.peak_mib < 400
+    assert ended.peak_mib < 300
 
 
 def test_values_of_users_that_are_put_in_order_are_counted(tmp_path):
     assert_held(340, *log_of_numbers(tmp_path, 1_500_000))
 
 
-def test_values_of_finished_runs_are_counted(tmp_path):
-    log_of_numbers(tmp_path, 300_000)
-    (tmp_path / "job.toml").write_text(
-        f'name = "job"\n[truth]\npath = "{tmp_path}/truth.parquet"\n[[rankings]]\nmodel = "a"\n'
-        f'path = "{tmp_path}/a.parquet"\n[metrics]\nnames = ["RR", "recall@2", "nDCG@3"]\n'
+@pytest.fixture(scope="module")
+def finished_runs(tmp_path_factory) -> Path:
+    """A folder of two runs that keep values of 300,000 users."""
+    folder = tmp_path_factory.mktemp("finished")
+    log_of_numbers(folder, 300_000)
+    (folder / "job.toml").write_text(
+        f'name = "job"\n[truth]\npath = "{folder}/truth.parquet"\n[[rankings]]\nmodel = "a"\n'
+        f'path = "{folder}/a.parquet"\n[metrics]\nnames = ["RR", "recall@2", "nDCG@3"]\n'
         "[output]\nper_user = true\n"
     )
     for _ in range(2):
-        ended = run_evalkit("run", str(tmp_path / "job.toml"), "--out", str(tmp_path / "runs"))
-        assert ended.status == 0, ended.stderr
-
-    for test in ("t", "wilcoxon"):
-        command = ("compare", "last~1", "last", "--out", str(tmp_path / "runs"), "--test", test)
-        assert run_evalkit(*command).status == 0  # keeps kernels
-        assert_held(150, *command)
+        ended = run_program(["run", "job.toml", "--out", "runs"], folder)
+        assert ended.status == 0, ended.err
+    return folder / "runs"
 
 
+@pytest.mark.some_cases(1)
+@pytest.mark.parametrize("test", ["wilcoxon", "t"])
+def test_values_of_finished_runs_are_counted(finished_runs, test):
+    command = ["compare", "last~1", "last", "--out", str(finished_runs), "--test", test]
+    assert run_program(command, finished_runs).status == 0  # keeps kernels
+
+    assert_held(150, *command)
+
+
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("n_users", [20_000, 60_000])
 def test_short_texts_by_score_are_counted_as_they_come(tmp_path, n_users):
     row = pl.int_range(20 * n_users)
@@ -169,16 +179,16 @@ def test_splits_count_what_is_decoded_and_written(tmp_path, id_type, rule):
     log.write_parquet(tmp_path / "log.parquet", row_group_size=1 << 20)
     test = "0.2" if not rule else "1"
     split = ("split", str(tmp_path / "log.parquet"), "--by", "user", "--test", test, *rule)
-    assert run_evalkit(*split, "--out", str(tmp_path / "first")).status == 0  # keeps kernels
+    assert run_program([*split, "--out", "first"], tmp_path).status == 0  # keeps kernels
 
     assert_held(300, *split, "--out", str(tmp_path / "out"))
 
 
 def test_labels_are_refused_before_kernels_are_compiled(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "no kernels"))
-    n_rows, log = 2_000_000, tmp_path / "m.parquet"
+    n_rows, log = 1_000_000, tmp_path / "m.parquet"
     row = pl.int_range(n_rows)
-    rows = pl.select(user=row % 200_000, score=(row * 7919 % n_rows) / n_rows, label=row % 3 // 2)
+    rows = pl.select(user=row % 100_000, score=(row * 7919 % n_rows) / n_rows, label=row % 3 // 2)
     rows.write_parquet(log)
     config = tmp_path / "labels.toml"
     config.write_text(

@@ -554,6 +554,7 @@ def test_many_hits_with_equal_scores_are_counted(
     )
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("n_scores", [25, 10**6])
 def test_twenty_thousand_hits_are_counted(monkeypatch, n_scores, scattered):

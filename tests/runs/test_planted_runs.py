@@ -10,6 +10,7 @@ import time
 import polars as pl
 import pytest
 from example_runs import report, with_users
+from program import run_program
 
 from evalkit import runs
 from evalkit.cli import console
@@ -21,7 +22,7 @@ from evalkit.report import by_hints
 from evalkit.runs import history, load_run, publish, verify
 from evalkit.runs._keys import digest
 from evalkit.runs.gates import find_baselines, judge
-from tests.peaks import run_evalkit, run_measured
+from tests.peaks import run_measured
 from tests.sources.hostile import Column, element, same, same_text, write
 
 MINE = """
@@ -352,7 +353,7 @@ def test_a_small_table_that_claims_much_stops_no_job(logs, capsys, name):
     assert len(said) == len(commands) * len(BOMBS), ended.stderr
     assert {*said} <= {"0", "1", "3"}, (said, ended.stderr)
     assert ended.peak_mib < 450
-    assert run_evalkit("run", "job.toml", "--quiet").status == 0
+    assert run_program(["run", "job.toml", "--quiet"], logs).status == 0
 
 
 # One bad directory stops no job, and is named.

@@ -109,13 +109,21 @@ FAULTS = (
 )
 
 
-@pytest.mark.some_cases(12)
+@pytest.fixture(scope="module")
+def three_runs(tmp_path_factory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    return [local(folder, name) for name in ("first", "second", "third")]
+
+
+@pytest.mark.some_cases(6)  # each fault, and each end of a call with each burst
 @pytest.mark.parametrize("burst", [1, 2, 1000])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("error", FAULTS, ids=lambda error: type(error).__name__)
-def test_any_failing_call_leaves_whole_runs_only(tmp_path, error, after, burst, monkeypatch):
+def test_any_failing_call_leaves_whole_runs_only(
+    tmp_path, three_runs, error, after, burst, monkeypatch
+):
     monkeypatch.setattr(store_module.time, "sleep", lambda _: None)
-    first, second, third = (local(tmp_path, name) for name in ("first", "second", "third"))
+    first, second, third = three_runs
     n = 0
     while True:
         n += 1

@@ -1,5 +1,6 @@
 """Ids of any type as keys: equal ids have equal keys, and shares of users are a partition."""
 
+from dataclasses import replace
 from datetime import date, datetime
 
 import numpy as np
@@ -161,3 +162,22 @@ def test_a_folded_product_is_that_of_whole_numbers():
             whole = one * other
             expected = (whole >> 64) ^ (whole & (1 << 64) - 1)
             assert int(folded_product(np.uint64(one), np.uint64(other))) == expected
+
+
+@pytest.mark.parametrize("dtype", [pl.String(), pl.Binary()])
+@pytest.mark.parametrize("begin", ["", "of more than twelve bytes: "])
+@pytest.mark.parametrize("with_nulls", [False, True])
+def test_texts_that_a_kernel_hashes_have_a_key_each(dtype, begin, with_nulls):
+    texts = [f"{begin}{length * 'x'}{number}" for length in range(40) for number in range(50)]
+    rows = [*texts, *texts[::-1], "", ""] + [None, "a", None] * with_nulls
+    plan = replace(plan_of(dtype), by_kernel=True)
+    frame = pl.DataFrame({"user": rows}).cast({"user": dtype})
+
+    keys = frame.select(plan.key().alias("key"))["key"]
+
+    assert keys.equals(frame.lazy().select(key=plan.key()).collect(engine="streaming")["key"])
+    assert keys.null_count() == frame["user"].null_count()
+    assert keys.n_unique() == frame["user"].n_unique()
+    assert frame.select(first=pl.col("user"), key=keys).unique().height == keys.n_unique()
+    others = frame.select(replace(plan, seed=2).key().alias("key"))["key"]
+    assert not set(keys.drop_nulls()) & set(others.drop_nulls())

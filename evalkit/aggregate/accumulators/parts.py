@@ -102,6 +102,18 @@ def add_words(values, cells, first_column, weights, words, apart):  # type: igno
     return n_apart
 
 
+@kernel(allocates=False)
+def add_runs(words, places, first, found):  # type: ignore[no-untyped-def]
+    """Add the words of each run of places, int64[n_places], to those of one row of `found`."""
+    for run in range(first.size):
+        end = first[run + 1] if run + 1 < first.size else places.size
+        for place in places[first[run] : end]:
+            for word in range(N_WORDS):
+                some, own = words[place, word], found[run, word]
+                for column in range(some.size):  # many at a time
+                    own[column] += some[column]
+
+
 class Runs(NamedTuple):
     """Places that are added up: int64[n_places], and where each run of them begins."""
 
@@ -163,8 +175,12 @@ class WordSums:
     def over(self, runs: Sequence[Runs], columns: Words) -> tuple[Words, pl.Series]:
         """Numbers and sums, spelled, of each run of places by column."""
         words_of_all = sum(self.of_threads.values(), start=self.words)
-        summed = [np.add.reduceat(words_of_all[each.places], each.first) for each in runs]
-        numbers = np.concatenate(summed)[:, :, columns]
+        sizes = [each.places.size for each in runs]
+        begins = np.cumsum(sizes) - sizes
+        first = np.concatenate([r.first + begin for r, begin in zip(runs, begins, strict=True)])
+        summed = np.zeros((first.size, *words_of_all.shape[1:]), dtype=np.int64)
+        add_runs(words_of_all, np.concatenate([each.places for each in runs]), first, summed)
+        numbers = summed[:, :, columns]
         numbers = numbers.transpose(1, 2, 0).reshape(N_WORDS, -1)
         texts = _spell_words([*numbers[1:]])
         more: dict[int, int] = {}
@@ -206,12 +222,15 @@ def _spell_words(words: list[Words]) -> pl.Series:
     texts = pl.select(
         pl.concat_str(pl.Series(found.tolist()), pl.lit("*2^"), pl.Series(exponents.tolist()))
     )
-    others = np.flatnonzero(is_far | (is_low & ~fits))  # which no word of 64 bits holds
-    spelled = [
+    wide = np.flatnonzero(is_low & ~fits & ~is_far)  # which no word of 64 bits holds
+    halves = zip(*(each[wide].tolist() for each in (high, low, zeros)), strict=True)
+    spelled = [f"{(top << 64) + bottom >> n}*2^{n - UNIT_BITS}" for top, bottom, n in halves]
+    far = np.flatnonzero(is_far)
+    spelled += [
         spell_sum(((one << 32) + two << 64) + (three << 32) + four, UNIT_BITS)
-        for one, two, three, four in zip(*(each[others].tolist() for each in words), strict=True)
+        for one, two, three, four in zip(*(each[far].tolist() for each in words), strict=True)
     ]
-    return texts.to_series().scatter(others.tolist(), spelled)
+    return texts.to_series().scatter([*wide.tolist(), *far.tolist()], spelled)
 
 
 @dataclass(frozen=True, slots=True)

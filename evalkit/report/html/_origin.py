@@ -122,9 +122,10 @@ def origin_section(report: Report) -> Html:
         ]
         for each in report.inputs
     ]
+    different = {(each.metric, id(each.parameters)): each for each in report.estimates}
     parameters = dict.fromkeys(
         f"{each.metric}: {', '.join(f'{key} = {value}' for key, value in each.parameters.items())}"
-        for each in report.estimates
+        for each in different.values()
         if each.parameters
     )
     return join(
