@@ -20,7 +20,7 @@ COMPILING = 256 << 20  # numba, and what it keeps of the kernels of a run
 LEAST_DEFAULT_BYTES = 512 << 20  # below it a run may fail, but not because nobody set a limit
 _MMAP_THRESHOLD = -3  # of `mallopt`
 _ALLOCATOR = "_RJEM_MALLOC_CONF"  # what Polars' allocator reads when it is loaded
-_KEEPING = "dirty_decay_ms:10000,muzzy_decay_ms:0"  # what `import evalkit` sets ends so
+_KEEPING = "dirty_decay_ms:1000,muzzy_decay_ms:0"  # what `import evalkit` sets ends so
 _OF_POLARS = "dirty_decay_ms:500,muzzy_decay_ms:1000"  # what `import polars` sets
 _GIVING = "dirty_decay_ms:50,muzzy_decay_ms:50"
 
@@ -108,8 +108,8 @@ def give_back_early() -> None:
 def let_polars_give_back() -> None:
     """Let Polars return memory 50 ms after its last use, if it is not loaded yet.
 
-    As `import evalkit` sets it, it keeps what it once had for ten seconds: up to 150 MiB, more or
-    less from run to run. Returning it costs a tenth of the CPU of a run in passes.
+    As `import evalkit` sets it, it keeps what it once had for a second. Returning it sooner costs a
+    tenth of the CPU of a run in passes.
     """
     if os.environ.get(_ALLOCATOR, "").endswith((_KEEPING, _OF_POLARS)):  # perhaps a parent's
         os.environ[_ALLOCATOR] = _GIVING

@@ -109,7 +109,7 @@ def test_progress_is_silent_where_stderr_is_no_terminal():
 
 @pytest.mark.parametrize(("limit", "kept"), [(None, True), ("1GiB", False)])
 def test_a_limit_lets_polars_give_memory_back(monkeypatch, limit, kept):
-    before = "dirty_decay_ms:10000,muzzy_decay_ms:0"
+    before = "dirty_decay_ms:1000,muzzy_decay_ms:0"
     monkeypatch.setenv("_RJEM_MALLOC_CONF", before)
 
     memory_limit_of(limit)
