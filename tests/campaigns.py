@@ -71,13 +71,13 @@ def covering(cases: Sequence[pytest.Item], n_kept: int) -> list[pytest.Item]:
     if n_kept >= len(cases):
         return list(cases)
     places = sorted(range(len(cases)), key=lambda place: place * GOLDEN % 1.0)  # far apart
-    left = [cases[place] for place in places]
+    left = [(cases[place], _parts(cases[place])) for place in places]
     met: set[object] = set()
     kept: list[pytest.Item] = []
     while len(kept) < n_kept:
-        best = max(left, key=lambda case: [len(part - met) for part in _parts(case)])
-        met = met.union(*_parts(best))
-        kept.append(best)
+        best = max(left, key=lambda each: [len(part - met) for part in each[1]])
+        met = met.union(*best[1])
+        kept.append(best[0])
         left.remove(best)
     return kept
 

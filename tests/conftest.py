@@ -41,6 +41,7 @@ def pytest_collection_modifyitems(config, items):
 def pytest_collection_finish():
     """Looks for garbage again, among what tests make."""
     gc.freeze()
+    gc.set_threshold(100_000)  # or a twentieth of compiling goes into it
     gc.enable()
 
 

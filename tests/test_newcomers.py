@@ -102,18 +102,18 @@ LABELS = pl.DataFrame(
 )
 
 
-@pytest.fixture
-def house(tmp_path):
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
     """evalkit with three files that its makers have not seen, and a folder with two tables."""
-    ours = Path(evalkit.__file__).parent
-    copy = tmp_path / "copy" / "evalkit"
-    shutil.copytree(ours, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    folder = tmp_path_factory.mktemp("house")
+    copy = folder / "copy" / "evalkit"
+    shutil.copytree(Path(evalkit.__file__).parent, copy)  # with bytecode
     (copy / "report" / "forms" / "asciidoc.py").write_text(FORM.lstrip())
     (copy / "metrics" / "ratings" / "m4e.py").write_text(RATING.lstrip())
     (copy / "metrics" / "labels" / "distance.py").write_text(LABEL.lstrip())
     for name, frame in (("ratings", RATINGS), ("labels", LABELS)):
-        frame.write_parquet(tmp_path / f"{name}.parquet")
-    return tmp_path
+        frame.write_parquet(folder / f"{name}.parquet")
+    return folder
 
 
 def ask(house: Path, *arguments: str) -> str:

@@ -339,23 +339,22 @@ def _note_adjusted(
     """Note adjusted p-values, and limits as the plain ones are, each at the level it was judged."""
     for each, p_value, error in zip(drafts, found.p_adjusted, found.errors, strict=True):
         each.p_adjusted, each.judged_at = p_value, error
-    tested = [
-        (*of_one, 1.0 - error)
-        for *of_one, error in zip(drafts, found.p_adjusted, found.errors, strict=True)
-        if not math.isnan(error)
-    ]
-    family, p_values, levels = zip(*tested, strict=True) if tested else ((), (), ())
+    family = [each for each in drafts if not math.isnan(each.judged_at)]
+    levels = [1.0 - each.judged_at for each in family]
     low, high = limits_of(family, levels)
-    differs = np.array(p_values) <= 1.0 - chosen.level
-    agree = ((low <= 0.0) & (high >= 0.0)) != differs
-    for place, (comparison, *limits) in enumerate(
-        zip(family, low.tolist(), high.tolist(), strict=True)
+    differs = np.array([each.p_adjusted for each in family], dtype=float) <= 1.0 - chosen.level
+    stand = (((low <= 0.0) & (high >= 0.0)) != differs) & ~np.isnan(low + high)
+    columns = (each.tolist() for each in (low, high, stand, differs))
+    for comparison, level, its_low, its_high, stands, differs_here in zip(
+        family, levels, *columns, strict=True
     ):
-        interval = Interval(*limits)
+        if stands and resampling is None:
+            comparison.low_adjusted, comparison.high_adjusted = its_low, its_high
+            continue
+        interval = Interval(its_low, its_high)
         if resampling is not None:
-            interval = _drawn_limits(comparison, resampling, level=levels[place]) or interval
-        if resampling is not None or not agree[place]:
-            interval = _agreeing(interval, comparison.delta, differs=bool(differs[place]))
+            interval = _drawn_limits(comparison, resampling, level=level) or interval
+        interval = _agreeing(interval, comparison.delta, differs=differs_here)
         if interval.exists:
             comparison.low_adjusted, comparison.high_adjusted = interval.low, interval.high
 

@@ -54,6 +54,9 @@ def estimates_of(
         is_plain = (found.counts > 0) & (n_infinite == 0) & own
         is_plain &= resampling is None and ratios is None
         means = _means(config, model, summed, columns)
+        if shown is None and is_plain.all():
+            yield from means
+            continue
         for place, (mean, needs_no_more) in enumerate(
             zip(means, is_plain.ravel().tolist(), strict=True)
         ):

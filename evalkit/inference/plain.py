@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -135,24 +136,10 @@ def _spreads(
         of_all = (both, gained, lost, n - both - gained - lost)
         tables[place] = tuple(int(each.ravel()[place]) for each in of_all)  # type: ignore[assignment]
     widest = (bounds[:, 1] - bounds[:, 0]).tolist() * n.shape[0]
-    columns = zip(
-        n.ravel().tolist(), deltas.skewnesses.ravel().tolist(), widest, tables, *signs, strict=True
-    )
-    is_mended = chosen.skewness
-    return [
-        DifferenceSpread(
-            count,
-            count - 1.0,
-            skewness,
-            most,
-            table,
-            is_mended=is_mended,
-            n_below=below,
-            n_above=above,
-            is_plain=is_plain,
-        )
-        for count, skewness, most, table, below, above in columns
-    ]
+    never, is_mended = repeat(False), repeat(chosen.skewness)
+    numbers = (each.ravel().tolist() for each in (n, n - 1.0, deltas.skewnesses))
+    flags = never, is_mended, never  # no clusters, no weights
+    return [*map(DifferenceSpread, *numbers, widest, tables, *flags, *signs, repeat(is_plain))]
 
 
 def _signs(

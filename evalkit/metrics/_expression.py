@@ -429,8 +429,9 @@ def _meant(name: str, known: Mapping[str, _Spelling]) -> str | None:
             found.append((0, declared.metric.name))
         elif len(spelling) in SHORT_NAMES and _is_a_letter_off(written, spelling):
             found.append((1, declared.metric.name))
-        elif not is_short and (off := edits(written, spelling)) <= len(spelling) // 3:
-            found.append((off, declared.metric.name))
+        elif not is_short and abs(len(written) - len(spelling)) <= (most := len(spelling) // 3):
+            if (off := edits(written, spelling)) <= most:
+                found.append((off, declared.metric.name))
     return min(found)[1] if found else None
 
 

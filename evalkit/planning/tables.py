@@ -434,10 +434,11 @@ def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
         for key in ("user", "item")
     )
     try:
-        return (
+        plans = (
             plan_ids("user", users, seed=seed, spelled=of_users),
             plan_ids("item", items, seed=seed, spelled=of_items, lists=lists),  # type: ignore[arg-type]
         )
+        return replace(plans[0], by_kernel=True), replace(plans[1], by_kernel=True)
     except DataError as error:
         if error.code == "id-kind":
             error.hint = _hint_of_kinds(error, tables)

@@ -5,6 +5,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Literal
 
@@ -181,8 +182,7 @@ class RankScan:
 
     def _columns(self) -> list[pl.Expr]:
         schema = self.table.frame.collect_schema()
-        columns = self.truth.user_plan.select(USER_KEY)
-        columns += [pl.col(ITEM)] if self.table.is_list else self.truth.item_plan.select(ITEM_KEY)
+        columns = [pl.col(ITEM)] if self.table.is_list else []
         if self.has_rank:
             columns.append(rank_column(schema["rank"]))
         if self.has_score and not (self.has_rank and self.mode == "strength"):
@@ -206,8 +206,12 @@ class RankScan:
         most, is_hashed = BATCH_LISTS, self.truth.user_plan.hashed or self.truth.item_plan.hashed
         if not self.table.is_list:
             most = rows_together(BATCH_ROWS, self.share, has_texts=is_hashed)
+        keys = {USER_KEY: self.truth.user_plan, ITEM_KEY: self.truth.item_plan}
+        if self.table.is_list:
+            del keys[ITEM_KEY]
         two_ahead = self.share is None and not is_hashed  # texts take memory
-        for rows in self.table.stream(self._columns(), most=most, two_ahead=two_ahead):
+        stream = partial(self.table.stream, self._columns(), keys=keys)
+        for rows in stream(most=most, two_ahead=two_ahead):
             flat = self._explode(rows) if self.table.is_list else rows
             if self.has_rank and flat["rank"].null_count():
                 flat = flat.with_columns(pl.col("rank").fill_null(NO_RANK))

@@ -26,10 +26,12 @@ def frame_of(
 
     types = {"str": pl.String, "float": pl.Float64, "int": pl.Int64}
     schema = {each.name: types[str(each.type).partition(" ")[0]] for each in fields(kind)}
-    columns = {name: [*map(attrgetter(name), records)] for name in schema}
+    by_field = zip(*map(attrgetter(*schema), records), strict=True)
+    columns: dict[str, Sequence[Any]] = dict.fromkeys(schema, ())
+    columns |= zip(schema, by_field, strict=False)  # there may be no record
     for name in (name for name, of in schema.items() if of == pl.String):
         texts = {each: each if each is None else as_text(each) for each in set(columns[name])}
-        columns[name] = [texts[each] for each in columns[name]]
+        columns[name] = [*map(texts.__getitem__, columns[name])]
     return pl.DataFrame(columns, schema=schema)
 
 
@@ -52,7 +54,7 @@ def spell_numbers(
     kinds = set(map(type, values)) if len(values) >= MANY else {object}
     if kinds <= {int, type(None)}:
         known = {each: spell(each) for each in set(values)}
-        return [known[each] for each in values]
+        return [*map(known.__getitem__, values)]
     if not kinds <= {float, type(None)}:
         return [*map(spell, values)]
     import polars as pl

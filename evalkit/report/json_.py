@@ -92,7 +92,7 @@ def dump_column(values: Sequence[object]) -> Iterator[str]:
         return ("null" if x is None else repr(x) for x in values)
     if kinds <= {str, NoneType}:
         texts = {each: dump_line(each) for each in set(values)}
-        return (texts[each] for each in values)
+        return map(texts.__getitem__, values)
     if not kinds <= {str, NoneType, dict}:
         return map(dump_line, values)
     texts_by_id, known = dict[int, str](), dict[str, str]()
@@ -102,7 +102,7 @@ def dump_column(values: Sequence[object]) -> Iterator[str]:
             if key not in known:
                 known[key] = dump_line(value)
             texts_by_id[id(value)] = known[key]
-    return (texts_by_id[id(value)] for value in values)
+    return map(texts_by_id.__getitem__, map(id, values))
 
 
 _line = dump_line

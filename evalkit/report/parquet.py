@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from evalkit.report.by_hints import MOST_VALUES, load_json
 from evalkit.report.entries import Comparison
 from evalkit.report.frames import frame_of, numbers_first
-from evalkit.report.json_ import OF_EXPERIMENTS, dump_column, has_any, shown_labels
+from evalkit.report.json_ import OF_EXPERIMENTS, dump_column, shown_labels
 from evalkit.report.record import Report, once, readable
 from evalkit.report.turning import against
 
@@ -44,8 +44,10 @@ def tidy_columns(report: Report) -> dict[str, list[str | int | float | None]]:
             values = [*dump_column(values)]
         if name in TEXT:
             texts = {each: each and readable(each) for each in set(values)}  # few, met very often
-            values = [texts[each] for each in values]
-        if name in NUMBER:
+            values = [*map(texts.__getitem__, values)]
+        if name in NUMBER and not (
+            set(map(type, values)) == {float} and all(map(isfinite, values))
+        ):
             values = [
                 None if each is None or not isfinite(each) else float(each) for each in values
             ]
@@ -89,7 +91,7 @@ def comparisons_frame(report: Report) -> pl.DataFrame:
     import polars.selectors as cs
 
     frame = frame_of(Comparison, report.comparisons, readable)
-    lacking = [name for name in OF_EXPERIMENTS if not has_any(name, report.comparisons)]
+    lacking = [name for name in OF_EXPERIMENTS if frame[name].null_count() == frame.height]
     frame = frame.drop(lacking)
     return frame.with_columns(pl.when(cs.float().is_finite()).then(cs.float()))
 

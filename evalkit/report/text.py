@@ -15,6 +15,7 @@ from evalkit.report.weights import effective_of
 
 UNDEFINED = "-"
 MOST_DECIMALS = 6
+_FORMS = {decimals: (f"%.{decimals}f", 10.0 ** (2 - decimals)) for decimals in (6, 4, 2)}
 
 
 def display_width(text: str) -> int:
@@ -86,14 +87,13 @@ def show_values(values: Sequence[float]) -> list[str]:
     """Values of one column with as many decimals as its largest needs: 6, 4 or 2."""
     sizes = [abs(value) if math.isfinite(value) else -1.0 for value in values]
     largest = max(sizes, default=0.0)
-    decimals = 6 if largest <= 1 else 4 if largest < 10_000 else 2
-    plain, least = f".{decimals}f", 10.0 ** (2 - decimals)
+    plain, least = _FORMS[6 if largest <= 1 else 4 if largest < 10_000 else 2]
     return [
-        UNDEFINED
+        plain % (value + 0.0)  # no minus before zero
+        if least <= size < 1e9 or size == 0.0
+        else UNDEFINED
         if size < 0.0
         else f"{value:.4e}"
-        if size >= 1e9 or 0.0 < size < least
-        else format(value + 0.0, plain)  # no minus before zero
         for value, size in zip(values, sizes, strict=True)
     ]
 
@@ -188,19 +188,19 @@ class SegmentNumbers:
 
         None is best where there is nothing to choose from; without a number a value is NaN.
         """
-        if label not in self._shown:
+        made = self._shown.get(label)
+        if made is None:
             found = self.of_label(label)
             values = [math.nan if each is None else each.value for each in found]
             known = [value for value in values if value == value]
-            is_higher = next((e.higher_is_better for e in found if e and e.value == e.value), None)
             best = math.nan
-            if is_higher is not None and (low := min(known)) < (high := max(known)):
-                best = high if is_higher else low
-            self._shown[label] = [
-                ShownValue(model, value, text, value == best)
-                for model, value, text in zip(self.models, values, show_values(values), strict=True)
-            ]
-        return self._shown[label]
+            if known and (low := min(known)) < (high := max(known)):
+                is_higher = next(e.higher_is_better for e in found if e and e.value == e.value)
+                best = math.nan if is_higher is None else high if is_higher else low
+            are_best = [value == best for value in values]
+            made = [*map(ShownValue, self.models, values, show_values(values), are_best)]
+            self._shown[label] = made
+        return made
 
     def best(self, label: str) -> frozenset[str]:
         """Models with the best value; nobody when there is nothing to choose from."""

@@ -290,7 +290,7 @@ def load_run(path: str | Path, *, metrics: Collection[str] | None = None) -> Rep
     """The report of a finished run, every file of which matches its checksum.
 
     Args:
-        metrics: read numbers of these alone, and neither comparisons nor what is drawn.
+        metrics: read numbers of these alone, and neither comparisons, parts nor what is drawn.
     Raises:
         DataError: no directory of a run, or a damaged one [run-damaged].
     """
@@ -307,7 +307,7 @@ def load_run(path: str | Path, *, metrics: Collection[str] | None = None) -> Rep
     return replace(
         report,
         per_user_values=_kept_values(folder.resolve(), manifest),
-        parts=_parts(folder, manifest) if PARTS in manifest.files else None,
+        parts=_parts(folder, manifest) if metrics is None and PARTS in manifest.files else None,
     )
 
 

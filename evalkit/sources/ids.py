@@ -1,7 +1,7 @@
 """Ids of any type as 64-bit keys, and the promise that two ids never share one unnoticed.
 
 Integers, dates and timestamps are their own key. Everything else (text, binary, several columns
-together) is hashed to 64 bits by Polars; `IdPlan.hashed` says so, and whoever matches hashed keys
+together) is hashed to 64 bits; `IdPlan.hashed` says so, and whoever matches hashed keys
 compares the real ids of what matched (`same_ids`).
 """
 
@@ -18,7 +18,7 @@ import polars as pl
 
 from evalkit.errors import DataError, RequestError
 from evalkit.kernels import kernel
-from evalkit.kernels.intrinsics import prefetch, prefetch_at, word_at
+from evalkit.kernels.intrinsics import folded_product, prefetch, prefetch_at, word_at
 
 Keys = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int64]
@@ -45,6 +45,7 @@ class IdPlan:
         hashed: keys are hashes of the ids; otherwise the ids themselves.
         unsigned: keys compare as unsigned integers (64-bit unsigned ids).
         seed: of the hash.
+        by_kernel: texts of one column are hashed by `hash_texts`, not by Polars.
     """
 
     columns: tuple[str, ...]
@@ -52,12 +53,18 @@ class IdPlan:
     hashed: bool
     unsigned: bool
     seed: int
+    by_kernel: bool = False
 
     def canonical(self) -> list[pl.Expr]:
         """The id columns in the common type, under their own names."""
         return [
             pl.col(name).cast(dtype) for name, dtype in zip(self.columns, self.dtypes, strict=True)
         ]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether ids are texts or bytes that a kernel hashes."""
+        return self.by_kernel and self.dtypes in ((pl.String(),), (pl.Binary(),))
 
     def key(self) -> pl.Expr:
         """The key as UInt64 or Int64 bits; null where any id column is null."""
@@ -67,9 +74,20 @@ class IdPlan:
             if dtype.is_temporal():
                 return exprs[0].to_physical().cast(pl.Int64)
             return exprs[0]
+        if self.is_text:
+            return exprs[0].map_batches(self.keys_of, pl.UInt64, is_elementwise=True)
         whole = exprs[0] if len(exprs) == 1 else pl.struct(exprs)
         absent = pl.any_horizontal([expr.is_null() for expr in exprs])
         return pl.when(~absent).then(hash_ids(whole, self.seed))
+
+    def keys_of(self, texts: pl.Series) -> pl.Series:
+        """The same of texts."""
+        if not texts.null_count():
+            return keys_of_texts(texts, self.seed)
+        is_there = texts.is_not_null()
+        keys = self.keys_of(texts.drop_nulls())
+        places = (is_there.cum_sum() - 1).zip_with(is_there, pl.Series([None]))
+        return keys.gather(places)
 
     def select(self, key_name: str) -> list[pl.Expr]:
         """The key, and the real ids beside it where the key alone proves nothing."""
@@ -80,6 +98,15 @@ class IdPlan:
 def hash_ids(ids: pl.Expr, seed: int) -> pl.Expr:
     """64-bit hashes of ids; stable within one version of Polars, so never reported."""
     return ids.hash(seed)
+
+
+def keys_of_texts(ids: pl.Series, seed: int) -> pl.Series:
+    """64-bit hashes of texts, none of which is null; never reported, so that they may change."""
+    texts = texts_of(ids)
+    assert texts is not None
+    keys = np.empty(len(ids), dtype=np.uint64)
+    hash_texts(texts, seed, keys)
+    return pl.Series(keys)
 
 
 def plan_ids(
@@ -399,6 +426,7 @@ def mix(key):  # type: ignore[no-untyped-def]
 WHOLE = 12  # bytes of a text that its view holds
 WORD = 8  # bytes that are compared together
 TOGETHER = 16  # texts that are on their way to the cache
+ODD = 0x94D049BB133111EB  # and without pattern, so that products mix
 
 
 @kernel(allocates=False)
@@ -416,6 +444,31 @@ def prefetch_text(texts, row):  # type: ignore[no-untyped-def]
     if n > WHOLE:
         prefetch_at(address_of(texts, row))
         prefetch_at(address_of(texts, row) + n - WORD)  # often in the next line
+
+
+@kernel(allocates=False)
+def hash_texts(texts, seed, keys):  # type: ignore[no-untyped-def]
+    """64-bit hashes of texts; neighbours whose views are the same are hashed once."""
+    views, one = texts.views, np.uint64(1)
+    begin = mix(seed)
+    key = head = rest = np.uint64(0)
+    for row in range(keys.size):
+        at = np.uint64(row)  # of an index without a sign nobody asks whether it is negative
+        head_before, rest_before = head, rest
+        head, rest = views[at + at], views[at + at + one]
+        if row == 0 or (head ^ head_before) | (rest ^ rest_before) != 0:
+            last = np.int64(head & np.uint64(0xFFFFFFFF)) - WORD
+            if last <= WHOLE - WORD:
+                key = mix(folded_product(head ^ begin, np.uint64(ODD)) ^ rest)
+            else:
+                prefetch_text(texts, min(row + TOGETHER, keys.size - 1))
+                address = address_of(texts, row)
+                key = begin ^ np.uint64(last)
+                for place in range(0, last, WORD):
+                    # not the product alone: the highest bit would move no other one
+                    key = folded_product(key ^ word_at(address + place), np.uint64(ODD))
+                key = mix(key ^ word_at(address + last))
+        keys[at] = key
 
 
 @kernel(allocates=False)

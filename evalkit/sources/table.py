@@ -18,6 +18,7 @@ from evalkit.sources.delimited import lacks_line_end
 from evalkit.sources.extents import Extent, read_extents, wrong_statistics
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.guess import ChosenColumns, Columns
+from evalkit.sources.ids import IdPlan
 from evalkit.sources.memory import Shape
 from evalkit.sources.noted import NotedIds
 from evalkit.sources.parquet import group_bytes, largest_group
@@ -280,6 +281,7 @@ class Table:
         self,
         columns: Sequence[pl.Expr],
         *,
+        keys: Mapping[str, IdPlan] | None = None,
         most: int,
         skip: int = 0,
         side_by_side: bool = False,
@@ -291,12 +293,17 @@ class Table:
         together.
 
         Args:
+            keys: ids that come with their keys, of these names; hashes of texts are made here.
             skip: rows at the beginning that are not read.
             side_by_side: decode as many row groups together as there are cores, where little else
                 is done with them; otherwise about one is decoded while others work.
             two_ahead: decode two even on two cores, so that none waits between two row groups.
         """
-        lazy, names = self._as_stored(columns) or (self.frame.select(columns), None)
+        hashed = {name: plan for name, plan in (keys or {}).items() if plan.is_text}
+        for name, plan in (keys or {}).items():
+            columns = [*(plan.canonical() if name in hashed else plan.select(name)), *columns]
+        as_stored = None if hashed else self._as_stored(columns)  # of texts more would wait so
+        lazy, names = as_stored or (self.frame.select(columns), None)
         lazy = lazy.slice(skip) if skip else lazy
         is_local = not any(part.remote for part in self._parts)
         cores = usable_cores()
@@ -309,6 +316,8 @@ class Table:
             for rows in _sized(chain([first], frames), most):
                 if names is not None:
                     rows.columns = names
+                for name, plan in hashed.items():
+                    rows.insert_column(0, plan.keys_of(rows[plan.columns[0]]).alias(name))
                 self.noted.note(rows, skip)
                 skip += rows.height
                 yield rows

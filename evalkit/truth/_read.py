@@ -210,9 +210,14 @@ class Interactions:
     share: Share | None = None
     extra: pl.LazyFrame | None = None
 
+    @property
+    def keys(self) -> dict[str, IdPlan]:
+        """The ids that are read."""
+        return {USER_KEY: self.user_plan, ITEM_KEY: self.item_plan}
+
     def columns(self, policies: Policies) -> list[pl.Expr]:
-        """Keys, and relevance where it counts."""
-        found = [*self.user_plan.select(USER_KEY), *self.item_plan.select(ITEM_KEY)]
+        """What is read beside ids: relevance where it counts."""
+        found: list[pl.Expr] = []
         if "relevance" in self.table.frame.collect_schema():
             found.append(pl.col("relevance").cast(pl.Float64))
         elif policies.truth_duplicates == "sum":  # a row without relevance counts 1
@@ -230,7 +235,7 @@ class Interactions:
         """The same columns of users whom only rankings know; nothing is relevant to them."""
         if self.extra is None:
             return None
-        ids = [*self.user_plan.select(USER_KEY), *self.item_plan.select(ITEM_KEY)]
+        ids = [each for name, plan in self.keys.items() for each in plan.select(name)]
         return self.extra.select(*ids, pl.lit(0.0).alias("relevance"))
 
 
@@ -372,7 +377,10 @@ def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> 
 
     def placed() -> Iterator[tuple[pl.DataFrame, RowPlaces]]:
         most = rows_together(BATCH_ROWS, source.share, has_texts=has_texts)
-        for batch in source.table.stream(columns, most=most, side_by_side=source.share is None):
+        together = source.share is None
+        for batch in source.table.stream(
+            columns, keys=source.keys, most=most, side_by_side=together
+        ):
             part, null_ids, not_sampled = choose_rows(batch, source.share, source.sample)
             rows.null_ids += null_ids
             rows.not_sampled += not_sampled
@@ -386,7 +394,7 @@ def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> 
                 rows.bad_propensities += Propensities.count_bad(as_array(part["propensity"]))
             yield part, rows.pairs.place(as_keys(part[USER_KEY]))
         if others is not None:
-            known = source.table.frame.select(columns).select(USER_KEY).unique()
+            known = source.table.frame.select(source.user_plan.key().alias(USER_KEY)).unique()
             unknown = others.unique(USER_KEY).join(known, on=USER_KEY, how="anti").collect()
             part, _, _ = choose_rows(unknown, source.share, source.sample)
             if part.height:
@@ -541,7 +549,7 @@ def build_train(
         DataError: rows without ids, where the policy forbids them [null-id].
         KeyCollisionError: two ids share a key.
     """
-    columns = [*truth.user_plan.select(USER_KEY), *truth.item_plan.select(ITEM_KEY)]
+    keys = {USER_KEY: truth.user_plan, ITEM_KEY: truth.item_plan}
     room = table.n_rows_hint()
     own = None
     if kept_rows is not None and kept_rows.is_whole and isinstance(share, PassShare):
@@ -552,7 +560,7 @@ def build_train(
 
     def placed() -> Iterator[tuple[pl.DataFrame, RowPlaces]]:
         nonlocal n_null, n_rows
-        for rows in own or table.stream(columns, most=BATCH_ROWS):
+        for rows in own or table.stream([], keys=keys, most=BATCH_ROWS):
             kept, dropped = drop_null_ids(rows)
             if kept_rows is not None and own is None:
                 kept_rows.add(kept)

@@ -245,13 +245,13 @@ def test_a_change_between_two_jobs_is_refused(evalkit, two_jobs):
     assert (mixed.status, mixed.codes) == (2, ["ambiguous-job"])
 
 
-@pytest.mark.parametrize("baseline", ["last", "latest", "prod"])
-def test_a_run_is_not_judged_against_itself(evalkit, two_jobs, baseline):
+def test_a_run_is_not_judged_against_itself(evalkit, two_jobs):
     evalkit("history", "tag", "last", "prod")
 
-    outcome = evalkit("gate", "last", "--baseline", baseline)
+    for baseline in ("last", "latest", "prod"):
+        outcome = evalkit("gate", "last", "--baseline", baseline)
 
-    assert (outcome.status, outcome.codes) == (2, ["same-run"])
+        assert (outcome.status, outcome.codes) == (2, ["same-run"]), baseline
 
 
 def test_a_gate_of_the_run_looks_back_from_it(evalkit, two_jobs):

@@ -115,7 +115,8 @@ def test_the_command_says_what_python_says(evalkit, logs):
     assert "users or items have values" in told["few-clusters"]
 
 
-@pytest.mark.parametrize("as_text", [False, True])
+@pytest.mark.some_cases(1)
+@pytest.mark.parametrize("as_text", [True, False])
 def test_threads_passes_and_shares_give_the_same(evalkit, logs, as_text):
     for name, each in tables(as_text=as_text).items():
         each.write_parquet(logs / f"{name}.parquet")

@@ -4,6 +4,7 @@ Reads a line of JSON a run (arguments, folder, environment, files of stdout and 
 a line with its exit status. It has started no thread of its own and computed nothing.
 """
 
+import gc
 import json
 import os
 import signal
@@ -28,6 +29,15 @@ import evalkit.report.html
 import evalkit.report.record
 import evalkit.report.screen  # noqa: F401
 from evalkit.cli import main, outcome  # noqa: F401
+from evalkit.config import parse_config
+
+CONFIG = """
+truth.path = "truth.parquet"
+metrics.names = ["nDCG@10"]
+[[rankings]]
+model = "a"
+path = "a.parquet"
+"""
 
 
 def serve() -> None:
@@ -53,5 +63,7 @@ def serve() -> None:
 
 
 if __name__ == "__main__":
+    parse_config(CONFIG, source="job.toml")  # makes models of sections, and spellings of metrics
+    gc.freeze()
     serve()
     main()

@@ -17,7 +17,7 @@ LIBRARIES = [
     if name.startswith("trec_eval") or name in AXES["profiles"]  # records hold the others
 ]
 CUTOFFS = (1, 3, 10, 30, None)
-N_USERS = 200
+N_USERS = 100
 # what each library has; under equal scores a profile may say that there is no rule
 METRICS = {
     "hit": ["hit_rate"],

@@ -105,6 +105,7 @@ def forms_of(data: Path, model: str, folder: Path) -> Iterator[tuple[str, Form]]
 
 
 @pytest.mark.usefixtures("jit")
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("model", ["ease", "popularity"])
 def test_one_log_in_every_form_gives_one_report(ml_100k, tmp_path, model):
     forms = forms_of(ml_100k, model, tmp_path)

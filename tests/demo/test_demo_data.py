@@ -103,7 +103,7 @@ def test_the_licence_of_the_data_travels_with_it():
     assert "F. Maxwell Harper and Joseph A. Konstan. 2015" in text
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_the_script_makes_the_same_tables_again():
     script = Path(__file__).parents[2] / "bench" / "train_demo_models.py"
     made = subprocess.run([sys.executable, script, "--check"], capture_output=True, text=True)

@@ -49,6 +49,7 @@ def finished(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.glob("2*"))
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 def test_any_failing_call_of_a_job_leaves_whole_runs(job, monkeypatch, number):
     folder = job.folder

@@ -130,11 +130,14 @@ def test_long_lists_agree_with_plain_python(name):
     relevant = [[gain for gain in ranked[0] if gain] + [1.0] * 10]
     cutoffs = [1000, 1500, 6000, None]
 
-    for chosen in settings_of(registry()[name]):
+    every = [*settings_of(registry()[name])]
+
+    for number, chosen in enumerate(every):
         if chosen.get("terms") == "every_rank":
             continue  # quadratic in plain Python: metrics/rankings/test_ap.py has long lists
-        values = measure(name, ranked, relevant, cutoffs, **chosen)
-        expected = [NAIVE[name](ranked[0], relevant[0], cutoff, **chosen) for cutoff in cutoffs]
+        tried = cutoffs[number % 4 :][:1] if len(every) > 9 else cutoffs  # in turn, of 960 ways
+        values = measure(name, ranked, relevant, tried, **chosen)
+        expected = [NAIVE[name](ranked[0], relevant[0], cutoff, **chosen) for cutoff in tried]
         np.testing.assert_allclose(values[0], expected, rtol=1e-11, err_msg=str(chosen))
 
 

@@ -138,10 +138,11 @@ def policies_of(case):
     return 'null_ids = "drop"\n' if case == "joined-in-part" else ""
 
 
-@pytest.mark.some_cases(9)
+@pytest.mark.some_cases(len(CASES))
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("seed", [0, 1])
-def test_shares_put_together_are_one_run(tmp_path, monkeypatch, case, seed):
+@pytest.mark.parametrize("n_shares", [1, 3, 16])
+def test_shares_put_together_are_one_run(tmp_path, monkeypatch, case, seed, n_shares):
     monkeypatch.chdir(tmp_path)
     rows_of(seed).write_parquet("log.parquet")
     Path("job.toml").write_text(CASES[case] + policies_of(case))
@@ -149,9 +150,9 @@ def test_shares_put_together_are_one_run(tmp_path, monkeypatch, case, seed):
     per_user = case in KEPT
 
     whole = said(lambda: run_config(config, threads=2, per_user=per_user))
-    for n_shares in (1, 3, 16):
-        parts = said(lambda n=n_shares: merged(config, tmp_path, n, per_user=per_user))
-        assert parts == whole
+    parts = said(lambda: merged(config, tmp_path, n_shares, per_user=per_user))
+
+    assert parts == whole
 
 
 @pytest.mark.parametrize("case", ["users", "weighted-users", "ratings-of-sums", "joined-in-part"])

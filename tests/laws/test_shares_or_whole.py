@@ -152,31 +152,30 @@ def any_asked(rng: np.random.Generator) -> tuple[Config, Given]:
             return asked(rng)
 
 
+@pytest.mark.some_cases(8)
 @pytest.mark.parametrize("seed", range(examples(6)))
-def test_any_shares_in_any_order_say_what_one_run_says(seed, tmp_path):
+@pytest.mark.parametrize("n_shares", [1, 3, 16])
+def test_any_shares_in_any_order_say_what_one_run_says(seed, n_shares, tmp_path):
     rng = np.random.default_rng(seed)
     config, given = any_asked(rng)
     keeps = bool(rng.random() < 0.5)
+
+    def measure(share: tuple[int, int]) -> Partial:
+        partial = measure_partial(config, share, given=given, threads=1, per_user=keeps)
+        if rng.random() < 0.5:
+            return partial
+        path = tmp_path / f"{share[0]}-{share[1]}"
+        partial.write(path)
+        return open_partials([path], allow_missing=True).merged(type(partial.body))
+
     one = outcome_of(
         lambda: run_config(config, given=given, threads=1, per_user=keeps, keep_parts=True)
     )
+    many = outcome_of(
+        lambda: conclude_partials(in_shares(rng, n_shares, measure), threads=1, per_user=keeps)
+    )
 
-    for n_shares in (1, 3, 16):
-
-        def measure(share: tuple[int, int]) -> Partial:
-            partial = measure_partial(config, share, given=given, threads=1, per_user=keeps)
-            if rng.random() < 0.5:
-                return partial
-            path = tmp_path / f"{share[0]}-{share[1]}"
-            partial.write(path)
-            return open_partials([path], allow_missing=True).merged(type(partial.body))
-
-        many = outcome_of(
-            lambda n_shares=n_shares, measure=measure: conclude_partials(
-                in_shares(rng, n_shares, measure), threads=1, per_user=keeps
-            )
-        )
-        assert first_difference(one, many) == "", (n_shares, config.dump())
+    assert first_difference(one, many) == "", config.dump()
 
 
 def test_a_share_has_the_same_bytes_whatever_the_threads(tmp_path):

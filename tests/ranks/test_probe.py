@@ -637,13 +637,13 @@ def test_a_user_of_seventeen_million_items_is_found():
 
 def colliding(alias, seeds):
     """A hash that gives some ids one key under the first seed, and notes the seeds."""
-    usual = keys.hash_ids
+    usual = keys.keys_of_texts
 
-    def hash_ids(ids, seed):
+    def keys_of_texts(ids, seed):
         seeds.append(seed)
         return alias(ids, seed, usual) if seed == 1 else usual(ids, seed)
 
-    return hash_ids
+    return keys_of_texts
 
 
 def few_keys(ids, seed, usual):
@@ -654,7 +654,7 @@ def one_key(name, other):
     """Under seed 1 `name` has the key of `other`."""
 
     def alias(ids, seed, usual):
-        return pl.when(ids == name).then(usual(pl.lit(other), seed)).otherwise(usual(ids, seed))
+        return usual(ids.replace([name], [other]), seed)
 
     return alias
 
@@ -716,7 +716,7 @@ def test_ids_that_share_a_key_change_no_number(
     options = {"mode": mode, "scattered": scattered, "policies": {"duplicates": duplicates}}
     reference = run_texts(log, **options)
     seeds = []
-    monkeypatch.setattr(keys, "hash_ids", colliding(alias, seeds))
+    monkeypatch.setattr(keys, "keys_of_texts", colliding(alias, seeds))
 
     report = run_texts(log, **options)
 
@@ -730,14 +730,14 @@ def test_strange_items_that_share_a_key_are_no_copies(monkeypatch, mode, duplica
     log = text_log()
     options = {"mode": mode, "policies": {"duplicates": duplicates}}
     reference = run_texts(log, **options)
-    monkeypatch.setattr(keys, "hash_ids", colliding(one_key("i90", "i80"), []))
+    monkeypatch.setattr(keys, "keys_of_texts", colliding(one_key("i90", "i80"), []))
 
     assert body(run_texts(log, **options)) == body(reference)
 
 
 def test_ids_that_always_share_a_key_end_in_an_error(monkeypatch):
-    usual = keys.hash_ids
-    monkeypatch.setattr(keys, "hash_ids", lambda ids, seed: usual(ids, seed) % 2)
+    usual = keys.keys_of_texts
+    monkeypatch.setattr(keys, "keys_of_texts", lambda ids, seed: usual(ids, seed) % 2)
 
     with pytest.raises(MachineError) as caught:
         run_texts(text_log(), mode="rank")
@@ -747,8 +747,8 @@ def test_ids_that_always_share_a_key_end_in_an_error(monkeypatch):
 
 def test_users_of_two_columns_that_are_each_others_mirror_are_two(monkeypatch):
     seeds = []
-    honest = colliding(lambda ids, seed, usual: usual(ids, seed), seeds)
-    monkeypatch.setattr(keys, "hash_ids", honest)
+    usual = keys.hash_ids
+    monkeypatch.setattr(keys, "hash_ids", lambda ids, seed: seeds.append(seed) or usual(ids, seed))
     people = [(one, other) for one in range(6) for other in range(6)]
     rows = pl.DataFrame(
         {"one": [p[0] for p in people], "other": [p[1] for p in people], "item": [1] * 36}

@@ -239,6 +239,7 @@ def test_folder_that_is_a_file_is_the_machines_fault(tmp_path):
 # Faults: the n-th call of the system fails, for every n.
 
 
+@pytest.mark.some_cases(1)  # whichever code, runs are left alike
 @pytest.mark.parametrize(
     ("number", "code"), [(errno.ENOSPC, "disk-full"), (errno.EACCES, "not-writable")]
 )

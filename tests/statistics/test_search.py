@@ -27,10 +27,10 @@ def people(n_users, rng):
 
 
 def deltas_of(differences, codes):
-    found = []
+    found, powers = [], (differences, differences**2, differences**2 * differences)
     for name, code in codes.items():
         n = np.bincount(code)
-        total, squares, cubes = (np.bincount(code, differences**power) for power in (1, 2, 3))
+        total, squares, cubes = (np.bincount(code, power) for power in powers)
         for segment in np.flatnonzero(n > 1):
             mean = total[segment] / n[segment]
             variance = (squares[segment] - n[segment] * mean * mean) / (n[segment] - 1)
@@ -170,6 +170,7 @@ def test_on_shuffled_segments_no_segment_stands_out():
     rng = np.random.default_rng(29)
     codes = people(3000, rng)
     differences = zero_inflated(3000, rng, skewed=False) + 0.05  # better everywhere
+    everyone = {"": everyone_of(differences)}
     draws, false = 300, 0
     for _ in range(draws):
         found = search_segments(
@@ -177,7 +178,7 @@ def test_on_shuffled_segments_no_segment_stands_out():
             false_discovery_rate=0.1,
             min_users=100,
             against="others",
-            everyone={"": everyone_of(differences)},
+            everyone=everyone,
         )
         false += bool(found.losses or found.gains)
 

@@ -191,7 +191,8 @@ def ap(hits, relevant, lengths, cutoffs, over, terms, out):
             elif terms == LAST_ROW and hit > start and hits.ranks[hit - 1] == lengths[user]:
                 value += max(0, n_ranks - lengths[user]) * ((hit - start) / lengths[user])
             divisor = divisor_of(n_relevant, hit - start, cutoff, lengths[user], over)
-            if n_relevant == 0:
-                out[user, column] = math.nan
-            else:
-                out[user, column] = value / divisor if divisor > 0 else 0.0
+            share = value / divisor if divisor > 0 else 0.0
+            out[user, column] = share if n_relevant > 0 else math.nan
+            if hit == end and terms == HITS and over != K and cutoff >= n_relevant:
+                out[user, column:] = out[user, column]  # nothing more changes
+                break

@@ -209,4 +209,8 @@ def ndcg(
                 n_ideal += 1
                 if worth > 0.0 or idcg_negative != LEFT_OUT:
                     ideal += worth * discount_of(n_ideal, discount, log_base)
-            out[user, column] = share_of(total, ideal, has_gain, is_empty, idcg_negative)
+            share = share_of(total, ideal, has_gain, is_empty, idcg_negative)
+            out[user, column] = share
+            if hit == end and idcg != FULL_K and n_wanted == stop - first:  # nothing more changes
+                out[user, column:] = share
+                break

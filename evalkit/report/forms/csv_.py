@@ -30,7 +30,7 @@ def _cells(name: str, values: Sequence[str | int | float | None]) -> list[str]:
     if name not in TEXT:
         return spell_numbers(cast(Sequence[float | None], values), safe_cell)
     texts = {each: _quoted(safe_cell(each)) for each in set(values)}  # few, in very many rows
-    return [texts[each] for each in values]
+    return [*map(texts.__getitem__, values)]
 
 
 def _quoted(cell: str) -> str:

@@ -503,15 +503,15 @@ def test_a_plan_looks_where_both_lists_stand_high_and_at_either_model() -> None:
 def test_plans_reverse_a_verdict_with_fewer_judgements_than_pooling_by_depth(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of forty pools in which judging all reverses what rank 1 says; bench/judges.py has more."""
+    """Of twenty pools in which judging all reverses what rank 1 says; bench/judges.py has more."""
     monkeypatch.syspath_prepend(Path(__file__).parents[3] / "bench")
     race = importlib.import_module("judges").race
-    races = islice(filter(None, map(race, count())), 40)
+    races = islice(filter(None, map(race, count())), 20)
     planned, pooled = zip(*((each.planned, each.pooled) for each in races), strict=True)
 
     fewer = sum(one < other for one, other in zip(planned, pooled, strict=True))
-    assert fewer >= 28
-    assert sum(planned) < 0.85 * sum(pooled)
+    assert fewer >= 15
+    assert sum(planned) < 0.75 * sum(pooled)
 
 
 METRICS = ("nDCG@2", "nDCG(unjudged='skip')@2", "RR(unjudged='skip')@2", "judged@2",

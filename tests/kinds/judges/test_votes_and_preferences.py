@@ -54,9 +54,9 @@ def test_the_middle_of_an_even_number_has_two_sides(
 
 def test_dawid_skene_finds_the_judges_error_rates() -> None:
     rng = np.random.default_rng(3)
-    truth = rng.integers(0, 2, 4000)
+    truth = rng.integers(0, 2, 1500)
     right = np.array([0.95, 0.8, 0.6])
-    told = np.where(rng.random((4000, 3)) < right, truth[:, None], 1 - truth[:, None])
+    told = np.where(rng.random((1500, 3)) < right, truth[:, None], 1 - truth[:, None])
 
     found = votes.dawid_skene(told, 2)
 

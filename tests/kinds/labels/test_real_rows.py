@@ -73,6 +73,7 @@ def test_user_and_item_means_predict_movie_ratings():
 def test_scores_of_rankings_against_held_out_ratings(model):
     peer = pytest.importorskip("sklearn.metrics")
     rankings = pl.read_parquet(DATA / "ml-100k" / "rankings" / f"{model}.parquet")
+    rankings = rankings.filter(pl.col("user_id") % 3 == 0)  # scikit-learn takes 3 ms a user
     log = pl.read_parquet(DATA / "ml-100k" / "interactions.parquet")
     held = log.filter(pl.col("split") == "test").select("user_id", "item_id", label=pl.lit(1))
     rows = rankings.join(held, on=["user_id", "item_id"], how="left").with_columns(

@@ -76,6 +76,13 @@ def fold(name):
     return name.lower().replace("_", "")
 
 
+@cache
+def metric_of(library, name):
+    named = find_profile(library).named
+    (request,) = parse_metrics([name], metrics=known_metrics("rankings"), named=named)
+    return request.metric.name
+
+
 def asked_of(profile, record):
     """The metric as it is asked for, and the group of users that it is about."""
     metric, variant, group = record["metric"], record["variant"], None
@@ -84,9 +91,8 @@ def asked_of(profile, record):
         values = {"group": found[1]}
     if found := re.fullmatch(r"BiasDisparity\w\w_users:g-(\d+)_items:p-(\d+)", variant):
         values, group = {"group": found[2]}, found[1]
-    (request,) = parse_metrics([metric], metrics=known_metrics("rankings"), named=profile.named)
     for key, options in profile.options.items():
-        if fold(key) in (fold(metric), fold(request.metric.name)):
+        if fold(key) in (fold(metric), fold(metric_of(profile.name, metric))):
             own = [name for name in options if variant == name or variant.startswith(f"{name}:")]
             values |= options[max(own, key=len)] if own else {}
     inside = ", ".join(f"{name}={value!r}" for name, value in values.items())
@@ -164,7 +170,7 @@ def differences(library, folder, written):
         asked = list(dict.fromkeys(text for _, text, _ in records))
         config, report = run_of(written(name), raw, library, asked)
         labels = {text: config.read_metrics([text])[0].label for text in asked}
-        users = report.per_user_values.scan("run").collect()
+        users = report.per_user_values.scan("run").collect().to_dict(as_series=False)
         estimates = {(each.metric, each.segment): each.value for each in report.estimates}
         for record, text, group in records:
             tolerance = 5e-7 if (library, record["metric"]) in FLOAT32 else 1e-12
@@ -172,8 +178,8 @@ def differences(library, folder, written):
             if (library, record["metric"]) in NAN_MEANS and math.isnan(pairs[0][1]):
                 pairs = []
             if theirs := record.get("per_user"):
-                mine = dict(users.select("user", labels[text]).iter_rows())
-                mine = {str(user): math.nan if v is None else v for user, v in mine.items()}
+                mine = zip(users["user"], users[labels[text]], strict=True)
+                mine = {str(user): math.nan if v is None else v for user, v in mine}
                 pairs += [(u, float(v), mine.get(u, math.nan)) for u, v in theirs.items()]
             assert pairs
             bad = [pair for pair in pairs if differs(*pair[1:], tolerance)]
