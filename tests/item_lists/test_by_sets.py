@@ -106,7 +106,7 @@ def settled(value):
     return math.nan if value is None else value
 
 
-@pytest.mark.some_cases(4)
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("duplicates", ["error", "count", "best"])
 def test_every_number_is_what_sets_give(tmp_path, seed, duplicates):
@@ -166,7 +166,8 @@ def test_every_number_is_what_sets_give(tmp_path, seed, duplicates):
     assert wrong == []
 
 
-@pytest.mark.parametrize(("seed", "duplicates"), [(0, "error"), (1, "count"), (2, "error")])
+@pytest.mark.some_cases(2)
+@pytest.mark.parametrize(("seed", "duplicates"), [(0, "error"), (2, "error"), (1, "count")])
 def test_every_choice_is_what_sets_give(tmp_path, seed, duplicates):
     log, wrong = Log(seed, repeats=duplicates != "error"), []
     texts = [*CHOICES_OF_USERS, *CHOICES_OF_ALL]
