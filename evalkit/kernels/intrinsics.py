@@ -132,6 +132,28 @@ def word_at(typing_context, address):  # type: ignore[no-untyped-def]
     return types.uint64(types.int64), generate
 
 
+def _folded_product(one: Any, other: Any) -> Any:
+    import numpy as np
+
+    product = int(one) * int(other)
+    return np.uint64((product ^ (product >> 64)) & ((1 << 64) - 1))
+
+
+@intrinsic(_folded_product)
+def folded_product(typing_context, one, other):  # type: ignore[no-untyped-def]
+    """Both halves of the 128 bits of a product of two uint64, exclusive or."""
+    from llvmlite import ir
+    from numba.core import types
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(*(builder.zext(each, wide) for each in arguments))
+        upper = builder.lshr(product, wide(64))
+        return builder.trunc(builder.xor(product, upper), ir.IntType(64))
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
 def _bits(value: Any) -> Any:
     import numpy as np
 

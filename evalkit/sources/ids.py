@@ -18,7 +18,7 @@ import polars as pl
 
 from evalkit.errors import DataError, RequestError
 from evalkit.kernels import kernel
-from evalkit.kernels.intrinsics import prefetch, prefetch_at, word_at
+from evalkit.kernels.intrinsics import folded_product, prefetch, prefetch_at, word_at
 
 Keys = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int64]
@@ -458,17 +458,15 @@ def hash_texts(texts, seed, keys):  # type: ignore[no-untyped-def]
         head, rest = views[at + at], views[at + at + one]
         if row == 0 or (head ^ head_before) | (rest ^ rest_before) != 0:
             last = np.int64(head & np.uint64(0xFFFFFFFF)) - WORD
-            key = head * np.uint64(ODD)
-            key = (key << np.uint64(32)) | (key >> np.uint64(32))
             if last <= WHOLE - WORD:
-                key = mix(key ^ ((rest ^ begin) * np.uint64(ODD)))
+                key = mix(folded_product(head ^ begin, np.uint64(ODD)) ^ rest)
             else:
                 prefetch_text(texts, min(row + TOGETHER, keys.size - 1))
                 address = address_of(texts, row)
-                key ^= begin
+                key = begin ^ np.uint64(last)
                 for place in range(0, last, WORD):
-                    key = (key ^ word_at(address + place)) * np.uint64(ODD)
-                    key ^= key >> np.uint64(32)
+                    # not the product alone: the highest bit would move no other one
+                    key = folded_product(key ^ word_at(address + place), np.uint64(ODD))
                 key = mix(key ^ word_at(address + last))
         keys[at] = key
 

@@ -8,7 +8,15 @@ import polars as pl
 import pytest
 
 from evalkit.errors import DataError
-from evalkit.sources.ids import DrawnShare, PassShare, drawn_shares, ids_of_keys, plan_ids
+from evalkit.kernels.intrinsics import folded_product
+from evalkit.sources.ids import (
+    DrawnShare,
+    PassShare,
+    drawn_shares,
+    ids_of_keys,
+    keys_of_texts,
+    plan_ids,
+)
 
 SIGNED, UNSIGNED = pl.Int64(), pl.UInt64()
 
@@ -129,6 +137,31 @@ def test_drawn_shares_are_the_same_for_every_type_and_seed_of_the_keys():
     ]
 
     assert all(found == numbers[0] for found in numbers)
+
+
+@pytest.mark.parametrize("n_bytes", [8, 12, 13, 16, 24, 41])
+def test_texts_that_differ_in_few_bits_have_keys_of_their_own(n_bytes):
+    """One bit of the first word and two of the next one, 32 apart, as a product and a shift do."""
+    n_bits = min(8 * n_bytes, 128)
+    more = [[], *([bit] for bit in range(64, n_bits))]
+    more += [[bit, bit + 32] for bit in range(64, n_bits - 32)]
+    bits = np.zeros((65 * len(more), 8 * n_bytes + 1), dtype=np.uint8)  # the last is of no text
+    for row in range(len(bits)):
+        bits[row, [row // len(more) - 1, *more[row % len(more)]]] = 1
+    texts = np.unique(np.packbits(bits[:, :-1], axis=1, bitorder="little"), axis=0)
+
+    for seed in range(3):
+        keys = keys_of_texts(pl.Series([row.tobytes() for row in texts], dtype=pl.Binary), seed)
+        assert keys.n_unique() == len(texts)
+
+
+def test_a_folded_product_is_that_of_whole_numbers():
+    numbers = [0, 1, 3, (1 << 32) - 1, 0x94D049BB133111EB, (1 << 64) - 1]
+    for one in numbers:
+        for other in numbers:
+            whole = one * other
+            expected = (whole >> 64) ^ (whole & (1 << 64) - 1)
+            assert int(folded_product(np.uint64(one), np.uint64(other))) == expected
 
 
 @pytest.mark.parametrize("dtype", [pl.String(), pl.Binary()])
