@@ -16,7 +16,7 @@ COUNTER = 8
 COUNTERS_AT_ONCE = 2  # those that a thread counts, and what they add up to
 VALUE_COPIES = 3  # of what the table of items says: as read, by row, by code
 
-HELD = 40 << 20  # rows of any log that were let go of, and that the allocator still has
+HELD = 16 << 20  # rows of any log that were let go of, and that the allocator still has
 
 # -- of the training log, while users of items are counted
 PAIR, OWNER = 8, 240  # where the rows of a user lie apart
