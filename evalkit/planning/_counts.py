@@ -9,7 +9,10 @@ from evalkit.aggregate.segments import MOST_GROUPS, SegmentTable
 from evalkit.config import Segmentation
 from evalkit.planning.tables import Tables
 from evalkit.sources import Table, reading
+from evalkit.sources.ids import IdPlan, as_keys
+from evalkit.truth import count_runs
 
+FIRST_ROWS, LEAST_RUN = 1 << 14, 4  # that are looked at, and of one user together
 LEAST_TEXT_ROW = 4  # bytes of a row of a text file
 
 
@@ -63,6 +66,21 @@ def count_rows(table: Table) -> int:
     """How many rows a table has; the items of lists."""
     hint = table.n_rows_hint()
     return hint if hint is not None and not table.is_list else table.count_rows()
+
+
+def is_plain(table: Table) -> bool:
+    """Whether a table's rows are read as they stand in files that say how many there are."""
+    is_whole = table.has_all_rows and table.n_rows_hint() is not None
+    columns = table.frame.collect_schema()
+    return is_whole and not table.is_list and table.made is None and "model" not in columns
+
+
+def begins_by_user(table: Table, plan: IdPlan) -> bool:
+    """Whether the first rows of rankings are several of each user: if so, none are gathered."""
+    with reading(table):
+        rows = table.frame.head(FIRST_ROWS).select(plan.key().alias("key")).collect()
+    keys = as_keys(rows["key"].drop_nulls())
+    return LEAST_RUN * int(count_runs(keys)) <= keys.size
 
 
 def models_by_score(table: Table, n_models: int) -> int:

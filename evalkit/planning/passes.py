@@ -13,6 +13,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.config import policies_of
 from evalkit.errors import EvalkitError
 from evalkit.kernels import memory as machine
 from evalkit.kernels.threads import usable_cores
@@ -22,6 +23,7 @@ from evalkit.planning.memory import MemoryNeeds, Sizes
 from evalkit.planning.survey import CELLS, Survey, id_bytes
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table
+from evalkit.sources.ids import IdPlan
 from evalkit.truth import LONE_RUNS
 
 MIB = 1 << 20
@@ -33,8 +35,10 @@ NOISE, LEAST_NOISE = 1.03, 8 * MIB  # from run to run, from machine to machine
 STREAMED_ROW = 60  # a ranked row, decoded and being probed
 STREAMED, STREAMED_A_CORE = 90 * MIB, 25 * MIB  # of integer ids: what waits, and room to probe in
 GATHERED_A_CORE = 24 * MIB  # of rows whose users lie apart, of integer ids in one pass
+SCORED_A_CORE = 18 * MIB  # of rows by score, of integer ids in shares
+RANKED, RANKED_BY_USER, TEXTS_BY_USER = 35 * MIB, 65 * MIB, 36 * MIB  # less in shares, by rank
 USUAL_GROUP = 1 << 18  # rows of a row group; of larger ones, so many are there in a share
-LARGE_GROUPS, GROUP_ROW, GROUP_TEXT_ROW = 7, 20, 36
+LARGE_GROUPS, GROUP_ROW, GROUP_TEXT_ROW = 7, 26, 36
 STREAMED_TRUTH, STREAMED_TRUTH_ROW = 24 * MIB, 12  # what waits, where nothing is probed yet
 STREAMED_TEXTS, TEXTS_A_CORE = 3 << 18, 16 * MIB  # rows with texts at a time
 TEXTS_WAIT, TEXT_WAITS = 25 * MIB, 64  # of texts, beside each row: at most, and of a row
@@ -236,7 +240,14 @@ def at_rest() -> int:
 
 
 def _streamed(
-    n_truth: int, n_rows: int, text: float, group: int, *, by_score: bool, in_shares: bool
+    n_truth: int,
+    n_rows: int,
+    text: float,
+    group: int,
+    *,
+    by_score: bool,
+    in_shares: bool,
+    less: int = 0,
 ) -> int:
     """What is decoded and on its way, of rows with so many bytes of text, and of row groups."""
     is_gathered = not text and not in_shares
@@ -250,7 +261,21 @@ def _streamed(
         waiting = min(TEXTS_WAIT, TEXT_WAITS * n_rows)
         row = SCORED_TEXT_ROW if by_score else STREAMED_ROW
         most += usable_cores() * SCORED_TEXTS_A_CORE if by_score else 0
-    return max(of_truth, min(most, row * n_rows + waiting)) + of_texts
+    elif by_score and in_shares:
+        most += usable_cores() * SCORED_A_CORE
+    return max(of_truth, min(most - less, row * n_rows + waiting)) + of_texts
+
+
+def _less_by_rank(tables: Tables, asked: Asked, users: IdPlan, text: float) -> int:
+    """By how much less of rankings whose rows have ranks is on its way in a share."""
+    policies = [policies_of(each, tables.config.policies) for each in tables.config.requests]
+    is_counted = bool(asked.listed) or any(each.bad_ranks == "compress" for each in policies)
+    if is_counted or not all(map(_counts.is_plain, tables.logs)):
+        return 0
+    by_user = all(_counts.begins_by_user(table, users) for _, table in tables.rankings)
+    if text:
+        return TEXTS_BY_USER if by_user and tables.train is None else 0
+    return RANKED_BY_USER if by_user else RANKED
 
 
 def _grown(table: Table) -> float:
@@ -393,10 +418,12 @@ class _Needs:
             extra = replace(extra, share=asked.sample * extra.share)
             right = n_truth * asked.lists.has_relevant * list_memory.RELEVANT
             cells += asked.sample * (user * survey.n_beside(own) + right) / CELLS
+        is_by_rank = not n_apart and bool(text or not (users.hashed or items.hashed))
+        less = _less_by_rank(tables, asked, users, text) if is_by_rank else 0
         streamed = partial(_streamed, n_truth, n_rows, text, texts.group, by_score=n_apart > 0)
         return cls(
             at_rest() + machine.room_to_compile() + sums + _ordered(asked, n_models, n_users),
-            streamed(in_shares=True) + _waiting(tables, text) + ordered,
+            streamed(in_shares=True, less=less) + _waiting(tables, text) + ordered,
             streamed(in_shares=False) + ordered,
             cells,
             asked.sample * apart,
@@ -436,19 +463,18 @@ class _Needs:
             share, streamed = SKEW / n_shares, self.streamed
         held, apart = (_of_largest(cells, n_shares) for cells in (self.cells, self.apart))
         held += sum(each.taken(share) for each in self.ids)
+        first = held + self.extra.first + share * self.extra.paired  # and nothing is counted yet
         held += max(
             apart,
             share * self.moved,
-            self.extra.first + share * self.extra.paired,
             self.made.first,
             streamed + share * self.collected,
             share * self.lists,
             share * self.extra.share + max(streamed, self.extra.measured),
         )
-        extra = self.extra.fixed + self.extra.counted * min(2, n_shares)
-        last = max(held, self.extra.last, self.sorted_values)
-        before = self.packed * (n_shares > 1)
-        return self.fixed + before + extra + self.made.kept + last
+        counted = self.extra.counted * min(2, n_shares) + self.packed * (n_shares > 1)
+        last = max(first, counted + max(held, self.extra.last, self.sorted_values))
+        return self.fixed + self.extra.fixed + self.made.kept + last
 
 
 def _of_largest(cells: npt.NDArray[np.float64], n_shares: int) -> float:

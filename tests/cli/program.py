@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
+import polars as pl
+
 ROOT = Path(__file__).parent.parent.parent
 READ_WHEN_LOADED = ("NUMBA_", "POLARS_", "PYTHON")
 IS_FREE = threading.Lock()
@@ -88,3 +90,25 @@ def zygote(variables: tuple[tuple[str, str], ...]) -> "subprocess.Popen[str]":
     )
     atexit.register(process.communicate)
     return process
+
+
+def write_logs(folder: Path) -> Path:
+    """A truth, rankings of two models and a config: nDCG@2 of `good` is 1, of `bad` below."""
+    pl.DataFrame(
+        {"user_id": [1, 1, 2], "item_id": [10, 11, 10], "rating": [1.0, 1.0, 1.0]}
+    ).write_parquet(folder / "truth.parquet")
+    for model, items in (("good", [10, 11, 10, 12]), ("bad", [12, 11, 13, 14])):
+        pl.DataFrame(
+            {"user_id": [1, 1, 2, 2], "item_id": items, "rank": [1, 2, 1, 2]}
+        ).write_parquet(folder / f"{model}.parquet")
+    (folder / "job.toml").write_text(
+        '[truth]\npath = "truth.parquet"\n'
+        'columns = { user = "user_id", item = "item_id", relevance = "rating" }\n'
+        + "".join(
+            f'[[rankings]]\nmodel = "{model}"\npath = "{model}.parquet"\n'
+            'columns = { user = "user_id", item = "item_id", rank = "rank" }\n'
+            for model in ("good", "bad")
+        )
+        + '[metrics]\nnames = ["nDCG@2", "recall@1"]\n'
+    )
+    return folder

@@ -1,11 +1,18 @@
 """Gates decide how a run ends, and keep what the next run needs."""
 
+import shutil
+
 import polars as pl
 import pytest
+from program import run_program, write_logs
 
 
 @pytest.fixture
 def job(logs):
+    return write_job(logs)
+
+
+def write_job(logs):
     """Fifty users; `good` is right for all, `bad` for every other one, and a config to add to."""
     users = list(range(50))
     pl.DataFrame({"user_id": users, "item_id": [1] * 50, "rating": [1.0] * 50}).write_parquet(
@@ -185,15 +192,24 @@ def test_a_run_without_gates_has_none_to_judge(evalkit, logs):
     assert (outcome.status, outcome.codes) == (2, ["no-gates"])
 
 
-@pytest.fixture
-def two_jobs(evalkit, job, logs):
-    """Ids of two runs of each of two jobs, made in turns, the last one of `weekly`."""
-    config, _ = job
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """Two runs of each of two jobs, made in turns, the last one of `weekly`, and their ids."""
+    folder = write_logs(tmp_path_factory.mktemp("kept"))
+    config, _ = write_job(folder)
     config(DROP)
     ids = {"nightly": [], "weekly": []}
     for name in ("nightly", "weekly") * 2:
-        evalkit("run", "job.toml", "--set", f"name={name}", "--set", "output.per_user=true")
-        ids[name].append((logs / "runs" / "latest").readlink().name)
+        named = ["--set", f"name={name}", "--set", "output.per_user=true"]
+        run_program(["run", "job.toml", *named], folder)
+        ids[name].append((folder / "runs" / "latest").readlink().name)
+    return folder, ids
+
+
+@pytest.fixture
+def two_jobs(kept, tmp_path):
+    folder, ids = kept
+    shutil.copytree(folder, tmp_path, symlinks=True, dirs_exist_ok=True)
     return ids
 
 

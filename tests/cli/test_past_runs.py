@@ -2,22 +2,33 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import duckdb
 import polars as pl
 import pytest
+from program import run_program, write_logs
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def runs(evalkit, logs):
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
     """Two runs of the job, of which the first is tagged."""
+    folder = write_logs(tmp_path_factory.mktemp("kept"))
     for _ in range(2):
-        assert evalkit("run", "job.toml").status == 0
-    ids = sorted(each.name for each in (logs / "runs").glob("2*"))
-    assert evalkit("history", "tag", "last~1", "prod").out == f"prod: {ids[0]}\n"
+        assert run_program(["run", "job.toml"], folder).status == 0
+    ids = sorted(each.name for each in (folder / "runs").glob("2*"))
+    tagged = run_program(["history", "tag", "last~1", "prod"], folder)
+    assert tagged.out == f"prod: {ids[0]}\n"
+    return folder / "runs", ids
+
+
+@pytest.fixture
+def runs(kept, logs):
+    folder, ids = kept
+    shutil.copytree(folder, logs / "runs", symlinks=True)
     return ids
 
 

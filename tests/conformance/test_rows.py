@@ -8,7 +8,7 @@ import gzip
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from functools import cache
 
 import polars as pl
 import pytest
@@ -75,9 +75,10 @@ def reason_for(record: dict) -> Reason | None:
     return None
 
 
-def records() -> Iterator[dict]:
+@cache
+def records() -> list[dict]:
     with gzip.open(VECTORS / "rows" / "records.jsonl.gz", "rt", encoding="utf-8") as lines:
-        yield from map(json.loads, lines)
+        return [*map(json.loads, lines)]
 
 
 def test_every_record_is_compared_or_exempt_for_a_reason(record_property):

@@ -147,6 +147,26 @@ def test_values_of_finished_runs_are_counted(finished_runs, test):
 
 
 @pytest.mark.some_cases(1)
+@pytest.mark.some_cases(2)
+@pytest.mark.parametrize("is_apart", [False, True])
+@pytest.mark.parametrize(("id_type", "limit"), [(pl.Int64, 250), (pl.Int32, 250), (pl.String, 360)])
+def test_ranks_are_held_by_small_limits(tmp_path, id_type, limit, is_apart):
+    row = pl.int_range(4_000_000)
+    rankings = pl.select(
+        user=(row // 20).cast(id_type), item=(row * 104_729 % 1000).cast(id_type), rank=row % 20 + 1
+    )
+    if is_apart:
+        rankings = rankings.sample(fraction=1, shuffle=True, seed=1)
+    rankings.write_parquet(tmp_path / "m.parquet", row_group_size=1 << 18)
+    truth = rankings.filter(pl.col("rank") < 3).drop("rank")
+    truth.write_parquet(tmp_path / "truth.parquet", row_group_size=1 << 18)
+    evaluate = ("evaluate", "--truth", str(tmp_path / "truth.parquet"), "-m", "nDCG@10")
+    ranked = ("--rankings", f"m={tmp_path / 'm.parquet'}")
+    keep_kernels(limit, *evaluate, *ranked)
+
+    assert_held(limit, *evaluate, *ranked)
+
+
 @pytest.mark.parametrize("n_users", [20_000, 60_000])
 def test_short_texts_by_score_are_counted_as_they_come(tmp_path, n_users):
     row = pl.int_range(20 * n_users)

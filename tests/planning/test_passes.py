@@ -194,6 +194,32 @@ def test_large_row_groups_that_wait_in_a_share_are_counted(tmp_path):
     assert taken[1] - taken[0] > 30  # MiB; one pass would take no more
 
 
+def test_ranks_by_user_take_less_than_rows_apart_and_these_less_than_scores():
+    order = pl.int_range(4_000_000)
+    rows = pl.select(user=order // 20, item=order % 1000, rank=order % 20 + 1)
+    truth = rows.filter(pl.col("rank") < 3).drop("rank")
+    apart = rows.sample(fraction=1, shuffle=True, seed=1)
+    named = rows.with_columns(model=pl.lit("m"))
+    scores = apart.select("user", "item", score="rank")
+    columns, needed = {**COLUMNS, "rank": "rank"}, []
+    for ranked, own in (
+        (rows, columns), (apart, columns), (named, {**columns, "model": "model"}),
+        (scores, {**COLUMNS, "score": "score"}),
+    ):  # fmt: skip
+        model = {} if "model" in own else {"model": "a"}
+        table = {"path": ["memory"], "columns": own, **model}
+        config = build_config({**TREE, "rankings": [table]}, name="passes")
+        with pytest.raises(MachineError) as caught:
+            memory.count_shares(
+                plan.open_tables(config, plan.Given(truth, [ranked])), 100 << 20, ASKED
+            )
+        needed.append(
+            int(caught.value.hint.removeprefix("give --memory-limit ").partition("MiB")[0])
+        )
+
+    assert needed == sorted(set(needed))
+
+
 def test_users_of_the_truth_are_not_read_where_few_segments_fit(tmp_path, monkeypatch):
     rows = pl.select(user=pl.int_range(20_000), item=pl.int_range(20_000) % 1000)
     users = rows.select("user", few=pl.col("user") % 10, some=pl.col("user") % 5, many="user")

@@ -527,24 +527,33 @@ SHOWN = {
 
 @pytest.fixture(scope="module")
 def judged_pools():
-    """Each of three pairs is not judged, not relevant or relevant: reports of all 27."""
-    reports = {}
-    for states in product((None, 0.0, 1.0), repeat=3):
-        rows = [
-            (1, item, state) for item, state in zip("245", states, strict=True) if state is not None
-        ]
-        both = pl.concat([POOL, pl.DataFrame(rows, schema=POOL.schema, orient="row")])
-        reports[states] = evalkit.evaluate(both, SHOWN, metrics=METRICS)
-    return reports
+    """Each of three pairs is not judged, not relevant or relevant: values by metric, in all 27.
+
+    A pool is two users of one log.
+    """
+    pools, rows, shown = [*product((None, 0.0, 1.0), repeat=3)], [], {name: {} for name in SHOWN}
+    for number, states in enumerate(pools):
+        judged = [(1, *pair) for pair in zip("245", states, strict=True) if pair[1] is not None]
+        rows += [(10 * number + user, *pair) for user, *pair in [*POOL.rows(), *judged]]
+        for name, lists in SHOWN.items():
+            shown[name] |= {10 * number + user: items for user, items in lists.items()}
+    truth = pl.DataFrame(rows, schema=POOL.schema, orient="row")
+    report = evalkit.evaluate(truth, shown, metrics=METRICS, per_user=True)
+
+    def means(metric: str, model: str) -> np.ndarray:
+        values = report.per_user(metric, model=model)["value"].to_numpy()
+        return np.nanmean(values.reshape(len(pools), 2), axis=1)
+
+    return {
+        metric: dict(zip(pools, means(metric, "new") - means(metric, "old"), strict=True))
+        for metric in METRICS
+    }
 
 
 @pytest.mark.some_cases(3)
 @pytest.mark.parametrize("metric", METRICS)
 def test_bounds_hold_every_judgement_of_a_small_pool(metric: str, judged_pools) -> None:
-    deltas = {
-        states: found.value(metric, model="new") - found.value(metric, model="old")
-        for states, found in judged_pools.items()
-    }
+    deltas = judged_pools[metric]
 
     plan = evalkit.judge_plan(POOL, SHOWN, metric=metric, n=1)
 

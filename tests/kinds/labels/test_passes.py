@@ -293,6 +293,10 @@ def test_a_process_that_searches_and_compares_keeps_its_limit(tmp_path):
             "score": rng.random(n_rows).astype(np.float32),
         }
     )
+    for name in "ab":
+        log.with_columns(
+            pl.col("score").reverse() if name == "b" else pl.col("score")
+        ).write_parquet(tmp_path / f"{name}.parquet", row_group_size=1 << 17)
     code = f"""
 import evalkit
 evalkit.evaluate_labels(
@@ -306,11 +310,7 @@ peak = next(line for line in open("/proc/self/status") if "VmHWM" in line)
 print(int(peak.split()[1]) >> 10)
 """
 
-    whole = code.replace(f"{limit} << 20", "None")
-    for rows, given in ((log[: n_rows // 10], whole), (log, code)):  # the first keeps kernels
-        rows.write_parquet(tmp_path / "a.parquet", row_group_size=1 << 17)
-        rows = rows.with_columns(pl.col("score").reverse())
-        rows.write_parquet(tmp_path / "b.parquet", row_group_size=1 << 17)
+    for given in (code.replace(f"{limit} << 20", "None"), code):  # kernels are kept by the first
         command = [sys.executable, "-c", given]
         found = subprocess.run(command, capture_output=True, text=True, check=True)
 
