@@ -289,10 +289,8 @@ def parse_size(text: str | None, *, at: str) -> int | None:
 def memory_limit_of(text: str | None) -> int:
     """Bytes that a run may use: those of `--memory-limit`, or a share of what there is."""
     asked = parse_size(text, at="--memory-limit")
-    if asked is None:
-        return default_limit()
-    let_polars_give_back()
-    return asked
+    let_polars_give_back(soon=asked is not None)
+    return default_limit() if asked is None else asked
 
 
 def parse_count(text: str, *, at: str) -> int:

@@ -107,14 +107,20 @@ def test_progress_is_silent_where_stderr_is_no_terminal():
     assert console.progress_line() is None
 
 
-@pytest.mark.parametrize(("limit", "kept"), [(None, True), ("1GiB", False)])
-def test_a_limit_lets_polars_give_memory_back(monkeypatch, limit, kept):
-    before = "dirty_decay_ms:1000,muzzy_decay_ms:0"
-    monkeypatch.setenv("_RJEM_MALLOC_CONF", before)
+A_SECOND = "dirty_decay_ms:1000,muzzy_decay_ms:0"
+SOON = "dirty_decay_ms:50,muzzy_decay_ms:50"
+
+
+@pytest.mark.parametrize("before", ["dirty_decay_ms:10000,muzzy_decay_ms:0", A_SECOND])
+@pytest.mark.parametrize(("limit", "after"), [(None, f"narenas:1,{A_SECOND}"), ("1GiB", SOON)])
+def test_a_command_lets_polars_give_memory_back_soon_below_a_limit(
+    monkeypatch, before, limit, after
+):
+    monkeypatch.setenv("_RJEM_MALLOC_CONF", f"narenas:1,{before}")
 
     memory_limit_of(limit)
 
-    assert (os.environ["_RJEM_MALLOC_CONF"] == before) is kept
+    assert os.environ["_RJEM_MALLOC_CONF"] == after
 
 
 def test_what_is_set_of_the_allocator_stays_under_a_limit(monkeypatch):

@@ -257,7 +257,7 @@ def test_a_training_log_takes_memory_too():
 def test_what_polars_keeps_counts_where_it_was_loaded_before_the_limit(monkeypatch):
     """Which is so in Python; the command has Polars give memory back."""
     sizes = []
-    for conf in ("dirty_decay_ms:1000,muzzy_decay_ms:0", "dirty_decay_ms:50,muzzy_decay_ms:50"):
+    for conf in ("dirty_decay_ms:10000,muzzy_decay_ms:0", "dirty_decay_ms:50,muzzy_decay_ms:50"):
         monkeypatch.setenv("_RJEM_MALLOC_CONF", f"dirty_decay_ms:500,{conf}")
         sizes.append(memory.at_rest())
 
