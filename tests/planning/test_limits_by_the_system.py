@@ -146,7 +146,6 @@ def test_values_of_finished_runs_are_counted(finished_runs, test):
     assert_held(150, *command)
 
 
-@pytest.mark.some_cases(1)
 @pytest.mark.some_cases(2)
 @pytest.mark.parametrize("is_apart", [False, True])
 @pytest.mark.parametrize(("id_type", "limit"), [(pl.Int64, 250), (pl.Int32, 250), (pl.String, 360)])
@@ -167,6 +166,7 @@ def test_ranks_are_held_by_small_limits(tmp_path, id_type, limit, is_apart):
     assert_held(limit, *evaluate, *ranked)
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("n_users", [20_000, 60_000])
 def test_short_texts_by_score_are_counted_as_they_come(tmp_path, n_users):
     row = pl.int_range(20 * n_users)
