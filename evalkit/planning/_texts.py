@@ -13,7 +13,7 @@ USUAL_TEXT = 250  # bytes of a user's and an item's id together, up to which not
 LARGE_GROUP = 128 << 20  # bytes: a row group of longer texts is not decoded to look at it
 LOOKED_AT = 1 << 15  # rows
 # times the bytes of a row group of long texts: unpacked, as rows, gathered, and not given back yet
-DECODED, DECODED_IN_SHARES = 1.5, 4.0
+DECODED, DECODED_IN_SHARES = 2.5, 4.0
 # slots and views of ids that are kept, for up to twice as many; their views in the order of keys
 HASHED_ID = 96 + 16
 TEXT_COPIES = 1.2  # of the bytes of an id, kept and being compared

@@ -37,6 +37,7 @@ STREAMED, STREAMED_A_CORE = 90 * MIB, 25 * MIB  # of integer ids: what waits, an
 GATHERED_A_CORE = 24 * MIB  # of rows whose users lie apart, of integer ids in one pass
 SCORED_A_CORE = 18 * MIB  # of rows by score, of integer ids in shares
 RANKED, RANKED_BY_USER, TEXTS_BY_USER = 35 * MIB, 65 * MIB, 36 * MIB  # less in shares, by rank
+SHORT_TEXTS = 128  # bytes of a row's ids; of longer ones it is what is decoded that counts
 USUAL_GROUP = 1 << 18  # rows of a row group; of larger ones, so many are there in a share
 LARGE_GROUPS, GROUP_ROW, GROUP_TEXT_ROW = 7, 26, 36
 STREAMED_TRUTH, STREAMED_TRUTH_ROW = 24 * MIB, 12  # what waits, where nothing is probed yet
@@ -274,7 +275,7 @@ def _less_by_rank(tables: Tables, asked: Asked, users: IdPlan, text: float) -> i
         return 0
     by_user = all(_counts.begins_by_user(table, users) for _, table in tables.rankings)
     if text:
-        return TEXTS_BY_USER if by_user and tables.train is None else 0
+        return TEXTS_BY_USER if by_user and text <= SHORT_TEXTS and tables.train is None else 0
     return RANKED_BY_USER if by_user else RANKED
 
 
