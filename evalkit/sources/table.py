@@ -300,8 +300,11 @@ class Table:
             two_ahead: decode two even on two cores, so that none waits between two row groups.
         """
         hashed = {name: plan for name, plan in (keys or {}).items() if plan.is_text}
-        for name, plan in (keys or {}).items():
-            columns = [*(plan.canonical() if name in hashed else plan.select(name)), *columns]
+        ids = [
+            plan.canonical() if name in hashed else plan.select(name)
+            for name, plan in (keys or {}).items()
+        ]
+        columns = [*chain.from_iterable(ids), *columns]  # in the order of most files, as it is read
         as_stored = None if hashed else self._as_stored(columns)  # of texts more would wait so
         lazy, names = as_stored or (self.frame.select(columns), None)
         lazy = lazy.slice(skip) if skip else lazy
