@@ -5,7 +5,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Literal
 
@@ -206,12 +205,12 @@ class RankScan:
         most, is_hashed = BATCH_LISTS, self.truth.user_plan.hashed or self.truth.item_plan.hashed
         if not self.table.is_list:
             most = rows_together(BATCH_ROWS, self.share, has_texts=is_hashed)
-        keys = {USER_KEY: self.truth.user_plan, ITEM_KEY: self.truth.item_plan}
-        if self.table.is_list:
-            del keys[ITEM_KEY]
+        keys = {USER_KEY: self.truth.user_plan}
+        if not self.table.is_list:
+            keys[ITEM_KEY] = self.truth.item_plan
         two_ahead = self.share is None and not is_hashed  # texts take memory
-        stream = partial(self.table.stream, self._columns(), keys=keys)
-        for rows in stream(most=most, two_ahead=two_ahead):
+        columns = self._columns()
+        for rows in self.table.stream(columns, keys=keys, most=most, two_ahead=two_ahead):
             flat = self._explode(rows) if self.table.is_list else rows
             if self.has_rank and flat["rank"].null_count():
                 flat = flat.with_columns(pl.col("rank").fill_null(NO_RANK))

@@ -448,7 +448,7 @@ def prefetch_text(texts, row):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=False)
 def hash_texts(texts, seed, keys):  # type: ignore[no-untyped-def]
-    """64-bit hashes of texts; neighbours whose views are the same are hashed once."""
+    """Fill uint64[n_rows] with hashes of texts; neighbours of one view are hashed once."""
     views, one = texts.views, np.uint64(1)
     begin = mix(seed)
     key = head = rest = np.uint64(0)
