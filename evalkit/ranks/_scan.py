@@ -58,7 +58,6 @@ from evalkit.sources.ids import (
     ITEM_KEY,
     USER_KEY,
     IdColumn,
-    IdsByKey,
     KeyCollisionError,
     Keys,
     Sample,
@@ -123,7 +122,6 @@ class RankScan:
     room: int = 0  # bytes of rows that may be held, so that they are read once
     columns: tuple[str, ...] = field(init=False)
     known_users: list[IdColumn] = field(init=False)  # of the truth, where keys are hashes
-    known_items: IdsByKey | None = None
     probes: dict[str, ModelProbe] = field(default_factory=dict)
     checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))
     rooms: SimpleQueue[BatchResults] = field(default_factory=SimpleQueue)
@@ -135,8 +133,6 @@ class RankScan:
     def __post_init__(self) -> None:
         self.columns = tuple(self.table.frame.collect_schema())
         self.known_users = id_columns(self.truth.user_ids)
-        if self.truth.item_plan.hashed:
-            self.known_items = IdsByKey(self.truth.item_keys, self.truth.item_ids[ITEM])
         self.one_list_in = 1 if self.about_rows < MANY_ROWS else 16
 
     @property
@@ -617,7 +613,8 @@ class RankScan:
                 raise KeyCollisionError
             if not ids_follow_keys(ids, as_keys(frame[USER_KEY])):
                 raise KeyCollisionError
-        if self.known_items is not None and n_hits:
+        known = self.truth.known_items
+        if known is not None and n_hits:
             keys, rows = as_keys(frame[ITEM_KEY]), found.hit_rows[:n_hits]
-            if not self.known_items.are_those_of(keys, frame[ITEM], rows):
+            if not known.are_those_of(keys, frame, rows):
                 raise KeyCollisionError

@@ -330,27 +330,6 @@ def _same(one: pl.Series, other: pl.Series) -> bool:
     return bool((one == other).fill_null(value=False).all())
 
 
-class IdsByKey:
-    """Ids in the ascending order of their keys, which are hashes.
-
-    Args:
-        keys: uint64[n_ids].
-        ids: a column of n_ids.
-    """
-
-    def __init__(self, keys: Keys, ids: pl.Series) -> None:
-        self._keys, self._firsts = keys, first_places(keys)
-        self._ids, self._texts = ids, texts_of(ids)
-
-    def are_those_of(self, keys: Keys, ids: pl.Series, rows: Rows) -> bool:
-        """Whether ids in some rows, int64[n], are those of their keys, all of which are known."""
-        texts = texts_of(ids)
-        if texts is None or self._texts is None:
-            return _same(ids[rows], self._ids[np.searchsorted(self._keys, keys[rows])])
-        given = keys, rows, texts, self._keys, self._firsts, self._texts
-        return bool(compare_found(*given, np.empty(TOGETHER, dtype=np.int64)))
-
-
 class IdTexts(NamedTuple):
     """Texts as Arrow keeps them.
 
@@ -521,44 +500,6 @@ def compare_neighbours(keys, texts):  # type: ignore[no-untyped-def]
         is_other = (head ^ head_before) | (rest ^ rest_before)
         if key == key_before and is_other != 0 and not is_same_text(texts, row - 1, texts, row):
             return False
-    return True
-
-
-PLACE_BITS = 16
-
-
-def first_places(keys: Keys) -> Rows:
-    """int64[2^16 + 1], where the ascending keys of each beginning of 16 bits begin."""
-    shift = np.uint64(64 - PLACE_BITS)
-    begins = np.searchsorted(keys, np.arange(1 << PLACE_BITS, dtype=np.uint64) << shift)
-    return np.append(begins, keys.size)
-
-
-@kernel(allocates=False)
-def compare_found(wanted, rows, texts, keys, firsts, known, places):  # type: ignore[no-untyped-def]
-    """Whether texts in some rows are those of their keys among ascending ones, which hold them.
-
-    `places` int64[16] is room to work in.
-    """
-    for first in range(0, rows.size, TOGETHER):
-        n = min(TOGETHER, rows.size - first)
-        for number in range(n):
-            key = wanted[rows[first + number]]
-            places[number] = firsts[np.int64(key >> np.uint64(64 - PLACE_BITS))]
-            prefetch(keys, places[number])
-            prefetch(texts.views, 2 * rows[first + number])
-        for number in range(n):
-            key, place = wanted[rows[first + number]], places[number]
-            while keys[place] < key:
-                place += 1
-            places[number] = place
-            prefetch(known.views, 2 * place)
-            prefetch_text(texts, rows[first + number])
-        for number in range(n):
-            prefetch_text(known, places[number])
-        for number in range(n):
-            if not is_same_text(texts, rows[first + number], known, places[number]):
-                return False
     return True
 
 

@@ -196,6 +196,9 @@ def find_known(keys, rows, texts, known, waiting):  # type: ignore[no-untyped-de
             elif not is_id_of(record_at(place, blocks), texts, row, keys.size):
                 return -1
         if step < rows.size:
+            far = rows[min(step + 2 * TOGETHER, rows.size - 1)]
+            prefetch(keys, far)
+            prefetch(texts.views, 2 * far)
             prefetch(slots, home_slot(keys[rows[min(step + TOGETHER, rows.size - 1)]], slots))
             at = home_slot(keys[rows[step]], slots)
             waiting[step & (TOGETHER - 1)] = at
@@ -346,6 +349,13 @@ class KnownIds:
             met = self._learn(keys, others, texts)
             _compare(keys, met, texts, self._known)
 
+    def are_those_of(self, keys: Keys, ids: pl.DataFrame, rows: Rows) -> bool:
+        """Whether ids in some rows, int64[n], are those of their keys, all of which are known."""
+        if any(dtype not in (pl.String, pl.Binary) for dtype in self._dtypes.values()):
+            keys, ids, rows = keys[rows], ids[rows], np.arange(rows.size)
+        texts = _joined([_as_text(ids[name]) for name in self._dtypes])
+        return _count_others(keys, rows, texts, self._known) == 0
+
     def _learn(self, keys: Keys, rows: Rows, texts: IdTexts) -> Rows:
         """Learn what others have not learnt meanwhile; gives the other rows."""
         with self._lock:
@@ -403,10 +413,14 @@ def _compare(keys: Keys, rows: Rows, texts: IdTexts, known: Known) -> Rows:
     Raises:
         KeyCollisionError: an id is not that of its key.
     """
-    n = int(find_known(keys, rows, texts, known, np.empty(TOGETHER, dtype=np.int64)))
+    n = _count_others(keys, rows, texts, known)
     if n < 0:
         raise KeyCollisionError
     return rows[:n]
+
+
+def _count_others(keys: Keys, rows: Rows, texts: IdTexts, known: Known) -> int:
+    return int(find_known(keys, rows, texts, known, np.empty(TOGETHER, dtype=np.int64)))
 
 
 def _as_text(column: pl.Series) -> pl.Series:

@@ -106,6 +106,7 @@ class Truth:
         is_extra: bool[n_users], users whom only rankings know; None when there are none.
         propensities: as they were read, where few relevances were read beside them.
         weights: what items count by, where their propensities are known.
+        known_items: the ids of items by key; only for hashed ids.
     """
 
     pairs: UserItems
@@ -122,6 +123,7 @@ class Truth:
     subtracts: bool = False
     propensities: Propensities | None = None
     weights: Weights | None = None
+    known_items: KnownIds | None = field(default=None, repr=False, compare=False)
 
     @property
     def n_users(self) -> int:
@@ -306,6 +308,7 @@ def build_truth(
         keep_judged,
         policies.negative_relevance == "subtract",
         propensities,
+        known_items=rows.item_ids,
     )
     _refuse_rows(truth, found, policies, table)
     return truth

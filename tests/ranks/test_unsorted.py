@@ -28,6 +28,7 @@ from evalkit.ranks._rows import make_checksums
 from evalkit.sources import ids
 from evalkit.sources.ids import mix
 from evalkit.truth import PairRows, build_user_items
+from evalkit.truth._ids import KnownIds
 
 N_USERS, N_ITEMS = 60, 200
 
@@ -216,24 +217,34 @@ def test_columns_that_are_no_texts_are_compared_too():
     assert not ids.ids_follow_keys(columns, np.array([1, 1, 2], dtype=np.uint64))
 
 
+def known_ids(keys, column):
+    plan = ids.IdPlan(("id",), (column.dtype,), True, False, 1)
+    known = KnownIds(plan)
+    known.take(keys, column.to_frame())
+    return known
+
+
 @pytest.mark.parametrize("n_bytes", [1, 12, 13, 40])
 @pytest.mark.parametrize("n", [0, 1, 5, 3_000])
 def test_ids_are_those_of_their_keys(n, n_bytes):
     draw = np.random.default_rng(n)
     keys = np.unique(draw.integers(0, 2**64, n, dtype=np.uint64))
-    known = ids.IdsByKey(keys, pl.Series("id", [f"{at}".zfill(n_bytes) for at in range(n)]))
+    known = known_ids(keys, pl.Series("id", [f"{at}".zfill(n_bytes) for at in range(n)], pl.String))
     places = draw.permutation(np.repeat(np.arange(n), 2))
     column = pl.Series("id", [f"{at}".zfill(n_bytes) for at in [7, *places]])
     wanted, rows = np.append(np.uint64(3), keys[places]), np.arange(2 * n) + 1
-    assert known.are_those_of(wanted, column, rows)
+    assert known.are_those_of(wanted, column.to_frame(), rows)
     for row in draw.integers(1, 2 * n + 1, min(n, 9)):
         other = column.clone().scatter(row, column[int(row)][:-1] + "x")
-        assert not known.are_those_of(wanted, other, rows)
-        assert known.are_those_of(wanted, other, rows[rows != row])
+        assert not known.are_those_of(wanted, other.to_frame(), rows)
+        assert known.are_those_of(wanted, other.to_frame(), rows[rows != row])
 
 
 def test_numbers_that_are_no_keys_are_those_of_their_keys():
-    known = ids.IdsByKey(np.array([4, 9], np.uint64), pl.Series("id", [2**100, 5], pl.Int128))
+    def wide(numbers):
+        return pl.DataFrame({"id": pl.Series(numbers, dtype=pl.Int128)})
+
+    known = known_ids(np.array([4, 9], np.uint64), pl.Series("id", [2**100, 5], pl.Int128))
     wanted, rows = np.array([9, 4, 9], dtype=np.uint64), np.arange(3)
-    assert known.are_those_of(wanted, pl.Series("id", [5, 2**100, 5], pl.Int128), rows)
-    assert not known.are_those_of(wanted, pl.Series("id", [5, 2**100, 6], pl.Int128), rows)
+    assert known.are_those_of(wanted, wide([5, 2**100, 5]), rows)
+    assert not known.are_those_of(wanted, wide([5, 2**100, 6]), rows)
