@@ -42,8 +42,9 @@ def keep_kernels(limit_mib: int, *arguments: str) -> None:
         limit = ("--memory-limit", f"{limit_mib}MiB")
         command = [sys.executable, "-c", COMPILING_COUNTS_AS_NOTHING, *arguments, *limit]
         ended = subprocess.run(command, capture_output=True, text=True)
-        if ended.returncode:
-            limit_mib = int(NEED.findall(ended.stderr)[0])
+        if not ended.returncode:
+            break
+        limit_mib = int(NEED.findall(ended.stderr)[0])
     assert ended.returncode == 0, ended.stderr
 
 
