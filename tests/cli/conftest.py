@@ -13,8 +13,8 @@ from program import Outcome, environment, run_here, run_program, write_logs
 def evalkit(tmp_path: Path) -> Callable[..., Outcome]:
     """Runs `evalkit ...` in an empty folder, without a process of its own."""
 
-    def run(*arguments: object, cwd: Path = tmp_path) -> Outcome:
-        return run_here([*map(str, arguments)], cwd)
+    def run(*arguments: object, cwd: Path = tmp_path, **env: str) -> Outcome:
+        return run_here([*map(str, arguments)], cwd, env)
 
     return run
 

@@ -49,12 +49,13 @@ def environment(more: Mapping[str, str]) -> dict[str, str]:
     return {**known, "PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "80", **more}
 
 
-def run_here(arguments: list[str], cwd: Path) -> Outcome:
+def run_here(arguments: list[str], cwd: Path, more: Mapping[str, str] = {}) -> Outcome:
     """`evalkit ...` in this process, which takes a third of the time; `test_here.py` compares."""
     out, err = (TextIOWrapper(BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.chdir(cwd)
-        patch.setenv("COLUMNS", "80")
+        for name, value in {"COLUMNS": "80", **more}.items():
+            patch.setenv(name, value)
         patch.delenv("EVALKIT_TRACEBACK", raising=False)
         for name in ("_is_json", "_is_quiet", "_is_log"):
             patch.setattr(console, name, False)

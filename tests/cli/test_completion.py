@@ -38,8 +38,8 @@ def test_bash_takes_the_script(process, tmp_path):
         ("evalkit history pr", "2", ["prune"]),
     ],
 )
-def test_words_are_completed(process, words, place, found):
-    outcome = process(_EVALKIT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=place)
+def test_words_are_completed(evalkit, words, place, found):
+    outcome = evalkit(_EVALKIT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=place)
 
     assert outcome.out.split() == found
 
@@ -65,7 +65,7 @@ FILES = "evalkit evaluate --truth truth.parquet --rankings good=good.parquet"
         ("evalkit compare --config none.toml g", []),
     ],
 )
-def test_what_an_option_takes_is_completed(process, logs, words, found):
+def test_what_an_option_takes_is_completed(evalkit, logs, words, found):
     runs, elsewhere = logs / "runs", logs / "elsewhere" / "tags"
     for name in ("20261120-010000-000-aaaaaa", "2 a\nb", "20261120-020000-000-bbbbbb"):
         (runs / name).mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def test_what_an_option_takes_is_completed(process, logs, words, found):
     (logs / "half.csv").write_text("item;user\n1;2\n")
     place = str(len(words.split()) - 1)
 
-    outcome = process(_EVALKIT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=place)
+    outcome = evalkit(_EVALKIT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=place)
 
     assert outcome.out.split() == found
     assert outcome.err == ""

@@ -49,9 +49,9 @@ cli.main()
     assert document["meta"]["passes"] == n_passes
 
 
-def test_without_if_new_the_same_work_is_a_new_run_of_the_same_key(process, logs):
-    process("run", "job.toml")
-    process("run", "job.toml")
+def test_without_if_new_the_same_work_is_a_new_run_of_the_same_key(evalkit, logs):
+    evalkit("run", "job.toml")
+    evalkit("run", "job.toml")
 
     both = [json.loads((each / "report.json").read_text()) for each in (logs / "runs").glob("2*")]
 
@@ -60,8 +60,8 @@ def test_without_if_new_the_same_work_is_a_new_run_of_the_same_key(process, logs
 
 
 @pytest.mark.parametrize("change", ["rows", "config", "sample", "damage", "name"])
-def test_other_work_is_new(process, logs, change):
-    process("run", "job.toml")
+def test_other_work_is_new(evalkit, logs, change):
+    evalkit("run", "job.toml")
     more = []
     if change == "rows":
         pl.read_parquet(logs / "bad.parquet").head(3).write_parquet(logs / "bad.parquet")
@@ -74,16 +74,16 @@ def test_other_work_is_new(process, logs, change):
     else:
         more = ["--set", "name=other"]
 
-    outcome = process("run", "job.toml", "--if-new", *more)
+    outcome = evalkit("run", "job.toml", "--if-new", *more)
 
     assert outcome.status == 0, outcome.err
     assert len(finished(logs / "runs")) == 2
 
 
-def test_if_new_shows_the_run_that_is_there_in_the_format_asked_for(process, logs):
-    process("run", "job.toml")
+def test_if_new_shows_the_run_that_is_there_in_the_format_asked_for(evalkit, logs):
+    evalkit("run", "job.toml")
 
-    outcome = process("run", "job.toml", "--if-new", "--json")
+    outcome = evalkit("run", "job.toml", "--if-new", "--json")
 
     assert outcome.document["run_id"] == finished(logs / "runs")[0]
 
@@ -121,8 +121,8 @@ def test_log_lines_carry_the_run(process, logs):
     assert all(re.fullmatch(pattern, line) for line in as_text.err.splitlines())
 
 
-def test_summary_is_one_line(process, logs):
-    outcome = process("run", "job.toml", "--summary")
+def test_summary_is_one_line(evalkit, logs):
+    outcome = evalkit("run", "job.toml", "--summary")
 
     (line,) = outcome.out.splitlines()
     assert line.startswith(
@@ -131,9 +131,9 @@ def test_summary_is_one_line(process, logs):
     assert f"runs/{finished(logs / 'runs')[0]}" in line
 
 
-def test_prometheus_file_holds_every_number(process, logs):
+def test_prometheus_file_holds_every_number(evalkit, logs):
     name = 'a"b\\c'
-    outcome = process(
+    outcome = evalkit(
         *("run", "job.toml", "--prometheus", "evalkit.prom"),
         *("--set", f"rankings[0].model={json.dumps(name)}", "--set", "name=night"),
     )
@@ -151,8 +151,8 @@ def test_prometheus_file_holds_every_number(process, logs):
     assert sorted(each.name for each in logs.iterdir() if "prom" in each.name) == ["evalkit.prom"]
 
 
-def test_prometheus_file_that_cannot_be_written_is_told_before_the_work(process, logs):
-    outcome = process("run", "job.toml", "--prometheus", "nowhere/evalkit.prom")
+def test_prometheus_file_that_cannot_be_written_is_told_before_the_work(evalkit, logs):
+    outcome = evalkit("run", "job.toml", "--prometheus", "nowhere/evalkit.prom")
 
     assert (outcome.status, outcome.codes) == (2, ["bad-option"])
     assert not (logs / "runs").exists()
@@ -181,11 +181,11 @@ def test_eight_jobs_at_once_on_one_output(logs):
     [["--set", "output.per_user=true"], ["--per-user", "values.parquet"],
      ["--set", 'output.formats=["json", "csv"]']],
 )  # fmt: skip
-def test_work_that_lacks_what_is_asked_for_is_done_anew(process, logs, asked):
-    process("run", "job.toml")
+def test_work_that_lacks_what_is_asked_for_is_done_anew(evalkit, logs, asked):
+    evalkit("run", "job.toml")
     (first,) = finished(logs / "runs")
 
-    outcome = process("run", "job.toml", "--if-new", *asked)
+    outcome = evalkit("run", "job.toml", "--if-new", *asked)
 
     assert outcome.status == 0, outcome.err
     (second,) = set(finished(logs / "runs")) - {first}
@@ -193,11 +193,11 @@ def test_work_that_lacks_what_is_asked_for_is_done_anew(process, logs, asked):
     assert {"per_user.parquet", "metrics.csv"} & files or (logs / "values.parquet").exists()
 
 
-def test_values_of_users_are_copied_from_a_run_that_kept_them(process, logs):
-    process("run", "job.toml", "--set", "output.per_user=true")
+def test_values_of_users_are_copied_from_a_run_that_kept_them(evalkit, logs):
+    evalkit("run", "job.toml", "--set", "output.per_user=true")
     (first,) = finished(logs / "runs")
 
-    outcome = process("run", "job.toml", "--if-new", "--per-user", "values.parquet")
+    outcome = evalkit("run", "job.toml", "--if-new", "--per-user", "values.parquet")
 
     assert "warning[nothing-new]" in outcome.err
     assert finished(logs / "runs") == [first]
