@@ -23,8 +23,8 @@ from evalkit.config._profiles import follow_profile
 from evalkit.config._records import Config, GateRule, SplitConfig, StatisticsSection
 from evalkit.config._selection import check_selection, with_defaults
 from evalkit.config._shares import check_layout
+from evalkit.config._storage import check_storage
 from evalkit.config._variables import fill_variables, resolve_paths
-from evalkit.config.credentials import check_storage
 from evalkit.errors import RequestError
 from evalkit.metrics.profiles import DEFAULT
 

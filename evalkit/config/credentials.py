@@ -6,9 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from evalkit.config._places import table_in
-from evalkit.config._problems import Problems
-from evalkit.errors import RequestError, names_secret
+from evalkit.errors import RequestError
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _NUMBERS: Mapping[str, type[int] | type[float]] = {
@@ -90,12 +88,3 @@ def current_options() -> dict[str, str] | None:
     """What `scan_parquet` and the like take as `storage_options`."""
     options = _options.get()
     return None if options is None else dict(options)
-
-
-def check_storage(tree: Mapping[str, object], problems: Problems) -> None:
-    """Secrets are references to the environment."""
-    for key, value in table_in(tree, "storage").items():
-        if isinstance(value, str) and names_secret(key) and not is_reference(value):
-            message = f"{key} is a secret, and the config would keep it"
-            hint = f'{key} = "${{{key.upper()}}}" takes it from the environment'
-            problems.add(("storage", key), "secret-in-config", message, hint=hint)
