@@ -23,7 +23,7 @@ def examples(number: int) -> int:
     """How many of `number` examples are drawn.
 
     A quarter, or what the environment's `EVALKIT_TEST_EXAMPLES` asks for: `all`, twenty times as
-    many with `20`, a tenth with `few`.
+    many with `20`, a tenth with `few`, which also leaves fewest cases.
     """
     match ASKED:
         case "some":
@@ -41,7 +41,8 @@ def mark_campaigns(items: Sequence[pytest.Item]) -> None:
 
     Of a function under `@pytest.mark.some_cases(n)` all cases but n; of any other one whose cases
     are combinations of several parameters' values, all but a third. Those that are left meet
-    every value of every parameter, and as many pairs of values as they can.
+    every value of every parameter, and as many pairs of values as they can; with `few` no more
+    are left than a parameter has values.
     """
     functions = defaultdict(list)
     for item in items:
@@ -51,19 +52,22 @@ def mark_campaigns(items: Sequence[pytest.Item]) -> None:
             functions[item.nodeid.partition("[")[0]].append(item)
     for cases in functions.values():
         asked = cases[0].get_closest_marker("some_cases")
-        n_kept = asked.args[0] if asked else _n_of_combinations(cases)
+        n_values = _n_of_values(cases)
+        n_kept = asked.args[0] if asked else max(FEWEST, -(-len(cases) // 3), n_values)
+        if ASKED == "few":
+            n_kept = min(n_kept, n_values)
         for item in set(cases) - set(covering(cases, n_kept)):
             if zlib.crc32(item.nodeid.encode()) % SHARE == 0:
                 item.add_marker("campaign")
 
 
-def _n_of_combinations(cases: Sequence[pytest.Item]) -> int:
-    """A third of the cases, and at least as many as a parameter has values: all of one table."""
+def _n_of_values(cases: Sequence[pytest.Item]) -> int:
+    """As many as the parameter with the most values has: all cases of one table."""
     of_parameters = defaultdict(set)
     for case in cases:
         for number, value in _values(case):
             of_parameters[number].add(value)
-    return max(FEWEST, -(-len(cases) // 3), *map(len, of_parameters.values()))
+    return max(map(len, of_parameters.values()))
 
 
 def covering(cases: Sequence[pytest.Item], n_kept: int) -> list[pytest.Item]:

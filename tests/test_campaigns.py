@@ -58,12 +58,17 @@ class Case(SimpleNamespace):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "some", "n_kept"),
-    [((40,), None, 40), ((4, 5), None, 7), ((2, 3), None, 6), ((40,), 4, 4)],
-)
+    ("sizes", "some", "asked", "n_kept"),
+    [
+        ((40,), None, "some", 40), ((4, 5), None, "some", 7), ((2, 3), None, "some", 6),
+        ((40,), 4, "some", 4), ((40,), None, "few", 40), ((4, 5), None, "few", 5),
+        ((4, 5), 9, "few", 5), ((40,), 4, "few", 4),
+    ],
+)  # fmt: skip
 def test_a_table_runs_whole_combinations_by_a_third_and_marked_ones_as_they_say(
-    sizes, some, n_kept
+    sizes, some, asked, n_kept, monkeypatch
 ):
+    monkeypatch.setattr("campaigns.ASKED", asked)
     marks = {} if some is None else {"some_cases": SimpleNamespace(args=(some,))}
     cases = [
         Case(nodeid=f"f[{place}]", callspec=case.callspec, marks=dict(marks))
@@ -93,7 +98,8 @@ def test_table(k, value):
 """
 
 
-def test_cases_are_those_of_pytest_itself(pytester):
+def test_cases_are_those_of_pytest_itself(pytester, monkeypatch):
+    monkeypatch.setattr("campaigns.ASKED", "some")
     items = pytester.getitems(STACKED)
     kept = covering(items[:16], 6)
     mark_campaigns(items)

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from program import run_program
+from program import run_here, run_program
 
 import evalkit
 from evalkit.config import parse_config
@@ -31,7 +31,7 @@ def test_commands_run_one_after_the_other(tmp_path: Path) -> None:
         name, *arguments = shlex.split(line)
         assert name == "evalkit", line
 
-        done = run_program(arguments, tmp_path, {"NO_COLOR": "1"})
+        done = run_here(arguments, tmp_path)
 
         assert done.status == 0, f"{line}\n{done.out}{done.err}"
 

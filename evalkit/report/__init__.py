@@ -17,4 +17,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(name)  # a module of the room, which loads without the others
     from evalkit.report import _public
 
-    return getattr(_public, name)
+    globals()[name] = found = getattr(_public, name)  # is not asked for again
+    return found

@@ -11,7 +11,6 @@ from evalkit.sources.delimited import Use
 from evalkit.sources.failures import PanicException, first_line, mapped
 from evalkit.sources.guess import best_guess, some_names
 from evalkit.sources.scan import Schema
-from evalkit.sources.sql import check_expression
 from evalkit.sources.sql_words import Refused
 
 _NUMBERS = ("relevance", "rank", "score", "label", "rating", "prediction", "weight", "propensity")
@@ -147,6 +146,8 @@ def _note_use(uses: dict[str, Use], name: str, use: Use) -> None:
 
 def _parse(text: str, names: Collection[str]) -> pl.Expr | Refused:
     """The expression, or why there is none."""
+    from evalkit.sources.sql import check_expression
+
     try:
         return pl.sql_expr(check_expression(text, names).text)
     except Refused as refused:
@@ -184,6 +185,8 @@ def typed_plan(plan: ColumnPlan, schema: pl.Schema) -> ColumnPlan:
 
 
 def _widened(text: str, expression: pl.Expr, schema: pl.Schema) -> pl.Expr:
+    from evalkit.sources.sql import check_expression
+
     types = {name: schema[name] for name in _roots(expression) if name in schema}
     largest = {
         name: -_LARGEST[_inner(dtype)] if _is_list(dtype) else _LARGEST[dtype]

@@ -17,15 +17,13 @@ READ_FAULTS: tuple[type[BaseException], ...] = (
     UnicodeDecodeError,
 )
 _MACHINE = {errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EDQUOT}
-_MEMORY = re.compile(
-    r"out of memory|cannot allocate memory|memory allocation|Unable to alloc", re.I
-)
-_ENCODING = re.compile(r"invalid utf-?8", re.IGNORECASE)
-_TWICE = re.compile(r"column.* (?:has more than one occurrence|appears more than once)")
-_CONVERSION = re.compile(
-    r"conversion from `?(?P<source>[^`]+?)`? to `?(?P<target>[^`]+?)`? failed in column '.*?' "
-    r"for \d+ out of \d+ values?: (?P<values>\[.*?\])",
-    re.DOTALL,
+# Patterns are texts: those of faults need not be compiled by a run that meets none.
+_MEMORY = r"(?i)out of memory|cannot allocate memory|memory allocation|Unable to alloc"
+_ENCODING = r"(?i)invalid utf-?8"
+_TWICE = r"column.* (?:has more than one occurrence|appears more than once)"
+_CONVERSION = (
+    r"(?s)conversion from `?(?P<source>[^`]+?)`? to `?(?P<target>[^`]+?)`? failed in column '.*?' "
+    r"for \d+ out of \d+ values?: (?P<values>\[.*?\])"
 )
 
 
@@ -36,52 +34,51 @@ def first_line(error: BaseException, *, limit: int = 200) -> str:
     return line if len(line) <= limit else line[: limit - 3] + "..."
 
 
-_OUTAGE = re.compile(
-    r"object-store error: Generic \S+ error|error sending request|error decoding response body"
-    r"|connection (?:refused|reset|closed|aborted)|broken pipe|timed out|dns error|retry_timeout",
-    re.IGNORECASE,
+_OUTAGE = (
+    r"(?i)object-store error: Generic \S+ error|error sending request|error decoding response body"
+    r"|connection (?:refused|reset|closed|aborted)|broken pipe|timed out|dns error|retry_timeout"
 )
 _ASKS_THE_MACHINE = (  # for credentials, as nothing else names any
     r"169\.254\.169\.254|metadata\.google\.internal|/latest/api/token|/latest/meta-data"
 )
-_OF_THE_REQUEST = re.compile(
+_OF_THE_REQUEST = (
     rf"{_ASKS_THE_MACHINE}|"
     r"status code: (?:3\d\d|4(?!08|29)\d\d)|Client error with status 4|redirect without LOCATION"
 )
 _STORE_SAYS = (  # what its words mean, with the code and the hint
     (
-        re.compile(_ASKS_THE_MACHINE),
+        _ASKS_THE_MACHINE,
         "there are no credentials for the store",
         "unreadable-file",
         "name them in the environment, for S3 AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY; for a "
         "public bucket AWS_SKIP_SIGNATURE=true",
     ),
     (
-        re.compile(r"InvalidUri|relative URL without a base|builder error"),
+        r"InvalidUri|relative URL without a base|builder error",
         "the address of the store is none",
         "unreadable-file",
         'write it whole: aws_endpoint_url = "https://host:9000" under [storage]',
     ),
     (
-        re.compile(r"lacked (?:the necessary privileges|valid authentication)|status code: 40[13]"),
+        r"lacked (?:the necessary privileges|valid authentication)|status code: 40[13]",
         "the store does not let it be read",
         "unreadable-file",
         "give the credentials that the environment or the config names the right to read it",
     ),
     (
-        re.compile(r"redirect without LOCATION|status code: 30[17]"),
+        r"redirect without LOCATION|status code: 30[17]",
         "the bucket is elsewhere",
         "unreadable-file",
         'write its region: aws_region = "eu-central-1" under [storage]',
     ),
     (
-        re.compile(r"Object at location .* not found|status code: 404|expanded paths were empty"),
+        r"Object at location .* not found|status code: 404|expanded paths were empty",
         "the store has nothing there",
         "path-not-found",
         "look for misspellings in the bucket and the path",
     ),
     (
-        re.compile(r"status code: 4\d\d"),
+        r"status code: 4\d\d",
         "the store does not take the request",
         "unreadable-file",
         "look at the bucket, the path and the options of the store",
@@ -95,7 +92,7 @@ def is_outage(error: BaseException) -> bool:
     if isinstance(error, (ConnectionError, TimeoutError)):
         return not re.search(_ASKS_THE_MACHINE, text)
     # What a store says of the request itself (401, 301 to another region) stays as it is.
-    return "://" in text and bool(_OUTAGE.search(text)) and not _OF_THE_REQUEST.search(text)
+    return "://" in text and bool(re.search(_OUTAGE, text)) and not re.search(_OF_THE_REQUEST, text)
 
 
 def describe(error: BaseException, at: str) -> EvalkitError:
@@ -106,7 +103,7 @@ def describe(error: BaseException, at: str) -> EvalkitError:
     said = _of_store(error, at)
     if said is not None:
         return said
-    if _MEMORY.search(str(error)):
+    if re.search(_MEMORY, str(error)):
         message = f"the memory is used up: {first_line(error)}"
         hint = "--sample 0.1 measures a tenth of the users; --memory-limit bounds a run"
         return MachineError(message, code="out-of-memory", at=at, hint=hint)
@@ -122,7 +119,7 @@ def describe(error: BaseException, at: str) -> EvalkitError:
         message = f"the file cannot be opened: {first_line(error)}"
         hint = "give this user the right to read it"
         return DataError(message, code="unreadable-file", at=at, hint=hint)
-    conversion = _CONVERSION.search(str(error))
+    conversion = re.search(_CONVERSION, str(error))
     if conversion is not None:
         return DataError(
             f"{conversion['values']} cannot be cast from {conversion['source']} to "
@@ -131,11 +128,11 @@ def describe(error: BaseException, at: str) -> EvalkitError:
             at=at,
             hint="leave such rows out with where, or write try_cast(...), which gives null",
         )
-    if _ENCODING.search(str(error)):
+    if re.search(_ENCODING, str(error)):
         message = f"the text is not UTF-8: {first_line(error)}"
         hint = f"is it Latin-1? iconv -f LATIN1 -t UTF-8 {at} > utf8-{at.rpartition('/')[2]}"
         return DataError(message, code="unreadable-file", at=at, hint=hint)
-    if _TWICE.search(str(error)):
+    if re.search(_TWICE, str(error)):
         message = f"two columns have one name: {first_line(error)}"
         hint = "give every column a name of its own"
         return DataError(message, code="duplicate-column", at=at, hint=hint)
@@ -150,7 +147,7 @@ def _of_store(error: BaseException, at: str) -> DataError | None:
     if "://" not in text + at:
         return None
     for words, message, code, hint in _STORE_SAYS:
-        if words.search(text):
+        if re.search(words, text):
             return DataError(f"{message}: {first_line(error)}", code=code, at=at, hint=hint)
     return None
 

@@ -30,8 +30,8 @@ _NAMES = frozenset(  # of columns, as they are
     "subset set setname phase".split()
 )
 _NAME_WORDS = frozenset("split splits fold folds subset partition".split())  # within a name
-_FLAG = re.compile(rf"(?:is|in|for)?({'|'.join(PARTS)})(?:set|flag|mask|row|rows)?")
-_SUFFIX = re.compile(r"(?<=...)(?:sub)?(?:set|split|data|part|fold|rows?|examples?|samples?)$")
+_FLAG = rf"(?:is|in|for)?({'|'.join(PARTS)})(?:set|flag|mask|row|rows)?"
+_SUFFIX = r"(?<=...)(?:sub)?(?:set|split|data|part|fold|rows?|examples?|samples?)$"
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
 _KNOWN_START = r"(?i)^[\W\d_]*(?:train|trn|learn|val|dev|test|tst|hold|held|eval)"
 LONGEST = 40  # characters of such a word with what stands around it
@@ -42,7 +42,7 @@ FEW = 25  # values of a column of numbered folds
 def part_of(text: str) -> str | None:
     """The part of the data that a word means: `Test_set` is test; None for other words."""
     plain = re.sub(r"[\W\d_]+", "", text).lower()
-    return PARTS.get(plain) or PARTS.get(_SUFFIX.sub("", plain))
+    return PARTS.get(plain) or PARTS.get(re.sub(_SUFFIX, "", plain))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def find_splitters(
             continue
         words = {word.lower() for word in re.findall(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+", name)}
         is_split = plain in _NAMES or bool(words & _NAME_WORDS)
-        kind = "split" if is_split else "flag" if _FLAG.fullmatch(plain) else None
+        kind = "split" if is_split else "flag" if re.fullmatch(_FLAG, plain) else None
         if kind is not None:
             opened = _opening(open_column, name)
             found.append(Splitter(name, kind, is_text, where, opened))
@@ -154,7 +154,7 @@ def _opening(open_column: Callable[[str], pl.LazyFrame], name: str) -> Callable[
 
 def flag_part(name: str) -> str | None:
     """The part of which a column of true and false tells: `is_train` is train."""
-    found = _FLAG.fullmatch(re.sub(r"[\W\d_]+", "", name).lower())
+    found = re.fullmatch(_FLAG, re.sub(r"[\W\d_]+", "", name).lower())
     return None if found is None else PARTS[found[1]]
 
 

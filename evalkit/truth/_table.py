@@ -23,7 +23,7 @@ ENTRY = 4  # words of a table entry: user key, filter, start and count packed, c
 USERS_A_PARTITION = 1 << 13
 MAX_PARTITION_BITS = 12
 TABLE_LOAD = 0.7  # entries a slot of the fullest partition
-DENSE_LOAD = 0.875  # where keys have a slot each, as numbers without many gaps do
+DENSE_LOAD = 0.984  # where keys have a slot each, as numbers without many gaps do
 SPARE_SLOTS = 128  # of a partition, for entries that met others at its end
 EVEN = 1.25  # times their mean, which no partition exceeds where keys are spread evenly
 LONGEST_RUN = 256  # of entries without a free slot, where keys are spread evenly
@@ -33,13 +33,18 @@ Piece = TypeVar("Piece")
 
 
 class Hash(NamedTuple):
-    """How a key becomes 64 bits: (key - base) * factor, or mixed where `factor` is 0."""
+    """How a key becomes 64 bits: (key - base) * factor, or mixed where `factor` is 0.
+
+    Args:
+        last: the distance from `base` of the largest key there is.
+    """
 
     base: np.uint64
     factor: np.uint64
+    last: np.uint64
 
 
-MIXED = Hash(np.uint64(0), np.uint64(0))
+MIXED = Hash(np.uint64(0), np.uint64(0), np.uint64((1 << 64) - 1))
 
 
 class Layout(NamedTuple):
@@ -104,6 +109,8 @@ def entry_of(hashed, layout):  # type: ignore[no-untyped-def]
 @kernel(allocates=False)
 def find_entry(table, user, layout):  # type: ignore[no-untyped-def]
     """Index of a user's table entry; -1 for a user that is not there."""
+    if user - layout.hash.base > layout.hash.last:
+        return np.int64(-1)
     entry = np.int64(home_entry(user, layout))
     while table[entry + 3] != 0:
         if table[entry] == user:
@@ -198,8 +205,8 @@ def hash_in_order(parts: Sequence[Keys]) -> Hash:
     if not filled:
         return MIXED
     smallest = min(users.min() for users in filled)
-    n_keys = int(max(users.max() for users in filled)) - int(smallest) + 1
-    return Hash(smallest, np.uint64(min((1 << 64) // n_keys, (1 << 64) - 1)))
+    last = int(max(users.max() for users in filled)) - int(smallest)
+    return Hash(smallest, np.uint64(min((1 << 64) // (last + 1), (1 << 64) - 1)), np.uint64(last))
 
 
 def count_places(

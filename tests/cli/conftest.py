@@ -1,4 +1,4 @@
-"""The program in a process of its own, and small logs for it."""
+"""The program, here or in a process of its own, and small logs for it."""
 
 import subprocess
 import sys
@@ -6,12 +6,22 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from program import Outcome, environment, run_program, write_logs
+from program import Outcome, environment, run_here, run_program, write_logs
 
 
 @pytest.fixture
 def evalkit(tmp_path: Path) -> Callable[..., Outcome]:
-    """Runs `evalkit ...` in an empty folder."""
+    """Runs `evalkit ...` in an empty folder, without a process of its own."""
+
+    def run(*arguments: object, cwd: Path = tmp_path, **env: str) -> Outcome:
+        return run_here([*map(str, arguments)], cwd, env)
+
+    return run
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Callable[..., Outcome]:
+    """Runs `evalkit ...` in an empty folder, as a process."""
 
     def run(*arguments: object, cwd: Path = tmp_path, **env: str) -> Outcome:
         return run_program([*map(str, arguments)], cwd, env)

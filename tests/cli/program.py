@@ -1,4 +1,4 @@
-"""What a run of the program in a process of its own needs, and what it says."""
+"""Runs of the program, here or in a process of its own, and what they say."""
 
 import atexit
 import json
@@ -7,12 +7,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 import polars as pl
+import pytest
+
+from evalkit.cli import console
+from evalkit.cli.app import run_command
+from evalkit.cli.outcome import exit_status_of
 
 ROOT = Path(__file__).parent.parent.parent
 READ_WHEN_LOADED = ("NUMBA_", "POLARS_", "PYTHON")
@@ -40,6 +47,23 @@ def environment(more: Mapping[str, str]) -> dict[str, str]:
     known = {name: value for name, value in os.environ.items() if name != "EVALKIT_TRACEBACK"}
     paths = [str(ROOT), *filter(None, [known.get("PYTHONPATH")])]
     return {**known, "PYTHONPATH": os.pathsep.join(paths), "COLUMNS": "80", **more}
+
+
+def run_here(arguments: list[str], cwd: Path, more: Mapping[str, str] = {}) -> Outcome:
+    """`evalkit ...` in this process, which takes a third of the time; `test_here.py` compares."""
+    out, err = (TextIOWrapper(BytesIO(), "utf-8", write_through=True) for _ in range(2))
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.chdir(cwd)
+        for name, value in {"COLUMNS": "80", **more}.items():
+            patch.setenv(name, value)
+        patch.delenv("EVALKIT_TRACEBACK", raising=False)
+        for name in ("_is_json", "_is_quiet", "_is_log"):
+            patch.setattr(console, name, False)
+        patch.setattr(console, "_run_id", "")
+        patch.setattr("evalkit.errors._shows", console.warn)
+        console.configure(arguments)
+        status = exit_status_of(lambda: run_command(arguments))
+    return Outcome(status, *(each.buffer.getvalue().decode() for each in (out, err)))
 
 
 def run_program(arguments: list[str], cwd: Path, more: Mapping[str, str] = {}) -> Outcome:

@@ -25,8 +25,8 @@ GUESSED = (
 # ---------------------------------------------------------------- run
 
 
-def test_run_prints_table_path_and_verdict(evalkit, logs):
-    outcome = evalkit("run", "job.toml")
+def test_run_prints_table_path_and_verdict(process, logs):
+    outcome = process("run", "job.toml")
 
     lines = outcome.out.splitlines()
     assert (outcome.status, outcome.err) == (0, "")
@@ -55,8 +55,8 @@ def test_verify_tells_a_changed_file(evalkit, logs):
     assert (outcome.status, outcome.codes) == (3, ["changed-run"])
 
 
-def test_json_is_one_document_on_stdout(evalkit, logs):
-    outcome = evalkit("run", "job.toml", "--json")
+def test_json_is_one_document_on_stdout(process, logs):
+    outcome = process("run", "job.toml", "--json")
 
     values = {
         (each["model"], each["metric"]): each["value"] for each in outcome.document["metrics"]
@@ -120,12 +120,12 @@ def test_per_user_of_the_config_goes_to_the_run(evalkit, logs):
     assert (logs / "runs" / "latest" / "per_user.parquet").exists()
 
 
-def test_a_run_of_the_same_name_must_wait(evalkit, logs):
+def test_a_run_of_the_same_name_must_wait(process, logs):
     from evalkit.runs import hold
 
     (logs / "runs").mkdir()
     with hold(logs / "runs", "job"):
-        outcome = evalkit("run", "job.toml")
+        outcome = process("run", "job.toml")
 
     assert (outcome.status, outcome.codes) == (75, ["run-locked"])
 
@@ -137,8 +137,8 @@ def test_wrong_data_writes_nothing(evalkit, logs):
     assert not (logs / "runs").exists()
 
 
-def test_a_wrong_config_tells_every_mistake(evalkit, logs):
-    outcome = evalkit("run", "job.toml", "--set", "polices.ties=input", "--set", "name=")
+def test_a_wrong_config_tells_every_mistake(process, logs):
+    outcome = process("run", "job.toml", "--set", "polices.ties=input", "--set", "name=")
 
     assert outcome.status == 2
     assert outcome.codes == ["unknown-key", "out-of-range"]
@@ -172,10 +172,10 @@ def select_ready(descriptor: int) -> bool:
 # ---------------------------------------------------------------- evaluate
 
 
-def test_evaluate_guesses_columns_and_writes_nothing(evalkit, logs):
+def test_evaluate_guesses_columns_and_writes_nothing(process, logs):
     before = set(logs.iterdir())
 
-    outcome = evalkit(
+    outcome = process(
         "evaluate", "--truth", "truth.parquet", "--rankings", "good.parquet", "-m", "nDCG@2"
     )
 
@@ -628,8 +628,8 @@ def test_init_overwrites_nothing(evalkit, logs):
 # ---------------------------------------------------------------- demo, synth, warm
 
 
-def test_demo_evaluates_real_data(evalkit, tmp_path):
-    outcome = evalkit("demo")
+def test_demo_evaluates_real_data(process, tmp_path):
+    outcome = process("demo")
 
     assert outcome.status == 0
     assert "popularity" in outcome.out
@@ -695,8 +695,8 @@ for kernel in kernels:
 
 @pytest.mark.campaign  # a minute
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT", "0") != "0", reason="nothing to compile")
-def test_warming_compiles_every_kernel_for_one_signature(evalkit, python):
-    warmed = evalkit("warm")  # what other tests need is kept too
+def test_warming_compiles_every_kernel_for_one_signature(process, python):
+    warmed = process("warm")  # what other tests need is kept too
     again = python(CALL_KERNELS + FIND_UNUSED + FIND_COMPILED)
 
     assert (warmed.status, again.status) == (0, 0), warmed.err + again.err

@@ -16,11 +16,11 @@ def test_completion_script_is_there(python, shell):
     assert "evalkit" in outcome.out
 
 
-def test_bash_takes_the_script(evalkit, tmp_path):
+def test_bash_takes_the_script(process, tmp_path):
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("bash is not installed")
-    script = evalkit(_EVALKIT_COMPLETE="source_bash").out
+    script = process(_EVALKIT_COMPLETE="source_bash").out
 
     done = subprocess.run(
         [bash, "-c", f"{script}\ncomplete -p evalkit"], capture_output=True, text=True

@@ -9,8 +9,8 @@ from evalkit.errors import DISTRIBUTION
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_whole_installation_is_right(evalkit):
-    outcome = evalkit("doctor", "--json")
+def test_a_whole_installation_is_right(process):
+    outcome = process("doctor", "--json")
 
     found = {each["name"]: each for each in outcome.document}
     assert outcome.status == 0, outcome.err
@@ -18,13 +18,13 @@ def test_a_whole_installation_is_right(evalkit):
     assert all(each["hint"] for each in outcome.document if "not installed" in each["found"])
 
 
-def test_a_stranger_s_package_under_our_name_is_told(evalkit, tmp_path):
+def test_a_stranger_s_package_under_our_name_is_told(process, tmp_path):
     stranger = tmp_path / "beside" / "evalkit-0.2.1.dist-info"
     stranger.mkdir(parents=True)
     (stranger / "METADATA").write_text("Metadata-Version: 2.1\nName: evalkit\nVersion: 0.2.1\n")
     (stranger / "RECORD").write_text("evalkit/__init__.py,,\n")
 
-    outcome = evalkit("doctor", PYTHONPATH=f"{stranger.parent}:{ROOT}")
+    outcome = process("doctor", PYTHONPATH=f"{stranger.parent}:{ROOT}")
 
     assert outcome.status == 4
     assert "the package evalkit is of evalkit" in outcome.out

@@ -124,8 +124,8 @@ def test_errors_are_json_lines_when_asked_for(evalkit):
     assert json.loads(line)["code"] == "missing-config"
 
 
-def test_errors_about_the_command_line_are_json_lines_too(evalkit):
-    outcome = evalkit("run", "--log-format=json", "--nope")
+def test_errors_about_the_command_line_are_json_lines_too(process):
+    outcome = process("run", "--log-format=json", "--nope")
 
     assert json.loads(outcome.err)["code"] == "unknown-option"
 
@@ -144,8 +144,8 @@ def test_a_reader_that_went_away_is_no_error(tmp_path):
         assert program.stderr.read() == b""
 
 
-def test_text_that_stdout_cannot_encode_is_no_error(evalkit):
-    outcome = evalkit("explain", "nDCG", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
+def test_text_that_stdout_cannot_encode_is_no_error(process):
+    outcome = process("explain", "nDCG", PYTHONIOENCODING="ascii", PYTHONUTF8="0")
 
     assert outcome.status == 0
     assert "J?rvelin" in outcome.out
@@ -303,8 +303,8 @@ def test_an_option_that_is_a_key_of_a_config_is_named(evalkit):
 
 
 @pytest.mark.parametrize("command", ["synth --users 9 --out", "init --out", "evaluate --rankings"])
-def test_an_argument_of_other_bytes_than_utf8_is_told(evalkit, command):
-    outcome = evalkit(*command.split(), os.fsdecode(b"a=\xff"))
+def test_an_argument_of_other_bytes_than_utf8_is_told(process, command):
+    outcome = process(*command.split(), os.fsdecode(b"a=\xff"))
 
     assert outcome.status == 2
     assert outcome.err.startswith("error[not-utf-8]: the argument is not UTF-8\n  at:   a=")

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from program import Outcome
-from program import run_program as run_in
+from program import Outcome, run_here
 
 import evalkit
 
 
-def run_program(*arguments: str) -> Outcome:
-    return run_in([*arguments], Path.cwd())
+def figures(*arguments: str) -> Outcome:
+    return run_here(["figures", *arguments], Path.cwd())
 
 
 @pytest.fixture
@@ -26,21 +25,21 @@ def made(tmp_path, monkeypatch):
 
 
 def test_pictures_of_a_run_of_runs_over_time_and_of_a_split_are_listed(made):
-    assert "RR of every model" in run_program("figures", "last").out
-    assert run_program("figures", "runs").out.splitlines() == ["RR over 2 runs"]
-    assert "Rows of each part" in run_program("figures", "cut").out
+    assert "RR of every model" in figures("last").out
+    assert figures("runs").out.splitlines() == ["RR over 2 runs"]
+    assert "Rows of each part" in figures("cut").out
     plots = evalkit.figures("cut")
     assert all(each.frame.height for each in plots.values())
 
 
 def test_the_only_one_is_written_and_one_of_several_is_named(made, tmp_path):
-    assert run_program("figures", "runs", "--file", "x.svg").status == 0
+    assert figures("runs", "--file", "x.svg").status == 0
     assert (tmp_path / "x.svg").read_text().startswith("<svg")
-    many = run_program("figures", "cut", "--file", "y.svg")
+    many = figures("cut", "--file", "y.svg")
     assert many.status == 2
     assert "--figure" in many.err
 
-    named = run_program("figures", "last", "--figure", "RR of every model")
+    named = figures("last", "--figure", "RR of every model")
 
     assert named.out.startswith("<svg")
     assert "var(--" not in named.out
@@ -50,7 +49,7 @@ def test_several_runs_of_different_data_give_the_diagram(made):
     lists = {"a": {1: [7, 8], 3: [8, 7]}, "b": {1: [8, 7], 3: [9, 7]}}
     evalkit.evaluate({1: [7], 3: [8]}, lists, metrics=["RR"], name="other").write("more")
 
-    found = run_program("figures", "runs/latest", "more/latest")
+    found = figures("runs/latest", "more/latest")
 
     assert found.out.splitlines() == ["mean ranks of RR over 2 data sets"]
 
@@ -60,5 +59,5 @@ def test_what_cannot_be_read_is_said(made, tmp_path):
     (tmp_path / "chosen").mkdir()
     (tmp_path / "chosen" / "selection.json").write_text("{}")
 
-    assert "split-unreadable" in run_program("figures", "cut").err
-    assert "selection-unreadable" in run_program("figures", "chosen").err
+    assert "split-unreadable" in figures("cut").err
+    assert "selection-unreadable" in figures("chosen").err

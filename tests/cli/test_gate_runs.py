@@ -4,7 +4,7 @@ import shutil
 
 import polars as pl
 import pytest
-from program import run_program, write_logs
+from program import run_here, write_logs
 
 
 @pytest.fixture
@@ -38,16 +38,16 @@ def write_job(logs):
 DROP = '[[gates]]\nmetric = "recall@1"\nmodel = "good"\nmax_drop = 0.08\nbaseline = "last"\n'
 
 
-def test_gates_decide_the_exit_status(evalkit, job, logs):
+def test_gates_decide_the_exit_status(process, job, logs):
     config, _ = job
     config('[[gates]]\nmetric = "recall@1"\nmin = 0.9\n')
 
-    outcome = evalkit("run", "job.toml")
+    outcome = process("run", "job.toml")
 
     assert (outcome.status, outcome.codes) == (1, ["gate-failed"])
     assert "verdict: failed, 2 gates: 1 failed, 1 passed, 2 warnings" in outcome.out
     assert "recall@1 of bad is 0.5000" in outcome.err
-    assert evalkit("verify", "runs/latest").status == 0
+    assert process("verify", "runs/latest").status == 0
     assert "Failed: 1 of 2 gates" in (logs / "runs" / "latest" / "report.html").read_text()
     assert "**fail**" in (logs / "runs" / "latest" / "report.md").read_text()
 
@@ -201,7 +201,7 @@ def kept(tmp_path_factory):
     ids = {"nightly": [], "weekly": []}
     for name in ("nightly", "weekly") * 2:
         named = ["--set", f"name={name}", "--set", "output.per_user=true"]
-        run_program(["run", "job.toml", *named], folder)
+        run_here(["run", "job.toml", *named], folder)
         ids[name].append((folder / "runs" / "latest").readlink().name)
     return folder, ids
 

@@ -17,11 +17,11 @@ def finished(folder):
     return sorted(each.name for each in folder.glob("2*"))
 
 
-def test_the_same_work_is_recognised(evalkit, logs):
-    evalkit("run", "job.toml")
+def test_the_same_work_is_recognised(process, logs):
+    process("run", "job.toml")
     (first,) = finished(logs / "runs")
 
-    outcome = evalkit("run", "job.toml", "--if-new")
+    outcome = process("run", "job.toml", "--if-new")
 
     assert outcome.status == 0
     assert "warning[nothing-new]" in outcome.err
@@ -88,10 +88,10 @@ def test_if_new_shows_the_run_that_is_there_in_the_format_asked_for(evalkit, log
     assert outcome.document["run_id"] == finished(logs / "runs")[0]
 
 
-def test_a_run_waits_for_the_lock_when_asked(evalkit, logs):
+def test_a_run_waits_for_the_lock_when_asked(process, logs):
     (logs / "runs").mkdir()
     with runs.hold(logs / "runs", "job"):
-        refused = evalkit("run", "job.toml", "--wait", "0.3")
+        refused = process("run", "job.toml", "--wait", "0.3")
     with runs.hold(logs / "runs", "job"):
         waiting = subprocess.Popen(
             [sys.executable, "-m", "evalkit", "run", "job.toml", "--wait", "60"],
@@ -107,9 +107,9 @@ def test_a_run_waits_for_the_lock_when_asked(evalkit, logs):
     assert len(finished(logs / "runs")) == 1
 
 
-def test_log_lines_carry_the_run(evalkit, logs):
-    as_json = evalkit("run", "job.toml", "--log-format", "json", "--set", "name=a")
-    as_text = evalkit("run", "job.toml", "--log-format", "text", "--set", "name=b")
+def test_log_lines_carry_the_run(process, logs):
+    as_json = process("run", "job.toml", "--log-format", "json", "--set", "name=a")
+    as_text = process("run", "job.toml", "--log-format", "text", "--set", "name=b")
 
     lines = [json.loads(line) for line in as_json.err.splitlines()]
     ids = {each["run_id"] for each in lines}

@@ -1,4 +1,4 @@
-"""`evalkit history` and `evalkit report` in a process of their own."""
+"""`evalkit history` and `evalkit report` of finished runs."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 import pytest
-from program import run_program, write_logs
+from program import run_here, write_logs
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,9 +18,9 @@ def kept(tmp_path_factory):
     """Two runs of the job, of which the first is tagged."""
     folder = write_logs(tmp_path_factory.mktemp("kept"))
     for _ in range(2):
-        assert run_program(["run", "job.toml"], folder).status == 0
+        assert run_here(["run", "job.toml"], folder).status == 0
     ids = sorted(each.name for each in (folder / "runs").glob("2*"))
-    tagged = run_program(["history", "tag", "last~1", "prod"], folder)
+    tagged = run_here(["history", "tag", "last~1", "prod"], folder)
     assert tagged.out == f"prod: {ids[0]}\n"
     return folder / "runs", ids
 

@@ -56,10 +56,10 @@ def gated(logs: Path) -> Path:
     return logs
 
 
-def test_merge_publishes_what_run_publishes(evalkit, gated):
-    whole = evalkit("run", "job.toml", "--out", "whole")
-    names = parts_of(evalkit, 3)
-    merged = evalkit("merge", *reversed(names), "--out", "runs")
+def test_merge_publishes_what_run_publishes(process, gated):
+    whole = process("run", "job.toml", "--out", "whole")
+    names = parts_of(process, 3)
+    merged = process("merge", *reversed(names), "--out", "runs")
 
     assert merged.status == whole.status == 1  # a gate fails
     assert report_of(gated / "runs") == report_of(gated / "whole")
@@ -69,9 +69,9 @@ def test_merge_publishes_what_run_publishes(evalkit, gated):
         own = ("job", "run_id", "started")
         assert one.drop(own, strict=False).equals(other.drop(own, strict=False)), name
     assert [line for line in merged.err.splitlines() if "gate" in line]
-    assert evalkit("verify", "runs/latest").status == 0
-    assert evalkit("history", "list", "--out", "runs").out.count("job") >= 1
-    again = evalkit("merge", *names, "--out", "runs", "--if-new")
+    assert process("verify", "runs/latest").status == 0
+    assert process("history", "list", "--out", "runs").out.count("job") >= 1
+    again = process("merge", *names, "--out", "runs", "--if-new")
     assert "nothing-new" in again.err
 
 
@@ -93,8 +93,8 @@ def test_a_job_of_one_day_is_shared_out(evalkit, logs):
     assert manifest["config"]["variables"] == {"day": "2026-01-31"}
 
 
-def test_both_doors_give_the_same(evalkit, gated):
-    names = parts_of(evalkit, 2)
+def test_both_doors_give_the_same(process, gated):
+    names = parts_of(process, 2)
     files = [gated / f"python-{share}" for share in (1, 2)]
     cwd = os.getcwd()
     os.chdir(gated)
@@ -105,7 +105,7 @@ def test_both_doors_give_the_same(evalkit, gated):
         published = package.merge(names, out="published")
     finally:
         os.chdir(cwd)
-    document = evalkit("merge", *names, "--json", "--out", "runs").document
+    document = process("merge", *names, "--json", "--out", "runs").document
 
     assert [Path(gated, name).read_bytes() for name in names] == [p.read_bytes() for p in files]
     gates = document.pop("gates", None)
@@ -347,8 +347,8 @@ def test_python_refuses_as_the_command_does(logs):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no disk that is always full")
-def test_a_full_disk_is_told(evalkit, logs):
-    done = evalkit("partial", "job.toml", "--share", "1/2", "--out", "/dev/full")
+def test_a_full_disk_is_told(process, logs):
+    done = process("partial", "job.toml", "--share", "1/2", "--out", "/dev/full")
 
     assert done.status in (2, 4)
     assert done.codes

@@ -128,15 +128,15 @@ def test_starting_stays_within_its_budget(argument, budget_ms):
     assert cpu_ms(argument) < 2 * budget_ms
 
 
-def test_version_is_the_package_s(evalkit):
+def test_version_is_the_package_s(process):
     from evalkit import __version__
 
-    for outcome in (evalkit("--version"), evalkit("--version", "--help")):
+    for outcome in (process("--version"), process("--version", "--help")):
         assert (outcome.status, outcome.out) == (0, f"evalkit {__version__}\n")
 
 
-def test_help_names_every_command_in_full(evalkit):
-    outcome = evalkit("--help")
+def test_help_names_every_command_in_full(process):
+    outcome = process("--help")
 
     assert outcome.status == 0
     assert not any(line.endswith("...") for line in outcome.out.splitlines()[1:])
@@ -144,8 +144,8 @@ def test_help_names_every_command_in_full(evalkit):
         assert f"\n  {command} " in outcome.out
 
 
-def test_without_a_command_the_help_goes_to_stderr(evalkit):
-    outcome = evalkit()
+def test_without_a_command_the_help_goes_to_stderr(process):
+    outcome = process()
 
     assert (outcome.status, outcome.out) == (2, "")
     assert "Commands:" in outcome.err

@@ -135,7 +135,7 @@ def test_threads_passes_and_shares_give_the_same(evalkit, logs, as_text):
         assert in_python(logs, threads=2) == said(whole.document)
 
 
-def test_a_limit_is_held_in_passes_or_refused_with_what_it_needs(evalkit, tmp_path, monkeypatch):
+def test_a_limit_is_held_in_passes_or_refused_with_what_it_needs(process, tmp_path, monkeypatch):
     n = 400_000
     rows = pl.select(user=pl.int_range(n) // 4, item=(pl.int_range(n) * 7919) % 20_011)
     rows.write_parquet(tmp_path / "truth.parquet")
@@ -152,15 +152,15 @@ def test_a_limit_is_held_in_passes_or_refused_with_what_it_needs(evalkit, tmp_pa
     asked |= {"segments": {"shop": {"by": "user % 3"}}}
     models = {"als": "als.parquet", "bpr": "bpr.parquet"}
     monkeypatch.chdir(tmp_path)
-    whole = evalkit(*command)
+    whole = process(*command)
     kept = in_passes(2, lambda: package.evaluate("truth.parquet", models, **asked))
     for _ in range(2):  # the first keeps the kernels that count for a plan
-        refused = evalkit(*command, "--memory-limit", "200MiB")
+        refused = process(*command, "--memory-limit", "200MiB")
 
     assert (whole.status, kept.status) == (0, 0), whole.err
     assert (refused.status, refused.codes) == (4, ["memory-limit"])
     needed = refused.err.split("--memory-limit ")[1].split()[0]
-    below = evalkit(*command, "--memory-limit", needed)
+    below = process(*command, "--memory-limit", needed)
     assert below.status == 0, below.err
     assert below.document["meta"]["passes"] > 1
     assert below.document["meta"]["peak_bytes"] <= int(needed.removesuffix("MiB")) << 20

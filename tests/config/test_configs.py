@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 from example_logs import write_example_logs
-from program import Outcome, run_program
+from program import Outcome, run_here
 
 from evalkit.report import Report
 from evalkit.report.verdict import render_prometheus
@@ -64,9 +64,9 @@ def shell(command: str, folder: Path, *, on_path: bool = True) -> subprocess.Com
 
 
 def said_by_shell(command: str, folder: Path) -> Outcome:
-    """As `shell`, whose words `evalkit` gets in a process that comes loaded."""
+    """As `shell`, whose words `evalkit` gets in this process."""
     words = shell(command.replace("evalkit ", "printf '%s\\n' ", 1), folder).stdout.splitlines()
-    return run_program(words, folder)
+    return run_here(words, folder)
 
 
 def commands_in(config: Path) -> list[str]:

@@ -8,7 +8,7 @@ from evalkit.config import build_config
 from evalkit.errors import RequestError
 from evalkit.pipeline import conclude_partials, measure_partial, run_config
 from evalkit.planning.partials import open_partials
-from tests.cli.program import run_program
+from tests.cli.program import run_here
 
 TRUTH = pl.DataFrame({"user": [1, 1, 2], "item": [10, 11, 20], "relevance": [-0.5, 1.0, 2.0]})
 RANKED = pl.DataFrame({"user": [1, 1, 2], "item": [10, 11, 20], "rank": [1, 2, 1]})
@@ -91,7 +91,7 @@ def test_init_writes_train_where_a_column_says_which_rows_are(tmp_path):
     out = tmp_path / "job.toml"
 
     given = ["--truth", log, "--rankings", f"als={tmp_path / 'rankings.csv'}", "--out", str(out)]
-    done = run_program(["init", *given], tmp_path)
+    done = run_here(["init", *given], tmp_path)
 
     assert done.status == 0, done.err
     text = out.read_text()

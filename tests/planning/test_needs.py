@@ -4,7 +4,7 @@ missing.
 
 import polars as pl
 import pytest
-from program import run_program
+from program import run_here
 
 from evalkit import evaluate
 from evalkit.config import parse_config
@@ -96,7 +96,7 @@ def test_the_three_doors_say_the_same(folder):
     files = [f"--{name}={folder / name}.parquet" for name in ("train", "items")]
     ranked = ["--rankings", f"als={folder / 'als.parquet'}", "-m", "novelty@2", "--json"]
     other = ["--users", f"{folder / 'truth.parquet'}", "--reference", "als"]
-    shown = run_program(["evaluate", *ranked, *files, *other], folder).document
+    shown = run_here(["evaluate", *ranked, *files, *other], folder).document
 
     assert by_python.estimates == by_config.estimates
     assert shown["metrics"][0]["value"] == by_config.value("novelty@2")
@@ -146,9 +146,9 @@ def test_segments_of_the_truths_columns_need_a_truth(by):
 
 def test_init_writes_what_check_finds_fine(folder):
     asked = ["init", "als=als.parquet", "--train", "train.parquet", "-o", "lists.toml"]
-    assert run_program(asked, folder).status == 0
+    assert run_here(asked, folder).status == 0
 
-    checked = run_program(["check", "lists.toml", "--users", "truth.parquet"], folder)
+    checked = run_here(["check", "lists.toml", "--users", "truth.parquet"], folder)
 
     assert "0 wrong" in checked.out
 

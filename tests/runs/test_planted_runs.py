@@ -10,7 +10,7 @@ import time
 import polars as pl
 import pytest
 from example_runs import report, with_users
-from program import run_program
+from program import run_here
 
 from evalkit import runs
 from evalkit.cli import console
@@ -353,7 +353,7 @@ def test_a_small_table_that_claims_much_stops_no_job(logs, capsys, name):
     assert len(said) == len(commands) * len(BOMBS), ended.stderr
     assert {*said} <= {"0", "1", "3"}, (said, ended.stderr)
     assert ended.peak_mib < 450
-    assert run_program(["run", "job.toml", "--quiet"], logs).status == 0
+    assert run_here(["run", "job.toml", "--quiet"], logs).status == 0
 
 
 # One bad directory stops no job, and is named.

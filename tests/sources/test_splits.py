@@ -4,7 +4,7 @@ import re
 
 import polars as pl
 import pytest
-from program import run_program
+from program import run_here
 
 import evalkit
 from evalkit import pipeline
@@ -359,7 +359,7 @@ def test_parts_that_files_are_named_after(files, parts):
 
 
 def command(folder, *arguments):
-    done = run_program([*arguments], folder)
+    done = run_here([*arguments], folder)
     return done.status, done.out, done.err
 
 

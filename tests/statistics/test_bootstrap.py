@@ -262,11 +262,19 @@ def test_bca_by_hand():
     assert (found.low, found.high) == pytest.approx([100 * tail for tail in tails], rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_limits_beyond_the_draws_are_those_of_a_tail(kind):
+@pytest.fixture(scope="module")
+def drawn():
+    """Values of two thousand users, and a thousand resamples of them."""
     values = np.random.default_rng(3).normal(0.1, 0.2, (2_000, 1)).clip(-1.0, 1.0)
     found = Resamples([1.0], replicates=1000, seed=5, squares=True)
     found.add(np.arange(2_000, dtype=np.uint64), values)
+    return values, found
+
+
+@compiled
+@pytest.mark.parametrize("kind", KINDS)
+def test_limits_beyond_the_draws_are_those_of_a_tail(drawn, kind):
+    values, found = drawn
     mean, error = float(values.mean()), float(stats.sem(values[:, 0]))
 
     level = 1.0 - 0.05 / 300  # of one of 300 tests, by Bonferroni

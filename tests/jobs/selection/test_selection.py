@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from program import run_program
+from program import run_here
 
 import evalkit
 from evalkit import figures, runs
@@ -391,7 +391,7 @@ def test_a_config_of_a_split_or_a_selection_alone_is_checked(folder):
     (folder / "split.toml").write_text(split.format(by="rows"))
 
     found = {
-        name: run_program(["check", f"{name}.toml", "--json"], folder)
+        name: run_here(["check", f"{name}.toml", "--json"], folder)
         for name in ("select", "time", "folds", "split")
     }
 
@@ -476,13 +476,13 @@ def test_runs_and_comparisons_of_a_test_part_are_looks(folder):
     tables = ["a=list-0.parquet", "b=list-1.parquet"]
     compare = ["compare", "--truth", "test.parquet", *tables, "-m", "RR", "--json"]
 
-    second = run_program(["run", "run.toml", "--json"], folder)
-    third = run_program(compare, folder)
+    second = run_here(["run", "run.toml", "--json"], folder)
+    third = run_here(compare, folder)
     evaluate = ["evaluate", "--truth", "copy.csv", "--rankings", tables[0], "-m", "RR"]
-    refused = [run_program(each, folder) for each in (["run", "run.toml"], compare, evaluate)]
-    aside = run_program(["run", "aside.toml"], folder)
-    again = run_program(["run", "run.toml", "--again"], folder)
-    listed = run_program(["history", "looks", "--json"], folder)
+    refused = [run_here(each, folder) for each in (["run", "run.toml"], compare, evaluate)]
+    aside = run_here(["run", "aside.toml"], folder)
+    again = run_here(["run", "run.toml", "--again"], folder)
+    listed = run_here(["history", "looks", "--json"], folder)
 
     assert second.status == 0, second.err
     assert "use 2 of this test set: intervals are of 97.50%" in second.err
@@ -499,19 +499,19 @@ def test_a_merge_of_partials_is_a_look_as_a_run_is(folder):
     (folder / "run.toml").write_text(RUN.format(truth="test.parquet", **models))
     files = ["part-1", "part-2"]
     for share, name in enumerate(files, 1):
-        done = run_program(["partial", "run.toml", "--share", f"{share}/2", "--out", name], folder)
+        done = run_here(["partial", "run.toml", "--share", f"{share}/2", "--out", name], folder)
         assert done.status == 0, done.err
 
-    second = run_program(["merge", *files, "--json"], folder)
-    refused = run_program(["merge", *files], folder)
-    again = run_program(["merge", *files, "--again", "--json"], folder)
+    second = run_here(["merge", *files, "--json"], folder)
+    refused = run_here(["merge", *files], folder)
+    again = run_here(["merge", *files, "--again", "--json"], folder)
     (folder / "runs" / second.document["run_id"]).rename(folder / "aside")
     notes = (folder / "runs" / "looks.jsonl").read_text().splitlines(keepends=True)
     (folder / "runs" / "looks.jsonl").write_text("".join(notes[::2]))  # as if it had not been
-    run = run_program(["run", "run.toml", "--again", "--json"], folder)
-    pruned = run_program(["history", "looks", "--json"], folder)
+    run = run_here(["run", "run.toml", "--again", "--json"], folder)
+    pruned = run_here(["history", "looks", "--json"], folder)
     (folder / "runs" / run.document["run_id"]).rename(folder / "aside-too")
-    after = run_program(["history", "looks", "--json"], folder)
+    after = run_here(["history", "looks", "--json"], folder)
 
     assert second.status == 0, second.err
     assert "use 2 of this test set: intervals are of 97.50%" in second.err
@@ -547,10 +547,9 @@ def test_runs_of_ratings_and_labels_are_looks(folder):
     (folder / "labels.toml").write_text(ROWS.format(**labels))
 
     second, third, refused = (
-        run_program(["run", name], folder)
-        for name in ("ratings.toml", "labels.toml", "labels.toml")
+        run_here(["run", name], folder) for name in ("ratings.toml", "labels.toml", "labels.toml")
     )
-    listed = run_program(["history", "looks", "--json"], folder)
+    listed = run_here(["history", "looks", "--json"], folder)
 
     assert second.status == third.status == 0, second.err + third.err
     assert "use 2 of this test set" in second.out
@@ -579,7 +578,7 @@ def test_frames_and_joined_logs_are_looks_wherever_a_folder_of_runs_is_known(fol
             evalkit.evaluate_ratings({"a": scored}, metrics=["RMSE"]),
         ]
         reports[0].write("runs")  # which is the same look
-        log = run_program(["run", "log.toml"], folder)
+        log = run_here(["run", "log.toml"], folder)
         evalkit.evaluate(rows[1:], {"a": lists}, metrics=["RR"])  # other rows
         evalkit.evaluate(rows, {"a": lists}, metrics=["RR"])
         with pytest.raises(EvalkitError) as error:
@@ -597,10 +596,10 @@ def test_a_part_is_known_by_its_looks_wherever_its_selection_is_written(folder):
     written(folder, 'confirm = { path = "test.parquet" }')
     (folder / "run.toml").write_text(RUN.format(truth="test.parquet", other="b", baseline="b"))
 
-    done = run_program(["select", "select.toml", "--out", "aside/selections"], folder)
+    done = run_here(["select", "select.toml", "--out", "aside/selections"], folder)
     notes = folder / "runs" / "looks.jsonl"
     notes.write_text(notes.read_text() + '{"content": "torn\n[1]\n{}\n')
-    refused = run_program(["run", "run.toml"], folder)
+    refused = run_here(["run", "run.toml"], folder)
 
     assert done.status == 0, done.err
     assert (refused.status, refused.codes) == (1, ["looks-used-up"])
@@ -616,7 +615,7 @@ def test_a_part_that_where_takes_out_of_a_larger_file_is_known(folder):
     for part in ("te", "va"):
         text = run.replace('whole.parquet"', f'whole.parquet"\nwhere = "of = \'{part}\'"')
         (folder / "run.toml").write_text(text)
-        taken.append(run_program(["run", "run.toml"], folder))
+        taken.append(run_here(["run", "run.toml"], folder))
 
     assert (taken[0].status, taken[0].codes) == (1, ["looks-used-up"])
     assert taken[1].status == 0, taken[1].err
@@ -626,13 +625,13 @@ def test_the_winner_is_a_baseline(folder):
     named = {"truth": "validation.parquet", "baseline": "selected"}
     (folder / "run.toml").write_text(RUN.format(other="new", **named))
 
-    none = run_program(["run", "run.toml"], folder)
+    none = run_here(["run", "run.toml"], folder)
     select(folder, written(folder))
-    found = run_program(["run", "run.toml", "--json"], folder)
+    found = run_here(["run", "run.toml", "--json"], folder)
     compare = ["compare", "--config", "run.toml", "selected", "new", "--json"]
-    compared = run_program(compare, folder)
+    compared = run_here(compare, folder)
     (folder / "run.toml").write_text(RUN.replace("trial-3", "old").format(other="new", **named))
-    lacking = run_program(["run", "run.toml"], folder)
+    lacking = run_here(["run", "run.toml"], folder)
 
     assert (none.status, none.codes) == (2, ["unknown-run"])
     for each in (found, compared):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from program import Outcome, run_program
+from program import Outcome, run_here
 from records import FOLDER, fixture
 
 import evalkit
@@ -354,7 +354,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def command(*arguments: str) -> Outcome:
-    return run_program(list(arguments), Path.cwd())
+    return run_here(list(arguments), Path.cwd())
 
 
 def test_a_study_is_checked_run_judged_and_merged(study: Path) -> None:

@@ -4,7 +4,7 @@ import json
 
 import polars as pl
 import pytest
-from program import run_program
+from program import run_here
 
 LABELS = """
 [labels]
@@ -18,7 +18,7 @@ names = ["AUC", "GAUC", "log-loss"]
 
 
 def evalkit(folder, *arguments):
-    return run_program([*arguments], folder, {"NO_COLOR": "1"})
+    return run_here([*arguments], folder)
 
 
 @pytest.fixture

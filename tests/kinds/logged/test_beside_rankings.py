@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from program import run_program
+from program import run_here
 
 import evalkit
 
@@ -68,8 +68,8 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_night_has_both_numbers_of_each_model(night: Path) -> None:
     """b shows a to users 1 and 2: weights 2, 0, 4, 0 (c is at rank 2 for user 3)."""
-    assert run_program(["check", "night.toml"], night).status == 0
-    ran = run_program(["run", "night.toml", "--quiet"], night)
+    assert run_here(["check", "night.toml"], night).status == 0
+    ran = run_here(["run", "night.toml", "--quiet"], night)
     report = evalkit.load("runs/latest")
 
     assert ran.status in (0, 1), ran.err
@@ -90,7 +90,7 @@ def test_a_night_has_both_numbers_of_each_model(night: Path) -> None:
 
 
 def test_one_table_by_segment_holds_both_and_one_effective_size(night: Path) -> None:
-    run_program(["run", "night.toml", "--quiet"], night)
+    run_here(["run", "night.toml", "--quiet"], night)
     text = evalkit.load("runs/latest").to_markdown()
 
     table = text.partition("## country = x")[2].partition("##")[0]
@@ -102,11 +102,11 @@ def test_one_table_by_segment_holds_both_and_one_effective_size(night: Path) -> 
 
 
 def test_shares_of_both_merge_to_the_same(night: Path) -> None:
-    run_program(["run", "night.toml", "--quiet"], night)
+    run_here(["run", "night.toml", "--quiet"], night)
     whole = evalkit.load("runs/latest")
     for share in (3, 1, 2):
         part = ["partial", "night.toml", "--share", f"{share}/3", "--out", f"{share}.partial"]
-        ran = run_program(part, night)
+        ran = run_here(part, night)
         assert ran.status == 0, ran.err
     merged = evalkit.merge(["2.partial", "3.partial", "1.partial"])
 
@@ -117,7 +117,7 @@ def test_shares_of_both_merge_to_the_same(night: Path) -> None:
 
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_python_says_the_same(night: Path, in_memory: bool) -> None:
-    run_program(["run", "night.toml", "--quiet"], night)
+    run_here(["run", "night.toml", "--quiet"], night)
     whole = evalkit.load("runs/latest")
     of = {"user": "user", "item": "item", "propensity": "p"}
 
@@ -140,7 +140,7 @@ def test_rankings_alone_are_targets(night: Path) -> None:
     text = CONFIG.partition("[statistics]")[0].replace(', "nDCG@2", "recall@2"', "")
     start, end = text.index("[truth]"), text.index("[[rankings]]")
     Path("night.toml").write_text(text[:start] + text[end:])
-    ran = run_program(["run", "night.toml", "--quiet"], night)
+    ran = run_here(["run", "night.toml", "--quiet"], night)
 
     assert ran.status == 0, ran.err
     assert evalkit.load("runs/latest").value("SNIPS", model="b") == pytest.approx(1.0)
@@ -163,7 +163,7 @@ def test_rankings_alone_are_targets(night: Path) -> None:
 def test_what_does_not_go_together_is_refused(night: Path, old: str, new: str, code: str) -> None:
     assert old in CONFIG
     Path("night.toml").write_text(CONFIG.replace(old, new, 1).partition("[[gates]]")[0])
-    ran = run_program(["run", "night.toml", "--quiet"], night)
+    ran = run_here(["run", "night.toml", "--quiet"], night)
 
     assert ran.status == 2
     assert code in ran.err

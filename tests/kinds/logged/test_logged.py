@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from program import Outcome, run_program
+from program import Outcome, run_here
 
 import evalkit
 from evalkit.errors import DataError, RequestError
@@ -247,7 +247,7 @@ min = 100
 
 
 def command(*arguments: str) -> Outcome:
-    return run_program(list(arguments), Path.cwd())
+    return run_here(list(arguments), Path.cwd())
 
 
 def test_a_job_of_logged_feedback_is_gated_and_merged(

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from program import run_program
+from program import run_here
 
 import evalkit
 from evalkit.errors import DataError, RequestError
@@ -338,10 +338,10 @@ def test_shares_merge_to_the_same_bytes(
     Path("job.toml").write_text(CONFIG.format(more=more))
     for place in (1, 2, 3):
         share = ["partial", "job.toml", "--share", f"{place}/3", "--out", f"{place}.partial"]
-        assert run_program(share, tmp_path).status == 0
+        assert run_here(share, tmp_path).status == 0
     parts = [f"{place}.partial" for place in random.Random(1).sample([1, 2, 3], 3)]
     merged = evalkit.merge(parts)
-    ran = run_program(["run", "job.toml", "--quiet"], tmp_path)
+    ran = run_here(["run", "job.toml", "--quiet"], tmp_path)
     assert ran.status == 0, ran.err
     whole = evalkit.load("runs/latest")
     assert [each.outcome for each in whole.gates] == ["pass", "pass"]
