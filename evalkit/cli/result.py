@@ -63,14 +63,16 @@ def run_and_show(
             if_new=options.if_new,
             again=options.again,
             per_user=options.per_user,
-            sample=options.share,
-            threads=options.threads,
-            memory_limit=memory_limit,
-            progress=console.progress_line(),
+            options={
+                "sample": options.share,
+                "threads": options.threads,
+                "memory_limit": memory_limit,
+                "progress": console.progress_line(),
+                "given": given or Given(),
+                "opened": tell_columns,
+            },
             tell=begin,
-            given=given or Given(),
             partials=partials,
-            opened=tell_columns,
         )
         done = job.run() if store is None else run_in_store(job, store)
     except errors.EvalkitError as error:

@@ -13,14 +13,12 @@ from evalkit import pipeline, runs
 from evalkit.config import Config
 from evalkit.config.form_names import file_of
 from evalkit.errors import EvalkitError, MachineError, warn
-from evalkit.planning.counters import Progress
-from evalkit.planning.tables import Given
+from evalkit.planning.work import MeasureArguments
 from evalkit.report import PerUser, Report, Warning_
 from evalkit.runs import gates, history
 from evalkit.runs.history import holdout_uses
 from evalkit.runs.history.experiment_looks import ExperimentLook, experiment_looks
 from evalkit.runs.history.nights import compare_over_nights
-from evalkit.sources import Table
 
 if TYPE_CHECKING:
     from evalkit.planning.partials import PartialFiles  # no run of one share needs them
@@ -46,10 +44,9 @@ class Job:
         wait_seconds: how long to wait for another writer of that name.
         if_new: do nothing where a run of the same key is there.
         per_user: a Parquet file that values of users are copied to.
-        sample, threads, memory_limit, progress: as `pipeline.run_config` takes them.
+        options: how it is measured: arguments of `pipeline.run_config`, by name.
         tell: called with the id of the run when the work begins.
         fetch: called with the id of an earlier run before its files are read.
-        given, opened: as `pipeline.run_config` takes them.
         partials: what the shares of the users left behind, in place of logs.
         again: look at a test part however often that was done.
         ahead: the look that this is, where the caller knows.
@@ -61,14 +58,9 @@ class Job:
     wait_seconds: float = 0.0
     if_new: bool = False
     per_user: Path | None = None
-    sample: float | None = None
-    threads: int | None = None
-    memory_limit: int | None = None
-    progress: Callable[[Progress], None] | None = None
+    options: MeasureArguments = field(default_factory=MeasureArguments)
     tell: Callable[[str], None] | None = None
     fetch: Callable[[str], object] | None = None
-    given: Given = field(default_factory=Given)
-    opened: Callable[[Sequence[Table]], None] | None = None
     partials: "PartialFiles | None" = None
     again: bool = False
     ahead: holdout_uses.Ahead | None = None
@@ -144,24 +136,18 @@ class Job:
         if self.partials is not None:
             return pipeline.conclude_partials(
                 self.partials.at_level(config),
-                threads=self.threads,
+                threads=self.options.get("threads"),
                 per_user_folder=values,
                 keep_parts=self.folder is not None,
                 looks=looks,
             )
-        return pipeline.run_config(
-            config,
-            given=self.given,
-            threads=self.threads,
-            memory_limit=self.memory_limit,
-            sample=self.sample,
-            per_user=self._kept_metrics,
-            per_user_folder=values,
-            keep_parts=self.folder is not None,
-            progress=self.progress,
-            opened=self.opened,
-            looks=looks,
-        )
+        kept: MeasureArguments = {
+            "per_user": self._kept_metrics,
+            "per_user_folder": values,
+            "keep_parts": self.folder is not None,
+            "looks": looks,
+        }
+        return pipeline.run_config(config, **self.options | kept)
 
     def _earlier(self, config: Config) -> tuple[ExperimentLook, ...]:
         """Earlier runs of an experiment that is looked at more than once."""
@@ -275,7 +261,7 @@ class Job:
         if self.partials is not None:
             key = self.partials.header.key
         else:
-            key = pipeline.key_of_run(self.config, sample=self.sample)
+            key = pipeline.key_of_run(self.config, sample=self.options.get("sample"))
         if key is None:
             warn(
                 "work-not-known",

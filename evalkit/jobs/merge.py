@@ -103,7 +103,7 @@ def merge(
     )
     if out is None:
         return _as_look(config, partials, threads, again=again)
-    job = Job(config, None, threads=threads, partials=partials, again=again)
+    job = Job(config, None, options={"threads": threads}, partials=partials, again=again)
     if runs.is_store(os.fspath(out)):
         return run_in_store(job, runs.open_store(os.fspath(out), config.storage)).report
     done = replace(job, folder=Path(out)).run()

@@ -19,6 +19,7 @@ from evalkit.errors import clean
 from .private import PRIVATE, Distrust, let_all_read, open_folder, read_file, write_file
 
 MARK = re.compile(b"@kernel|@intrinsic")
+WITHOUT_KERNELS = frozenset("api cli config demo engines jobs report runs __pycache__".split())
 WITHOUT_EFFECT_ON_CODE = {"NUMBA_CACHE_DIR", "NUMBA_NUM_THREADS", "NUMBA_THREADING_LAYER"}
 N_BYTES = 32  # of a checksum
 _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -181,7 +182,7 @@ def _sources(folder: str) -> Iterator[str]:
     for entry in os.scandir(folder):
         if entry.name.endswith(".py"):
             yield entry.path
-        elif entry.is_dir() and entry.name != "__pycache__":
+        elif entry.is_dir() and entry.name not in WITHOUT_KERNELS:
             yield from _sources(entry.path)
 
 

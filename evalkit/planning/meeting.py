@@ -316,7 +316,7 @@ def look(
             ids |= dict.fromkeys(texts.to_list())
     many = len(ids) >= MANY and keys.size >= MANY
     told = Meeting(False, many, smallest, shown)
-    found_repair = find_repair([*ids], others) if _are_texts(plan) else None
+    found_repair = find_repair([*ids], others) if plan.dtypes == (pl.String(),) else None
     return told, None if found_repair is None else found_repair[0]
 
 
@@ -362,10 +362,6 @@ def _ids_of(table: Table, plan: IdPlan, what: str, model: str | None) -> Iterato
             if is_list:
                 kept = kept.explode("item").select(plan.select(_KEY))
             yield kept.drop_nulls(_KEY).unique(_KEY, maintain_order=True)
-
-
-def _are_texts(plan: IdPlan) -> bool:
-    return plan.dtypes == (pl.String(),)
 
 
 def _texts(frame: pl.DataFrame, plan: IdPlan) -> pl.Series:

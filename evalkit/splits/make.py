@@ -178,7 +178,8 @@ def _finish(
             if log.table.fingerprint() != identity:
                 refuse_changed(log)
             _publish(folder, told, out, leaks)
-    return Split(told, out, _series(cut), True, leaks, log)
+    series = [pl.Series("part", fold.letters) for fold in cut.folds]
+    return Split(told, out, series, True, leaks, log)
 
 
 def _look_again(log: Log, feed: LogFeed, cut: Cut, writing: Writing | None) -> list[dict[str, Any]]:
@@ -258,10 +259,6 @@ def _own_names(log: Log) -> list[str] | None:
 
 def _renamed(log: Log, names: list[str]) -> list[pl.Expr]:
     return [pl.col(name).alias(our) for name, our in zip(names, log.schema, strict=True)]
-
-
-def _series(cut: Cut) -> list[pl.Series]:
-    return [pl.Series("part", fold.letters) for fold in cut.folds]
 
 
 def _found(out: Path, rule: SplitSection, identity: str | None) -> Split:

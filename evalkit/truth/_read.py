@@ -371,8 +371,8 @@ def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> 
     room = source.table.n_rows_hint() if others is None else None
     rows = _InteractionRows(PairRows(room, graded=graded, coded=coded, weighed=weighed))
     rows.weighed = weighed
-    rows.user_ids = KnownIds(source.user_plan, room) if source.user_plan.hashed else None
-    rows.item_ids = KnownIds(source.item_plan, room) if source.item_plan.hashed else None
+    rows.user_ids = KnownIds(source.user_plan) if source.user_plan.hashed else None
+    rows.item_ids = KnownIds(source.item_plan) if source.item_plan.hashed else None
     has_texts = source.user_plan.hashed or source.item_plan.hashed
 
     def placed() -> Iterator[tuple[pl.DataFrame, RowPlaces]]:
@@ -555,7 +555,7 @@ def build_train(
     if kept_rows is not None and kept_rows.is_whole and isinstance(share, PassShare):
         own, room = kept_rows.stream(share.number), kept_rows.n_rows(share.number)
     pairs = PairRows(room)
-    known_items = KnownIds(truth.item_plan, room) if truth.item_plan.hashed else None
+    known_items = KnownIds(truth.item_plan) if truth.item_plan.hashed else None
     n_null = n_rows = 0
 
     def placed() -> Iterator[tuple[pl.DataFrame, RowPlaces]]:

@@ -40,7 +40,7 @@ def job(tmp_path):
         },
         name="nightly",
     )
-    made = Job(config, tmp_path / "runs", threads=1)
+    made = Job(config, tmp_path / "runs", options={"threads": 1})
     made.run()
     return made
 

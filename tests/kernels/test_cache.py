@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from evalkit.kernels import cache
 from evalkit.kernels.cache import Cache
 
 NOBODY, STRANGER = 65534, 12345
@@ -95,6 +96,14 @@ def plant(file: Path) -> None:
 
 def is_refused(said: str, why: str) -> bool:
     return said.startswith("warning[no-kernel-cache]: ") and said.count("\n") == 1 and why in said
+
+
+def test_rooms_that_are_not_looked_through_hold_no_kernel():
+    package = Path(cache.__file__).parents[1]
+    files = [file for room in cache.WITHOUT_KERNELS for file in package.rglob(f"{room}/**/*.py")]
+
+    assert len(files) > 100
+    assert not [file for file in files if cache.MARK.search(file.read_bytes())]
 
 
 # ---------------------------------------------------------------- what is trusted

@@ -142,8 +142,7 @@ def finish(
     job = Job(
         run_as,
         folder,
-        threads=how.threads,
-        memory_limit=how.memory_limit,
+        options={"threads": how.threads, "memory_limit": how.memory_limit},
         ahead=ahead,
         concluded=write,
     )

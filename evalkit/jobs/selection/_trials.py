@@ -122,7 +122,7 @@ def _of_table(config: Config) -> list[Tried]:
     parameters = _parameters_of([each for each in rows.columns if each not in used])
     cost = _column_of(section.cost, rows.columns, parameters, config) if section.cost else None
     found, problems = [], list[EvalkitError]()
-    base = _folder_of(at)
+    base = at.rpartition("/")[0]
     for number, row in enumerate(rows.iter_rows(named=True)):
         own = row[name] if name is not None else None
         label = own if isinstance(own, str) and own else f"trial-{number if own is None else own}"
@@ -194,10 +194,6 @@ def _filled(pattern: str, row: Mapping[str, object], at: str) -> str:
         return str(row[place[1]])
 
     return _PLACE.sub(value, pattern)
-
-
-def _folder_of(path: str) -> str:
-    return path.rpartition("/")[0]
 
 
 def _beside(folder: str, path: str) -> str:

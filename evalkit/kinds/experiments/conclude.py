@@ -1,20 +1,25 @@
 """From measured units to everything that a report says of them."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from evalkit.aggregate.segments import ALL
+from evalkit.aggregate.segments import ALL, Segment
 from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.report.entries import Check, Finding, Graph
+from evalkit.statistics.corrections import adjust
+from evalkit.statistics.distributions import normal_quantile
+from evalkit.statistics.independent import Rules
+from evalkit.statistics.intervals import Interval
+from evalkit.statistics.search import SegmentDelta, search_segments
 
 from ._asked import ExperimentRequest
 from ._checking import by_day, checks_of, paths, warnings_of
-from ._comparing import EffectDraft, diluted, drafts_of, estimates_of
-from ._deciding import correct, family_of, findings_of
-from ._measuring import MetricNumbers
+from ._comparing import EffectDraft, diluted, drafts_of, estimates_of, margin_numbers, number_of
+from ._measuring import TRIGGERED, MetricNumbers
 from ._units import READ_COVARIATES, READ_EVENTS, READ_EXPOSURES, Units
 
+FEWEST_SEARCHED = 100
 READ = (READ_EXPOSURES, READ_EVENTS, READ_COVARIATES)
 
 
@@ -77,3 +82,161 @@ def spell_counts(counts: Mapping[str, int]) -> dict[str, int]:
     return {name: counts.get(name, 0) for name in first} | {
         name: n for name, n in counts.items() if n and name not in (*first, *READ)
     }
+
+
+def family_of(asked: ExperimentRequest, label: str, segment: Segment) -> str:
+    if label in asked.guardrails:
+        return "guardrail" if segment == ALL else "exploratory"
+    if not asked.primary:
+        return "all" if segment == ALL else f"segments {segment[0]}"
+    return "primary" if label in asked.primary and segment == ALL else "exploratory"
+
+
+def correct(drafts: Sequence[EffectDraft], asked: ExperimentRequest) -> int:
+    """Adjusted p-values, limits and verdicts, family by family; how many tests decide."""
+    statistics = asked.statistics
+    error = 1.0 - statistics.level
+    families: dict[str, list[EffectDraft]] = {}
+    for draft in drafts:
+        if draft.family is not None:
+            name = draft.family
+            if statistics.family == "metric" and not asked.primary:
+                name = f"{name} {draft.comparison.metric}"
+            families.setdefault(name, []).append(draft)
+    n_tests = 0
+    for name, family in families.items():
+        correction = "none" if name == "guardrail" else statistics.correction
+        p_values = [_or_nan(each.comparison.p_value) for each in family]
+        found = adjust(p_values, correction, error=error)
+        if name.partition(" ")[0] in ("primary", "all"):
+            n_tests += found.size
+        margins = [margin_numbers(each, statistics.level) for each in family]
+        tests = [
+            (max(above, below), above if each.higher_is_better else below)
+            for each, (above, below, _) in zip(family, margins, strict=True)
+        ]
+        same, not_worse = (
+            adjust(values, correction).p_adjusted for values in zip(*tests, strict=True)
+        )
+        for place, comparison in enumerate(family):
+            _finish(
+                comparison,
+                asked,
+                found.p_adjusted[place],
+                found.errors[place],
+                number_of(same[place]),
+                number_of(not_worse[place]),
+                margins[place][2],
+                found.size,
+            )
+    return n_tests
+
+
+def _finish(
+    each: EffectDraft,
+    asked: ExperimentRequest,
+    p_adjusted: float,
+    judged_at: float,
+    same: float | None,
+    not_worse: float | None,
+    margin_limits: Interval,
+    size: int,
+) -> None:
+    own, error = each.comparison, 1.0 - asked.statistics.level
+    limits = own.low, own.high, own.relative_low, own.relative_high
+    if each.find is not None and not math.isnan(judged_at) and judged_at != error:
+        found = each.find(replace(each.rules, level=1.0 - judged_at))
+        both = found.limits, found.relative_limits
+        ends = [number_of(end) for its in both for end in (its.low, its.high)]
+        limits = ends[0], ends[1], ends[2], ends[3]
+    family = each.family if asked.primary or each.family == "guardrail" else None
+    each.comparison = replace(
+        own,
+        p_adjusted=number_of(p_adjusted),
+        low_adjusted=limits[0],
+        high_adjusted=limits[1],
+        relative_low_adjusted=limits[2],
+        relative_high_adjusted=limits[3],
+        p_equivalent=same,
+        p_not_inferior=not_worse,
+        low_margin=number_of(margin_limits.low),
+        high_margin=number_of(margin_limits.high),
+        family=family,
+        family_size=None if family in (None, "guardrail") else size,
+        verdict=_verdict(own, each.higher_is_better, error, p_adjusted, same, not_worse),
+    )
+
+
+def _verdict(
+    own: Comparison,
+    higher_is_better: bool,
+    error: float,
+    p_adjusted: float,
+    same: float | None,
+    not_worse: float | None,
+) -> str:
+    if same is not None and same <= error:
+        return "equivalent"
+    if p_adjusted <= error and own.delta != 0.0:
+        return "better" if (own.delta > 0.0) == higher_is_better else "worse"
+    if not_worse is not None and not_worse <= error:
+        return "not inferior"
+    return "not tested" if math.isnan(p_adjusted) else "cannot tell"
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _widened(own: Comparison, rules: Rules) -> float | None:
+    """The standard error, larger by as much as repeated looks widen limits."""
+    if own.std_error is None or (rules.sequential is None and rules.spending is None):
+        return own.std_error
+    once = -normal_quantile(0.5 * rules.error)
+    return own.std_error * rules.reach(math.inf, own.n_users) / once
+
+
+def findings_of(asked: ExperimentRequest, drafts: Sequence[EffectDraft]) -> Iterator[Finding]:
+    """Segments that lose or gain, of the metrics that decide, with false ones under control."""
+    deciding = asked.primary or tuple(each.label for each in asked.measures)
+    for candidate in asked.names[1:]:
+        deltas = [
+            SegmentDelta(
+                own.segmentation or "",
+                own.segment or "",
+                round(own.df + 1) if own.df is not None else own.n_users,
+                own.delta,
+                _widened(own, draft.rules),
+                metric=own.metric,
+                higher_is_better=draft.higher_is_better,
+            )
+            for draft in drafts
+            if (own := draft.comparison).segment is not None
+            and own.segmentation != TRIGGERED[0]
+            and own.candidate == candidate
+            and own.metric in deciding
+            and not math.isnan(own.delta)
+        ]
+        found = search_segments(
+            deltas,
+            false_discovery_rate=(1.0 - asked.statistics.level) / (len(asked.names) - 1),
+            min_users=max(asked.statistics.min_users, FEWEST_SEARCHED),
+        )
+        for kind, listed in (("loss", found.losses), ("gain", found.gains)):
+            for finding in listed:
+                where = finding.found
+                yield Finding(
+                    baseline=asked.baseline,
+                    candidate=candidate,
+                    metric=where.metric,
+                    segmentation=where.segmentation,
+                    segment=where.segment,
+                    kind=kind,
+                    delta=finding.delta,
+                    low=finding.interval.low,
+                    high=finding.interval.high,
+                    p_value=finding.p_value,
+                    p_adjusted=finding.p_adjusted,
+                    n_users=where.n,
+                    n_searched=found.n_searched,
+                )

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
-from evalkit.kinds.pointwise.bins import bin_of, nice_edges
 from evalkit.kinds.pointwise.numbers import RowNumber
 from evalkit.kinds.pointwise.spread import Floats, TermSums
 from evalkit.kinds.pointwise.units import DrawnSums
@@ -17,6 +17,8 @@ from evalkit.report import Distribution, Graph
 from evalkit.statistics.exact import SCALE_BITS, ExactSums
 
 RESIDUAL_BINS, RATING_BINS = 40, 20
+STEPS = (1.0, 2.0, 5.0, 10.0)
+SMALLEST_STEP = 1e-11  # of a value: edges have twelve digits
 BY_RATING = ("MAE", "RMSE", "bias")
 
 
@@ -168,3 +170,29 @@ class ErrorDrawing:
         spread = self.spreads[number]
         n_users = spread.sums.sum_of(0).count
         return RowNumber.of_rows(value, spread.std_error(_smooth(name)), n_users, level=level)
+
+
+def nice_edges(low: float, high: float, most: int) -> npt.NDArray[np.float64]:
+    """Multiples of 1, 2 or 5 times a power of ten around [low, high], at most about `most` bins."""
+    if not high - low > SMALLEST_STEP * most * abs(low):
+        high = low + (abs(low) * 2.0**-20 or 1.0)
+    wanted = high / most - low / most
+    power = 10.0 ** math.floor(math.log10(wanted))
+    step = next(each * power for each in STEPS if each * power >= wanted * (1 - 1e-9))
+    first, last = math.floor(low / step), math.ceil(high / step)
+    edges = np.array([_multiple(step, number) for number in range(first, last + 1)])
+    while edges[0] > low:  # a quotient was rounded
+        edges = np.concatenate([[_multiple(step, first := first - 1)], edges])
+    while edges[-1] < high:
+        edges = np.concatenate([edges, [_multiple(step, last := last + 1)]])
+    return edges
+
+
+def _multiple(step: float, number: int) -> float:
+    return float(f"{step * number:.12g}")  # 0.30000000000000004 is meant as 0.3
+
+
+def bin_of(values: npt.NDArray[np.float64], edges: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
+    """The bin of each value: from its edge up to the next; the last edge belongs inside."""
+    found = np.searchsorted(edges, values, side="right") - 1
+    return np.minimum(found, edges.size - 2)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from evalkit.kinds.pointwise.bins import bin_of, nice_edges
 from evalkit.kinds.pointwise.store import (
     by_hash,
     count_by_hash,
@@ -13,6 +12,7 @@ from evalkit.kinds.pointwise.store import (
     sort_packed,
     values_of,
 )
+from evalkit.kinds.ratings._graphs import bin_of, nice_edges
 
 NUMBERS = [-np.inf, -1.5, -1e-40, 0.0, 1e-40, 0.1, 1.5, np.inf]
 
