@@ -10,13 +10,15 @@ from typing import TypeVar
 
 from evalkit.errors import MachineError
 from evalkit.kernels import cache_directory, kept_alone
+from evalkit.kernels.object_file import PLACES_CODE
 from evalkit.kernels.threads import kernels_are_compiled
 
 Done = TypeVar("Done")
 
 SHARE = 0.8
 LEAST_KEPT = 20  # kernels; a run that is refused leaves a few
-COMPILING = 256 << 20  # numba, and what it keeps of the kernels of a run
+COMPILING = 300 << 20  # numba, LLVM, and what they keep of the kernels of a run
+LLVM = 0 if PLACES_CODE else 44 << 20  # its library, where kept kernels are loaded by it, too
 LEAST_DEFAULT_BYTES = 512 << 20  # below it a run may fail, but not because nobody set a limit
 _MMAP_THRESHOLD = -3  # of `mallopt`
 _ALLOCATOR = "_RJEM_MALLOC_CONF"  # what Polars' allocator reads when it is loaded

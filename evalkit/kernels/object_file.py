@@ -10,11 +10,14 @@ Source:
 
 import ctypes
 import mmap
+import os
 import struct
+import sys
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
+PLACES_CODE = sys.platform == "linux" and os.uname().machine == "x86_64"
 HEAD = b"\x7fELF\x02\x01"  # 64 bits, the lowest byte first
 RELOCATABLE_X86_64 = b"\x01\x00\x3e\x00"
 SECTION, SYMBOL, RELOCATION = "<IIQQQQIIQQ", "<IBBHQQ", "<QIIq"

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from evalkit.item_lists import ListCollector
 
 BATCH_LISTS = 1 << 12
+SMALL_LOG = 1 << 25  # rows, up to which a row group more would save no time, and take 80 MiB
 WHOLE_LIST_TIES = ("numba", "numba-reversed", "mean-rank", "last-rank")
 
 Mode = Literal["rank", "strength", "place"]
@@ -204,7 +205,7 @@ class RankScan:
         keys = {USER_KEY: self.truth.user_plan}
         if not self.table.is_list:
             keys[ITEM_KEY] = self.truth.item_plan
-        two_ahead = self.share is None and not is_hashed  # texts take memory
+        two_ahead = self.share is None and not is_hashed and self.about_rows > SMALL_LOG
         columns = self._columns()
         for rows in self.table.stream(columns, keys=keys, most=most, two_ahead=two_ahead):
             flat = self._explode(rows) if self.table.is_list else rows

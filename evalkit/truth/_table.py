@@ -271,7 +271,8 @@ def _fill(
     slots = max(1, math.ceil(int(np.diff(offsets).max()) / TABLE_LOAD))
     if hash is not MIXED:
         n_keys = (1 << 64 - bits) // int(hash.factor) + 1  # that a partition has room for
-        slots = min(slots, math.ceil(n_keys / DENSE_LOAD))
+        if (dense := math.ceil(n_keys / DENSE_LOAD)) <= slots:
+            slots, spare = dense, 1  # nothing moves on
     layout = Layout(hash, 63 - bits, slots, slots + spare)
     table = UserTable(_aligned(layout.stride * ENTRY << bits), layout)
 

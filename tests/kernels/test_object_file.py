@@ -1,8 +1,6 @@
 """Object code laid out in memory by ourselves does what it does when LLVM loads it."""
 
-import platform
 import struct
-import sys
 
 import numpy as np
 import pytest
@@ -12,6 +10,7 @@ from evalkit.kernels.calling import Entry, flatten, format_of
 from evalkit.kernels.decorator import _is_jit_off
 from evalkit.kernels.machine import _load_by_llvm, load_code
 from evalkit.kernels.object_file import (
+    PLACES_CODE,
     RELOCATION,
     RELOCATIONS,
     SECTION,
@@ -22,9 +21,7 @@ from evalkit.kernels.object_file import (
 
 pytestmark = [
     pytest.mark.skipif(_is_jit_off(), reason="nothing is compiled"),
-    pytest.mark.skipif(
-        (sys.platform, platform.machine()) != ("linux", "x86_64"), reason="LLVM loads code here"
-    ),
+    pytest.mark.skipif(not PLACES_CODE, reason="LLVM loads code here"),
 ]
 NAME = "evalkit_test_code"
 VALUES = np.array([0.25, 1.5, 3.0, 700.0])

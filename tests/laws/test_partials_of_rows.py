@@ -141,7 +141,7 @@ def policies_of(case):
 @pytest.mark.some_cases(len(CASES))
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("n_shares", [1, 3, 16])
+@pytest.mark.parametrize("n_shares", [1, 3, 8])
 def test_shares_put_together_are_one_run(tmp_path, monkeypatch, case, seed, n_shares):
     monkeypatch.chdir(tmp_path)
     rows_of(seed).write_parquet("log.parquet")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from program import run_here
+from program import run_program
 
 import evalkit
 from tests.peaks import Ended, run_evalkit
@@ -42,8 +42,9 @@ def keep_kernels(limit_mib: int, *arguments: str) -> None:
         limit = ("--memory-limit", f"{limit_mib}MiB")
         command = [sys.executable, "-c", COMPILING_COUNTS_AS_NOTHING, *arguments, *limit]
         ended = subprocess.run(command, capture_output=True, text=True)
-        if ended.returncode:
-            limit_mib = int(NEED.findall(ended.stderr)[0])
+        if not ended.returncode:
+            break
+        limit_mib = int(NEED.findall(ended.stderr)[0])
     assert ended.returncode == 0, ended.stderr
 
 
@@ -82,7 +83,7 @@ def kernels_are_kept(tmp_path_factory):
     """Whoever comes first compiles kernels, which takes 200 MiB that are no part of the rows."""
     folder = tmp_path_factory.mktemp("few")
     for options in (log_of_numbers(folder, 1000), long_ids(folder, 100, 100, "csv")):
-        ended = run_here([*options, "--memory-limit", "2GiB"], folder)
+        ended = run_program([*options, "--memory-limit", "2GiB"], folder)
         assert ended.status == 0, ended.err
 
 
@@ -132,7 +133,7 @@ def finished_runs(tmp_path_factory) -> Path:
         "[output]\nper_user = true\n"
     )
     for _ in range(2):
-        ended = run_here(["run", "job.toml", "--out", "runs"], folder)
+        ended = run_program(["run", "job.toml", "--out", "runs"], folder)
         assert ended.status == 0, ended.err
     return folder / "runs"
 
@@ -141,7 +142,7 @@ def finished_runs(tmp_path_factory) -> Path:
 @pytest.mark.parametrize("test", ["wilcoxon", "t"])
 def test_values_of_finished_runs_are_counted(finished_runs, test):
     command = ["compare", "last~1", "last", "--out", str(finished_runs), "--test", test]
-    assert run_here(command, finished_runs).status == 0  # keeps kernels
+    assert run_program(command, finished_runs).status == 0  # keeps kernels
 
     assert_held(150, *command)
 
@@ -199,7 +200,7 @@ def test_splits_count_what_is_decoded_and_written(tmp_path, id_type, rule):
     log.write_parquet(tmp_path / "log.parquet", row_group_size=1 << 20)
     test = "0.2" if not rule else "1"
     split = ("split", str(tmp_path / "log.parquet"), "--by", "user", "--test", test, *rule)
-    assert run_here([*split, "--out", "first"], tmp_path).status == 0  # keeps kernels
+    assert run_program([*split, "--out", "first"], tmp_path).status == 0  # keeps kernels
 
     assert_held(300, *split, "--out", str(tmp_path / "out"))
 

@@ -32,6 +32,7 @@ GRIDS = ConstantTable(lambda: [1.5 * 2.0 ** (51 - 32 * word) for word in range(N
 TOO_LARGE = 2.0**30
 AHEAD = 24  # rows that are fetched before they are added
 WORDS_A_LINE = 8  # of a cache
+LANES = 4  # values that are added at once; one by one what is left of a row takes as long
 WORDS_AT_HAND = 1 << 15  # that stay close to the core
 MOST_BYTES_A_THREAD = 1 << 22
 NO_WEIGHTS = np.empty((0, 0), dtype=np.int64)
@@ -127,7 +128,7 @@ class WordSums:
 
     Args:
         codes: int32[n_users], places among the cells and kinds that have users.
-        words: int64[n_places, N_WORDS, n_columns].
+        words: int64[n_places, N_WORDS, n_columns], some of them for nothing but `LANES`.
         apart: by place and column, sums times 2^1074 of values that the words do not take.
         of_threads: words of each thread, where they are few, so that none waits for another.
     """
@@ -274,6 +275,7 @@ class PartSums:
             for each in segmentations
             if N_KINDS * len(each.groups.labels) <= MOST_PART_CELLS
         }
+        self._width = n_columns + (-n_columns % LANES if n_columns > 2 * LANES else 0)
         self._pools: dict[int, BufferPool] = {}  # of each thread
         self._cells = []
         for cell_set in cell_sets:
@@ -292,7 +294,7 @@ class PartSums:
             for users in slices_of(truth.n_users):
                 for codes in of_models.values():
                     codes[users] = places[codes[users]]
-            shape = (int(is_used.sum()), N_WORDS, n_columns)
+            shape = (int(is_used.sum()), N_WORDS, self._width)
             sums = {
                 model: WordSums(codes, np.zeros(shape, dtype=np.int64))
                 for model, codes in of_models.items()
@@ -307,8 +309,10 @@ class PartSums:
                 continue
             pool.clear()
             n_columns = sum(each.shape[1] for each in groups)
-            together = pool.take((users.size, n_columns), np.float64)
-            np.concatenate(groups, axis=1, out=together)
+            width = min(n_columns + -n_columns % LANES, self._width)
+            together = pool.take((users.size, width), np.float64)
+            np.concatenate(groups, axis=1, out=together[:, :n_columns])
+            together[:, n_columns:] = np.nan  # which is not added
             for cells in self._cells:
                 if model in cells.sums:
                     cells.sums[model].add(users, together)

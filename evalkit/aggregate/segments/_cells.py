@@ -102,10 +102,11 @@ def _members(
     codes: Codes, n_cells: int, segmentations: Sequence[UserSegments]
 ) -> dict[Segment, npt.NDArray[np.int64]]:
     members: dict[Segment, npt.NDArray[np.int64]] = {}
+    users = np.zeros(n_cells if codes.size else 0, dtype=np.int64)  # one of each cell
+    users[codes] = np.arange(codes.size)
     for segmentation in segmentations:
-        group_of_cell = np.zeros(n_cells, dtype=np.int64)
-        group_of_cell[codes] = segmentation.groups.codes
-        for group, label in enumerate(segmentation.groups.labels if codes.size else ()):
+        group_of_cell = segmentation.groups.codes[users]
+        for group, label in enumerate(segmentation.groups.labels):
             cells = np.flatnonzero(group_of_cell == group)
             if cells.size:
                 members[segmentation.name, label] = cells

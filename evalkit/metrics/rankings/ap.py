@@ -175,7 +175,8 @@ def ap(hits, relevant, lengths, cutoffs, over, terms, out):
         hit, start, end = hits.starts[user], hits.starts[user], hits.starts[user + 1]
         total = 0.0
         after = 0  # with every_rank: the ranks whose precision `total` holds
-        for column in range(cutoffs.size):
+        column = 0
+        while column < cutoffs.size:
             cutoff = cutoffs[column]
             n_ranks = lengths[user] if cutoff == NO_CUTOFF else cutoff
             while hit < end and hits.ranks[hit] <= cutoff:
@@ -192,7 +193,12 @@ def ap(hits, relevant, lengths, cutoffs, over, terms, out):
                 value += max(0, n_ranks - lengths[user]) * ((hit - start) / lengths[user])
             divisor = divisor_of(n_relevant, hit - start, cutoff, lengths[user], over)
             share = value / divisor if divisor > 0 else 0.0
-            out[user, column] = share if n_relevant > 0 else math.nan
-            if hit == end and terms == HITS and over != K and cutoff >= n_relevant:
-                out[user, column:] = out[user, column]  # nothing more changes
-                break
+            share = share if n_relevant > 0 else math.nan
+            is_steady = terms == HITS and over != K and cutoff >= n_relevant
+            out[user, column] = share
+            column += 1
+            while is_steady and column < cutoffs.size:  # up to the next hit nothing changes
+                if hit < end and hits.ranks[hit] <= cutoffs[column]:
+                    break
+                out[user, column] = share
+                column += 1

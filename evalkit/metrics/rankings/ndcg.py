@@ -189,7 +189,8 @@ def ndcg(
         total = 0.0
         ideal = 0.0
         n_ideal = 0
-        for column in range(cutoffs.size):
+        column = 0
+        while column < cutoffs.size:
             cutoff = cutoffs[column]
             while hit < end and hits.ranks[hit] <= cutoff:
                 factor = discount_of(hits.ranks[hit], discount, log_base)
@@ -210,7 +211,11 @@ def ndcg(
                 if worth > 0.0 or idcg_negative != LEFT_OUT:
                     ideal += worth * discount_of(n_ideal, discount, log_base)
             share = share_of(total, ideal, has_gain, is_empty, idcg_negative)
+            is_whole = idcg != FULL_K and n_wanted == stop - first  # so is every ideal below
             out[user, column] = share
-            if hit == end and idcg != FULL_K and n_wanted == stop - first:  # nothing more changes
-                out[user, column:] = share
-                break
+            column += 1
+            while is_whole and column < cutoffs.size:  # up to the next hit nothing changes
+                if hit < end and hits.ranks[hit] <= cutoffs[column]:
+                    break
+                out[user, column] = share
+                column += 1

@@ -13,7 +13,6 @@ from evalkit.report.html._detail import (
 )
 from evalkit.report.html._drawn import DrawnPlot, collecting
 from evalkit.report.html._experiment import checks_section
-from evalkit.report.html._gaps import gaps_section
 from evalkit.report.html._leakage import leakage_body
 from evalkit.report.html._logged import weights_section
 from evalkit.report.html._markup import Html, el, join, raw
@@ -25,7 +24,7 @@ from evalkit.report.html._overview import (
     models_section,
     verdict_section,
 )
-from evalkit.report.html._segments import segments_section
+from evalkit.report.html._segments import gaps_section, segments_section
 from evalkit.report.html._style import FIXED_STYLE, PLOT_STYLE, POLICY, SCRIPT, STYLE
 from evalkit.report.html._trade import trade_section
 from evalkit.report.html._trends import index_body, trend_body

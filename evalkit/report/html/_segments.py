@@ -15,6 +15,7 @@ from evalkit.report.record import Report
 from evalkit.report.turning import against
 
 MOST_CELLS = 1_000  # of segment tables: about 100 kB
+MOST_ROWS = 1_000  # of differences between segments
 FILES = "metrics.parquet or report.json"
 
 
@@ -224,4 +225,23 @@ def _segment_figure(
     numbers = _tables.table([rule, text.units_of(report), *report.models], lines, pin=True)
     return _tables.behind(
         [*heat, *_plots.dot_plots(rows, f"{label} by {rule}")], numbers, f"{label} by {rule}"
+    )
+
+
+def gaps_section(report: Report) -> Html | None:
+    """How far segments are apart in rates of labels: a row a model, metric and segmentation."""
+    if not report.gaps:
+        return None
+    digits = text.decimals_for([], [gap.delta for gap in report.gaps])
+    rows = []
+    for gap in report.gaps[:MOST_ROWS]:
+        limits = _tables.limits_of(gap.low, gap.high, digits)
+        names = (gap.model, gap.metric, gap.segmentation, gap.highest, gap.lowest)
+        rows.append([*map(_tables.name_cell, names), el("td", show(gap.delta, digits), limits)])
+    head = ["model", "metric", "by", "highest", "lowest", "difference"]
+    note = "The interval holds for all pairs of segments at once."
+    return join(
+        el("h3", "Largest differences between segments"),
+        el("p", note, class_="soft"),
+        _tables.table(head, rows, pin=True),
     )

@@ -7,12 +7,12 @@ from evalkit.runs.history._find import (
     is_by_time,
     load_named,
     load_together,
+    name_selected,
     read_tags,
     tag_run,
     untag,
 )
 from evalkit.runs.history._index import INDEX, TABLES, QueryRows, open_index, query, refresh
 from evalkit.runs.history._prune import prune
-from evalkit.runs.history._selected import name_selected
 from evalkit.runs.history._trends import read_trends
 from evalkit.runs.history._truths import differences_of_measure

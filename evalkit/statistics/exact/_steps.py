@@ -25,24 +25,29 @@ def pack_steps(values, begin, end, room, n_steps):  # type: ignore[no-untyped-de
     Gives how many that are, of rows `begin` to `end`; at the first cutoff all differ.
     """
     n_steps[:] = 0
-    total = np.int64(0)
+    n_steps[0] = total = np.int64(end - begin)
+    n_columns = values.shape[1]
     for row in range(begin, end):
-        before = values[row, 0]
-        for first in range(0, values.shape[1], ALIKE):
-            some = values[row, first : first + ALIKE]
-            is_alike = first > 0
-            for value in some:  # many at a time
-                is_alike &= float_bits(value) == float_bits(before)
-            if is_alike:
-                continue
-            for column in range(first, first + some.size):
-                value = values[row, column]
-                if column == 0 or float_bits(value) != float_bits(before):
-                    room[0, column, n_steps[column]] = value
-                    room[1, column, n_steps[column]] = before
-                    n_steps[column] += 1
+        own, before, column = values[row], values[row, 0], 1
+        room[0, 0, row - begin] = before
+        while column < n_columns:
+            stop = min(column + ALIKE, n_columns)
+            if column + ALIKE <= n_columns:
+                away, bits = np.int64(0), float_bits(before)
+                for place in range(ALIKE):  # many at a time
+                    away |= float_bits(own[column + place]) ^ bits
+                if away == 0:
+                    column = stop
+                    continue
+            for place in range(column, stop):
+                value = own[place]
+                if float_bits(value) != float_bits(before):
+                    room[0, place, n_steps[place]] = value
+                    room[1, place, n_steps[place]] = before
+                    n_steps[place] += 1
                     total += 1
                     before = value
+            column = stop
     return total
 
 
