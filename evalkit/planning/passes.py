@@ -134,7 +134,8 @@ def count_shares(
     if machine.fits(bound, memory_limit):
         return 1
     least = texts.group and at_rest() + 2 * _texts.DECODED * texts.group  # no pass decodes less
-    if with_noise(least) > memory_limit:
+    are_counted = all(table.n_text_bytes is None for table in tables.logs)
+    if are_counted and with_noise(least) > memory_limit:
         raise machine.too_small(memory_limit, math.ceil((bound + machine.room_to_compile()) / MIB))
     with suppress(EvalkitError):  # of a table that cannot be read, which is told in its turn
         # much less than users, as items are

@@ -105,7 +105,10 @@ def test_ids_of_few_kinds_are_as_long_as_their_texts(dtype):
 
 
 def test_long_ids_of_text_files_are_counted_by_their_length(tmp_path):
-    assert_held(400, *long_ids(tmp_path, 12_000, 10_000, "csv"))
+    ended = assert_held(400, *long_ids(tmp_path, 12_000, 10_000, "csv"))
+
+    assert ended.peak_mib > 400  # so the limit was refused, with one that is not far away
+    assert_held(ended.peak_mib * 3 // 2, *long_ids(tmp_path, 12_000, 10_000, "csv"))
 
 
 def test_what_is_larger_than_the_limit_is_not_even_decoded(tmp_path):
