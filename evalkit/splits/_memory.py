@@ -8,14 +8,14 @@ import polars as pl
 
 from evalkit.config import SplitSection
 from evalkit.errors import MachineError
-from evalkit.kernels.memory import fits, room_to_compile
+from evalkit.kernels.memory import LLVM, fits, room_to_compile
 from evalkit.splits._feed import ALL
 from evalkit.splits._latest import OF_SLOT, count_slots
 from evalkit.splits._log import LogFeed
 from evalkit.splits._reverse_scan import is_of_latest
 from evalkit.splits._source import BATCH, GROUP
 
-FIXED = 290 << 20  # the process, and batches of rows
+FIXED = (246 << 20) + LLVM  # the process, and batches of rows
 GROUPS_READ, GROUPS_AGAIN, GROUPS_WRITTEN = 4, 3, 2  # copies of one that is read, again, written
 OF_KEY, OF_PLACE = 8, 5  # the key of an id; where a row stands in its group, and whether it is tied
 OF_TEXT = 24  # a value of text as it is decoded; of what is longer, as many bytes as are stored

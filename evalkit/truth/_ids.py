@@ -371,7 +371,8 @@ class KnownIds:
                     move_slots(known, slots)
                 else:
                     blocks = self._add_block(words_of.interpret(texts, rows[done], keys.size))
-            self._known = Known(slots, blocks, ((blocks.size - 1) << WORD_BITS) + filled)
+            end = min(filled, BLOCK)  # no place of the next block is known, however long an id
+            self._known = Known(slots, blocks, ((blocks.size - 1) << WORD_BITS) + end)
             self._all_new = n - before > 0.99 * rows.size
         return rows[:n_met]
 

@@ -95,6 +95,16 @@ def test_ids_of_any_type_come_back(columns):
     assert_are_known(frame, learnt(frame, keys_of(frame), 2))
 
 
+def test_an_id_longer_than_a_block_ends_with_its_block():
+    frame = pl.DataFrame({"id": ["a", "b" * (8 * _ids.BLOCK + 100), "c" * 40]})
+    known = KnownIds(plan_of(frame))
+    for row, n_blocks in enumerate((1, 2, 3)):
+        known.take(keys_of(frame)[[row]], frame[[row]])
+        assert known._known.blocks.size == 1 + n_blocks
+        assert (n_blocks << 20) < known._known.end <= ((1 + n_blocks) << 20)
+    assert_are_known(frame, known)
+
+
 def test_nobody_is_known_at_first():
     frame = pl.DataFrame(schema={"user": pl.String, "shop": pl.Int64})
     known = learnt(frame, [])
