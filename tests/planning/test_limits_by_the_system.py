@@ -104,6 +104,7 @@ def test_ids_of_few_kinds_are_as_long_as_their_texts(dtype):
     assert report.value("RR") == 1
 
 
+@pytest.mark.campaign
 def test_long_ids_of_text_files_are_counted_by_their_length(tmp_path):
     ended = assert_held(400, *long_ids(tmp_path, 12_000, 10_000, "csv"))
 
@@ -121,6 +122,7 @@ def test_what_is_larger_than_the_limit_is_not_even_decoded(tmp_path):
     assert ended.peak_mib < 300
 
 
+@pytest.mark.campaign
 def test_values_of_users_that_are_put_in_order_are_counted(tmp_path):
     assert_held(340, *log_of_numbers(tmp_path, 1_500_000))
 
@@ -150,7 +152,7 @@ def test_values_of_finished_runs_are_counted(finished_runs, test):
     assert_held(150, *command)
 
 
-@pytest.mark.some_cases(2)
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("is_apart", [False, True])
 @pytest.mark.parametrize(("id_type", "limit"), [(pl.Int64, 250), (pl.Int32, 250), (pl.String, 360)])
 def test_ranks_are_held_by_small_limits(tmp_path, id_type, limit, is_apart):
@@ -170,7 +172,7 @@ def test_ranks_are_held_by_small_limits(tmp_path, id_type, limit, is_apart):
     assert_held(limit, *evaluate, *ranked)
 
 
-@pytest.mark.some_cases(1)
+@pytest.mark.campaign
 @pytest.mark.parametrize("n_users", [20_000, 60_000])
 def test_short_texts_by_score_are_counted_as_they_come(tmp_path, n_users):
     row = pl.int_range(20 * n_users)
@@ -189,7 +191,7 @@ def test_short_texts_by_score_are_counted_as_they_come(tmp_path, n_users):
     assert_held(240, *evaluate, *ranked)
 
 
-@pytest.mark.some_cases(1)
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     "rule", [("--write", "assignment"), ("--validation", "1"), ("--folds", "2"), ()]
 )
@@ -208,6 +210,7 @@ def test_splits_count_what_is_decoded_and_written(tmp_path, id_type, rule):
     assert_held(300, *split, "--out", str(tmp_path / "out"))
 
 
+@pytest.mark.campaign
 def test_labels_are_refused_before_kernels_are_compiled(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "no kernels"))
     n_rows, log = 1_000_000, tmp_path / "m.parquet"

@@ -281,6 +281,7 @@ def test_copies_are_looked_for_in_passes(small_parts, monkeypatch, named):
     assert len(passes) > 5
 
 
+@pytest.mark.campaign
 def test_a_process_that_searches_and_compares_keeps_its_limit(tmp_path):
     rng = np.random.default_rng(3)
     n_rows, limit = 2_500_000, 512
