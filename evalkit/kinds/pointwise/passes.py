@@ -15,18 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.errors import MachineError
-from evalkit.kernels.memory import (
-    LLVM,
-    default_limit,
-    fits,
-    polars_gives_back,
-    room_to_compile,
-)
+from evalkit.kernels.memory import default_limit, fits, polars_gives_back, room_to_compile
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise.counts import CheckedRows, Grouping, RowOutcomes
 from evalkit.kinds.pointwise.store import Column, Store, StoreBatch, by_hash, parts_for
 
-BYTES_AT_REST = (236 << 20) + LLVM  # interpreter, libraries, kernels, row groups on the way
+BYTES_AT_REST = 280 << 20  # interpreter, libraries, kernels, row groups on the way
 LEAST_AT_REST, MANY_ROWS = 0.8, 10_000_000  # of it where there are few rows, and where all of it
 KEPT = 1.36  # times it, where Polars was loaded before a limit was known, and gives back late
 BYTES_OF_WORK = 200  # of a row of a part, while the part is sorted and measured
