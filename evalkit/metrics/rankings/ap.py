@@ -4,6 +4,7 @@
 import math
 
 from evalkit.metrics import NO_CUTOFF, Unbiased, Values, choice, kernel, metric
+from evalkit.metrics.rankings._steady import repeat_to_next_hit
 from evalkit.metrics.rankings._ties import end_of_tie
 
 HITS, EVERY_RANK, LAST_ROW = 0, 1, 2
@@ -193,12 +194,10 @@ def ap(hits, relevant, lengths, cutoffs, over, terms, out):
                 value += max(0, n_ranks - lengths[user]) * ((hit - start) / lengths[user])
             divisor = divisor_of(n_relevant, hit - start, cutoff, lengths[user], over)
             share = value / divisor if divisor > 0 else 0.0
-            share = share if n_relevant > 0 else math.nan
-            is_steady = terms == HITS and over != K and cutoff >= n_relevant
+            if n_relevant == 0:
+                share = math.nan
             out[user, column] = share
             column += 1
-            while is_steady and column < cutoffs.size:  # up to the next hit nothing changes
-                if hit < end and hits.ranks[hit] <= cutoffs[column]:
-                    break
-                out[user, column] = share
-                column += 1
+            if terms == HITS and over != K and cutoff >= n_relevant:
+                given = hits.ranks, hit, end, cutoffs, out
+                column = repeat_to_next_hit(share, user, column, *given)

@@ -18,6 +18,7 @@ from evalkit.metrics.rankings._gain import (
     mean_discount,
     view_of_gain,
 )
+from evalkit.metrics.rankings._steady import repeat_to_next_hit
 
 ALL, SHOWN, FULL_K = 0, 1, 2
 AT_K, NONE = 0, 1
@@ -211,11 +212,8 @@ def ndcg(
                 if worth > 0.0 or idcg_negative != LEFT_OUT:
                     ideal += worth * discount_of(n_ideal, discount, log_base)
             share = share_of(total, ideal, has_gain, is_empty, idcg_negative)
-            is_whole = idcg != FULL_K and n_wanted == stop - first  # so is every ideal below
             out[user, column] = share
             column += 1
-            while is_whole and column < cutoffs.size:  # up to the next hit nothing changes
-                if hit < end and hits.ranks[hit] <= cutoffs[column]:
-                    break
-                out[user, column] = share
-                column += 1
+            if idcg != FULL_K and n_wanted == stop - first:  # the ideal list is whole
+                given = hits.ranks, hit, end, cutoffs, out
+                column = repeat_to_next_hit(share, user, column, *given)
