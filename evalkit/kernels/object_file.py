@@ -61,6 +61,7 @@ def place_code(code: bytes, name: str) -> int:
         return struct.iter_unpack(fields, code[section.begin : section.begin + section.size])
 
     image, places = bytearray(), dict[int, int]()  # by section
+    relocations = list[tuple[int, int, int]]()  # place in the image, symbol, addend
     for number, section in enumerate(sections):
         if section.flags & IS_LOADED:
             if section.kind != PROGRAM or section.flags & IS_WRITTEN:
@@ -68,23 +69,24 @@ def place_code(code: bytes, name: str) -> int:
             image += bytes(-len(image) % max(1, section.alignment))
             places[number] = len(image)
             image += code[section.begin : section.begin + section.size]
+    for section in sections:
+        if section.target in places and section.kind == SHORT_RELOCATIONS:
+            raise MoreToDoError
+        if section.target in places and section.kind == RELOCATIONS:
+            for place, kind, symbol, addend in read(section, RELOCATION):
+                if kind != WHOLE_ADDRESS:
+                    raise MoreToDoError
+                relocations.append((places[section.target] + place, symbol, addend))
     base = _reserve(len(image))
     (symbols,) = (section for section in sections if section.kind == SYMBOLS)
     names, found = sections[symbols.link].begin, list[tuple[str, int | None]]()
     for at, _, _, number, value, _ in read(symbols, SYMBOL):
         spelt = code[names + at : code.index(b"\0", names + at)].decode()
         found.append((spelt, base + places[number] + value if number in places else None))
-    for section in sections:
-        if section.target not in places or section.kind not in (RELOCATIONS, SHORT_RELOCATIONS):
-            continue
-        if section.kind == SHORT_RELOCATIONS:
-            raise MoreToDoError
-        for place, kind, symbol, addend in read(section, RELOCATION):
-            if kind != WHOLE_ADDRESS:
-                raise MoreToDoError
-            spelt, address = found[symbol]
-            address = (_address_of(spelt) if address is None else address) + addend
-            struct.pack_into("<q", image, places[section.target] + place, address)
+    for place, symbol, addend in relocations:
+        spelt, address = found[symbol]
+        address = (_address_of(spelt) if address is None else address) + addend
+        struct.pack_into("<q", image, place, address)
     ctypes.memmove(base, bytes(image), len(image))
     _make_executable(base, len(image))
     return dict(found).get(name) or 0
