@@ -190,31 +190,29 @@ TEXTS = [
 @pytest.mark.parametrize("begin", [0, 1])
 def test_texts_are_compared_as_they_are(dtype, begin):
     column = pl.Series("id", ["x" * 20, *TEXTS]).cast(dtype)[begin:]
-    left, right = pl.DataFrame([column]), pl.DataFrame([column.reverse()])
+    left, right = ids.texts_of(column), ids.texts_of(column.reverse())
     for row in range(column.len()):
         for place in range(column.len()):
-            is_same = ids.same_ids(left, right, np.array([row]), np.array([place]))
+            is_same = ids.compare_texts(left, np.array([row]), right, np.array([place]))
             assert is_same == (row == column.len() - 1 - place)
     rows = np.arange(column.len())
-    assert ids.same_ids(left, right, rows, rows[::-1].copy())
-    assert not ids.same_ids(left, left, rows, np.roll(rows, 1))
+    assert ids.compare_texts(left, rows, right, rows[::-1].copy())
+    assert not ids.compare_texts(left, rows, left, np.roll(rows, 1))
 
 
 @pytest.mark.parametrize("other", TEXTS)
 @pytest.mark.parametrize("text", TEXTS)
 def test_neighbours_of_one_key_have_one_id(text, other):
-    frame = ids.id_columns(pl.DataFrame({"id": [text, other, other]}))
-    assert ids.ids_follow_keys(frame, np.array([7, 7, 7], dtype=np.uint64)) == (text == other)
-    assert ids.ids_follow_keys(frame, np.array([7, 8, 8], dtype=np.uint64))
+    columns = [pl.Series([text, other, other])]
+    assert ids.ids_follow_keys(columns, np.array([7, 7, 7], dtype=np.uint64)) == (text == other)
+    assert ids.ids_follow_keys(columns, np.array([7, 8, 8], dtype=np.uint64))
 
 
 def test_columns_that_are_no_texts_are_compared_too():
     wide = pl.DataFrame({"id": pl.Series([1, 2, 2**100], dtype=pl.Int128)})
-    rows = np.array([0, 2])
-    assert ids.same_ids(wide, wide, rows, rows)
-    assert not ids.same_ids(wide, wide, rows, rows[::-1].copy())
-    columns = ids.id_columns(wide)
-    assert not ids.ids_follow_keys(columns, np.array([1, 1, 2], dtype=np.uint64))
+    assert ids.same_ids(wide, wide)
+    assert not ids.same_ids(wide, wide.reverse())
+    assert not ids.ids_follow_keys(wide, np.array([1, 1, 2], dtype=np.uint64))
 
 
 def known_ids(keys, column):
