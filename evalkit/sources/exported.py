@@ -15,19 +15,11 @@ VIEWS = (b"vu", b"vz")  # how a type is spelled whose texts, or bytes, are kept 
 
 
 class ArrowArray(ctypes.Structure):
-    """`struct ArrowArray`, which is given back when nobody holds it any more."""
-
-    def __del__(self) -> None:
-        if self.release:
-            self.release(self)
+    """`struct ArrowArray`."""
 
 
 class ArrowSchema(ctypes.Structure):
-    """`struct ArrowSchema`, of which nobody else holds what it says."""
-
-    def __del__(self) -> None:
-        if self.release:
-            self.release(self)
+    """`struct ArrowSchema`."""
 
 
 class ArrowArrayStream(ctypes.Structure):
@@ -58,20 +50,32 @@ ArrowArrayStream._fields_ = [
     *((name, ADDRESS) for name in ("get_last_error", "release", "private_data")),
 ]
 
-_address_in = ctypes.pythonapi.PyCapsule_GetPointer
-_address_in.restype, _address_in.argtypes = ADDRESS, (ctypes.py_object, ctypes.c_char_p)
+
+class OwnArray(ArrowArray):
+    """One that is given back, and its memory with it, when nobody holds it any more."""
+
+    def __del__(self) -> None:
+        if self.release:
+            self.release(self)
 
 
-def export_texts(texts: pl.Series) -> ArrowArray:
-    """Texts or bytes in one array, as views.
+_find = ctypes.PYFUNCTYPE(ADDRESS, ctypes.py_object, ctypes.c_char_p)
+_address_in = _find(("PyCapsule_GetPointer", ctypes.pythonapi))
+
+
+def export_texts(column: pl.Series) -> OwnArray:
+    """A column of texts or bytes as one array of views.
 
     Raises:
         TypeError: Polars gives them in another form.
     """
-    capsule = texts.rechunk().__arrow_c_stream__()
+    capsule = column.rechunk().__arrow_c_stream__()
     stream = ArrowArrayStream.from_address(_address_in(capsule, b"arrow_array_stream"))
-    schema, array = ArrowSchema(), ArrowArray()
+    schema, array = ArrowSchema(), OwnArray()
     failed = stream.get_schema(stream, schema) or stream.get_next(stream, array)
-    if failed or schema.format not in VIEWS or not array.release:
-        raise TypeError(f"texts are not exported as views, but as {schema.format!r}")
+    form = schema.format
+    if schema.release:
+        schema.release(schema)
+    if failed or form not in VIEWS or not array.release:
+        raise TypeError(f"texts are not exported as views, but as {form!r}")
     return array
