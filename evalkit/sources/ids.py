@@ -18,7 +18,7 @@ import polars as pl
 
 from evalkit.errors import DataError, RequestError
 from evalkit.kernels import kernel
-from evalkit.kernels.intrinsics import folded_product, prefetch, prefetch_at, word_at
+from evalkit.kernels.intrinsics import folded_product, prefetch_at, word_at
 from evalkit.sources.exported import export_texts
 
 Keys = npt.NDArray[np.uint64]
@@ -446,23 +446,6 @@ def is_same_text(left, row, right, place):  # type: ignore[no-untyped-def]
         if word_at(one + at) != word_at(other + at):
             return False
     return word_at(one + last) == word_at(other + last)
-
-
-@kernel(allocates=False)
-def compare_texts(left, rows, right, places):  # type: ignore[no-untyped-def]
-    """Whether texts in some rows are those in some places of others."""
-    for first in range(0, rows.size, TOGETHER):
-        last = min(first + TOGETHER, rows.size)
-        for number in range(first, last):
-            prefetch(left.views, 2 * rows[number])
-            prefetch(right.views, 2 * places[number])
-        for number in range(first, last):
-            prefetch_text(left, rows[number])
-            prefetch_text(right, places[number])
-        for number in range(first, last):
-            if not is_same_text(left, rows[number], right, places[number]):
-                return False
-    return True
 
 
 @kernel(allocates=False)

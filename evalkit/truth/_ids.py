@@ -24,7 +24,6 @@ from evalkit.sources.ids import (
     Keys,
     Rows,
     address_of,
-    compare_texts,
     hash_bytes,
     is_same_text,
     prefetch_text,
@@ -393,31 +392,30 @@ class KnownIds:
         keys.sort()
         return keys
 
-    def texts_of(self, keys: Keys) -> list[IdTexts]:
-        """The texts of known keys by column; what `buffers` hold lives as long as this does."""
+    def _views_of(self, keys: Keys) -> Keys:
+        """uint64[n_columns, 2 * n_keys], of the texts of known keys."""
         views = np.empty((len(self._plan.columns), 2 * keys.size), dtype=np.uint64)
         find_views(keys, self._known, views)
-        return [IdTexts(each, self._known.blocks) for each in views]
+        return views
 
     def ids_of(self, keys: Keys) -> pl.DataFrame:
         """The id columns of known keys."""
-        columns = zip(self._plan.columns, self._plan.dtypes, self.texts_of(keys), strict=True)
+        columns = zip(self._plan.columns, self._plan.dtypes, self._views_of(keys), strict=True)
         return pl.DataFrame([_as_column(*column, self._blocks) for column in columns])
 
     def agree_with(self, others: "KnownIds") -> bool:
         """Whether a key that both know stands for one id."""
-        keys = np.intersect1d(self.keys(), others.keys(), assume_unique=True)
-        rows = np.arange(keys.size)
-        pairs = zip(self.texts_of(keys), others.texts_of(keys), strict=True)
-        return all(compare_texts(one, rows, other, rows) for one, other in pairs)
+        keys = self.keys()
+        texts = IdTexts(self._views_of(keys).reshape(-1), self._known.blocks)
+        return _count_others(keys, np.arange(keys.size), texts, others._known) >= 0
 
     def stable_hashes(self, keys: Keys) -> Keys:
         """uint64[n_keys], hashes of the ids that no version of any library changes."""
         if not self._are_texts:
             return stable_hashes(self.ids_of(keys), self._plan)
         hashes = np.zeros(keys.size, dtype=np.uint64)
-        for texts in self.texts_of(keys):
-            hash_bytes(texts, hashes)
+        for views in self._views_of(keys):
+            hash_bytes(IdTexts(views, self._known.blocks), hashes)
         return hashes
 
     @property
@@ -473,11 +471,11 @@ class _Exported:
         return self.array.__arrow_c_array__(requested_schema)
 
 
-def _as_column(name: str, dtype: pl.DataType, texts: IdTexts, blocks: Sequence[Keys]) -> pl.Series:
+def _as_column(name: str, dtype: pl.DataType, views: Keys, blocks: Sequence[Keys]) -> pl.Series:
     """Ids of a type, of their texts as Arrow keeps them."""
     import pyarrow as pa
 
     kind = pa.binary_view() if dtype == pl.Binary else pa.string_view()
-    buffers = [None, *map(pa.py_buffer, (texts.views, *blocks))]
-    column = pl.Series(_Exported(pa.Array.from_buffers(kind, texts.views.size // 2, buffers)))
-    return column.cast(pl.Series(dtype=dtype).to_physical().dtype).cast(dtype).alias(name)
+    buffers = [None, *map(pa.py_buffer, (views, *blocks))]
+    texts = pl.Series(_Exported(pa.Array.from_buffers(kind, len(views) // 2, buffers)))
+    return texts.cast(pl.Series(dtype=dtype).to_physical().dtype).cast(dtype).alias(name)

@@ -190,14 +190,15 @@ TEXTS = [
 @pytest.mark.parametrize("begin", [0, 1])
 def test_texts_are_compared_as_they_are(dtype, begin):
     column = pl.Series("id", ["x" * 20, *TEXTS]).cast(dtype)[begin:]
-    left, right = ids.texts_of(column), ids.texts_of(column.reverse())
+    keys = np.arange(column.len(), dtype=np.uint64)
+    known, others = known_ids(keys, column), column.reverse().to_frame()
     for row in range(column.len()):
-        for place in range(column.len()):
-            is_same = ids.compare_texts(left, np.array([row]), right, np.array([place]))
-            assert is_same == (row == column.len() - 1 - place)
+        for key in keys:
+            is_same = known.are_those_of(np.full_like(keys, key), others, np.array([row]))
+            assert is_same == (row == column.len() - 1 - int(key))
     rows = np.arange(column.len())
-    assert ids.compare_texts(left, rows, right, rows[::-1].copy())
-    assert not ids.compare_texts(left, rows, left, np.roll(rows, 1))
+    assert known.are_those_of(keys[::-1].copy(), others, rows.copy())
+    assert not known.are_those_of(np.roll(keys, 1), others, rows)
 
 
 @pytest.mark.parametrize("other", TEXTS)

@@ -127,9 +127,18 @@ def test_two_ids_of_one_key_are_told(text, other, apart, n_together):
             learnt(*given)
 
 
+@pytest.mark.parametrize("other", TEXTS)
+@pytest.mark.parametrize("text", TEXTS)
+def test_ids_that_two_logs_know_are_held_against_each_other(text, other):
+    ours = learnt(pl.DataFrame({"shop": ["s", "s"], "id": ["c", text]}), [1, 2])
+    theirs = learnt(pl.DataFrame({"shop": ["s", "t"], "id": [other, "c"]}), [2, 3])
+
+    assert ours.agree_with(theirs) == theirs.agree_with(ours) == (text == other)
+
+
 SCRIPT = """
 import numpy as np, polars as pl
-from evalkit.sources.ids import IdPlan, KeyCollisionError, compare_texts, stable_hashes, texts_of
+from evalkit.sources.ids import IdPlan, KeyCollisionError, stable_hashes
 from evalkit.truth import _ids
 _ids.LEAST_SLOTS, _ids.BLOCK = 4, 12
 texts = ["", "a" * 12, "a" * 13, *("number" * (n % 5) + str(n) for n in range(50))]
@@ -140,9 +149,9 @@ known = _ids.KnownIds(plan)
 for begin in range(0, frame.height, 60):
     known.take(keys[begin:begin + 60].copy(), frame[begin:begin + 60])
 own = keys[:len(texts)].copy()
-(left,), right, rows = known.texts_of(own), texts_of(frame["id"]), np.arange(frame.height)
-assert compare_texts(left, rows % len(texts), right, rows)
-assert not compare_texts(left, (rows + 1) % len(texts), right, rows)
+rows = np.arange(frame.height)
+assert known.are_those_of(keys, frame, rows.copy())
+assert not known.are_those_of(np.roll(keys, 1), frame, rows)
 assert known.stable_hashes(own).tolist() == stable_hashes(frame, plan)[:len(texts)].tolist()
 try:
     known.take(keys[-1:].copy(), pl.DataFrame({"id": ["number" * 4 + "50"]}))
