@@ -21,16 +21,15 @@ FEW_SHOWN = 16  # of one user, up to which they are put in order, and compared, 
 @kernel(allocates=False)
 def find_best(portion, index, ranks, best, state, found):  # type: ignore[no-untyped-def]
     """First scan: strengths of relevant items that lists show; `ranks` 0 where shown."""
-    rows, offsets, entries = portion.rows, portion.offsets, found.entries
+    rows, offsets = portion.rows, portion.offsets
     n = np.int64(0)  # rows that wait
     for partition in range(portion.first, portion.last):
         for batch in range(offsets.shape[0]):
             begin, end = offsets[batch, partition], offsets[batch, partition + 1]
-            ask_entries(rows, begin, min(begin + RUNS, end), index, 0, entries)
+            ask_entries(rows.users, begin, min(begin + RUNS, end), index, found.entries)
             for row in range(begin, end, RUNS):
-                until, half = min(row + RUNS, end), (row - begin) & RUNS
-                ask_entries(rows, until, min(until + RUNS, end), index, RUNS - half, entries)
-                n = look_up_unsorted(rows, row, until, index, ranks, state.wide, half, n, found)
+                until = min(row + RUNS, end)
+                n = look_up_unsorted(rows, row, until, end, index, ranks, state.wide, n, found)
                 for number in range(until - row):
                     if found.candidates[number] >= 0:
                         state.small[found.candidates[number] * N_FIELDS] += np.int32(1)
@@ -133,7 +132,7 @@ def beat_shown(rows, row, last, index, shown, found, only_ties):  # type: ignore
     users, table, layout = rows.users, index.table, index.layout
     firsts, marks = shown.firsts, shown.marks
     begins, ends, entries, chosen = found.begins, found.ends, found.entries, found.candidates
-    ask_entries(rows, row, last, index, 0, entries)
+    ask_entries(users, row, last, index, entries)
     for number in range(last - row):  # each step asks for what the next one reads
         entry = found_entry(table, entries[number], users[row + number], layout)
         entries[number] = code_of(table, entry) if entry >= 0 else -1

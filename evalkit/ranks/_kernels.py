@@ -221,16 +221,15 @@ def probe_ranks(rows, offset, index, ranks, strengths, state, checksums, found):
 @kernel(allocates=False)
 def probe_unsorted(portion, offset, index, ranks, strengths, state, found):  # type: ignore[no-untyped-def]
     """The same of a portion of gathered rows with ranks."""
-    rows, offsets, entries = portion.rows, portion.offsets, found.entries
+    rows, offsets = portion.rows, portion.offsets
     n = np.int64(0)  # rows that wait
     for partition in range(portion.first, portion.last):
         for batch in range(offsets.shape[0]):
             begin, end = offsets[batch, partition], offsets[batch, partition + 1]
-            ask_entries(rows, begin, min(begin + RUNS, end), index, 0, entries)
+            ask_entries(rows.users, begin, min(begin + RUNS, end), index, found.entries)
             for row in range(begin, end, RUNS):
-                until, half = min(row + RUNS, end), (row - begin) & RUNS
-                ask_entries(rows, until, min(until + RUNS, end), index, RUNS - half, entries)
-                n = look_up_unsorted(rows, row, until, index, ranks, state.wide, half, n, found)
+                until = min(row + RUNS, end)
+                n = look_up_unsorted(rows, row, until, end, index, ranks, state.wide, n, found)
                 note_unsorted(rows.ranks, row, until, offset, state, found)
                 if portion.is_named:
                     name_known(row, until, found)

@@ -333,7 +333,7 @@ class BatchResults(NamedTuple):
             hit_ranks=ints(),
             begins=ints(2 * RUNS),
             ends=ints(2 * RUNS),
-            entries=ints(2 * RUNS),
+            entries=ints(RUNS),
             passes=np.empty(CANDIDATES, dtype=np.uint8),
             candidates=ints(CANDIDATES),
         )

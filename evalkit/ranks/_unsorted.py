@@ -60,7 +60,6 @@ PARTITIONS = 1 << PARTITION_BITS
 PARTITIONS_AT_ONCE = 4  # that a thread has
 GATHERED_BYTES = 24 << 20  # of one thread, so that several rows of a user come together
 HALF, WORD = 1 << 32, 8
-WORDS_A_LINE = 8  # of the cache
 LOOKED_AT = 16  # rows that can tell whether users lie apart
 
 
@@ -271,21 +270,11 @@ def part_rows(rows, hash, shift, places, out, numbers):  # type: ignore[no-untyp
 
 
 @kernel(allocates=False)
-def ask_entries(rows, row, last, index, first, entries):  # type: ignore[no-untyped-def]
-    """Where the table entries of rows row..last, 64 at most, should be, into entries from `first`.
-
-    They are on their way to the cache, and so are the rows themselves and the users behind them.
-    """
-    users, table, layout = rows.users, index.table, index.layout
+def ask_entries(users, row, last, index, entries):  # type: ignore[no-untyped-def]
+    """Where the table entries of rows row..last should be, 64 at most; they are asked for."""
     for place in range(row, last):
-        entry = home_entry(users[place], layout)
-        entries[first + place - row] = entry
-        prefetch(table, entry)
-    for place in range(row, last, WORDS_A_LINE):
-        prefetch(users, place + RUNS)
-        prefetch(rows.items, place)
-        prefetch(rows.ranks, place)
-        prefetch(rows.strengths, place)
+        entries[place - row] = home_entry(users[place], index.layout)
+        prefetch(index.table, entries[place - row])
 
 
 @kernel(allocates=False)
@@ -298,36 +287,40 @@ def found_entry(table, entry, user, layout):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def look_up_unsorted(rows, row, last, index, ranks, wide, first, n, found):  # type: ignore[no-untyped-def]
+def look_up_unsorted(rows, row, last, end, index, ranks, wide, n, found):  # type: ignore[no-untyped-def]
     """The users' codes of rows row..last into `found.candidates`; rows of others are counted.
 
-    Their entries have been asked for. Rows that may be hits are put behind the `n` that wait in
-    `found.begins`, their table entries in `found.ends`; gives the new number. All that is needed
-    of them is on its way to the cache.
+    Their entries have been asked for; as each is read, that of the row 64 behind it is asked for,
+    up to `end`. Rows that may be hits are put behind the `n` that wait in `found.begins`, their
+    table entries in `found.ends`; gives the new number. All that is needed of them is on its way
+    to the cache.
     """
     # Wide: one step of a scan, with what waits from the steps before.
     users, items = rows.users, rows.items
     table, layout, counts = index.table, index.layout, index.counts
-    filters, lows = index.filters, index.lows
+    filters, lows, entries = index.filters, index.lows, found.entries
     waiting, chosen, codes, counters = found.begins, found.ends, found.candidates, found.counters
-    n_likely = n
-    for number in range(last - row):
-        user, at = users[row + number], np.uint64(number)
-        entry = found_entry(table, found.entries[first + number], user, layout)
+    n_likely = np.uint64(n)
+    for place in range(np.uint64(row), np.uint64(last)):
+        user, number = users[place], place - np.uint64(row)
+        entry = found_entry(table, entries[number], user, layout)
+        later = min(place + np.uint64(RUNS), np.uint64(end - 1))
+        entries[number] = home_entry(users[later], layout)
+        prefetch(table, entries[number])
         if entry < 0:
-            codes[at] = -1
+            codes[number] = -1
             counters[UNKNOWN_ROWS] += 1
             found.unknown_users[counters[UNKNOWN_RUNS]] = user
             counters[UNKNOWN_RUNS] += 1
             continue
         code = code_of(table, entry)
         prefetch(wide, code * 2)
-        codes[at] = code
-        waiting[np.uint64(n_likely)], chosen[np.uint64(n_likely)] = row + number, entry
+        codes[number] = code
+        waiting[n_likely], chosen[n_likely] = np.int64(place), entry
         # without a branch to be guessed wrong
-        n_likely += prefetch_filter(table, entry, filters, items[row + number])
-    for number in range(n, n_likely):
-        place, entry = waiting[number], chosen[number]
+        n_likely += np.uint64(prefetch_filter(table, entry, filters, items[place]))
+    for likely in range(np.uint64(n), n_likely):
+        place, entry = waiting[likely], chosen[likely]
         count = count_of(table, entry, counts)
         if count <= FEW_ITEMS or may_hold(table, entry, count, filters, items[place]):
             start = start_of(table, entry)
@@ -374,11 +367,11 @@ def note_unsorted(row_ranks, row, last, offset, state, found):  # type: ignore[n
     """The ranks of known users' rows of row..last into their state."""
     small, wide, counters = state.small, state.wide, found.counters
     one = np.uint64(1)
-    for number in range(last - row):
-        code = found.candidates[np.uint64(number)]
+    for place in range(np.uint64(row), np.uint64(last)):
+        code = found.candidates[place - np.uint64(row)]
         if code < 0:
             continue
-        rank = np.int64(row_ranks[row + number]) - offset
+        rank = np.int64(row_ranks[place]) - offset
         if rank < 1:
             counters[BAD_RANKS] += 1
             continue

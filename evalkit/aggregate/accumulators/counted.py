@@ -13,8 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.parts import WordSums
-from evalkit.aggregate.sums import Totals
-from evalkit.aggregate.user_values.blocks import Measuring, PlainHits, UserValues, Values
+from evalkit.aggregate.user_values.blocks import (
+    KernelCall,
+    Measuring,
+    PlainHits,
+    UserValues,
+    Values,
+)
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
 from evalkit.aggregate.user_values.outcomes import apply_user_policies
 from evalkit.kernels import kernel
@@ -167,13 +172,6 @@ class HitCounts:
         """Nothing counted yet."""
         return np.zeros((self.n_hits.size, self.cutoffs.size), dtype=np.int64)
 
-    def count(
-        self, users: npt.NDArray[np.int64], hits: Hits, relevant: Relevant, counts: Counts
-    ) -> None:
-        """Count a block of users."""
-        given = hits.starts, hits.ranks, self.columns
-        count_hits(self.rows_of(users, hits, relevant), *given, counts)
-
     def rows_of(
         self, users: npt.NDArray[np.int64], hits: Hits, relevant: Relevant
     ) -> npt.NDArray[np.int32]:
@@ -187,31 +185,39 @@ class HitCounts:
         return rows
 
     def add_to(
-        self, sums: ExactSums, counts: Counts, firsts: Sequence[int], parts: WordSums | None = None
+        self,
+        sums: ExactSums,
+        counts: Counts,
+        groups: Sequence[KernelCall],
+        firsts: Sequence[int],
+        parts: WordSums | None = None,
     ) -> None:
         """Add the values of all who were counted.
 
         Args:
+            groups: all of them, at cutoffs that were counted.
             firsts: the first column of each group.
             parts: they are added to as well, by the groups that users are told apart by.
         """
         weights = np.cumsum(counts, axis=1)
         rows = np.flatnonzero(weights.any(axis=1))
         weights = weights[rows]
-        for place, values in zip(self.places, self.values_of(rows), strict=True):
-            cutoffs = self.measuring.groups[place].cutoffs
+        for place, values in zip(self.places, self.values_of(rows, groups), strict=True):
+            cutoffs = groups[place].cutoffs
             own = np.ascontiguousarray(weights[:, np.searchsorted(self.cutoffs, cutoffs)])
             add_weighted(sums, values, own, first_column=firsts[place])
             if parts is not None:
                 parts.add_values(values, self.apart[rows], firsts[place], own, parts.words)
 
-    def values_of(self, rows: npt.NDArray[np.int64]) -> Iterator[Values]:
+    def values_of(
+        self, rows: npt.NDArray[np.int64], groups: Sequence[KernelCall]
+    ) -> Iterator[Values]:
         """For each group float64[n_rows, n_cutoffs] of users who are of these rows."""
         n_hits, n_relevant = self.n_hits[rows], self.n_relevant[rows]
         ones = np.ones(int(n_hits.sum()))
         hits = Hits(_starts(n_hits), ones.astype(np.int32), ones, ones)
         relevant = Relevant(_starts(n_relevant), np.ones(int(n_relevant.sum())))
-        for group in (self.measuring.groups[place] for place in self.places):
+        for group in (groups[place] for place in self.places):
             request, cutoffs = group.request, group.cutoffs
             values = np.empty((rows.size, cutoffs.size))
             threshold = self.measuring.truth.threshold
@@ -230,31 +236,32 @@ class HitValues:
     Args:
         values: float64[n_rows, n_columns].
         places: int64[n_columns], the cutoff of each column.
+        columns: int64[depth + 2], by rank the first of the cutoffs that reaches it.
     """
 
     counts: HitCounts
     values: Values
     places: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.int64]
 
     @classmethod
-    def of(cls, counts: HitCounts) -> "HitValues":
-        """Measured once for all users."""
-        groups = [counts.measuring.groups[place] for place in counts.places]
-        cutoffs = np.concatenate([each.cutoffs for each in groups])
+    def of(cls, counts: HitCounts, groups: Sequence[KernelCall]) -> "HitValues":
+        """Measured once for all users; of all groups, at cutoffs that are counted."""
+        cutoffs = np.concatenate([groups[place].cutoffs for place in counts.places])
+        asked, places = np.unique(cutoffs, return_inverse=True)
         rows = np.arange(counts.n_hits.size)
-        values = np.concatenate([*counts.values_of(rows)], axis=1)
-        return cls(counts, values, np.searchsorted(counts.cutoffs, cutoffs))
+        values = np.concatenate([*counts.values_of(rows, groups)], axis=1)
+        columns = np.searchsorted(asked, np.arange(counts.columns.size))
+        return cls(counts, values, places, columns)
 
     def of_users(
-        self, users: npt.NDArray[np.int64], hits: Hits, relevant: Relevant, pool: BufferPool | None
+        self, first_rows: npt.NDArray[np.int32], hits: Hits, pool: BufferPool | None
     ) -> Values:
-        """float64[n_users, n_columns] of a block of users."""
-        counts = self.counts
+        """float64[n_users, n_columns] of a block of users, whose rows begin there."""
         take = np.empty if pool is None else pool.take
-        found: Values = take((users.size, self.places.size), np.float64)
-        rows = np.empty(counts.cutoffs.size, dtype=np.int64)
-        first_rows = counts.rows_of(users, hits, relevant)
-        given = first_rows, hits.starts, hits.ranks, counts.columns
+        found: Values = take((first_rows.size, self.places.size), np.float64)
+        rows = np.empty(int(self.places.max()) + 1, dtype=np.int64)
+        given = first_rows, hits.starts, hits.ranks, self.columns
         look_up(*given, self.values, self.places, rows, found)
         return found
 
@@ -275,11 +282,12 @@ class CountedValues:
     ) -> None:
         self.columns = users.columns
         self._users, self._counted, self.are_apart = users, counted, are_apart
+        self._counts_all = not are_apart or bool(users.n_beside)
         self._n_measured = min(next(iter(counted.values())).places)
         n_groups = self._n_measured + are_apart
         self.higher_is_better = users.higher_is_better[:n_groups]
         of_each = counted.items() if are_apart else ()
-        self._values = {name: HitValues.of(each) for name, each in of_each}
+        self._values = {name: HitValues.of(each, users.groups) for name, each in of_each}
         self._counts: dict[tuple[str, int], Counts] = {}  # of each model and thread
 
     def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
@@ -293,24 +301,32 @@ class CountedValues:
         found = {}
         for name, measuring in self._users.measuring.items():
             counted, plain = self._counted[name], PlainHits()
-            found[name] = list(measuring.each(users, range(self._n_measured), plain, pool))
+            places = range(self._n_measured)
+            found[name] = list(self._users.each(name, users, places, plain, pool))
             hits, relevant = measuring.gather(users, counted.probe, plain, pool)
+            first_rows = counted.rows_of(users, hits, relevant)
             if name in self._values:
-                found[name].append(self._values[name].of_users(users, hits, relevant, pool))
-            else:
+                found[name].append(self._values[name].of_users(first_rows, hits, pool))
+            if self._counts_all:
                 key = name, threading.get_ident()
                 if key not in self._counts:
                     self._counts[key] = counted.empty()
-                counted.count(users, hits, relevant, self._counts[key])
+                count_hits(first_rows, hits.starts, hits.ranks, counted.columns, self._counts[key])
         return found
 
-    def add_to(self, totals: Totals, parts: Mapping[str, WordSums]) -> None:
-        """Add the values of all who were counted, to the sums of one cell."""
+    def add_to(
+        self,
+        sums: Mapping[str, ExactSums],
+        groups: Sequence[KernelCall],
+        firsts: Sequence[int],
+        parts: Mapping[str, WordSums],
+    ) -> None:
+        """Add the values of all who were counted, to the sums of each model, of one cell."""
         for name, counted in self._counted.items():
             counts = counted.empty()
             for (model, _), own in self._counts.items():
                 counts += own if model == name else 0
-            counted.add_to(totals.models[name], counts, self._users.firsts, parts.get(name))
+            counted.add_to(sums[name], counts, groups, firsts, parts.get(name))
 
 
 def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -1,26 +1,30 @@
 """Every metric at every cutoff: curves of models, and graphs of two of them."""
 
 import math
-import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from threading import get_ident
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.aggregate.accumulators.counted import Counts, HitCounts
+from evalkit.aggregate.accumulators.counted import CountedValues
 from evalkit.aggregate.sums import add_all, add_to
-from evalkit.aggregate.user_values.blocks import Measuring, PlainHits, UserValues
+from evalkit.aggregate.user_values.blocks import PlainHits, UserValues, Values, alike
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
-from evalkit.aggregate.user_values.gather import is_mean_of_users
+from evalkit.aggregate.user_values.gather import RankSets, is_mean_of_users
 from evalkit.config import Policies
-from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import Request
 from evalkit.report import Curve, Graph
 from evalkit.statistics.exact import ExactSums, StepSums
 from evalkit.statistics.means import interval_of
+from evalkit.truth import Truth
 
-USERS_AT_ONCE = 4096  # whose values stay close to the core, at fifty cutoffs
+if TYPE_CHECKING:
+    from evalkit.item_lists import Measure
 
 
 def curve_requests(requests: Sequence[Request], policies: Policies) -> list[Request]:
@@ -44,26 +48,14 @@ class CurveSums:
 
     sums: dict[str, ExactSums] = field(default_factory=dict)
 
-    def add(self, users: UserValues, models: Sequence[str], threads: int) -> None:
-        """Measure one share of the users at every cutoff."""
-        shares: dict[int, _Share] = {}  # of each thread
-        counted = {name: _counted(users.measuring[name]) for name in models}
+    def add(self, users: "CurveValues", counted: CountedValues | None) -> None:
+        """Take over what was added up of one share of the users.
 
-        def work(block: npt.NDArray[np.int64]) -> None:
-            thread = threading.get_ident()
-            if thread not in shares:
-                shares[thread] = _Share.empty(users, counted)
-            for begin in range(0, block.size, USERS_AT_ONCE):
-                shares[thread].add(users, counted, block[begin : begin + USERS_AT_ONCE])
-
-        for _ in ordered_map(work, users.blocks(), threads=threads):
-            pass
-        for share in shares.values():
-            for name, steps in share.steps.items():
-                sums = steps.sums()
-                for own, counts in zip(counted[name], share.counts[name], strict=True):
-                    own.add_to(sums, counts, users.firsts)
-                add_to(self.sums, name, sums.take(users.columns))
+        Args:
+            counted: values of users who were counted.
+        """
+        for name, sums in users.sums(counted).items():
+            add_to(self.sums, name, sums)
 
     def merge(self, other: "CurveSums") -> None:
         """Take over the sums of other users."""
@@ -95,49 +87,66 @@ class CurveSums:
                 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """What one thread adds up: by model sums, counts of hits, and room for values."""
+class CurveValues(UserValues):
+    """Values that are added up at every cutoff as they are measured; those asked for go on.
 
-    steps: dict[str, StepSums]
-    counts: dict[str, list[Counts]]
-    pool: BufferPool
+    Args:
+        curves: requests as `curve_requests` gives them; the rest as of `UserValues`.
+    """
 
-    @classmethod
-    def empty(cls, users: UserValues, counted: Mapping[str, list[HitCounts]]) -> "_Share":
-        """Nothing added yet."""
-        return cls(
-            {name: StepSums(users.widths) for name in counted},
-            {name: [each.empty() for each in found] for name, found in counted.items()},
-            BufferPool(),
-        )
-
-    def add(
+    def __init__(
         self,
-        users: UserValues,
-        counted: Mapping[str, list[HitCounts]],
-        codes: npt.NDArray[np.int64],
+        truth: Truth,
+        ranks: Mapping[str, RankSets],
+        requests: Sequence[Request],
+        policies: Policies,
+        lists: "Measure | None",
+        curves: Sequence[Request],
     ) -> None:
-        """Some users, of all models."""
-        for name, steps in self.steps.items():
-            measuring, plain = users.measuring[name], PlainHits()
-            are_counted = {place for each in counted[name] for place in each.places}
-            places = [place for place in range(len(users.widths)) if place not in are_counted]
-            found = measuring.each(codes, places, plain, self.pool)
-            self.pool.clear()
-            for place, values in zip(places, found, strict=True):
-                steps.add(values, first_column=users.firsts[place])
-            for each, counts in zip(counted[name], self.counts[name], strict=True):
-                each.count(codes, *measuring.gather(codes, each.probe, plain, self.pool), counts)
+        super().__init__(truth, ranks, requests, policies, lists, curves)
+        all_widths = tuple(each.cutoffs.size for each in self.measured)
+        self._firsts = tuple(accumulate(all_widths, initial=0))[:-1]
+        self._asked = [
+            np.searchsorted(measured.cutoffs, group.cutoffs)
+            for measured, group in zip(self.measured, self.groups, strict=True)
+        ]
+        places = {alike(group.request): place for place, group in enumerate(self.measured)}
+        of_curves = [(places[alike(each)], each.kernel_cutoff) for each in curves]
+        self._columns = np.array(
+            [
+                self._firsts[place] + np.searchsorted(self.measured[place].cutoffs, cutoff)
+                for place, cutoff in of_curves
+            ]
+        )
+        self._steps = defaultdict[tuple[str, int], StepSums](lambda: StepSums(all_widths))
+        self._pools = defaultdict[int, BufferPool](BufferPool)  # of each thread
 
+    def each(
+        self,
+        model: str,
+        users: npt.NDArray[np.int64],
+        places: Sequence[int],
+        plain: PlainHits,
+        pool: BufferPool | None = None,
+    ) -> Iterator[Values]:
+        """At the cutoffs that are asked for, of one model and some groups."""
+        take = np.empty if pool is None else pool.take
+        steps, own = self._steps[model, get_ident()], self._pools[get_ident()]
+        measured = self.measuring[model].each(users, places, plain, pool, own)
+        for place, values in zip(places, measured, strict=True):
+            steps.add(values, first_column=self._firsts[place])
+            asked = take((users.size, self._asked[place].size), np.float64)
+            yield np.take(values, self._asked[place], axis=1, out=asked, mode="clip")
+            own.clear()
 
-def _counted(measuring: Measuring) -> list[HitCounts]:
-    places: dict[int, list[int]] = {}
-    for place, probe in enumerate(measuring.probes):
-        if measuring.counts_hits(place):
-            places.setdefault(probe, []).append(place)
-    found = (HitCounts.of(measuring, own) for own in places.values())
-    return [each for each in found if each is not None]
+    def sums(self, counted: CountedValues | None) -> dict[str, ExactSums]:
+        """Those of each model, one column for each request of the curves."""
+        found: dict[str, ExactSums] = {}
+        for (model, _), steps in self._steps.items():
+            add_to(found, model, steps.sums())
+        if counted is not None:
+            counted.add_to(found, self.measured, self._firsts, {})
+        return {model: sums.take(self._columns) for model, sums in found.items()}
 
 
 def precision_recall(curves: Sequence[Curve]) -> Iterator[Graph]:

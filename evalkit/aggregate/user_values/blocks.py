@@ -3,7 +3,7 @@
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
@@ -32,6 +32,8 @@ USERS_A_BLOCK = 8192  # at least, where there are so many
 BLOCKS_TOGETHER = 8  # whose users are put in the order of their cells
 MOST_KEPT = 8  # values of a user for which that is done, as they wait for each other
 MOST_SUMS_A_THREAD = 1 << 13  # of about 2 kB each
+MOST_VALUES = 1 << 19  # of a metric and block
+LEAST_USERS = 1024  # of a block, whatever that takes
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
 Values = npt.NDArray[np.float64]
@@ -63,6 +65,11 @@ class KernelCall:
     policies: Policies
 
 
+def alike(request: Request) -> object:
+    """What requests have in common that differ in their cutoff alone."""
+    return request.metric.name, request.parameters, request.policies
+
+
 def group_requests(requests: Sequence[Request], policies: Policies) -> list[KernelCall]:
     """Requests that differ in their cutoff alone share one call.
 
@@ -71,8 +78,7 @@ def group_requests(requests: Sequence[Request], policies: Policies) -> list[Kern
     """
     members: dict[object, list[int]] = {}
     for place, request in enumerate(requests):
-        alike = (request.metric.name, request.parameters, request.policies)
-        members.setdefault(alike, []).append(place)
+        members.setdefault(alike(request), []).append(place)
     groups = []
     for places in members.values():
         by_cutoff = sorted((requests[place].kernel_cutoff, place) for place in places)
@@ -155,13 +161,15 @@ class Measuring:
         places: Iterable[int],
         plain: PlainHits,
         pool: BufferPool | None = None,
+        own: BufferPool | None = None,
     ) -> Iterator[Values]:
         """The same of some groups, one after the other.
 
         Args:
             places: of the groups.
             plain: of these users; what is gathered here goes into it.
-            pool: what values stand in until it is cleared.
+            pool: what values stand in until it is cleared, and what is gathered.
+            own: where values stand, if apart.
         """
         looks: dict[tuple[int, View, int], BlockView] = {}
         about: dict[int, tuple[npt.NDArray[np.int64], outcomes.Cases]] = {}
@@ -185,7 +193,7 @@ class Measuring:
                 about[probe] = lengths, self.cases[probe][users]
             lengths, cases = about[probe]
             view = self._view(group)
-            values = take((users.size, group.cutoffs.size), np.float64)
+            values = (own.take if own else take)((users.size, group.cutoffs.size), np.float64)
             if is_weighted(self.truth, request, policies):
                 gather = partial(self.gather, users, probe, plain, pool)
                 given = gather, lengths, group.cutoffs, values
@@ -337,10 +345,11 @@ def stack_columns(
 
 
 def _blocks_of(
-    n_users: int, order: npt.NDArray[np.int64] | None
+    n_users: int, order: npt.NDArray[np.int64] | None, width: int = 1
 ) -> Iterator[npt.NDArray[np.int64]]:
     n = n_users if order is None else order.size
     size = max(USERS_A_BLOCK, min(n // MOST_BLOCKS, 4 * USERS_A_BLOCK))
+    size = min(size, max(LEAST_USERS, MOST_VALUES // width))
     for begin in range(0, max(n, 1), size):
         yield np.arange(begin, min(begin + size, n)) if order is None else order[begin:][:size]
 
@@ -380,6 +389,7 @@ class UserValues:
         requests: what is measured; those that differ in their cutoff alone are measured together.
         policies: of the run; a request may have some of its own.
         lists: what measures metrics of lists.
+        beside: requests of the same metrics, at whose cutoffs they are measured as well.
     """
 
     def __init__(
@@ -389,17 +399,27 @@ class UserValues:
         requests: Sequence[Request],
         policies: Policies,
         lists: "Measure | None" = None,
+        beside: Sequence[Request] = (),
     ) -> None:
         groups = group_requests(requests, policies)
         groups.sort(key=lambda group: group.request.metric.counts_hits)  # these may be counted
-        self.n_users = truth.pairs.n_users
+        self.n_users, self.groups, self.n_beside = truth.pairs.n_users, groups, len(beside)
         self.widths = tuple(len(group.columns) for group in groups)
         self.firsts = tuple(accumulate(self.widths, initial=0))[:-1]
         # the column that each request stands in, where the groups stand side by side
         self.columns = np.argsort([column for group in groups for column in group.columns])
         self.higher_is_better = [bool(group.request.metric.higher_is_better) for group in groups]
+        more = {alike(group.request): group.cutoffs for group in group_requests(beside, policies)}
+        self.measured = [  # the groups at all cutoffs
+            replace(group, cutoffs=np.union1d(group.cutoffs, more[alike(group.request)]))
+            if alike(group.request) in more
+            else group
+            for group in groups
+        ]
         self.measuring = {
-            name: Measuring.of(truth, by_rules, groups, policies, lists and lists.of_model(name))
+            name: Measuring.of(
+                truth, by_rules, self.measured, policies, lists and lists.of_model(name)
+            )
             for name, by_rules in ranks.items()
         }
 
@@ -407,11 +427,23 @@ class UserValues:
         self, users: npt.NDArray[np.int64], pool: BufferPool | None = None
     ) -> dict[str, list[Values]]:
         """For each model, for each group of requests float64[n_users, n_cutoffs]."""
-        return {name: each.measure(users, pool) for name, each in self.measuring.items()}
+        places = range(len(self.groups))
+        return {name: [*self.each(name, users, places, {}, pool)] for name in self.measuring}
+
+    def each(
+        self,
+        model: str,
+        users: npt.NDArray[np.int64],
+        places: Sequence[int],
+        plain: PlainHits,
+        pool: BufferPool | None = None,
+    ) -> Iterator[Values]:
+        """The same of one model and some groups, one after the other, as `Measuring.each`."""
+        return self.measuring[model].each(users, places, plain, pool)
 
     def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
         """User codes, a few thousand at a time; at least one block, be it empty."""
-        return _blocks_of(self.n_users, order)
+        return _blocks_of(self.n_users, order, max(each.cutoffs.size for each in self.measured))
 
 
 class Watcher(Protocol):

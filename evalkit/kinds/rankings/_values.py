@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.aggregate.accumulators.counted import CountedValues, HitCounts
+from evalkit.aggregate.accumulators.curves import CurveValues
 from evalkit.aggregate.accumulators.histograms import Histograms, bin_values
 from evalkit.aggregate.accumulators.kept import UserRows
 from evalkit.aggregate.accumulators.parts import PartSums, WordSums, add_parts
@@ -73,8 +74,6 @@ class ShareValues:
         if requests := job.ordered:
             rows = _rows_of(truth, split)
             sums.ordered.add(rows, models.values(requests), models.names, job.threads)
-        if requests := job.curve_requests:
-            sums.curves.add(models.values(requests), models.names, job.threads)
         for segment, part in split.items:
             totals, columns = _measure_part(models, part)
             sums.totals.take(totals, {segment: np.arange(1)}, columns)
@@ -148,6 +147,11 @@ class _Models:
         lists = None if self.lists is None else self.lists.measure
         return UserValues(self.truth, self.ranks, requests, self.job.config.policies, lists)
 
+    def values_and_curves(self) -> CurveValues:
+        lists = None if self.lists is None else self.lists.measure
+        of_all = self.truth, self.ranks, self.job.measured, self.job.config.policies, lists
+        return CurveValues(*of_all, self.job.curve_requests)
+
 
 def _rows_of(truth: Truth, split: ShareSplit) -> UserRows:
     """What is known of the users beside their values."""
@@ -160,9 +164,10 @@ def _rows_of(truth: Truth, split: ShareSplit) -> UserRows:
 def _add_means(models: _Models, sums: RankingSums) -> None:
     """The sums of every segment of users, and what is seen of each block on the way."""
     job, truth, split = models.job, models.truth, models.split
-    users = models.values(job.measured)
+    users = models.values_and_curves() if job.curve_requests else models.values(job.measured)
     watch = _Watch.of(models, sums.histograms, users)
-    values = _counted(models, users, watch) or users
+    counted = _counted(models, users, watch)
+    values = counted or users
     totals = measure_models(
         values,
         models.names,
@@ -172,8 +177,11 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
         keep=_keeping(job, truth, sums) if job.options.per_user else None,
         watch=watch,
     )
-    if isinstance(values, CountedValues) and not values.are_apart:
-        values.add_to(totals[0], {} if watch is None else watch.by_model)
+    if counted is not None and not counted.are_apart:
+        parts = {} if watch is None else watch.by_model
+        counted.add_to(totals[0].models, users.groups, users.firsts, parts)
+    if isinstance(users, CurveValues):
+        sums.curves.add(users, counted)
     if watch is not None and watch.parts is not None:
         sums.parts = add_parts(sums.parts, watch.parts.rows(job.requests, users.columns))
     for each, found in zip(split.cells, totals, strict=True):
