@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from program import Outcome, environment
+from program import Outcome, environment, run_program
 
 CONFIG = """
 [truth]
@@ -35,9 +35,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(folder: Path, own: str, *options: str) -> "subprocess.Popen[str]":
-    """A run whose metric file stands for native code: it does what such code may do."""
+def write_own(folder: Path, own: str) -> None:
+    """A metric file that stands for native code: it does what such code may do."""
     (folder / "own.py").write_text(f"import os, signal, time\n{own}\n")
+
+
+def start(folder: Path, own: str, *options: str) -> "subprocess.Popen[str]":
+    """A run of a process that tests may kill."""
+    write_own(folder, own)
     return subprocess.Popen(
         [sys.executable, "-m", "evalkit", "run", "job.toml", *options],
         cwd=folder,
@@ -49,9 +54,8 @@ def start(folder: Path, own: str, *options: str) -> "subprocess.Popen[str]":
 
 
 def run(folder: Path, own: str, *options: str) -> Outcome:
-    process = start(folder, own, *options)
-    out, err = process.communicate(timeout=120)
-    return Outcome(process.returncode, out, err)
+    write_own(folder, own)
+    return run_program(["run", "job.toml", *options], folder)
 
 
 def words(text: str) -> str:
