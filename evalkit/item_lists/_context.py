@@ -20,8 +20,8 @@ from evalkit.item_lists._table import ItemTable, read_items
 from evalkit.kernels import kernel
 from evalkit.metrics import ItemContext, Items, Lists, Request, Values
 from evalkit.sources import Table
-from evalkit.sources.ids import ITEM, ITEM_KEY, IdPlan, Keys
-from evalkit.truth import Train, Truth
+from evalkit.sources.ids import ITEM, ITEM_KEY, IdPlan
+from evalkit.truth import KnownIds, Train, Truth
 
 OF_USERS = frozenset({"history", "relevant", "reference", "earlier", "users"})
 NAMED = 3  # items that a warning names
@@ -126,9 +126,9 @@ class ListWork:
         """
         relevant = gains = None
         if "history" in self.needs and train is not None:
-            self._meet(train.item_keys, train.item_ids)
+            self._meet(train.known_items)
         if "relevant" in self.needs:
-            self._meet(truth.item_keys, truth.item_ids)
+            self._meet(truth.known_items)
             relevant, gains = relevant_of(truth, self.codes)
         in_order = None
         if self.ordered is not None:
@@ -184,10 +184,11 @@ class ListWork:
         }
         return found, tuple(strange.sort().head(NAMED))
 
-    def _meet(self, keys: Keys, ids: pl.DataFrame) -> None:
+    def _meet(self, known: KnownIds | None) -> None:
         """Learn the items of a log whose ids are hashed."""
-        if keys.size:
-            self.codes.codes_of_rows(ids.select(pl.Series(ITEM_KEY, keys), ITEM))
+        if known is not None:
+            keys = known.keys()
+            self.codes.codes_of_rows(known.ids_of(keys).select(pl.Series(ITEM_KEY, keys), ITEM))
 
     def _items(self) -> Items:
         codes, n, table = self.codes, self.codes.n, self.table

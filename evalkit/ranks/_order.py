@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.sources.ids import ITEM, IdPlan, Keys, as_array, distinct_keys
+from evalkit.sources.ids import ITEM, IdPlan, Keys, as_array
 from evalkit.truth import Truth
 
 Orders = npt.NDArray[np.int64]
@@ -60,11 +60,8 @@ def order_by_catalogue(
         A function from rows to their orders, and the orders of the truth's places.
     """
     plan = truth.item_plan
-    if plan.hashed:
-        keys, ids = truth.item_keys, truth.item_ids[ITEM]
-    else:
-        keys = distinct_keys(truth.pairs.item_keys())
-        ids = item_series(plan, pl.DataFrame(), keys)
+    keys, known = truth.item_keys(), truth.known_items
+    ids = item_series(plan, pl.DataFrame() if known is None else known.ids_of(keys), keys)
     if ties.startswith("item-text"):
         ids = _text(ids)
     catalogue = ids.unique().sort()

@@ -57,17 +57,13 @@ from evalkit.sources.ids import (
     ITEM,
     ITEM_KEY,
     USER_KEY,
-    IdColumn,
     KeyCollisionError,
     Keys,
     Sample,
     Share,
     as_array,
     as_keys,
-    id_columns,
     ids_follow_keys,
-    same_ids,
-    same_in_rows,
 )
 from evalkit.truth import BATCH_ROWS, Train, Truth, choose_rows, rows_together
 
@@ -122,7 +118,6 @@ class RankScan:
     known_models: Sequence[str] = ()  # that other shares have rows of
     room: int = 0  # bytes of rows that may be held, so that they are read once
     columns: tuple[str, ...] = field(init=False)
-    known_users: list[IdColumn] = field(init=False)  # of the truth, where keys are hashes
     probes: dict[str, ModelProbe] = field(default_factory=dict)
     checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))
     rooms: SimpleQueue[BatchResults] = field(default_factory=SimpleQueue)
@@ -133,7 +128,6 @@ class RankScan:
 
     def __post_init__(self) -> None:
         self.columns = tuple(self.table.frame.collect_schema())
-        self.known_users = id_columns(self.truth.user_ids)
         self.one_list_in = 1 if self.about_rows < MANY_ROWS else 16
 
     @property
@@ -598,24 +592,23 @@ class RankScan:
         room = self.take_room(users.size)
         n_seen = kernels.mark_seen(users, items, train.pairs.index, room, seen)
         self.rooms.put(room)
-        if n_seen and self.truth.item_plan.hashed:
-            places = np.searchsorted(train.item_keys, items[seen])
-            if not same_ids(frame.select(ITEM).filter(pl.Series(seen)), train.item_ids[places]):
+        known = train.known_items
+        if n_seen and known is not None:
+            if not known.are_those_of(items, frame, np.flatnonzero(seen)):
                 raise KeyCollisionError
         return seen, int(n_seen)
 
     def verify(self, frame: pl.DataFrame, found: BatchResults) -> None:
         """Compare the real ids of what matched by hashed keys."""
-        plan, n_hits = self.truth.user_plan, found.counters[HITS]
-        if plan.hashed:
-            n_runs, ids = found.counters[KNOWN_RUNS], id_columns(frame, plan.columns)
-            rows, codes = found.run_rows[:n_runs], found.run_codes[:n_runs]
-            if not same_in_rows(ids, rows, self.known_users, codes):
+        truth, counters = self.truth, found.counters
+        if truth.known_users is not None:
+            keys, rows = as_keys(frame[USER_KEY]), found.run_rows[: counters[KNOWN_RUNS]]
+            if not truth.known_users.are_those_of(keys, frame, rows):
                 raise KeyCollisionError
-            if not ids_follow_keys(ids, as_keys(frame[USER_KEY])):
+            columns = [frame[name] for name in truth.user_plan.columns]
+            if not ids_follow_keys(columns, keys):
                 raise KeyCollisionError
-        known = self.truth.known_items
-        if known is not None and n_hits:
-            keys, rows = as_keys(frame[ITEM_KEY]), found.hit_rows[:n_hits]
-            if not known.are_those_of(keys, frame, rows):
+        if truth.known_items is not None and counters[HITS]:
+            keys, rows = as_keys(frame[ITEM_KEY]), found.hit_rows[: counters[HITS]]
+            if not truth.known_items.are_those_of(keys, frame, rows):
                 raise KeyCollisionError

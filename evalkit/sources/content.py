@@ -10,7 +10,7 @@ import polars as pl
 
 from evalkit.kernels import kernel
 from evalkit.sources.batches import stream_batches
-from evalkit.sources.ids import Keys, as_array, borrow, hash_bytes, mix
+from evalkit.sources.ids import Keys, as_array, borrow, filled_texts, hash_bytes, mix
 
 _PER_UNIT = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 
@@ -87,13 +87,8 @@ def row_hashes(frame: pl.DataFrame, hashes: Keys | None = None) -> Keys:
         if words is not None:
             fold_words(words, absent, hashes)
             continue
-        text = column.cast(pl.String) if column.dtype != pl.Binary else column
-        array = text.fill_null(b"" if text.dtype == pl.Binary else "").cast(pl.Binary)
-        arrow: Any = array.rechunk().to_arrow().cast("large_binary")
-        _, offsets, data = arrow.buffers()
-        starts = np.frombuffer(offsets, dtype=np.int64)[arrow.offset :][: frame.height + 1]
         fold_words(np.zeros(frame.height, dtype=np.uint64), absent, hashes)
-        hash_bytes(borrow(starts), borrow(np.frombuffer(data or b"", dtype=np.uint8)), hashes)
+        hash_bytes(filled_texts(column), hashes)
     return hashes
 
 

@@ -18,7 +18,8 @@ import polars as pl
 
 from evalkit.errors import DataError, RequestError
 from evalkit.kernels import kernel
-from evalkit.kernels.intrinsics import folded_product, prefetch, prefetch_at, word_at
+from evalkit.kernels.intrinsics import folded_product, prefetch_at, word_at
+from evalkit.sources.exported import export_texts
 
 Keys = npt.NDArray[np.uint64]
 Rows = npt.NDArray[np.int64]
@@ -274,60 +275,23 @@ def ids_of_keys(plan: IdPlan, keys: Keys) -> pl.DataFrame:
     return pl.DataFrame([physical.cast(dtype)])
 
 
-def same_ids(
-    left: pl.DataFrame, right: pl.DataFrame, rows: Rows | None = None, places: Rows | None = None
-) -> bool:
-    """Whether two frames of id columns hold the same ids row by row.
-
-    Args:
-        rows, places: int64[n], rows of `left` and of `right` that are held against each other; all
-            rows of both where not given.
-    """
-    if rows is None or places is None:
-        pairs = zip(left.get_columns(), right.get_columns(), strict=True)
-        return all(_same(one, other) for one, other in pairs)
-    return same_in_rows(id_columns(left), rows, id_columns(right), places)
+def same_ids(left: pl.DataFrame, right: pl.DataFrame) -> bool:
+    """Whether two frames of id columns hold the same ids row by row."""
+    pairs = zip(left.get_columns(), right.get_columns(), strict=True)
+    return all(bool((one == other).fill_null(value=False).all()) for one, other in pairs)
 
 
-class IdColumn(NamedTuple):
-    """Ids, and their texts where they are text or bytes."""
-
-    ids: pl.Series
-    texts: "IdTexts | None"
-
-    def is_same(self, rows: Rows, other: "IdColumn", places: Rows) -> bool:
-        """Whether ids in some rows, int64[n], are those in some places, int64[n], of others."""
-        if self.texts is None or other.texts is None:
-            return _same(self.ids[rows], other.ids[places])
-        return bool(compare_texts(self.texts, rows, other.texts, places))
-
-    def follows(self, keys: Keys) -> bool:
-        """Whether neighbours with one key have one id."""
-        if self.texts is not None:
-            return bool(compare_neighbours(keys, self.texts))
-        is_other = (self.ids[1:] != self.ids[:-1]).to_numpy()
-        return not bool((is_other & (keys[1:] == keys[:-1])).any())
-
-
-def id_columns(frame: pl.DataFrame, names: Sequence[str] = ()) -> list[IdColumn]:
-    """Columns of a frame: those of some names, or all."""
-    return [IdColumn(frame[name], texts_of(frame[name])) for name in names or frame.columns]
-
-
-def same_in_rows(
-    left: Sequence[IdColumn], rows: Rows, right: Sequence[IdColumn], places: Rows
-) -> bool:
-    """Whether ids of columns in some rows are those in some places of others."""
-    return all(one.is_same(rows, other, places) for one, other in zip(left, right, strict=True))
-
-
-def ids_follow_keys(ids: Sequence[IdColumn], keys: Keys) -> bool:
+def ids_follow_keys(ids: Sequence[pl.Series], keys: Keys) -> bool:
     """Whether neighbours with one key have one id, so that a run of a key is one of an id."""
-    return all(column.follows(keys) for column in ids)
+    return all(_follows(column, keys) for column in ids)
 
 
-def _same(one: pl.Series, other: pl.Series) -> bool:
-    return bool((one == other).fill_null(value=False).all())
+def _follows(ids: pl.Series, keys: Keys) -> bool:
+    texts = texts_of(ids)
+    if texts is not None:
+        return bool(compare_neighbours(keys, texts))
+    is_other = (ids[1:] != ids[:-1]).to_numpy()
+    return not bool((is_other & (keys[1:] == keys[:-1])).any())
 
 
 class IdTexts(NamedTuple):
@@ -347,31 +311,47 @@ def texts_of(column: pl.Series) -> IdTexts | None:
     """Texts or bytes without a copy; None of other types, and where some are null."""
     if column.dtype not in (pl.String, pl.Binary) or column.null_count():
         return None
-    array = column.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
-    _, views, *buffers = array.buffers()
-    words: Keys = np.frombuffer(views or b"", dtype=np.uint64)
-    words = borrow(words[2 * array.offset : 2 * (array.offset + len(array))])
-    return IdTexts(words, np.array([each.address for each in buffers], dtype=np.int64))
+    return _exported(column)
 
 
+def filled_texts(column: pl.Series) -> IdTexts:
+    """The same of any column, as text where it is something else; empty ones for nulls."""
+    if column.dtype not in (pl.String, pl.Binary):
+        column = column.cast(pl.String)
+    if column.has_nulls():
+        column = column.fill_null(b"" if column.dtype == pl.Binary else "")
+    return _exported(column)
+
+
+def _exported(column: pl.Series) -> IdTexts:
+    array = export_texts(column)
+    if not array.length:
+        return IdTexts(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64))
+    _, views, *buffers = array.buffers[: array.n_buffers - 1]  # the last one: how long they are
+    interface = {"data": (views + 16 * array.offset, False), "shape": (2 * array.length,)}
+    words: Keys = np.asarray(_Borrowed(array, {**interface, "typestr": "<u8", "version": 3}))
+    return IdTexts(words, np.array(buffers, dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
 class _Borrowed:
-    """A NumPy view of memory that somebody else owns, marked writable.
+    """Memory that somebody else owns, marked writable for NumPy.
 
     Zero-copy arrays are read-only, which is another type to numba, and would double every
     kernel's compilation. Kernels never write into what they are given as input.
     """
 
-    def __init__(self, array: npt.NDArray[Any]) -> None:
-        self.owner = array
-        interface = dict(array.__array_interface__)
-        interface["data"] = (interface["data"][0], False)
-        self.__array_interface__ = interface
+    owner: object
+    __array_interface__: dict[str, Any]
 
 
 def borrow(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """`array` itself, or a view of the one numba type that kernels are compiled for."""
     array = np.ascontiguousarray(array)
-    return array if array.flags.writeable else np.asarray(_Borrowed(array))
+    if array.flags.writeable:
+        return array
+    interface = array.__array_interface__
+    return np.asarray(_Borrowed(array, {**interface, "data": (interface["data"][0], False)}))
 
 
 def as_array(series: pl.Series) -> npt.NDArray[Any]:
@@ -466,23 +446,6 @@ def is_same_text(left, row, right, place):  # type: ignore[no-untyped-def]
         if word_at(one + at) != word_at(other + at):
             return False
     return word_at(one + last) == word_at(other + last)
-
-
-@kernel(allocates=False)
-def compare_texts(left, rows, right, places):  # type: ignore[no-untyped-def]
-    """Whether texts in some rows are those in some places of others."""
-    for first in range(0, rows.size, TOGETHER):
-        last = min(first + TOGETHER, rows.size)
-        for number in range(first, last):
-            prefetch(left.views, 2 * rows[number])
-            prefetch(right.views, 2 * places[number])
-        for number in range(first, last):
-            prefetch_text(left, rows[number])
-            prefetch_text(right, places[number])
-        for number in range(first, last):
-            if not is_same_text(left, rows[number], right, places[number]):
-                return False
-    return True
 
 
 @kernel(allocates=False)
@@ -676,12 +639,7 @@ def stable_hashes(frame: pl.DataFrame, plan: IdPlan) -> Keys:
         ids = frame[name]
         if isinstance(ids.dtype, pl.Datetime):
             ids = _in_microseconds(ids.to_physical(), ids.dtype)
-        as_bytes = ids if ids.dtype == pl.Binary else ids.cast(pl.String).cast(pl.Binary)
-        array = as_bytes.rechunk().to_arrow().cast("large_binary")
-        _, offsets, data = array.buffers()
-        starts = np.frombuffer(offsets, dtype=np.int64)[array.offset :][: frame.height + 1]
-        content = np.frombuffer(data or b"", dtype=np.uint8)
-        hash_bytes(borrow(starts), borrow(content), hashes)
+        hash_bytes(filled_texts(ids), hashes)
     return hashes
 
 
@@ -703,13 +661,31 @@ def _in_microseconds(times: pl.Series, dtype: pl.Datetime) -> pl.Series:
 
 
 @kernel(allocates=False)
-def hash_bytes(starts, content, hashes):  # type: ignore[no-untyped-def]
-    """Mix the bytes of each row's id into its hash (FNV-1a, then splitmix64)."""
+def hash_bytes(texts, hashes):  # type: ignore[no-untyped-def]
+    """Mix the bytes of each row's text into its hash (FNV-1a, then splitmix64)."""
     for row in range(hashes.size):
         value = np.uint64(0xCBF29CE484222325) ^ mix(hashes[row] + np.uint64(1))
-        for place in range(starts[row], starts[row + 1]):
-            value = (value ^ np.uint64(content[place])) * np.uint64(0x100000001B3)
+        head = texts.views[2 * row]
+        n = np.int64(head & np.uint64(0xFFFFFFFF))
+        if n <= WHOLE:
+            value = fold_bytes(value, head >> np.uint64(32), min(n, WHOLE - WORD))
+            value = fold_bytes(value, texts.views[2 * row + 1], n - (WHOLE - WORD))
+        else:
+            address = address_of(texts, row)
+            for place in range(0, n, WORD):
+                n_left = min(int(n - place), WORD)  # nothing behind the text is read
+                word = word_at(address + place + n_left - WORD) >> np.uint64(8 * (WORD - n_left))
+                value = fold_bytes(value, word, n_left)
         hashes[row] = mix(value)
+
+
+@kernel(allocates=False)
+def fold_bytes(value, word, n):  # type: ignore[no-untyped-def]
+    """Take the lowest bytes of a word into a hash."""
+    for _ in range(n):
+        value = (value ^ (word & np.uint64(0xFF))) * np.uint64(0x100000001B3)
+        word >>= np.uint64(8)
+    return value
 
 
 @kernel(allocates=False)

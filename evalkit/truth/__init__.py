@@ -14,6 +14,7 @@ from evalkit.truth._build import (
     UserItems,
     build_user_items,
 )
+from evalkit.truth._ids import KnownIds
 from evalkit.truth._index import (
     FEW_ITEMS,
     Grades,

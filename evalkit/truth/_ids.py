@@ -14,7 +14,6 @@ import polars as pl
 
 from evalkit.kernels import kernel
 from evalkit.kernels.intrinsics import prefetch, prefetch_at, word_at
-from evalkit.kernels.threads import ordered_map
 from evalkit.sources.ids import (
     TOGETHER,
     WHOLE,
@@ -25,11 +24,12 @@ from evalkit.sources.ids import (
     Keys,
     Rows,
     address_of,
+    hash_bytes,
     is_same_text,
     prefetch_text,
+    stable_hashes,
     texts_of,
 )
-from evalkit.truth._table import cut
 
 _NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 
@@ -296,8 +296,8 @@ def list_keys(known, keys):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def find_views(keys, known, first, views):  # type: ignore[no-untyped-def]
-    """Views of the texts of known keys, uint64[n_columns, 2 * n], from the first one on."""
+def find_views(keys, known, views):  # type: ignore[no-untyped-def]
+    """Views of the texts of known keys, uint64[n_columns, 2 * n_keys]."""
     slots, blocks, end = known.slots, known.blocks, known.end
     for row in range(keys.size):
         far, near = min(row + 2 * TOGETHER, keys.size - 1), min(row + TOGETHER, keys.size - 1)
@@ -314,8 +314,8 @@ def find_views(keys, known, first, views):  # type: ignore[no-untyped-def]
             if n > WHOLE:
                 rest = np.uint64(block) | (np.uint64(text - blocks[block]) << np.uint64(32))
                 n_words = int(n + WORD - 1) // WORD
-            views[column, 2 * (first + row)] = head
-            views[column, 2 * (first + row) + 1] = rest
+            views[column, 2 * row] = head
+            views[column, 2 * row + 1] = rest
             record = text + WORD * (n_words - 1)
 
 
@@ -323,7 +323,7 @@ class KnownIds:
     """Every id that is met, once, and its key; threads may take rows side by side."""
 
     def __init__(self, plan: IdPlan) -> None:
-        self._dtypes = dict(zip(plan.columns, plan.dtypes, strict=True))
+        self._plan = plan
         self._lock = threading.Lock()
         self._blocks = [_NO_KEYS]  # words of records
         self._counts = np.zeros(N_COUNTS, dtype=np.int64)
@@ -337,7 +337,7 @@ class KnownIds:
         Raises:
             KeyCollisionError: two ids share a key.
         """
-        texts = _joined([_as_text(rows[name]) for name in self._dtypes])
+        texts = _joined([_as_text(rows[name]) for name in self._plan.columns])
         begins = np.empty(keys.size, dtype=np.int64)
         n = int(find_begins(keys, texts, begins))
         if n < 0:
@@ -350,11 +350,13 @@ class KnownIds:
             _compare(keys, met, texts, self._known)
 
     def are_those_of(self, keys: Keys, ids: pl.DataFrame, rows: Rows) -> bool:
-        """Whether ids in some rows, int64[n], are those of their keys, all of which are known."""
-        if any(dtype not in (pl.String, pl.Binary) for dtype in self._dtypes.values()):
-            keys, ids, rows = keys[rows], ids[rows], np.arange(rows.size)
-        texts = _joined([_as_text(ids[name]) for name in self._dtypes])
-        return _count_others(keys, rows, texts, self._known) == 0
+        """Whether ids in some rows, int64[n], are those of their keys where these are known."""
+        columns = [ids[name] for name in self._plan.columns]
+        if not self._are_texts:
+            columns = [column[rows] for column in columns]
+            keys, rows = keys[rows], np.arange(rows.size)
+        texts = _joined([_as_text(column) for column in columns])
+        return _count_others(keys, rows, texts, self._known) >= 0
 
     def _learn(self, keys: Keys, rows: Rows, texts: IdTexts) -> Rows:
         """Learn what others have not learnt meanwhile; gives the other rows."""
@@ -390,22 +392,35 @@ class KnownIds:
         keys.sort()
         return keys
 
-    def ids_of(self, keys: Keys, threads: int) -> pl.DataFrame:
-        """The id columns of known keys, each of which comes once."""
-        views = np.empty((len(self._dtypes), 2 * keys.size), dtype=np.uint64)
+    def _views_of(self, keys: Keys) -> Keys:
+        """uint64[n_columns, 2 * n_keys], of the texts of known keys."""
+        views = np.empty((len(self._plan.columns), 2 * keys.size), dtype=np.uint64)
+        find_views(keys, self._known, views)
+        return views
 
-        def gather(piece: tuple[int, int]) -> None:
-            first, last = piece
-            find_views(keys[first:last], self._known, first, views)
+    def ids_of(self, keys: Keys) -> pl.DataFrame:
+        """The id columns of known keys."""
+        columns = zip(self._plan.columns, self._plan.dtypes, self._views_of(keys), strict=True)
+        return pl.DataFrame([_as_column(*column, self._blocks) for column in columns])
 
-        for _ in ordered_map(gather, cut(keys.size, 4 * threads), threads=threads):
-            pass
-        return pl.DataFrame(
-            [
-                _as_column(name, dtype, found, self._blocks)
-                for (name, dtype), found in zip(self._dtypes.items(), views, strict=True)
-            ]
-        )
+    def agree_with(self, others: "KnownIds") -> bool:
+        """Whether a key that both know stands for one id."""
+        keys = self.keys()
+        texts = IdTexts(self._views_of(keys).reshape(-1), self._known.blocks)
+        return _count_others(keys, np.arange(keys.size), texts, others._known) >= 0
+
+    def stable_hashes(self, keys: Keys) -> Keys:
+        """uint64[n_keys], hashes of the ids that no version of any library changes."""
+        if not self._are_texts:
+            return stable_hashes(self.ids_of(keys), self._plan)
+        hashes = np.zeros(keys.size, dtype=np.uint64)
+        for views in self._views_of(keys):
+            hash_bytes(IdTexts(views, self._known.blocks), hashes)
+        return hashes
+
+    @property
+    def _are_texts(self) -> bool:
+        return all(dtype in (pl.String, pl.Binary) for dtype in self._plan.dtypes)
 
 
 def _compare(keys: Keys, rows: Rows, texts: IdTexts, known: Known) -> Rows:

@@ -26,10 +26,9 @@ from evalkit.sources.ids import (
     Share,
     as_array,
     as_keys,
+    distinct_keys,
     hashes_of_keys,
     ids_of_keys,
-    same_ids,
-    stable_hashes,
 )
 from evalkit.truth._build import (
     BuildCounts,
@@ -43,9 +42,6 @@ from evalkit.truth._seen_rows import SeenRows
 from evalkit.truth._shared import count_shared
 
 BATCH_ROWS = 1 << 18  # arrays of so many rows stay in a core's cache
-
-_NO_IDS = pl.DataFrame()
-_NO_KEYS: Keys = np.empty(0, dtype=np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +95,11 @@ class Truth:
         subtracts: relevance below 0 is a gain.
         user_plan: how user ids become keys.
         item_plan: how item ids become keys.
-        user_ids: the id columns of each user code; only for hashed ids, otherwise empty.
-        item_ids: ids of `item_keys`, in their order; only for hashed ids.
-        item_keys: uint64[n_items] ascending; only for hashed ids.
         counts: rows and reasons, for the report.
         is_extra: bool[n_users], users whom only rankings know; None when there are none.
         propensities: as they were read, where few relevances were read beside them.
         weights: what items count by, where their propensities are known.
-        known_items: the ids of items by key; only for hashed ids.
+        known_users, known_items: the ids behind the keys; only for hashed ids.
     """
 
     pairs: UserItems
@@ -114,15 +107,13 @@ class Truth:
     has_threshold: bool
     user_plan: IdPlan
     item_plan: IdPlan
-    user_ids: pl.DataFrame
-    item_ids: pl.DataFrame
-    item_keys: Keys
     counts: "TruthRows"
     is_extra: npt.NDArray[np.bool_] | None = None
     has_judged: bool = False
     subtracts: bool = False
     propensities: Propensities | None = None
     weights: Weights | None = None
+    known_users: KnownIds | None = field(default=None, repr=False, compare=False)
     known_items: KnownIds | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -141,22 +132,33 @@ class Truth:
 
     def ids_of_users(self, codes: npt.NDArray[np.int64]) -> pl.DataFrame:
         """The id columns of user codes, in their order."""
-        if self.user_plan.hashed:
-            return self.user_ids[codes]
-        return ids_of_keys(self.user_plan, self.pairs.users[codes])
+        keys = self.pairs.users[codes]
+        if self.known_users is not None:
+            return self.known_users.ids_of(keys)
+        return ids_of_keys(self.user_plan, keys)
+
+    def are_ids_of_users(self, rows: pl.DataFrame) -> bool:
+        """Whether rows with keys of the truth's users show their ids."""
+        known, keys = self.known_users, as_keys(rows[USER_KEY])
+        return known is None or known.are_those_of(keys, rows, np.arange(keys.size))
+
+    def item_keys(self) -> Keys:
+        """uint64[n_items], ascending; where ids are hashed also of items that no user has."""
+        if self.known_items is not None:
+            return self.known_items.keys()
+        return distinct_keys(self.pairs.item_keys())
 
     def stable_hashes(self) -> Keys:
         """uint64[n_users], hashes of the users' ids that no version of any library changes."""
-        if not self.user_plan.hashed:
-            return hashes_of_keys(self.pairs.users, self.user_plan)
-        return stable_hashes(self.user_ids, self.user_plan)
+        if self.known_users is not None:
+            return self.known_users.stable_hashes(self.pairs.users)
+        return hashes_of_keys(self.pairs.users, self.user_plan)
 
     def stable_hashes_of_items(self, keys: Keys) -> Keys:
         """uint64[n_items], such hashes of the ids of items, by their keys."""
-        if not self.item_plan.hashed:
-            return hashes_of_keys(keys, self.item_plan)
-        ids = self.item_ids[np.searchsorted(self.item_keys, keys)]
-        return stable_hashes(ids, self.item_plan)
+        if self.known_items is not None:
+            return self.known_items.stable_hashes(keys)
+        return hashes_of_keys(keys, self.item_plan)
 
     def order_of_users(self) -> npt.NDArray[np.int64]:
         """User codes in ascending order of their ids."""
@@ -288,7 +290,6 @@ def build_truth(
             grades = grades._replace(codes=grades.codes[:0])
         pairs = replace(pairs, grades=grades)
         propensities = Propensities(own, rows.bad_propensities, found.others)
-    user_ids, item_ids, item_keys = _real_ids(rows, pairs, threads)
     is_extra = None
     if rows.extra_keys:
         is_extra = np.isin(pairs.users, np.concatenate(rows.extra_keys))
@@ -300,15 +301,13 @@ def build_truth(
         threshold is not None and pairs.grades.is_graded,
         source.user_plan,
         source.item_plan,
-        user_ids,
-        item_ids,
-        item_keys,
         TruthRows(rows.n_rows, rows.null_ids, found.duplicates, found.negative, rows.not_sampled),
         is_extra,
         keep_judged,
         policies.negative_relevance == "subtract",
         propensities,
-        known_items=rows.item_ids,
+        known_users=rows.known_users,
+        known_items=rows.known_items,
     )
     _refuse_rows(truth, found, policies, table)
     return truth
@@ -340,7 +339,7 @@ class _InteractionRows:
 
     Args:
         pairs: the rows with ids, of the sample and of the share.
-        user_ids, item_ids: of them, where keys are hashes.
+        known_users, known_items: their ids, where keys are hashes.
         weighed: propensities are among them.
     """
 
@@ -349,8 +348,8 @@ class _InteractionRows:
     null_ids: int = 0
     not_sampled: int = 0
     null_relevance: int = 0
-    user_ids: KnownIds | None = None
-    item_ids: KnownIds | None = None
+    known_users: KnownIds | None = None
+    known_items: KnownIds | None = None
     extra_keys: list[Keys] = field(default_factory=list)
     weighed: bool = False
     bad_propensities: int = 0
@@ -374,8 +373,8 @@ def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> 
     room = source.table.n_rows_hint() if others is None else None
     rows = _InteractionRows(PairRows(room, graded=graded, coded=coded, weighed=weighed))
     rows.weighed = weighed
-    rows.user_ids = KnownIds(source.user_plan) if source.user_plan.hashed else None
-    rows.item_ids = KnownIds(source.item_plan) if source.item_plan.hashed else None
+    rows.known_users = KnownIds(source.user_plan) if source.user_plan.hashed else None
+    rows.known_items = KnownIds(source.item_plan) if source.item_plan.hashed else None
     has_texts = source.user_plan.hashed or source.item_plan.hashed
 
     def placed() -> Iterator[tuple[pl.DataFrame, RowPlaces]]:
@@ -410,7 +409,7 @@ def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> 
         relevance = as_array(part["relevance"]) if graded else None
         propensity = as_array(part["propensity"]) if weighed else None
         users, items = as_keys(part[USER_KEY]), as_keys(part[ITEM_KEY])
-        for ids, keys in ((rows.user_ids, users), (rows.item_ids, items)):
+        for ids, keys in ((rows.known_users, users), (rows.known_items, items)):
             if ids is not None:
                 ids.take(keys, part)
         rows.pairs.write(place, users, items, relevance, propensity)
@@ -476,19 +475,6 @@ def _check_relevance(rows: _InteractionRows, table: Table) -> None:
         raise CountedError(message, n_bad, code="bad-relevance", at=table.at, hint=hint)
 
 
-def _real_ids(
-    rows: _InteractionRows, pairs: UserItems, threads: int
-) -> tuple[pl.DataFrame, pl.DataFrame, Keys]:
-    user_ids = item_ids = _NO_IDS
-    item_keys = _NO_KEYS
-    if rows.user_ids is not None:
-        user_ids = rows.user_ids.ids_of(pairs.users, threads)
-    if rows.item_ids is not None:
-        item_keys = rows.item_ids.keys()
-        item_ids = rows.item_ids.ids_of(item_keys, threads)
-    return user_ids, item_ids, item_keys
-
-
 def first_users(truth: Truth, codes: npt.NDArray[np.int64]) -> list[tuple[Any, ...]]:
     """The ids of the smallest of some users, for messages."""
     ids = truth.ids_of_users(codes)
@@ -502,17 +488,20 @@ class Train:
 
     Args:
         pairs: seen items by user.
-        item_keys: uint64[n_items] ascending; only for hashed ids.
-        item_ids: their ids; only for hashed ids.
+        known_items: the ids behind their keys; only for hashed ids.
         rows: rows of the whole log, with the first share of the users.
         has_copies: rows of the truth's users repeat an item.
     """
 
     pairs: UserItems
-    item_keys: Keys
-    item_ids: pl.DataFrame
+    known_items: KnownIds | None
     rows: int
     has_copies: bool
+
+    def item_keys(self) -> Keys:
+        """uint64[n], of seen items, one or several times each."""
+        known = self.known_items
+        return self.pairs.item_keys() if known is None else known.keys()
 
 
 class Watch(Protocol):
@@ -581,10 +570,8 @@ def build_train(
     def write(placed: tuple[pl.DataFrame, RowPlaces]) -> None:
         known, place = placed
         users, items = as_keys(known[USER_KEY]), as_keys(known[ITEM_KEY])
-        if truth.user_plan.hashed:
-            codes, ids = truth.codes_of(users), known.select(truth.user_plan.columns)
-            if not same_ids(ids, truth.user_ids, np.arange(codes.size), codes):
-                raise KeyCollisionError
+        if not truth.are_ids_of_users(known):
+            raise KeyCollisionError
         if known_items is not None:
             known_items.take(items, known)
         pairs.write(place, users, items, None)
@@ -599,11 +586,7 @@ def build_train(
     if n_null and null_ids == "error":
         raise null_id_error("training log", n_null, table.at)
     seen, found = build_user_items(pairs, threads=threads)
-    item_keys, item_ids = _NO_KEYS, _NO_IDS
-    if known_items is not None:
-        item_keys = known_items.keys()
-        item_ids = known_items.ids_of(item_keys, threads)
-    return Train(seen, item_keys, item_ids, n_rows, found.duplicates > 0)
+    return Train(seen, known_items, n_rows, found.duplicates > 0)
 
 
 def _known(rows: pl.DataFrame, truth: Truth) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -621,12 +604,9 @@ def count_in_train(truth: Truth, train: Train, *, threads: int) -> int:
     Raises:
         KeyCollisionError: two items share a key.
     """
-    if truth.item_plan.hashed and train.item_keys.size and truth.item_keys.size:
-        _, ours, theirs = np.intersect1d(
-            truth.item_keys, train.item_keys, assume_unique=True, return_indices=True
-        )
-        if not same_ids(truth.item_ids[ours], train.item_ids[theirs]):
-            raise KeyCollisionError
+    ours, theirs = truth.known_items, train.known_items
+    if ours is not None and theirs is not None and not ours.agree_with(theirs):
+        raise KeyCollisionError
     return count_shared(
         truth.pairs, train.pairs, relevant_from=truth.relevant_from, threads=threads
     )

@@ -4,6 +4,7 @@ import resource
 import subprocess
 import sys
 
+import polars as pl
 import pytest
 from program import environment
 
@@ -73,6 +74,32 @@ def test_a_run_loads_no_masked_arrays(python, logs):
         outcome = python(code, "run", "job.toml", "--quiet")
 
     assert (outcome.status, outcome.err) == (0, "False")  # they cost a run 12 ms
+
+
+@pytest.mark.parametrize("order", ["by user", "shuffled"])
+@pytest.mark.parametrize(
+    "beside",
+    ["", 'train.path = "train.parquet"\n', 'segments.at = { path = "users.parquet", by = "at" }\n'],
+    ids=["alone", "train", "segments"],
+)
+def test_a_run_on_texts_loads_nothing_of_arrow(python, tmp_path, order, beside):
+    pairs = pl.DataFrame({"user": [f"a user named {n // 9}" for n in range(900)]}).with_columns(
+        item=pl.format("i{}", pl.int_range(900) * 7 % 13), rank=pl.int_range(900) % 9 + 1
+    )
+    rows = pairs if order == "by user" else pairs.sample(fraction=1, shuffle=True, seed=1)
+    rows[::3].drop("rank").write_parquet(tmp_path / "truth.parquet")
+    rows[::2].drop("rank").write_parquet(tmp_path / "train.parquet")
+    rows.write_parquet(tmp_path / "lists.parquet")
+    users = pairs.select("user", at=pl.col("user").str.tail(1)).unique()
+    users.write_parquet(tmp_path / "users.parquet")
+    (tmp_path / "job.toml").write_text(
+        f'{beside}truth.path = "truth.parquet"\nmetrics.names = ["nDCG@5"]\n'
+        'rankings = [{ model = "a", path = "lists.parquet" }]\n'
+    )
+
+    outcome = python(LIST_MODULES, "pyarrow", "run", "job.toml", "--quiet")
+
+    assert (outcome.status, outcome.err) == (0, "heavy: []\n")  # it costs a run 38 MiB and 24 ms
 
 
 @pytest.mark.parametrize("command", [["run", "job.toml", "--quiet"], ["check", "job.toml"]])

@@ -190,31 +190,30 @@ TEXTS = [
 @pytest.mark.parametrize("begin", [0, 1])
 def test_texts_are_compared_as_they_are(dtype, begin):
     column = pl.Series("id", ["x" * 20, *TEXTS]).cast(dtype)[begin:]
-    left, right = pl.DataFrame([column]), pl.DataFrame([column.reverse()])
+    keys = np.arange(column.len(), dtype=np.uint64)
+    known, others = known_ids(keys, column), column.reverse().to_frame()
     for row in range(column.len()):
-        for place in range(column.len()):
-            is_same = ids.same_ids(left, right, np.array([row]), np.array([place]))
-            assert is_same == (row == column.len() - 1 - place)
+        for key in keys:
+            is_same = known.are_those_of(np.full_like(keys, key), others, np.array([row]))
+            assert is_same == (row == column.len() - 1 - int(key))
     rows = np.arange(column.len())
-    assert ids.same_ids(left, right, rows, rows[::-1].copy())
-    assert not ids.same_ids(left, left, rows, np.roll(rows, 1))
+    assert known.are_those_of(keys[::-1].copy(), others, rows.copy())
+    assert not known.are_those_of(np.roll(keys, 1), others, rows)
 
 
 @pytest.mark.parametrize("other", TEXTS)
 @pytest.mark.parametrize("text", TEXTS)
 def test_neighbours_of_one_key_have_one_id(text, other):
-    frame = ids.id_columns(pl.DataFrame({"id": [text, other, other]}))
-    assert ids.ids_follow_keys(frame, np.array([7, 7, 7], dtype=np.uint64)) == (text == other)
-    assert ids.ids_follow_keys(frame, np.array([7, 8, 8], dtype=np.uint64))
+    columns = [pl.Series([text, other, other])]
+    assert ids.ids_follow_keys(columns, np.array([7, 7, 7], dtype=np.uint64)) == (text == other)
+    assert ids.ids_follow_keys(columns, np.array([7, 8, 8], dtype=np.uint64))
 
 
 def test_columns_that_are_no_texts_are_compared_too():
     wide = pl.DataFrame({"id": pl.Series([1, 2, 2**100], dtype=pl.Int128)})
-    rows = np.array([0, 2])
-    assert ids.same_ids(wide, wide, rows, rows)
-    assert not ids.same_ids(wide, wide, rows, rows[::-1].copy())
-    columns = ids.id_columns(wide)
-    assert not ids.ids_follow_keys(columns, np.array([1, 1, 2], dtype=np.uint64))
+    assert ids.same_ids(wide, wide)
+    assert not ids.same_ids(wide, wide.reverse())
+    assert not ids.ids_follow_keys(wide, np.array([1, 1, 2], dtype=np.uint64))
 
 
 def known_ids(keys, column):

@@ -43,7 +43,7 @@ def assert_are_known(frame, known):
     keys = known.keys()
     assert keys.tolist() == sorted(expected)
     wanted = np.random.default_rng(1).permutation(keys)
-    found = known.ids_of(wanted, 2)
+    found = known.ids_of(wanted)
     assert found.schema == frame.schema
     assert found.rows() == [expected[key] for key in wanted.tolist()]
 
@@ -109,7 +109,7 @@ def test_nobody_is_known_at_first():
     frame = pl.DataFrame(schema={"user": pl.String, "shop": pl.Int64})
     known = learnt(frame, [])
     assert known.keys().size == 0
-    assert known.ids_of(known.keys(), 1).equals(frame)
+    assert known.ids_of(known.keys()).equals(frame)
 
 
 @pytest.mark.some_cases(60)
@@ -127,25 +127,36 @@ def test_two_ids_of_one_key_are_told(text, other, apart, n_together):
             learnt(*given)
 
 
+@pytest.mark.parametrize("other", TEXTS)
+@pytest.mark.parametrize("text", TEXTS)
+def test_ids_that_two_logs_know_are_held_against_each_other(text, other):
+    ours = learnt(pl.DataFrame({"shop": ["s", "s"], "id": ["c", text]}), [1, 2])
+    theirs = learnt(pl.DataFrame({"shop": ["s", "t"], "id": [other, "c"]}), [2, 3])
+
+    assert ours.agree_with(theirs) == theirs.agree_with(ours) == (text == other)
+
+
 SCRIPT = """
 import numpy as np, polars as pl
-from evalkit.sources.ids import IdPlan, KeyCollisionError, same_ids
+from evalkit.sources.ids import IdPlan, KeyCollisionError, stable_hashes
 from evalkit.truth import _ids
 _ids.LEAST_SLOTS, _ids.BLOCK = 4, 12
 texts = ["", "a" * 12, "a" * 13, *("number" * (n % 5) + str(n) for n in range(50))]
 frame = pl.DataFrame({"id": texts * 3})
 keys = frame["id"].hash(7).to_numpy()
-known = _ids.KnownIds(IdPlan(("id",), (pl.String(),), True, False, 1))
+plan = IdPlan(("id",), (pl.String(),), True, False, 1)
+known = _ids.KnownIds(plan)
 for begin in range(0, frame.height, 60):
     known.take(keys[begin:begin + 60].copy(), frame[begin:begin + 60])
-found = known.ids_of(keys[:len(texts)].copy(), 1)
+own = keys[:len(texts)].copy()
 rows = np.arange(frame.height)
-assert same_ids(frame, found, rows, rows % len(texts))
-assert not same_ids(frame, found, rows, (rows + 1) % len(texts))
+assert known.are_those_of(keys, frame, rows.copy())
+assert not known.are_those_of(np.roll(keys, 1), frame, rows)
+assert known.stable_hashes(own).tolist() == stable_hashes(frame, plan)[:len(texts)].tolist()
 try:
     known.take(keys[-1:].copy(), pl.DataFrame({"id": ["number" * 4 + "50"]}))
 except KeyCollisionError:
-    print(found["id"].to_list() == texts)
+    print(known.ids_of(own)["id"].to_list() == texts)
 """
 
 

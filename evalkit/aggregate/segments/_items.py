@@ -188,12 +188,8 @@ def _check_ids(
     truth: Truth,
 ) -> None:
     """Raise where a key stands for two ids, in the table or in table and truth."""
-    ids = rows.select(ITEM)
+    ids, known = rows.select(ITEM), truth.known_items
     own = ids[first]
-    found = np.minimum(np.searchsorted(keys, truth.item_keys), max(0, keys.size - 1))
-    is_known = keys[found] == truth.item_keys if keys.size else np.zeros(found.size, np.bool_)
-    same = same_ids(ids, own[codes]) and same_ids(
-        truth.item_ids.filter(pl.Series(is_known)), own[found[is_known]]
-    )
-    if not same:
+    assert known is not None
+    if not same_ids(ids, own[codes]) or not known.are_those_of(keys, own, np.arange(keys.size)):
         raise KeyCollisionError

@@ -42,15 +42,14 @@ class KnownUsers(Protocol):
         """How ids become keys."""
 
     @property
-    def user_ids(self) -> pl.DataFrame:
-        """The id columns of each code; only for hashed ids."""
-
-    @property
     def n_users(self) -> int:
         """How many there are."""
 
     def codes_of(self, keys: ids.Keys) -> npt.NDArray[np.int64]:
         """The code of each user; -1 of others."""
+
+    def are_ids_of_users(self, rows: pl.DataFrame) -> bool:
+        """Whether rows with keys of these users show their ids."""
 
 
 def read_user_values(source: SegmentTable, users: KnownUsers) -> list[pl.Series]:
@@ -73,9 +72,7 @@ def read_user_values(source: SegmentTable, users: KnownUsers) -> list[pl.Series]
             codes = users.codes_of(ids.as_keys(kept[ids.USER_KEY]))
             is_known = codes >= 0
             kept, codes = kept.filter(pl.Series(is_known)), codes[is_known]
-            if plan.hashed and not ids.same_ids(
-                kept.select(plan.columns), users.user_ids[codes].select(plan.columns)
-            ):
+            if not users.are_ids_of_users(kept):
                 raise ids.KeyCollisionError
             kept = kept.select(pl.Series(CODE, codes), *values)
             known.append(_without_repeats(kept) if (codes[1:] == codes[:-1]).any() else kept)

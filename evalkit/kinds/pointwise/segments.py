@@ -96,6 +96,13 @@ class RowUsers:
         codes: npt.NDArray[np.int64] = np.where(known, found, -1)
         return codes
 
+    def are_ids_of_users(self, rows: pl.DataFrame) -> bool:
+        """Whether rows with keys of these users show their ids."""
+        if not self.user_plan.hashed:
+            return True
+        own = self.ids_of(ids.as_keys(rows[ids.USER_KEY]))
+        return ids.same_ids(rows.select(own.columns), own)
+
 
 @dataclass(frozen=True, slots=True)
 class UserSources:

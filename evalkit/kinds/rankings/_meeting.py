@@ -14,7 +14,7 @@ from evalkit.planning.meeting import COLUMN, MET, Meeting, Repair, look, look_ag
 from evalkit.planning.tables import Tables
 from evalkit.ranks import ModelProbe
 from evalkit.sources import Table
-from evalkit.sources.ids import IdPlan, distinct_keys
+from evalkit.sources.ids import IdPlan
 from evalkit.truth import Train, Truth
 
 _A_PIECE = 1 << 16
@@ -123,8 +123,7 @@ def _shares_items(truth: Truth, train: Train) -> bool:
     """Whether an item of the truth is among those that its users had seen."""
     if not truth.pairs.n_users or not train.pairs.n_users:
         return False
-    keys = distinct_keys(truth.pairs.item_keys()) if not truth.item_keys.size else truth.item_keys
-    theirs = train.item_keys if train.item_keys.size else train.pairs.item_keys()
+    keys, theirs = truth.item_keys(), train.item_keys()
     return any(
         bool(np.isin(theirs[begin : begin + _A_PIECE], keys).any())
         for begin in range(0, theirs.size, _A_PIECE)
