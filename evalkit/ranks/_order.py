@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evalkit.sources.ids import ITEM, IdPlan, Keys
+from evalkit.sources.ids import ITEM, IdPlan, Keys, as_array
 from evalkit.truth import Truth
 
 Orders = npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ def order_in_batch(
     series = item_series(plan, frame, keys)
     if ties.startswith("item-text"):
         series = _text(series)
-    orders = series.rank("dense").cast(pl.Int64).to_numpy()
+    orders = as_array(series.rank("dense").cast(pl.Int64))
     return ~orders if ties.endswith("-desc") else orders
 
 

@@ -81,8 +81,7 @@ ALLOWED = (
     "BETWEEN, LIKE, IS NULL, CASE, CAST and functions of one row"
 )
 
-_TOKEN = re.compile(
-    r"""\s+
+_PIECES = r"""\s+
     | (?P<comment> -- | /\* )
     | (?P<text> '(?:[^']|'')*' )
     | (?P<name> "(?:[^"]|"")+" | `[^`]+`(?!`) )
@@ -90,9 +89,7 @@ _TOKEN = re.compile(
     | (?P<word> [^\W\d]\w* )
     | (?P<sign> <=> | <> | <= | >= | != | == | !~~\*? | ~~\*? | !~\*? | ~\*? | \|\| | // | ::
         | \^@ | [=<>+\-*/%()\[\],.&|] )
-    """,
-    re.VERBOSE,
-)
+    """
 
 
 class Refused(Exception):
@@ -115,9 +112,9 @@ class Token:
 
 
 def cut(text: str) -> Iterator[Token]:
-    place = 0
+    match, place = re.compile(_PIECES, re.VERBOSE).match, 0
     while place < len(text):
-        found = _TOKEN.match(text, place)
+        found = match(text, place)
         if found is None:
             piece = text[place : place + 12]
             if piece[0] in "'\"`":

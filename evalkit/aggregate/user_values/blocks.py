@@ -32,7 +32,7 @@ USERS_A_BLOCK = 8192  # at least, where there are so many
 BLOCKS_TOGETHER = 8  # whose users are put in the order of their cells
 MOST_KEPT = 8  # values of a user for which that is done, as they wait for each other
 MOST_SUMS_A_THREAD = 1 << 13  # of about 2 kB each
-MOST_VALUES = 1 << 19  # of a metric and block
+MOST_VALUES = 1 << 20  # of a metric and block
 LEAST_USERS = 1024  # of a block, whatever that takes
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 

@@ -12,6 +12,7 @@ from evalkit.kinds.logged._units import OF_SQUARES, sum_of_parts
 from evalkit.kinds.logged.measure import PLACE, SQUARES, TermColumns
 from evalkit.kinds.logged.merge import LoggedSums, RoundCounts
 from evalkit.metrics.logged import Recipe, Term
+from evalkit.sources.ids import as_array
 from evalkit.statistics.exact import ExactSums
 from evalkit.statistics.intervals import Interval, rare_interval
 
@@ -82,7 +83,7 @@ class SegmentSums:
 
     def sums(self, column: str) -> Values:
         """A term of each user."""
-        return self.users[column].to_numpy()
+        return as_array(self.users[column])
 
 
 def number_of(

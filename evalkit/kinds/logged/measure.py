@@ -19,7 +19,7 @@ from evalkit.metrics.logged import Recipe, Term
 from evalkit.planning.counters import input_of
 from evalkit.planning.work import MeasureOptions, ShareResult, try_seeds
 from evalkit.sources import Table, reading
-from evalkit.sources.ids import USER_KEY, DrawnShare, Sample, plan_ids
+from evalkit.sources.ids import USER_KEY, DrawnShare, Sample, as_array, plan_ids
 
 BATCH_ROWS = 1 << 16  # whose terms stay in a core's cache
 CONTEXT_SLACK = 1e-6
@@ -300,7 +300,7 @@ def _check_users(rows: pl.DataFrame, table: Table) -> None:
 
 def _array(rows: pl.DataFrame, name: str) -> npt.NDArray[np.float64]:
     """A column as float64[n_rows], NaN where it is null."""
-    found: npt.NDArray[np.float64] = rows[name].cast(pl.Float64).to_numpy()
+    found: npt.NDArray[np.float64] = as_array(rows[name].cast(pl.Float64))
     return found
 
 
