@@ -14,8 +14,8 @@ LARGE_GROUP = 128 << 20  # bytes: a row group of longer texts is not decoded to 
 LOOKED_AT = 1 << 15  # rows
 # times the bytes of a row group of long texts: unpacked, as rows, gathered, and not given back yet
 DECODED, DECODED_IN_SHARES = 2.5, 4.0
-# slots and records of ids that are kept, at most; their views in the order of keys
-HASHED_ID = 96 + 16
+# slots and records of ids that are kept, at most; their keys and views in order, where asked for
+HASHED_ID = 48 + 32
 TEXT_COPIES = 1.2  # of the bytes of an id, kept and being compared
 
 
