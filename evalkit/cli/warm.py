@@ -68,10 +68,8 @@ def _run_all(folder: Path) -> None:
         _Way("score", "int", ["metrics.profile=ranx"]),
         # some items go again, of enough users to be worth a kernel
         _Way("list", "int", ["truth.columns.relevance=relevance - 1"], users=3000),
-        # enough to be looked up by their hits; for a truth in partitions too
-        _Way(
-            "rank", "int", ['metrics.names=["recall@5"]', "segments.n.by=n_relevant"], users=12_000
-        ),
+        # enough to be counted and looked up by their hits; for a truth in partitions too
+        _Way("rank", "int", [*CURVES, "segments.n.by=n_relevant"], users=12_000),
         _Way("rank", "int", ["segments.n.by=n_relevant"], order="scattered", users=12_000),
     )
     for number, way in enumerate(ways):

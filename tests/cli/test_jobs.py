@@ -12,6 +12,7 @@ import pytest
 from program import environment
 
 from evalkit import runs
+from evalkit.kinds.rankings import measure
 
 
 def finished(folder):
@@ -31,18 +32,10 @@ def test_the_same_work_is_recognised(process, logs):
 
 
 @pytest.mark.parametrize(("n_passes", "is_told"), [(8, False), (9, True)])
-def test_many_passes_are_told(python, logs, n_passes, is_told):
-    code = f"""
-import sys
-from evalkit import cli
-from evalkit.kinds.rankings import measure
+def test_many_passes_are_told(evalkit, logs, monkeypatch, n_passes, is_told):
+    monkeypatch.setattr(measure, "count_shares", lambda *given: n_passes)
 
-measure.count_shares = lambda *given: {n_passes}
-sys.argv = ["evalkit", "run", "job.toml"]
-cli.main()
-"""
-
-    outcome = python(code)
+    outcome = evalkit("run", "job.toml")
 
     assert outcome.status == 0, outcome.err
     assert (f"warning[many-passes]: the logs were read {n_passes} times" in outcome.err) is is_told
