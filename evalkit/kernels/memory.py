@@ -123,14 +123,15 @@ def keep_arrays(room: int, *, is_worth_it: bool) -> int:
         Bytes of the room that it takes.
     """
     global _keeps_arrays
-    if room < _KEPT and not _keeps_arrays or room >= _KEPT and not is_worth_it:
+    has_room = room >= _KEPT
+    if not (is_worth_it if has_room else _keeps_arrays):
         return 0
-    _keeps_arrays = room >= _KEPT
+    _keeps_arrays = has_room
     with suppress(OSError, AttributeError):  # another system
         of_system = ctypes.CDLL(None)
-        of_system.mallopt(_MMAP_THRESHOLD, 4 << 20 if _keeps_arrays else 1 << 20)
-        of_system.mallopt(_TRIM_THRESHOLD, _KEPT if _keeps_arrays else 1 << 17)
-    return _KEPT if _keeps_arrays else 0
+        of_system.mallopt(_MMAP_THRESHOLD, 4 << 20 if has_room else 1 << 20)
+        of_system.mallopt(_TRIM_THRESHOLD, _KEPT if has_room else 1 << 17)
+    return _KEPT if has_room else 0
 
 
 def let_polars_give_back(*, soon: bool = True) -> None:
