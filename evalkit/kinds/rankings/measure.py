@@ -20,7 +20,6 @@ from evalkit.kinds.rankings.merge import Origin, RankingSums, WeightSums
 from evalkit.kinds.rankings.open import open_logs
 from evalkit.metrics import needs_of
 from evalkit.planning.passes import count_shares, look_at_texts, memory_of_rows
-from evalkit.planning.tables import plan_ids_of
 from evalkit.planning.work import MeasureOptions, ShareResult, try_seeds
 from evalkit.sources import newest_second
 from evalkit.sources.ids import Share
@@ -65,8 +64,7 @@ def measure_users(job: RankingJob, memory_limit: int | None) -> RankingSums:
     job.check_passes()
     if job.n_passes == 1:
         job.memory_of_rows = memory_of_rows(job.tables, memory_limit, job.asked, texts)
-    are_hashed = any(plan.hashed for plan in plan_ids_of(job.tables, 1))
-    job.memory_of_rows -= keep_arrays(job.memory_of_rows, is_worth_it=are_hashed)
+    job.memory_of_rows -= keep_arrays(job.memory_of_rows)
     if job.is_cut and job.has_quantiles:
         job.n_passes_over_all = count_shares(job.tables, memory_limit, job.asked_of_all, texts)
 
