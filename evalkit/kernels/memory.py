@@ -21,7 +21,7 @@ COMPILING = 300 << 20  # numba, LLVM, and what they keep of the kernels of a run
 LLVM = 0 if PLACES_CODE else 44 << 20  # its library, where kept kernels are loaded by it, too
 LEAST_DEFAULT_BYTES = 512 << 20  # below it a run may fail, but not because nobody set a limit
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of `mallopt`
-_KEPT = 64 << 20  # what arrays of a few batches take
+_KEPT = 64 << 20  # of each thread: what arrays of a few batches take
 _ALLOCATOR = "_RJEM_MALLOC_CONF"  # what Polars' allocator reads when it is loaded
 _KEEPING = "dirty_decay_ms:10000,muzzy_decay_ms:0"  # what `import evalkit` sets ends so
 _OF_POLARS = "dirty_decay_ms:500,muzzy_decay_ms:1000"  # what `import polars` sets
@@ -112,8 +112,8 @@ def give_back_early() -> None:
 _keeps_arrays = False
 
 
-def keep_arrays(room: int) -> int:
-    """Let memory that arrays of a batch leave be used again, where there is room to keep 64 MiB.
+def keep_arrays(room: int, threads: int) -> int:
+    """Let memory that arrays of a batch leave be used again, where there is room to keep it.
 
     glibc gives it back once it is twice the largest array that was freed, while other threads ask
     for pages, and wait: 5 to 20 % of the CPU and 10 to 25 % of the time of 50M rows, of no other
@@ -126,14 +126,15 @@ def keep_arrays(room: int) -> int:
         Bytes of the room that are taken.
     """
     global _keeps_arrays
-    keeps = room >= _KEPT
+    kept = _KEPT * threads
+    keeps = room >= kept
     if keeps or _keeps_arrays:
         with suppress(OSError, AttributeError):  # another system
             of_system = ctypes.CDLL(None)
             of_system.mallopt(_MMAP_THRESHOLD, 4 << 20 if keeps else 1 << 20)
             of_system.mallopt(_TRIM_THRESHOLD, _KEPT if keeps else 1 << 17)
     _keeps_arrays = keeps
-    return _KEPT if keeps else 0
+    return kept if keeps else 0
 
 
 def let_polars_give_back(*, soon: bool = True) -> None:

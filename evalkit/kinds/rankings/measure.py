@@ -64,7 +64,7 @@ def measure_users(job: RankingJob, memory_limit: int | None) -> RankingSums:
     job.check_passes()
     if job.n_passes == 1:
         job.memory_of_rows = memory_of_rows(job.tables, memory_limit, job.asked, texts)
-    job.memory_of_rows -= keep_arrays(job.memory_of_rows)
+    job.memory_of_rows -= keep_arrays(job.memory_of_rows, job.threads)
     if job.is_cut and job.has_quantiles:
         job.n_passes_over_all = count_shares(job.tables, memory_limit, job.asked_of_all, texts)
 
