@@ -99,17 +99,21 @@ def fits(n_bytes: int, limit: int) -> bool:
     return n_bytes + COMPILING <= limit or n_bytes + room_to_compile() <= limit
 
 
+_keeps_arrays = False
+
+
 def give_back_early() -> None:
     """Let arrays above 1 MiB go back to the system when they are freed.
 
     glibc keeps those below 32 MiB that it has seen freed before, in pieces that later ones do not
     fit: 60 to 120 MiB of a run in passes (`bench/memory.py`), whose time it does not change.
     """
+    global _keeps_arrays
     with suppress(OSError, AttributeError):  # another system
         ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 1 << 20)
-
-
-_keeps_arrays = False
+        if _keeps_arrays:
+            ctypes.CDLL(None).mallopt(_TRIM_THRESHOLD, 1 << 17)
+    _keeps_arrays = False
 
 
 def keep_arrays(room: int, threads: int) -> int:
@@ -127,14 +131,15 @@ def keep_arrays(room: int, threads: int) -> int:
     """
     global _keeps_arrays
     kept = _KEPT * threads
-    keeps = room >= kept
-    if keeps or _keeps_arrays:
-        with suppress(OSError, AttributeError):  # another system
-            of_system = ctypes.CDLL(None)
-            of_system.mallopt(_MMAP_THRESHOLD, 4 << 20 if keeps else 1 << 20)
-            of_system.mallopt(_TRIM_THRESHOLD, _KEPT if keeps else 1 << 17)
-    _keeps_arrays = keeps
-    return kept if keeps else 0
+    if room < kept:
+        if _keeps_arrays:
+            give_back_early()
+        return 0
+    with suppress(OSError, AttributeError):  # another system
+        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, 4 << 20)
+        ctypes.CDLL(None).mallopt(_TRIM_THRESHOLD, _KEPT)
+    _keeps_arrays = True
+    return kept
 
 
 def let_polars_give_back(*, soon: bool = True) -> None:
