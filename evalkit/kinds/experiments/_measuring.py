@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +30,11 @@ from .metrics.of_units import count, fraction
 
 Flags = npt.NDArray[np.bool_]
 Cells = npt.NDArray[np.int32]
+Codes = npt.NDArray[np.int64]
+CodedUnits = tuple[npt.NDArray[Any], int, int]  # codes, the least one, and how many there may be
 
 ROWS_TOGETHER = 1 << 18
+MOST_CODES = 1 << 62
 TRIGGERED: Segment = ("triggered", "triggered")
 
 
@@ -93,25 +97,15 @@ class Cellular:
     """
 
     def __init__(self, units: Units, asked: ExperimentRequest) -> None:
-        codes = units.variants.astype(np.int64)
-        sizes = [len(units.names)]
-        listed = [*asked.statistics.strata, *asked.segments]
-        grouped = [units.groups[name] for name in listed]
-        for grouping in grouped:
-            codes = codes * (len(grouping.names) + 1) + grouping.codes + 1
-            sizes.append(len(grouping.names) + 1)
+        columns: list[CodedUnits] = [(units.variants, 0, len(units.names))]
+        listed = [units.groups[each] for each in (*asked.statistics.strata, *asked.segments)]
+        columns += [(each.codes, -1, len(each.names) + 1) for each in listed]
         if units.triggered is not None:
-            codes = codes * 2 + units.triggered
-            sizes.append(2)
-        found, cells = np.unique(codes, return_inverse=True)
+            columns.append((units.triggered, 0, 2))
+        cells, digits = cells_of(columns)
+        sizes = [size for _, _, size in columns]
         self.cells: Cells = cells.astype(np.int32)
-        self.n_cells = found.size
-        digits = []
-        for size in reversed(sizes):
-            digits.append(found % size)
-            found = found // size
-        digits.reverse()
-        self.arms = digits[0]
+        self.arms, self.n_cells = digits[0], digits[0].size
         n_strata = len(asked.statistics.strata)
         self.strata = np.zeros(self.n_cells, dtype=np.int64)
         for size, own in zip(sizes[1 : 1 + n_strata], digits[1 : 1 + n_strata], strict=True):
@@ -125,6 +119,29 @@ class Cellular:
 
     def units_of(self, segment: Segment) -> Flags:
         return self.members[segment][self.cells]
+
+
+def cells_of(columns: Sequence[CodedUnits]) -> tuple[Codes, list[Codes]]:
+    """The cell of each unit, and what of each column every cell is.
+
+    Example:
+        >>> cells, codes = cells_of([(np.array([0, 1, 1]), 0, 2), (np.array([1, -1, -1]), -1, 3)])
+        >>> cells.tolist(), [each.tolist() for each in codes]
+        ([0, 1, 1], [[0, 1], [2, 0]])
+    """
+    if math.prod(size for _, _, size in columns) > MOST_CODES:  # of which int64 holds the product
+        before, digits = cells_of(columns[:-1])
+        cells, (places, own) = cells_of([(before, 0, digits[0].size), columns[-1]])
+        return cells, [*(each[places] for each in digits), own]
+    codes = np.zeros(columns[0][0].size, dtype=np.int64)
+    for values, least, size in columns:
+        codes = codes * size + values - least
+    found, cells = np.unique(codes, return_inverse=True)
+    digits = []
+    for _, _, size in reversed(columns):
+        digits.append(found % size)
+        found = found // size
+    return cells, digits[::-1]
 
 
 def measure_all(units: Units, asked: ExperimentRequest) -> Iterator[MetricNumbers]:

@@ -1,0 +1,108 @@
+"""Effects of ready-made units held against what plain NumPy and SciPy make of the same rows."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import evalkit
+
+VARIANTS = {"a": 1, "b": 9}
+
+
+def units_of(draw, n=(30, 270), **columns):
+    rows = pl.DataFrame({"variant": ["a"] * n[0] + ["b"] * n[1]})
+    return rows.with_row_index("unit").with_columns(y=draw.normal(10, 3, sum(n)), **columns)
+
+
+def sides(units, column="y"):
+    return (units.filter(variant=name)[column].to_numpy() for name in VARIANTS)
+
+
+def effect(units, metric="mean(y)", statistics=None, **asked):
+    own = {"level": 0.95, **(statistics or {})}
+    return evalkit.evaluate_experiment(
+        units, variants=VARIANTS, metrics=[metric], statistics=own, **asked
+    )
+
+
+def test_one_variance_of_both_variants_makes_relative_limits_and_margins_of_unequal_sizes():
+    """Fieller's limits and the margin's t of candidate - (1 + t) baseline, whose variance is
+    s^2 (1 / n_b + (1 + t)^2 / n_a).
+    """
+    units = units_of(np.random.default_rng(1))
+    a, b = sides(units)
+    df = a.size + b.size - 2
+    square = ((a.size - 1) * a.var(ddof=1) + (b.size - 1) * b.var(ddof=1)) / df
+    reach = stats.t.isf(0.025, df) ** 2 * square
+    one, both, other = a.mean() ** 2 - reach / a.size, a.mean() * b.mean(), b.mean() ** 2
+    half = np.sqrt(both**2 - one * (other - reach / b.size))
+    z = (b.mean() - 0.98 * a.mean()) / np.sqrt(square * (1 / b.size + 0.98**2 / a.size))
+
+    (found,) = effect(units, statistics={"variance": "pooled", "margin_relative": 0.02}).comparisons
+
+    assert found.relative_low == pytest.approx((both - half) / one - 1)
+    assert found.relative_high == pytest.approx((both + half) / one - 1)
+    assert found.p_not_inferior == pytest.approx(stats.t.sf(z, df))
+
+
+def test_a_stratum_that_one_variant_lacks_leaves_a_pooled_test_undefined():
+    draw = np.random.default_rng(2)
+    units = units_of(draw, stratum=pl.Series(["rare"] + ["common"] * 299))
+
+    report = effect(units, statistics={"variance": "pooled", "strata": ["stratum"]})
+
+    assert report.comparisons[0].verdict == "not tested"
+    assert [each.code for each in report.warnings] == ["no-interval"]
+
+
+def test_fractions_with_limits_of_counts_are_not_adjusted_by_covariates():
+    """Newcombe's limits are of conversions as they were counted: so is what stands in them."""
+    draw = np.random.default_rng(3)
+    before = draw.normal(size=300)
+    units = units_of(draw, before=before, hit=(before + draw.normal(size=300) > 1).astype(int))
+    a, b = sides(units, "hit")
+
+    report = effect(units, "fraction(hit)", before={"hit": "before"})
+    own, raw = report.comparisons
+
+    assert own.test == raw.test == "newcombe"
+    assert own.delta == raw.delta == pytest.approx(b.mean() - a.mean())
+    assert own.theta == 0.0
+    assert report.value("fraction(hit)", model="b") == pytest.approx(b.mean())
+
+
+def test_limits_of_a_fraction_over_strata_lie_around_it():
+    """Of two strata, whose shares changed midway, the plain fraction is another number."""
+    draw = np.random.default_rng(4)
+    first = np.arange(300) % 30 < 15
+    first[:15] = True
+    hit = (draw.random(300) < np.where(first, 0.9, 0.1)).astype(int)
+    units = units_of(draw, phase=pl.Series(first).cast(pl.String), hit=hit)
+
+    report = effect(units, "fraction(hit)", statistics={"strata": ["phase"]})
+
+    for own in report.estimates:
+        n = own.value * (1 - own.value) / own.std_error**2
+        low, high = stats.binomtest(round(own.value * n), round(n)).proportion_ci(method="wilson")
+        assert (own.low, own.high) == pytest.approx((low, high), abs=0.02)
+
+
+def test_segments_of_many_columns_are_told_apart():
+    """More combinations than an integer of 64 bits has values."""
+    draw = np.random.default_rng(5)
+    names = [f"s{place}" for place in range(8)]
+    drawn = {name: pl.Series(draw.permutation(np.arange(3000) % 1000)) for name in names}
+    units = units_of(draw, (300, 2700), **drawn)
+
+    report = effect(units, segments=names)
+
+    for name in names:
+        held = units.group_by(name, "variant").agg(pl.col("y").mean()).rows()
+        wanted = {(str(segment), variant): value for segment, variant, value in held}
+        found = {
+            (each.segment, each.model): each.value
+            for each in report.estimates
+            if each.segmentation == name and each.n_users
+        }
+        assert found == pytest.approx(wanted)
