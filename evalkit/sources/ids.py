@@ -354,6 +354,11 @@ def borrow(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.asarray(_Borrowed(array, {**interface, "data": (interface["data"][0], False)}))
 
 
+def keep_alive(array: npt.NDArray[Any], what: object) -> npt.NDArray[Any]:
+    """A view of `array` that something else lives as long as."""
+    return np.asarray(_Borrowed((array, what), array.__array_interface__))
+
+
 def as_array(series: pl.Series) -> npt.NDArray[Any]:
     """The values of a series without nulls as a C array, without a copy where possible."""
     return borrow(series.rechunk().to_numpy())

@@ -26,6 +26,7 @@ from evalkit.sources.ids import (
     address_of,
     hash_bytes,
     is_same_text,
+    keep_alive,
     prefetch_text,
     stable_hashes,
     texts_of,
@@ -458,7 +459,8 @@ def _joined(columns: Sequence[pl.Series]) -> IdTexts:
         words[1::2][is_long] += np.uint64(n_buffers)  # which buffer holds it
         views.append(words)
         n_buffers += texts.buffers.size
-    return IdTexts(np.concatenate(views), np.concatenate([texts.buffers for texts in found]))
+    buffers = np.concatenate([texts.buffers for texts in found])
+    return IdTexts(keep_alive(np.concatenate(views), found), buffers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,10 @@
 """Ids of hashed keys, kept once each, against dictionaries."""
 
+import gc
 import os
 import subprocess
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 
@@ -10,6 +12,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from evalkit import sources
+from evalkit.sources.exported import export_texts
 from evalkit.sources.ids import IdPlan, KeyCollisionError, texts_of
 from evalkit.truth import _ids
 from evalkit.truth._ids import KnownIds
@@ -138,6 +142,8 @@ def test_ids_that_two_logs_know_are_held_against_each_other(text, other):
 
 SCRIPT = """
 import numpy as np, polars as pl
+from evalkit import sources
+from evalkit.sources.exported import export_texts
 from evalkit.sources.ids import IdPlan, KeyCollisionError, stable_hashes
 from evalkit.truth import _ids
 _ids.LEAST_SLOTS, _ids.BLOCK = 4, 12
@@ -166,3 +172,22 @@ def test_plain_python_and_checked_bounds_give_the_same(variable):
     command = [sys.executable, "-c", SCRIPT]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert (done.stdout, done.stderr) == ("True\n", "")
+
+
+def test_texts_of_several_columns_live_as_long_as_they_are_read(monkeypatch):
+    exported = []
+
+    def export(column):
+        array = export_texts(column)
+        exported.append(weakref.ref(array))
+        return array
+
+    monkeypatch.setattr(sources.ids, "export_texts", export)
+    numbers = pl.Series([10**17, 10**17 + 1])
+    texts = _ids._joined([numbers.cast(pl.String), (numbers * 2).cast(pl.String)])
+    gc.collect()
+
+    assert [array() is None for array in exported] == [False, False]
+    del texts
+    gc.collect()
+    assert [array() is None for array in exported] == [True, True]
