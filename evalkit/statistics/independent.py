@@ -308,9 +308,8 @@ class Contrast:
             ),
         ]
         others: list[tuple[float, float]] = []
-        if theta.any() and t:
-            for other in self.others:
-                others += other.variances(np.concatenate([[0.0], -theta * t * other.weight]))
+        for other in self.others if theta.any() and t else ():
+            others += other.variances(np.concatenate([[0.0], -theta * t * other.weight]))
         if self.rules.is_pooled:
             total, df = _pooled(groups)
             return math.fsum([total, *(own for own, _ in others)]), df

@@ -22,7 +22,8 @@ from evalkit.statistics.power import smallest_difference
 from evalkit.statistics.quantiles import quantile_difference
 
 from ._asked import ExperimentRequest
-from ._measuring import TRIGGERED, Few, MeasuredUnits, MetricNumbers
+from ._cells import TRIGGERED
+from ._measuring import Few, MeasuredUnits, MetricNumbers
 from ._units import Units
 
 FewOfBoth = tuple[tuple[int, int], tuple[int, int]]  # conversions and units of both variants

@@ -3,12 +3,11 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.aggregate.segments import ALL, Segment
+from evalkit.aggregate.segments import Segment
 from evalkit.kernels.threads import slices_of
 from evalkit.statistics.exact import CellRows, ExactSum, ExactSums
 from evalkit.statistics.independent import Adjustment, Group, Part
@@ -24,18 +23,14 @@ from evalkit.statistics.moments import (
 from evalkit.statistics.quantiles import Sorted, deviation_of
 
 from ._asked import ExperimentRequest
+from ._cells import Cells, Cellular
 from ._expressions import UnitMeasure
 from ._units import Column, Floats, Units
 from .metrics.of_units import count, fraction
 
 Flags = npt.NDArray[np.bool_]
-Cells = npt.NDArray[np.int32]
-Codes = npt.NDArray[np.int64]
-CodedUnits = tuple[npt.NDArray[Any], int, int]  # codes, the least one, and how many there may be
 
 ROWS_TOGETHER = 1 << 18
-MOST_CODES = 1 << 62
-TRIGGERED: Segment = ("triggered", "triggered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,62 +81,6 @@ class MetricNumbers:
     is_adjusted: bool
     caps: tuple[float, ...]
     n_imputed: int
-
-
-class Cellular:
-    """Units in cells of variant, stratum and segments, of which everything is made.
-
-    Args:
-        cells: int32[n_units]; `arms`, `strata`: of each cell.
-        members: which cells a segment has.
-    """
-
-    def __init__(self, units: Units, asked: ExperimentRequest) -> None:
-        columns: list[CodedUnits] = [(units.variants, 0, len(units.names))]
-        listed = [units.groups[each] for each in (*asked.statistics.strata, *asked.segments)]
-        columns += [(each.codes, -1, len(each.names) + 1) for each in listed]
-        if units.triggered is not None:
-            columns.append((units.triggered, 0, 2))
-        cells, digits = cells_of(columns)
-        sizes = [size for _, _, size in columns]
-        self.cells: Cells = cells.astype(np.int32)
-        self.arms, self.n_cells = digits[0], digits[0].size
-        n_strata = len(asked.statistics.strata)
-        self.strata = np.zeros(self.n_cells, dtype=np.int64)
-        for size, own in zip(sizes[1 : 1 + n_strata], digits[1 : 1 + n_strata], strict=True):
-            self.strata = self.strata * size + own
-        self.members: dict[Segment, Flags] = {ALL: np.ones(self.n_cells, dtype=np.bool_)}
-        for place, name in enumerate(asked.segments, 1 + n_strata):
-            for code, text in enumerate(units.groups[name].names, 1):
-                self.members[name, text] = digits[place] == code
-        if units.triggered is not None:
-            self.members[TRIGGERED] = digits[-1] == 1
-
-    def units_of(self, segment: Segment) -> Flags:
-        return self.members[segment][self.cells]
-
-
-def cells_of(columns: Sequence[CodedUnits]) -> tuple[Codes, list[Codes]]:
-    """The cell of each unit, and what of each column every cell is.
-
-    Example:
-        >>> cells, codes = cells_of([(np.array([0, 1, 1]), 0, 2), (np.array([1, -1, -1]), -1, 3)])
-        >>> cells.tolist(), [each.tolist() for each in codes]
-        ([0, 1, 1], [[0, 1], [2, 0]])
-    """
-    if math.prod(size for _, _, size in columns) > MOST_CODES:  # of which int64 holds the product
-        before, digits = cells_of(columns[:-1])
-        cells, (places, own) = cells_of([(before, 0, digits[0].size), columns[-1]])
-        return cells, [*(each[places] for each in digits), own]
-    codes = np.zeros(columns[0][0].size, dtype=np.int64)
-    for values, least, size in columns:
-        codes = codes * size + values - least
-    found, cells = np.unique(codes, return_inverse=True)
-    digits = []
-    for _, _, size in reversed(columns):
-        digits.append(found % size)
-        found = found // size
-    return cells, digits[::-1]
 
 
 def measure_all(units: Units, asked: ExperimentRequest) -> Iterator[MetricNumbers]:
