@@ -106,3 +106,67 @@ def test_segments_of_many_columns_are_told_apart():
             if each.segmentation == name and each.n_users
         }
         assert found == pytest.approx(wanted)
+
+
+def test_ratios_over_strata_are_of_all_sums():
+    """Strata of which both variants have the same share leave values as they are; the error is
+    that of (y - R d) / D within strata.
+    """
+    draw = np.random.default_rng(6)
+    stratum = np.arange(400) % 4 < 2
+    shown = np.where(stratum, 100, 1) + draw.poisson(1, 400)
+    clicks = draw.binomial(shown, np.where(stratum, 0.1, 0.5))
+    units = pl.DataFrame({"unit": range(400), "variant": ["a", "b"] * 200, "clicks": clicks})
+    units = units.with_columns(shown=shown, stratum=pl.Series(stratum).cast(pl.String))
+
+    (found,) = effect(units, "ratio(clicks, shown)", statistics={"strata": ["stratum"]}).comparisons
+
+    variance = 0.0
+    for name, value in zip(VARIANTS, (found.value_baseline, found.value_candidate), strict=True):
+        own = units.filter(variant=name)
+        ratio = own["clicks"].sum() / own["shown"].sum()
+        left = (own["clicks"] - ratio * own["shown"]) / own["shown"].mean()
+        variance += sum(
+            0.25 * left.filter(own["stratum"] == s).var() / 100 for s in own["stratum"].unique()
+        )
+        assert value == pytest.approx(ratio)
+    assert found.std_error == pytest.approx(np.sqrt(variance))
+
+
+def test_means_over_strata_of_clusters_are_of_units():
+    """Clusters of ten units in one stratum, of two in the other."""
+    draw = np.random.default_rng(7)
+    place = np.arange(480)
+    large = place < 400
+    cluster = np.where(large, place // 10, 40 + (place - 400) // 2)
+    y = draw.normal(np.where(large, 5, 1), 1)
+    units = pl.DataFrame({"unit": place, "variant": np.where(cluster % 2, "b", "a"), "y": y})
+    units = units.with_columns(cluster=cluster, stratum=pl.Series(large).cast(pl.String))
+
+    plain, over = (
+        effect(units, statistics={"cluster": "cluster", **own}).comparisons[0]
+        for own in ({}, {"strata": ["stratum"]})
+    )
+
+    assert over.value_baseline == pytest.approx(plain.value_baseline)
+    assert over.delta == pytest.approx(plain.delta)
+    assert over.std_error < 0.5 * plain.std_error
+
+
+def test_a_segment_without_anything_before_is_compared_unadjusted():
+    """Newcomers have no impressions before exposure: their ratio stands on none."""
+    draw = np.random.default_rng(8)
+    is_old = np.arange(300) % 2
+    shown = draw.poisson(5, 300) + 1
+    units = units_of(draw, new=pl.Series(is_old).cast(pl.String), shown=shown, clicks=shown // 2)
+    before = draw.poisson(5, 300) * is_old
+    units = units.with_columns(bs=before, bc=before // 2)
+
+    report = effect(
+        units, "ratio(clicks, shown)", before={"clicks": "bc", "shown": "bs"}, segments=["new"]
+    )
+
+    own, raw = (each for each in report.comparisons if each.segment == "0")
+    assert own.theta == 0.0
+    assert (own.delta, own.low, own.high) == (raw.delta, raw.low, raw.high)
+    assert own.p_value is not None
