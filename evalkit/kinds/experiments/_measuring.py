@@ -20,7 +20,7 @@ from evalkit.statistics.moments import (
     summed_columns,
     theta_of,
 )
-from evalkit.statistics.quantiles import Sorted, deviation_of
+from evalkit.statistics.quantiles import Sorted, deviation_at
 
 from ._asked import ExperimentRequest
 from ._cells import Cells, Cellular
@@ -462,9 +462,7 @@ def _sorted(
     if not values.size or n_of < 2:
         return Sorted(ordered, n_of, np.nan)
     at = Sorted(ordered, n_of).quantile(measure.q)
-    below = np.bincount(of, weights=values <= at, minlength=n_of).astype(np.float64)
-    events = np.bincount(of, minlength=n_of).astype(np.float64)
-    return Sorted(ordered, n_of, deviation_of(below, events))
+    return Sorted(ordered, n_of, deviation_at(at, measure.q, values, of, n_of))
 
 
 def _totals(

@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 import evalkit
+from evalkit.statistics.quantiles import Sorted, deviation_at
 
 VARIANTS = {"a": 1, "b": 9}
 
@@ -170,3 +171,18 @@ def test_a_segment_without_anything_before_is_compared_unadjusted():
     assert own.theta == 0.0
     assert (own.delta, own.low, own.high) == (raw.delta, raw.low, raw.high)
     assert own.p_value is not None
+
+
+def test_limits_of_quantiles_of_events_hold_where_values_are_few():
+    """P(0) is 0.9, so the quantile 0.9 is 0; every second sample has 1 there."""
+    draw = np.random.default_rng(9)
+    missed = 0
+    for _ in range(300):
+        units = np.repeat(np.arange(200), draw.poisson(4, 200) + 1)
+        values = (draw.random(units.size) > 0.9).astype(float)
+        at = Sorted(np.sort(values), 200).quantile(0.9)
+        own = Sorted(np.sort(values), 200, deviation_at(at, 0.9, values, units, 200))
+        limits = own.limits(0.9, 1.96)
+        missed += not limits.low <= 0.0 <= limits.high
+
+    assert missed <= 15
