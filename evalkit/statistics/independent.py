@@ -307,13 +307,13 @@ class Contrast:
                 ),
             ),
         ]
-        if theta.any() and t:
-            groups += [
-                (other, np.concatenate([[0.0], -theta * t * other.weight])) for other in self.others
-            ]
+        others: list[tuple[float, float]] = []
+        for other in self.others if theta.any() and t else ():
+            others += other.variances(np.concatenate([[0.0], -theta * t * other.weight]))
         if self.rules.is_pooled:
-            return _pooled([group.variances(slopes) for group, slopes in groups], groups)
-        found = [each for group, slopes in groups for each in group.variances(slopes)]
+            total, df = _pooled(groups)
+            return math.fsum([total, *(own for own, _ in others)]), df
+        found = [each for group, slopes in groups for each in group.variances(slopes)] + others
         return math.fsum(own for own, _ in found), satterthwaite(found)
 
     def by_rules(self, rules: Rules) -> "Contrast":
@@ -479,21 +479,22 @@ class Contrast:
             yield float(group.n), n_against, squares
 
 
-def _pooled(
-    variances: list[list[tuple[float, float]]], groups: list[tuple[Group, Floats]]
-) -> tuple[float, float]:
-    """One variance of the units of both groups, stratum by stratum."""
+def _pooled(groups: Sequence[tuple[Group, Floats]]) -> tuple[float, float]:
+    """Of sums whose units have one variance in all groups, stratum by stratum."""
     total, degrees = 0.0, 0.0
-    for parts in zip(
-        *(
-            zip(own, group.parts, strict=True)
-            for own, (group, _) in zip(variances, groups, strict=True)
-        ),
-        strict=True,
-    ):
-        rows = [(v * part.linear.n / part.share**2, df, part) for (v, df), part in parts]
-        df = math.fsum(own for _, own, _ in rows)
-        one = math.fsum(own * each for own, each, _ in rows) / df if df else math.nan
-        total += math.fsum(part.share**2 * one / part.linear.n for _, _, part in rows)
+    by_slopes = [[group.variances(slopes) for group, _ in groups] for _, slopes in groups]
+    for place, parts in enumerate(zip(*(group.parts for group, _ in groups), strict=True)):
+        if not all(part.linear.n for part in parts):
+            return math.nan, math.nan
+        terms = []
+        for part, of_groups in zip(parts, by_slopes, strict=True):
+            rows = [
+                (variances[place][0] * other.linear.n / other.share**2, variances[place][1])
+                for variances, other in zip(of_groups, parts, strict=True)
+            ]
+            df = math.fsum(own for _, own in rows)
+            one = math.fsum(own * each for each, own in rows) / df if df else math.nan
+            terms.append(part.share**2 * one / part.linear.n)
+        total += math.fsum(terms)
         degrees += df
     return total, degrees

@@ -118,11 +118,15 @@ class Linear:
         return 0.0 if found < NOISE * float(np.abs(terms).sum()) else found
 
 
-def linear_of(moments: Moments, terms: Terms) -> Linear:
+def linear_of(moments: Moments, terms: Terms, whole: Linear | None = None) -> Linear:
     """Means and ratios of columns, and how they vary together.
 
+    Args:
+        whole: of all strata together, where these units are one of them: a ratio is what the
+            stratum adds to that of the sums, and strata add up to it.
     Source:
-        Deng, Knoblich and Lu 2018, Applying the Delta Method in Metric Analytics, KDD, equation 3.
+        Deng, Knoblich and Lu 2018, Applying the Delta Method in Metric Analytics, KDD, equation 3;
+        Cochran 1977, Sampling Techniques, 3rd edition, 6.11 (the combined ratio estimate).
     Example:
         >>> two = Moments(50, np.array([0.3, 2.0]), np.array([[0.1, 0.2], [0.2, 2.0]]))
         >>> found = linear_of(two, Terms((0, 1)))
@@ -138,9 +142,14 @@ def linear_of(moments: Moments, terms: Terms) -> Linear:
             slopes[row, above] = 1.0
             continue
         mean = denominators[row] = moments.means[below]
-        estimates[row] = moments.means[above] / mean if mean else np.nan
+        ratio = moments.means[above] / mean if mean else np.nan
+        estimates[row] = ratio
+        if whole is not None:
+            ratio, mean = whole.estimates[row], whole.denominators[row]
+            left = moments.means[above] - ratio * moments.means[below]
+            estimates[row] = ratio + left / mean if mean else np.nan
         slopes[row, above] += 1.0 / mean if mean else np.nan
-        slopes[row, below] -= estimates[row] / mean if mean else np.nan
+        slopes[row, below] -= ratio / mean if mean else np.nan
     terms_of = np.einsum("ia,ab,jb->ijab", slopes, moments.covariances, slopes)
     found = terms_of.sum(axis=(2, 3))
     noise = NOISE * np.abs(terms_of).sum(axis=(2, 3))

@@ -64,6 +64,36 @@ def deviation_of(at_or_below: Floats, events: Floats) -> float:
     return float(np.sqrt(np.var(at_or_below - share * events, ddof=1)) / events.mean())
 
 
+def deviation_at(
+    x: float, q: float, values: Floats, units: npt.NDArray[np.int64], n_units: int
+) -> float:
+    """`deviation_of` the share `q` of values; where many are the quantile `x`, by another share.
+
+    A share p at or below x that is more than a rank beyond q, as where values are whole numbers,
+    varies by another chance than that of q: its deviation counts sqrt(q (1 - q) / (p (1 - p)))
+    times, and that of smaller values serves where x is the largest one.
+
+    Args:
+        values, units: float64[n] and of which unit each is, numbered from 0.
+    Example:
+        >>> values, units = np.array([0.0, 1.0, 0.0, 1.0]), np.array([0, 0, 1, 2])
+        >>> round(deviation_at(1.0, 0.6, values, units, 3), 6)
+        0.367423
+    """
+    below = values <= x
+    n_ranks = below.sum() - q * values.size
+    if below.all():
+        below = values < x
+    events = np.bincount(units, minlength=n_units).astype(np.float64)
+    found = deviation_of(np.bincount(units, weights=below, minlength=n_units), events)
+    if n_ranks < 1.0:
+        return found
+    p = float(below.mean())
+    if not 0.0 < p < 1.0:  # all values are the same, and may be so because units' own are alike
+        return math.sqrt(q * (1.0 - q) * float((events * events).mean())) / float(events.mean())
+    return found * math.sqrt(q * (1.0 - q) / (p * (1.0 - p)))
+
+
 def quantile_difference(
     baseline: Sorted, candidate: Sorted, q: float, rules: Rules
 ) -> tuple[float, Interval, float]:

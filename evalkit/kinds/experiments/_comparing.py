@@ -10,16 +10,23 @@ import numpy as np
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.report import Comparison, Estimate
 from evalkit.statistics.conversions import FEWEST_CONVERSIONS, FEWEST_UNITS, newcombe
-from evalkit.statistics.independent import BoundedValues, Contrast, Difference, Rules
+from evalkit.statistics.independent import (
+    Adjustment,
+    BoundedValues,
+    Contrast,
+    Difference,
+    Rules,
+)
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
 from evalkit.statistics.power import smallest_difference
 from evalkit.statistics.quantiles import quantile_difference
 
 from ._asked import ExperimentRequest
-from ._measuring import TRIGGERED, MeasuredUnits, MetricNumbers
+from ._cells import TRIGGERED
+from ._measuring import Few, MeasuredUnits, MetricNumbers
 from ._units import Units
 
-Few = tuple[tuple[int, int], tuple[int, int]]  # conversions and units of both variants
+FewOfBoth = tuple[tuple[int, int], tuple[int, int]]  # conversions and units of both variants
 DILUTED: Segment = ("triggered", "diluted to all")
 
 
@@ -44,15 +51,15 @@ def estimates_of(
             value = own.quantile(measure.q)
             limits = own.limits(measure.q, two_sided.reach(math.inf, own.n_units))
         elif n:
-            group, by = measured.groups[arm], measured.adjustment
+            is_few = bool(measured.counts) and _is_few(asked, measured, arm)
+            group, by = measured.groups[arm], _adjustment(asked, measured, is_few=is_few)
             value, error = group.value(by), group.std_error(by)
             if error > 0.0:
                 df = group.df(by)
                 half = two_sided.reach(df, group.n) * error
                 limits = Interval(value - half, value + half)
-                if measured.counts and _is_few(asked, measured, arm):
-                    few = measured.counts[arm]
-                    limits = wilson_interval(few.ones, few.n, level=rules.level)
+                if is_few and (_is_plain(asked) or 0.0 < value < 1.0):
+                    limits = _limits_of_few(asked, measured.counts[arm], value, error, two_sided)
         is_clustered = units.clusters is not None and bool(measured.groups)
         yield Estimate(
             model=name,
@@ -101,6 +108,25 @@ def _is_few(asked: ExperimentRequest, measured: MeasuredUnits, arm: int) -> bool
     return min(min(each.ones, each.n - each.ones) for each in both) < FEWEST_CONVERSIONS
 
 
+def _adjustment(asked: ExperimentRequest, measured: MeasuredUnits, *, is_few: bool) -> Adjustment:
+    """What covariates take away: nothing where limits are Newcombe's, which are of counts."""
+    by = measured.adjustment
+    return Adjustment(0.0 * by.theta, by.joint) if is_few and _is_plain(asked) else by
+
+
+def _limits_of_few(
+    asked: ExperimentRequest, few: Few, value: float, error: float, rules: Rules
+) -> Interval:
+    """Wilson's limits of a fraction; adjusted or over strata, of as many units as its error has."""
+    level, ones, n = rules.level, float(few.ones), float(few.n)
+    if asked.statistics.is_sequential:
+        level = math.erf(min(rules.reach(math.inf, few.n), 8.0) * math.sqrt(0.5))
+    if not _is_plain(asked):
+        n = value * (1.0 - value) / error**2
+        ones = value * n
+    return wilson_interval(ones, n, level=level)
+
+
 @dataclass(slots=True)
 class EffectDraft:
     """A comparison while it is made."""
@@ -111,7 +137,7 @@ class EffectDraft:
     rules: Rules
     contrast: Contrast | None
     margin: tuple[float, bool] | None  # and whether it is relative
-    few: Few | None = None
+    few: FewOfBoth | None = None
     find: Callable[[Rules], Difference] | None = None  # by other rules
 
 
@@ -131,7 +157,7 @@ def drafts_of(
     for arm in range(1, len(asked.names)):
         contrast: Contrast | None = None
         test, n = _test_of(asked), measured.n_units[0] + measured.n_units[arm]
-        few: Few | None = None
+        few: FewOfBoth | None = None
         effect = smallest = theta = None
         if measured.sorted:
             test = "quantile"
@@ -139,18 +165,19 @@ def drafts_of(
             groups = measured.groups
             others = [each for place, each in enumerate(groups) if place not in (0, arm)]
             seen = _seen(measured, arm) if statistics.limits != "wald" else None
-            contrast = Contrast(groups[0], groups[arm], rules, measured.adjustment, others, seen)
             if measured.counts and _is_plain(asked) and _is_few(asked, measured, arm):
                 base, new = measured.counts[0], measured.counts[arm]
                 few, test = ((base.ones, new.ones), (base.n, new.n)), "newcombe"
+            by = _adjustment(asked, measured, is_few=few is not None)
+            contrast = Contrast(groups[0], groups[arm], rules, by, others, seen)
         find = partial(_difference, measured, arm, measure.q, contrast, few)
         found = find(rules)
         if contrast is not None:
             effect = _effect(contrast, found)
             if segment == ALL:
                 smallest = _smallest(found, statistics.level, statistics.power)
-            if measured.adjustment.theta.size:
-                theta = float(measured.adjustment.theta[0])
+            if contrast.by.theta.size:
+                theta = float(contrast.by.theta[0])
         margin, share = _margin(asked), statistics.margin_relative
         if statistics.margin is not None and found.value_baseline > 0.0:
             share = statistics.margin / found.value_baseline
@@ -190,7 +217,7 @@ def _difference(
     arm: int,
     q: float,
     contrast: Contrast | None,
-    few: Few | None,
+    few: FewOfBoth | None,
     rules: Rules,
 ) -> Difference:
     if contrast is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.aggregate.segments import ALL, Segment
+from evalkit.aggregate.segments import Segment
 from evalkit.kernels.threads import slices_of
 from evalkit.statistics.exact import CellRows, ExactSum, ExactSums
 from evalkit.statistics.independent import Adjustment, Group, Part
@@ -20,18 +20,17 @@ from evalkit.statistics.moments import (
     summed_columns,
     theta_of,
 )
-from evalkit.statistics.quantiles import Sorted, deviation_of
+from evalkit.statistics.quantiles import Sorted, deviation_at
 
 from ._asked import ExperimentRequest
+from ._cells import Cells, Cellular
 from ._expressions import UnitMeasure
 from ._units import Column, Floats, Units
 from .metrics.of_units import count, fraction
 
 Flags = npt.NDArray[np.bool_]
-Cells = npt.NDArray[np.int32]
 
 ROWS_TOGETHER = 1 << 18
-TRIGGERED: Segment = ("triggered", "triggered")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,49 +81,6 @@ class MetricNumbers:
     is_adjusted: bool
     caps: tuple[float, ...]
     n_imputed: int
-
-
-class Cellular:
-    """Units in cells of variant, stratum and segments, of which everything is made.
-
-    Args:
-        cells: int32[n_units]; `arms`, `strata`: of each cell.
-        members: which cells a segment has.
-    """
-
-    def __init__(self, units: Units, asked: ExperimentRequest) -> None:
-        codes = units.variants.astype(np.int64)
-        sizes = [len(units.names)]
-        listed = [*asked.statistics.strata, *asked.segments]
-        grouped = [units.groups[name] for name in listed]
-        for grouping in grouped:
-            codes = codes * (len(grouping.names) + 1) + grouping.codes + 1
-            sizes.append(len(grouping.names) + 1)
-        if units.triggered is not None:
-            codes = codes * 2 + units.triggered
-            sizes.append(2)
-        found, cells = np.unique(codes, return_inverse=True)
-        self.cells: Cells = cells.astype(np.int32)
-        self.n_cells = found.size
-        digits = []
-        for size in reversed(sizes):
-            digits.append(found % size)
-            found = found // size
-        digits.reverse()
-        self.arms = digits[0]
-        n_strata = len(asked.statistics.strata)
-        self.strata = np.zeros(self.n_cells, dtype=np.int64)
-        for size, own in zip(sizes[1 : 1 + n_strata], digits[1 : 1 + n_strata], strict=True):
-            self.strata = self.strata * size + own
-        self.members: dict[Segment, Flags] = {ALL: np.ones(self.n_cells, dtype=np.bool_)}
-        for place, name in enumerate(asked.segments, 1 + n_strata):
-            for code, text in enumerate(units.groups[name].names, 1):
-                self.members[name, text] = digits[place] == code
-        if units.triggered is not None:
-            self.members[TRIGGERED] = digits[-1] == 1
-
-    def units_of(self, segment: Segment) -> Flags:
-        return self.members[segment][self.cells]
 
 
 def measure_all(units: Units, asked: ExperimentRequest) -> Iterator[MetricNumbers]:
@@ -301,29 +257,64 @@ def _measured(
     clustered: "Sequence[Sequence[_Clustering]] | None" = None,
 ) -> MeasuredUnits:
     """The variants as groups of parts; strata too small for a variance go together."""
+    n_all = sum(each.n for stratum in by_stratum for each in stratum) or 1
+    shares = [sum(each.n for each in stratum) / n_all for stratum in by_stratum]
+    n_arms, is_one = len(by_stratum[0]), sum(share > 0.0 for share in shares) < 2
     with np.errstate(invalid="ignore", divide="ignore"):
         joint = linear_of(whole, terms)
+        joint = _without_undefined(joint, np.zeros(joint.estimates.size))
         theta = theta_of(joint)
         by = Adjustment(theta, joint.estimates[1:])
-        linear = [[linear_of(each, terms) for each in stratum] for stratum in by_stratum]
-    n_all = sum(each.n for stratum in by_stratum for each in stratum) or 1
+        of_arms = [
+            None if is_one else _over_strata([each[arm] for each in by_stratum], shares, terms)
+            for arm in range(n_arms)
+        ]
+        linear = [
+            [
+                _without_undefined(linear_of(each, terms, own), joint.estimates)
+                for each, own in zip(stratum, of_arms, strict=True)
+            ]
+            for stratum in by_stratum
+        ]
     groups = []
-    for arm in range(len(by_stratum[0])):
+    for arm in range(n_arms):
         parts = []
-        for place, stratum in enumerate(linear):
-            share = sum(each.n for each in stratum) / n_all
+        for place, (share, stratum) in enumerate(zip(shares, linear, strict=True)):
             if not share:
                 continue
             own: Linear = stratum[arm]
             df, inflation = None, 1.0
-            if clustered is not None:
+            if clustered is not None and is_one:
                 df, inflation = clustered[place][arm].of(own, by, terms)
             parts.append(Part(share, own, df, inflation))
         total = sum(stratum[arm].n for stratum in linear)
         of_arm = np.array([part.linear.denominators[1:] * part.linear.n for part in parts])
-        weight = of_arm.sum(axis=0) / (joint.denominators[1:] * n_all) if total else theta * 0.0
+        of_all = joint.denominators[1:] * n_all
+        weight = theta * 0.0
+        if total:
+            np.divide(of_arm.sum(axis=0), of_all, out=weight, where=of_all != 0.0)
         groups.append(Group(tuple(parts), weight))
     return MeasuredUnits(tuple(groups), by, counts, n_units=tuple(group.n for group in groups))
+
+
+def _over_strata(moments: Sequence[Moments], shares: Sequence[float], terms: Terms) -> Linear:
+    """Means of a variant over strata that weigh by their share, and ratios of these."""
+    held = [(each, share) for each, share in zip(moments, shares, strict=True) if share]
+    means = np.sum([share * each.means for each, share in held], axis=0)
+    nothing = np.zeros((means.size, means.size))
+    return linear_of(Moments(sum(each.n for each in moments), means, nothing), terms)
+
+
+def _without_undefined(linear: Linear, joint: Floats) -> Linear:
+    """Covariates without a denominator are the joint ones, and do not vary: nothing is adjusted."""
+    lacks = ~np.isfinite(linear.estimates)
+    lacks[0] = False
+    if not linear.n or not lacks.any():
+        return linear
+    covariances = np.where(lacks | lacks[:, None], 0.0, linear.covariances)
+    return replace(
+        linear, estimates=np.where(lacks, joint, linear.estimates), covariances=covariances
+    )
 
 
 # ---------------------------------------------------------------- clusters
@@ -353,6 +344,8 @@ class _Clustering:
             if below is None or not np.isfinite(estimate):
                 return None, 1.0
             weights = self.columns[:, below]
+            if not weights.any():
+                continue
             left += slope * (self.columns[:, above] - estimate * weights) / weights.mean()
         h = self.columns[:, terms.value[1]] / self.columns[:, terms.value[1]].sum()
         squares = float((left**2).sum())
@@ -469,9 +462,7 @@ def _sorted(
     if not values.size or n_of < 2:
         return Sorted(ordered, n_of, np.nan)
     at = Sorted(ordered, n_of).quantile(measure.q)
-    below = np.bincount(of, weights=values <= at, minlength=n_of).astype(np.float64)
-    events = np.bincount(of, minlength=n_of).astype(np.float64)
-    return Sorted(ordered, n_of, deviation_of(below, events))
+    return Sorted(ordered, n_of, deviation_at(at, measure.q, values, of, n_of))
 
 
 def _totals(

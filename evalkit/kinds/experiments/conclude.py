@@ -14,9 +14,10 @@ from evalkit.statistics.intervals import Interval
 from evalkit.statistics.search import SegmentDelta, search_segments
 
 from ._asked import ExperimentRequest
+from ._cells import TRIGGERED
 from ._checking import by_day, checks_of, paths, warnings_of
 from ._comparing import EffectDraft, diluted, drafts_of, estimates_of, margin_numbers, number_of
-from ._measuring import TRIGGERED, MetricNumbers
+from ._measuring import MetricNumbers
 from ._units import READ_COVARIATES, READ_EVENTS, READ_EXPOSURES, Units
 
 FEWEST_SEARCHED = 100

@@ -1,0 +1,188 @@
+"""Effects of ready-made units held against what plain NumPy and SciPy make of the same rows."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import evalkit
+from evalkit.statistics.quantiles import Sorted, deviation_at
+
+VARIANTS = {"a": 1, "b": 9}
+
+
+def units_of(draw, n=(30, 270), **columns):
+    rows = pl.DataFrame({"variant": ["a"] * n[0] + ["b"] * n[1]})
+    return rows.with_row_index("unit").with_columns(y=draw.normal(10, 3, sum(n)), **columns)
+
+
+def sides(units, column="y"):
+    return (units.filter(variant=name)[column].to_numpy() for name in VARIANTS)
+
+
+def effect(units, metric="mean(y)", statistics=None, **asked):
+    own = {"level": 0.95, **(statistics or {})}
+    return evalkit.evaluate_experiment(
+        units, variants=VARIANTS, metrics=[metric], statistics=own, **asked
+    )
+
+
+def test_one_variance_of_both_variants_makes_relative_limits_and_margins_of_unequal_sizes():
+    """Fieller's limits and the margin's t of candidate - (1 + t) baseline, whose variance is
+    s^2 (1 / n_b + (1 + t)^2 / n_a).
+    """
+    units = units_of(np.random.default_rng(1))
+    a, b = sides(units)
+    df = a.size + b.size - 2
+    square = ((a.size - 1) * a.var(ddof=1) + (b.size - 1) * b.var(ddof=1)) / df
+    reach = stats.t.isf(0.025, df) ** 2 * square
+    one, both, other = a.mean() ** 2 - reach / a.size, a.mean() * b.mean(), b.mean() ** 2
+    half = np.sqrt(both**2 - one * (other - reach / b.size))
+    z = (b.mean() - 0.98 * a.mean()) / np.sqrt(square * (1 / b.size + 0.98**2 / a.size))
+
+    (found,) = effect(units, statistics={"variance": "pooled", "margin_relative": 0.02}).comparisons
+
+    assert found.relative_low == pytest.approx((both - half) / one - 1)
+    assert found.relative_high == pytest.approx((both + half) / one - 1)
+    assert found.p_not_inferior == pytest.approx(stats.t.sf(z, df))
+
+
+def test_a_stratum_that_one_variant_lacks_leaves_a_pooled_test_undefined():
+    draw = np.random.default_rng(2)
+    units = units_of(draw, stratum=pl.Series(["rare"] + ["common"] * 299))
+
+    report = effect(units, statistics={"variance": "pooled", "strata": ["stratum"]})
+
+    assert report.comparisons[0].verdict == "not tested"
+    assert [each.code for each in report.warnings] == ["no-interval"]
+
+
+def test_fractions_with_limits_of_counts_are_not_adjusted_by_covariates():
+    """Newcombe's limits are of conversions as they were counted: so is what stands in them."""
+    draw = np.random.default_rng(3)
+    before = draw.normal(size=300)
+    units = units_of(draw, before=before, hit=(before + draw.normal(size=300) > 1).astype(int))
+    a, b = sides(units, "hit")
+
+    report = effect(units, "fraction(hit)", before={"hit": "before"})
+    own, raw = report.comparisons
+
+    assert own.test == raw.test == "newcombe"
+    assert own.delta == raw.delta == pytest.approx(b.mean() - a.mean())
+    assert own.theta == 0.0
+    assert report.value("fraction(hit)", model="b") == pytest.approx(b.mean())
+
+
+def test_limits_of_a_fraction_over_strata_lie_around_it():
+    """Of two strata, whose shares changed midway, the plain fraction is another number."""
+    draw = np.random.default_rng(4)
+    first = np.arange(300) % 30 < 15
+    first[:15] = True
+    hit = (draw.random(300) < np.where(first, 0.9, 0.1)).astype(int)
+    units = units_of(draw, phase=pl.Series(first).cast(pl.String), hit=hit)
+
+    report = effect(units, "fraction(hit)", statistics={"strata": ["phase"]})
+
+    for own in report.estimates:
+        n = own.value * (1 - own.value) / own.std_error**2
+        low, high = stats.binomtest(round(own.value * n), round(n)).proportion_ci(method="wilson")
+        assert (own.low, own.high) == pytest.approx((low, high), abs=0.02)
+
+
+def test_segments_of_many_columns_are_told_apart():
+    """More combinations than an integer of 64 bits has values."""
+    draw = np.random.default_rng(5)
+    names = [f"s{place}" for place in range(8)]
+    drawn = {name: pl.Series(draw.permutation(np.arange(3000) % 1000)) for name in names}
+    units = units_of(draw, (300, 2700), **drawn)
+
+    report = effect(units, segments=names)
+
+    for name in names:
+        held = units.group_by(name, "variant").agg(pl.col("y").mean()).rows()
+        wanted = {(str(segment), variant): value for segment, variant, value in held}
+        found = {
+            (each.segment, each.model): each.value
+            for each in report.estimates
+            if each.segmentation == name and each.n_users
+        }
+        assert found == pytest.approx(wanted)
+
+
+def test_ratios_over_strata_are_of_all_sums():
+    """Strata of which both variants have the same share leave values as they are; the error is
+    that of (y - R d) / D within strata.
+    """
+    draw = np.random.default_rng(6)
+    stratum = np.arange(400) % 4 < 2
+    shown = np.where(stratum, 100, 1) + draw.poisson(1, 400)
+    clicks = draw.binomial(shown, np.where(stratum, 0.1, 0.5))
+    units = pl.DataFrame({"unit": range(400), "variant": ["a", "b"] * 200, "clicks": clicks})
+    units = units.with_columns(shown=shown, stratum=pl.Series(stratum).cast(pl.String))
+
+    (found,) = effect(units, "ratio(clicks, shown)", statistics={"strata": ["stratum"]}).comparisons
+
+    variance = 0.0
+    for name, value in zip(VARIANTS, (found.value_baseline, found.value_candidate), strict=True):
+        own = units.filter(variant=name)
+        ratio = own["clicks"].sum() / own["shown"].sum()
+        left = (own["clicks"] - ratio * own["shown"]) / own["shown"].mean()
+        variance += sum(
+            0.25 * left.filter(own["stratum"] == s).var() / 100 for s in own["stratum"].unique()
+        )
+        assert value == pytest.approx(ratio)
+    assert found.std_error == pytest.approx(np.sqrt(variance))
+
+
+def test_means_over_strata_of_clusters_are_of_units():
+    """Clusters of ten units in one stratum, of two in the other."""
+    draw = np.random.default_rng(7)
+    place = np.arange(480)
+    large = place < 400
+    cluster = np.where(large, place // 10, 40 + (place - 400) // 2)
+    y = draw.normal(np.where(large, 5, 1), 1)
+    units = pl.DataFrame({"unit": place, "variant": np.where(cluster % 2, "b", "a"), "y": y})
+    units = units.with_columns(cluster=cluster, stratum=pl.Series(large).cast(pl.String))
+
+    plain, over = (
+        effect(units, statistics={"cluster": "cluster", **own}).comparisons[0]
+        for own in ({}, {"strata": ["stratum"]})
+    )
+
+    assert over.value_baseline == pytest.approx(plain.value_baseline)
+    assert over.delta == pytest.approx(plain.delta)
+    assert over.std_error < 0.5 * plain.std_error
+
+
+def test_a_segment_without_anything_before_is_compared_unadjusted():
+    """Newcomers have no impressions before exposure: their ratio stands on none."""
+    draw = np.random.default_rng(8)
+    is_old = np.arange(300) % 2
+    shown = draw.poisson(5, 300) + 1
+    units = units_of(draw, new=pl.Series(is_old).cast(pl.String), shown=shown, clicks=shown // 2)
+    before = draw.poisson(5, 300) * is_old
+    units = units.with_columns(bs=before, bc=before // 2)
+
+    report = effect(
+        units, "ratio(clicks, shown)", before={"clicks": "bc", "shown": "bs"}, segments=["new"]
+    )
+
+    own, raw = (each for each in report.comparisons if each.segment == "0")
+    assert own.theta == 0.0
+    assert (own.delta, own.low, own.high) == (raw.delta, raw.low, raw.high)
+    assert own.p_value is not None
+
+
+def test_limits_of_quantiles_of_events_hold_where_values_are_few():
+    """P(0) is 0.9, so the quantile 0.9 is 0; every second sample has 1 there."""
+    draw = np.random.default_rng(9)
+    missed = 0
+    for _ in range(300):
+        units = np.repeat(np.arange(200), draw.poisson(4, 200) + 1)
+        values = (draw.random(units.size) > 0.9).astype(float)
+        at = Sorted(np.sort(values), 200).quantile(0.9)
+        own = Sorted(np.sort(values), 200, deviation_at(at, 0.9, values, units, 200))
+        limits = own.limits(0.9, 1.96)
+        missed += not limits.low <= 0.0 <= limits.high
+
+    assert missed <= 15
