@@ -103,7 +103,7 @@ class Shares:
             codes = segmentation.groups.codes[chosen]
             order = np.argsort(codes, kind="stable")
             ends = np.cumsum(np.bincount(codes, minlength=len(segmentation.groups.labels)))
-            parts = np.split(chosen[order], ends[:-1])
+            parts = np.split(chosen[order], ends)[:-1]  # none of no groups
             for label, own in zip(segmentation.groups.labels, parts, strict=True):
                 if own.size:
                     yield (segmentation.name, label), own
@@ -291,7 +291,7 @@ class ShownSums:
         same = np.array([first[label] for label in labels], dtype=np.int64)[codes]
         order = np.argsort(same, kind="stable")
         ends = np.cumsum(np.bincount(same, minlength=len(first)))
-        return dict(zip(first, np.split(order, ends[:-1]), strict=True))
+        return dict(zip(first, np.split(order, ends)[:-1], strict=True))
 
 
 def _has_number(

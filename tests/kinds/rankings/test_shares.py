@@ -125,6 +125,31 @@ def test_shares_whose_values_lie_below_minus_one_are_drawn_as_one_log(tmp_path, 
     assert told(merged(config, tmp_path)) == told(whole)
 
 
+def test_a_share_without_users_has_no_crossed_segments_of_lists(tmp_path):
+    items = pl.DataFrame({"item": range(5)})
+    truth = pl.DataFrame({"user": [1, 1, 2], "item": [0, 1, 2], "kind": ["a", "a", "b"]})
+    for name, table in (("items", items), ("truth", truth), ("als", truth.with_columns(rank=1))):
+        table.write_parquet(tmp_path / f"{name}.parquet")
+    tree = {
+        "truth": {"path": str(tmp_path / "truth.parquet"), "columns": IDS},
+        "rankings": [{"path": str(tmp_path / "als.parquet"), "columns": RANKED, "model": "als"}],
+        "items": {"path": str(tmp_path / "items.parquet"), "columns": {"item": "item"}},
+        "metrics": {"names": ["item_coverage@2"]},
+        "policies": {"bad_ranks": "keep"},
+        "segments": {
+            "kind": {"by": "kind"},
+            "many": {"by": "n_relevant", "edges": [2]},
+            "cross": [["kind", "many"]],
+        },
+    }
+    config = build_config(tree, name="few")
+
+    whole = run_config(config)
+
+    assert whole.value("item_coverage@2") == 0.6
+    assert told(merged(config, tmp_path)) == told(whole)
+
+
 def test_quantiles_of_a_log_laid_out_by_user_are_refused(laid_out):
     activity = {"activity": {"by": "n_relevant", "quantiles": 3}}
     config = config_of(laid_out, "{share0}", segments=activity)
