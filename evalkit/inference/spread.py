@@ -18,7 +18,8 @@ class DifferenceSpread(NamedTuple):
         skewness: of their differences; NaN where unknown.
         is_clustered: the error stands on clusters.
         is_weighted: users count differently, and the table says of their signs alone.
-        widest: the largest difference that there can be.
+        widest: the largest difference that there can be; `is_of_one`: what one user who was not
+            seen moves the mean by, times the users, which bounds no difference.
         table: users who are 1 in both, in the candidate alone, the baseline alone, neither; where
             all are 0 or 1. Clusters are no surer than the test of their users.
         is_mended: skewness mends tests and limits.
@@ -38,6 +39,7 @@ class DifferenceSpread(NamedTuple):
     n_below: int | None = None
     n_above: int | None = None
     is_plain: bool = False
+    is_of_one: bool = False
 
     @property
     def is_exact(self) -> bool:
@@ -162,7 +164,7 @@ class DifferenceSpread(NamedTuple):
         if self.table is not None and self.is_weighted and found.exists and not of_margin:
             cannot_tell = mcnemar_p(*self.table[1:3]) > 1.0 - level
             found = found.around(Interval(0.0, 0.0)) if cannot_tell else found
-        return found.within((-self.widest, self.widest))
+        return found if self.is_of_one else found.within((-self.widest, self.widest))
 
 
 def counts_differing(both: int, gained: int, lost: int, n: int) -> tuple[int, int, int, int] | None:

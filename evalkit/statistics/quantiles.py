@@ -80,12 +80,13 @@ def deviation_at(
         >>> round(deviation_at(1.0, 0.6, values, units, 3), 6)
         0.367423
     """
-    below = values <= x
+    below: npt.NDArray[np.bool_] = values <= x
     n_ranks = below.sum() - q * values.size
     if below.all():
         below = values < x
     events = np.bincount(units, minlength=n_units).astype(np.float64)
-    found = deviation_of(np.bincount(units, weights=below, minlength=n_units), events)
+    of_units = np.bincount(units, weights=below, minlength=n_units).astype(np.float64)
+    found = deviation_of(of_units, events)
     if n_ranks < 1.0:
         return found
     p = float(below.mean())

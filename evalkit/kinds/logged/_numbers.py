@@ -166,19 +166,21 @@ def rare_limits(
 
 def widest_of(recipe: Recipe, n_users: int, counts: RoundCounts) -> float:
     """What a user who was not seen can move a value by, times the users: one round of the smallest
-    propensity that was logged, with the reward that lies farthest from the others.
+    propensity that was logged, with the reward that lies farthest from the others, or from 0
+    where weights are not divided out. Infinite where rewards do not differ.
     """
-    spread = counts.rewards[1] - counts.rewards[0]
-    largest = 1.0
-    for term in (term for above, _ in recipe.pairs for term in [above]):
+    (low, high), largest = counts.rewards, 1.0
+    for term, below in recipe.pairs:
         if term.name != "weighted":
             continue
+        if below.name != "weight" and not term.residual:
+            low, high = min(low, 0.0), max(high, 0.0)
         own = "propensity" if term.weight == "item" else f"propensity_{term.weight}"
         weight = 1.0 / counts.least[own]
         for cap in (term.cap, term.tau, math.sqrt(term.shrink) / 2.0):
             weight = min(weight, cap) if cap > 0.0 else weight
         largest = max(largest, weight)
-    return largest * spread * n_users / max(counts.rows, 1)
+    return largest * (high - low) * n_users / max(counts.rows, 1) if high > low else math.inf
 
 
 def of_logging(recipe: Recipe) -> Recipe:

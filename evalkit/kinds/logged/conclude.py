@@ -28,6 +28,7 @@ from evalkit.statistics.distributions import t_two_sided
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval, normal_interval
 
 Values = npt.NDArray[np.float64]
+ROUNDING = 1e-12  # of a value, below which its error is none
 
 
 def conclude_logged(
@@ -137,7 +138,7 @@ def _keep(
 def _limits_of(number: _numbers.LoggedNumber, level: float, errors: str) -> Interval:
     """Limits of a value, mended for skewness but where a library's are asked for."""
     n = len(number.influence)
-    if not (n > 1 and number.std_error > 1e-12 * abs(number.value)):  # below it is rounding
+    if not (n > 1 and number.std_error > ROUNDING * abs(number.value)):
         return NO_INTERVAL
     if errors == "normal":
         return normal_interval(number.value, number.std_error, level=level)
@@ -186,8 +187,9 @@ class _Draft:
         below, above = int((moved < 0).sum()), int((moved > 0).sum())
         n = len(moved)
         return DifferenceSpread(
-            *(n, n - 1.0, math.nan, self.widest), is_mended=False, n_below=below, n_above=above
-        )
+            *(n, n - 1.0, math.nan, self.widest), is_mended=False, is_of_one=True, n_below=below,
+            n_above=above,
+        )  # fmt: skip
 
     @property
     def delta(self) -> float:
@@ -195,8 +197,8 @@ class _Draft:
 
     @property
     def p_value(self) -> float:
-        error = self.std_error
-        if not error > 0:
+        error, size = self.std_error, max(abs(self.one.value), abs(self.other.value))
+        if not error > ROUNDING * size:
             return math.nan
         unseen = self.spread.p_unseen(abs(self.delta), self.delta, error, is_above=self.delta > 0)
         return max(t_two_sided(self.delta / error, len(self.one.influence) - 1), min(1, 2 * unseen))

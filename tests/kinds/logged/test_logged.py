@@ -646,3 +646,42 @@ def test_few_rewards_are_warned_of_where_effective_rounds_are_many() -> None:
     assert "few-effective" not in codes(log)
     often = log.with_columns(reward=pl.Series((rng.random(2000) < 0.5).astype(float)))
     assert "few-rewards" not in codes(often)
+
+
+def of_two_items(rewards: object, n: int = 20_000) -> pl.DataFrame:
+    """Rounds of 200 users, two items shown alike; the target shows the first one more often."""
+    rng = np.random.default_rng(2)
+    first = rng.random(n) < 0.5
+    chance = np.where(first, 0.6, 0.1)
+    reward = (rng.random(n) < chance).astype(float) if rewards is None else rewards
+    log = pl.DataFrame({"user": rng.integers(0, 200, n), "p": np.where(first, 0.9, 0.1)})
+    return log.with_columns(propensity=0.5, reward=reward)
+
+
+@pytest.mark.parametrize("metric", ["SNIPS", "IPS", "IPS(cap=1.5)"])
+def test_a_difference_lies_within_its_limits(metric: str) -> None:
+    """A hundred rounds a user: what one more could move is no bound of the difference."""
+    targets = {"b": {"probability": "p"}}
+    report = evalkit.evaluate_logged(
+        of_two_items(None), targets, metrics=[metric], columns={"user": "user"}
+    )
+    (found,) = report.comparisons
+
+    half = 1.9720 * found.std_error  # Student's of 199 degrees of freedom
+    assert found.low <= found.delta - half * 0.999
+    assert found.delta + half * 0.999 <= found.high
+    assert found.verdict == "better"
+
+
+def test_rewards_that_never_differ_are_weighed() -> None:
+    """A log of clicks alone: SNIPS is 1 of everybody, and IPS the mean weight."""
+    targets = {"b": {"probability": "p"}}
+    metrics = ["SNIPS", "IPS", "IPS(cap=1.5)"]
+    report = evalkit.evaluate_logged(
+        of_two_items(1.0), targets, metrics=metrics, columns={"user": "user"}
+    )
+    by_weights, plain, capped = report.comparisons
+
+    assert by_weights.verdict == "not tested"
+    assert plain.low <= plain.delta <= plain.high
+    assert capped.high < 0.0
