@@ -39,11 +39,17 @@ class UserWriter:
         self._writers: dict[str, pq.ParquetWriter] = {}  # of parts, by model
         self._writer: pq.ParquetWriter | None = None
         self._order: pl.Series | None = None
+        self._wide: tuple[str, ...] = ()  # ids of 128 bits, which are written as text
 
     def add(self, frames: "Mapping[str, pl.DataFrame]") -> None:
         """User and metric columns of the next users, who are the same of each model."""
+        import polars as pl
         import pyarrow.parquet as pq
 
+        for frame in frames.values():
+            self._wide = tuple(frame.select(pl.col(pl.Int128, pl.UInt128)).columns)
+        as_text = pl.col(self._wide).cast(pl.String)
+        frames = {model: frame.with_columns(as_text) for model, frame in frames.items()}
         if self.is_whole:
             self._models = [*frames]
             n_users = max((frame.height for frame in frames.values()), default=0)
@@ -133,7 +139,11 @@ class UserWriter:
             )
             for number, (part, model) in enumerate(zip(parts, self._models, strict=True))
         ]
-        pl.concat(logs).sort(*self.values.user_columns, "__model").drop("__model").sink_parquet(
+        ids = [
+            pl.col(name).cast(pl.Int128) if name in self._wide else name
+            for name in self.values.user_columns
+        ]
+        pl.concat(logs).sort(*ids, "__model").drop("__model").sink_parquet(
             self.folder / FILE, engine="streaming"
         )
 

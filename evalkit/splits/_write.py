@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from evalkit.config import SplitSection
-from evalkit.errors import RequestError
+from evalkit.errors import DataError, RequestError
 from evalkit.splits._cut import Cut
 from evalkit.splits._filters import PARTS, TEST, TRAIN, VALIDATION, Letters
 from evalkit.splits._source import GROUP, Log
@@ -177,6 +177,7 @@ class Writing:
             message = f"the log has columns {' and '.join(taken)}, which held-out parts would get"
             hint = "mark_cold = false under [split]"
             raise RequestError(message, code="bad-split", at=self.log.table.at, hint=hint)
+        _check_types(self.log.whole.head(0).collect(), self.log.table.at)
         n_folds = len(self.cut.folds)
         for number, fold in enumerate(self.cut.folds):
             for name, letter in PARTS.items():
@@ -215,6 +216,24 @@ class Writing:
         return frame.with_columns(
             pl.Series("cold_user", marks & 1 > 0), pl.Series("cold_item", marks & 2 > 0)
         )
+
+
+def _check_types(empty: pl.DataFrame, at: str) -> None:
+    """Refuse a log with columns of types that Arrow's library cannot write."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    refused = []
+    for column in empty.get_columns():
+        try:
+            table = column.to_frame().to_arrow(compat_level=pl.CompatLevel.oldest())
+            pq.write_table(table, pa.BufferOutputStream())
+        except pa.ArrowException:
+            refused.append(f"{column.name} is {column.dtype}")
+    if refused:
+        message = f"{', '.join(refused)}, which the files of parts cannot hold"
+        hint = 'write the log with other types, such as text, or give write = "assignment"'
+        raise DataError(message, code="bad-type", at=at, hint=hint)
 
 
 def write_assignment(cut: Cut, folder: Path) -> None:

@@ -136,6 +136,17 @@ def test_what_cannot_be_split_is_refused(log, rule, code, kind):
     assert refused.value.code == code
 
 
+@pytest.mark.parametrize("dtype", [pl.Int128, pl.Struct({"a": pl.UInt128}), pl.Struct({})])
+def test_types_that_no_part_holds_are_told_before_anything_is_written(log, tmp_path, dtype):
+    rows = log.with_columns(more=pl.lit(None, dtype=dtype))
+
+    with pytest.raises(DataError, match=r"more is .*, which the files of parts cannot hold"):
+        evalkit.split(rows, by="user", test=1, out=tmp_path / "made")
+
+    assert not [*tmp_path.iterdir()]
+    evalkit.split(rows, by="user", test=1, out=tmp_path / "made", write="assignment")
+
+
 def test_nulls_are_told_or_counted(log):
     torn = log.with_columns(ts=pl.when(pl.col("ts") % 7 != 0).then("ts"))
     n_null = torn["ts"].null_count()

@@ -7,6 +7,8 @@ import polars as pl
 import pytest
 
 import evalkit
+from evalkit.config import build_config
+from evalkit.pipeline import run_config
 
 RANDOM = np.random.default_rng(8)
 N = 200
@@ -77,3 +79,41 @@ def test_the_largest_unsigned_ids_are_told_apart_as_decimals():
         shown = rows.with_columns(item=pl.Series([1, 9, 3, 9]), rank=pl.lit(1))
         report = evalkit.evaluate(rows, {"a": shown}, metrics=["RR"], per_user=True)
         assert report.value("RR", model="a") == 0.5
+
+
+def test_values_of_users_with_ids_of_128_bits_are_kept_as_text_in_the_order_of_numbers(tmp_path):
+    ids = [-3, 20, 100, 2**70]
+    truth = pl.DataFrame({"user": pl.Series(ids, dtype=pl.Int128), "item": range(4)})
+    truth.write_parquet(tmp_path / "truth.parquet")
+    truth.with_columns(rank=1).write_parquet(tmp_path / "a.parquet")
+    table = {"path": str(tmp_path / "truth.parquet"), "columns": {"user": "user", "item": "item"}}
+    ranked = {"path": str(tmp_path / "a.parquet"), "model": "a"}
+    ranked["columns"] = {**table["columns"], "rank": "rank"}
+    tree = {"truth": table, "rankings": [ranked], "metrics": {"names": ["RR"]}}
+    config = build_config({**tree, "output": {"per_user": True}}, name="wide")
+    for n_passes in (1, 3):
+        with pytest.MonkeyPatch.context() as patch:
+            place = "evalkit.kinds.rankings.measure.count_shares"
+            patch.setattr(place, lambda *_, n=n_passes, **__: n)
+            folder = tmp_path / f"{n_passes}"
+            folder.mkdir()
+            report = run_config(config, per_user=True, per_user_folder=folder)
+
+        assert report.per_user("RR")["user"].to_list() == [*map(str, ids)]
+
+
+def test_ratings_of_signed_and_unsigned_ids_keep_values_of_users(tmp_path):
+    ratings = pl.DataFrame({"user": [1, 2], "item": [1, 2], "rating": [1.0, 2.0]})
+    predictions = ratings.rename({"rating": "prediction"})
+    ratings.write_parquet(tmp_path / "ratings.parquet")
+    of_unsigned = predictions.with_columns(pl.col("user").cast(pl.UInt64))
+    of_unsigned.write_parquet(tmp_path / "a.parquet")
+    tree = {
+        "ratings": {"path": str(tmp_path / "ratings.parquet")},
+        "predictions": [{"path": str(tmp_path / "a.parquet"), "model": "a"}],
+        "metrics": {"names": ["MAE(over='users')"]},
+    }
+
+    report = run_config(build_config(tree, name="n"), per_user=True, per_user_folder=tmp_path)
+
+    assert report.per_user("MAE(over='users')")["value"].to_list() == [0.0, 0.0]
