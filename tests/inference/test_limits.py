@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import evalkit
 from evalkit.inference.spread import DifferenceSpread
 from evalkit.inference.summed import listed, none_if_nan
 from evalkit.statistics.proportions import paired_interval
