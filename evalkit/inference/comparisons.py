@@ -291,7 +291,7 @@ def _draw(each: Draft, resampling: Resampling, chosen: StatisticsSection) -> Non
         each.test = "permutation" if is_flipped else chosen.test
         return
     if found is not None:
-        each.p_value = found.p_value
+        each.p_value, each.way = found.p_value, found.way
         each.test = f"{chosen.test}, tail" if found.is_tail else chosen.test
     interval = resampling.interval(*each.place, each.metric, each.delta)
     if interval is not None and each.std_error != 0.0:

@@ -66,6 +66,7 @@ class Draft:
     caveats: str | None = None
     judged_at: float = math.nan  # the p at which it was judged in its family
     of_both: tuple[float, float, float] = (math.nan,) * 3  # baseline, its error, the candidate's
+    way: float = 0.0  # of a test by ranks, which the mean may not go
 
     @property
     def place(self) -> tuple[Segment, Pair]:

@@ -108,6 +108,8 @@ def verdict_of(each: Draft | Comparison, higher_is_better: bool | None, error: f
     way = each.delta
     if isinstance(each, Draft) and each.test == "sign":  # the mean may point the other way
         way = (each.spread.n_above or 0) - (each.spread.n_below or 0)
+    elif isinstance(each, Draft) and each.way * way < 0.0:  # ranks and the mean: neither is sure
+        way = 0.0
     if or_nan(each.p_adjusted) <= error and way != 0.0:
         if higher_is_better is None:
             return "different"

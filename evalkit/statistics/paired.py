@@ -23,12 +23,14 @@ class PairedTest:
         p_value: from 0 to 1; NaN where the test does not exist.
         n: users that entered it.
         is_tail: the p-value is that of a tail beyond what was drawn.
+        way: of ranks, above 0 where those of positive differences are the larger ones.
     """
 
     statistic: float
     p_value: float
     n: int
     is_tail: bool = False
+    way: float = 0.0
 
 
 def p_of_t_tests(

@@ -136,6 +136,28 @@ def ladders(first: Codes, second: Codes, outcomes: Values, *, n_models: int) -> 
     return _classes(reached & reached.T)
 
 
+def is_one_way(first: Codes, second: Codes, outcomes: Values, *, n_models: int) -> bool:
+    """Whether wins alone could be had without end, so that Davidson's model has no maximum.
+
+    It is so where models can be placed with a winner one or more above the loser, and tied ones no
+    further apart: ever larger gaps, and ties that grow as likely, then explain all ever better.
+    Example:
+        >>> first, second = np.zeros(3, np.int64), np.ones(3, np.int64)
+        >>> is_one_way(first, second, np.array([1.0, 1.0, 0.5]), n_models=2)
+        True
+    """
+    least = np.full((n_models, n_models), -np.inf)  # of the row's place less the column's
+    is_first, is_second = outcomes == 1.0, outcomes == 0.0
+    is_tie = ~(is_first | is_second)
+    least[first[is_tie], second[is_tie]] = least[second[is_tie], first[is_tie]] = -1.0
+    least[first[is_first], second[is_first]] = 1.0
+    least[second[is_second], first[is_second]] = 1.0
+    np.fill_diagonal(least, 0.0)
+    for through in range(n_models):
+        least = np.maximum(least, least[:, through, None] + least[None, through, :])
+    return not (np.diag(least) > 0.0).any()
+
+
 def _closure(reached: Linked) -> Linked:
     for through in range(len(reached)):
         reached = reached | (reached[:, through, None] & reached[None, through, :])
@@ -158,7 +180,8 @@ def bradley_terry(
 ) -> Strengths:
     """Strengths of largest likelihood by Newton's steps.
 
-    All NaN where the models do not make one ladder, or all is tied under Davidson's model.
+    All NaN where the models do not make one ladder; under Davidson's model, where all is tied or
+    wins go one way.
 
     Args:
         ties: "half": half a win for each; "davidson": an outcome of its own, nu times as likely as
@@ -174,7 +197,8 @@ def bradley_terry(
     codes, clusters = np.unique(judges, return_inverse=True)
     is_tie = outcomes == 0.5
     own = int(ties == "davidson" and is_tie.any())
-    if (own and is_tie.all()) or len(ladders(first, second, outcomes, n_models=n_models)) != 1:
+    is_endless = own and is_one_way(first, second, outcomes, n_models=n_models)
+    if is_endless or len(ladders(first, second, outcomes, n_models=n_models)) != 1:
         return Strengths(nothing[0], nothing, nothing)
     n, size = len(codes), n_models + own  # the last one is log nu
     values, average = np.zeros(size), np.zeros((size, size))

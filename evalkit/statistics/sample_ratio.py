@@ -51,7 +51,7 @@ def binomial_p(k: int, n: int, share: float) -> float:
         return 1.0
     at = log_chance(k) + 1e-7
     mode = min(n, math.floor((n + 1) * share))
-    if k == mode:
+    if k == mode or log_chance(mode) <= at:  # two outcomes may be the likeliest
         return 1.0
     if k < mode:
         low, high = mode, n + 1  # the first on the other side that is no likelier

@@ -98,7 +98,7 @@ def wilcoxon_test(
         p_value = _normal_p_value(
             positive / 2, found.size, n_ranked_zeros, counts, continuity=continuity
         )
-    return PairedTest(smaller / 2, p_value, found.size)
+    return PairedTest(smaller / 2, p_value, found.size, way=positive - 0.5 * whole)
 
 
 def _exact_p_value(twice: npt.NDArray[np.int64], smaller: int) -> float:

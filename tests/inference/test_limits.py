@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import evalkit
 from evalkit.inference.spread import DifferenceSpread
 from evalkit.inference.summed import listed, none_if_nan
 from evalkit.statistics.proportions import paired_interval
@@ -62,3 +63,20 @@ def test_numbers_that_do_not_exist_are_one_object_or_none():
     first, second = (number for number in listed(numbers) if number != number)
     assert first is second
     assert none_if_nan(numbers) == [1.0, None, None, 2.0]
+
+
+def test_ranks_against_the_mean_tell_nothing() -> None:
+    """70 users gain a little, 10 lose much: the mean falls, and Wilcoxon's ranks rise."""
+    rest = [f"x{place}" for place in range(20)]
+    truth = {user: ["a"] for user in range(80)}
+    base = {user: [*rest[:12], "a"] if user < 70 else ["a", *rest] for user in truth}
+    candidate = {user: [*rest[:11], "a"] if user < 70 else [*rest, "a"] for user in truth}
+    report = evalkit.evaluate(
+        truth, {"base": base, "candidate": candidate}, metrics=["RR"],
+        statistics={"test": "wilcoxon", "baseline": "base"},
+    )  # fmt: skip
+    (found,) = report.comparisons
+
+    assert found.delta < 0.0
+    assert found.p_value < 1e-4
+    assert found.verdict == "cannot tell"

@@ -168,10 +168,14 @@ def read_asked(written: WrittenExperiment) -> ExperimentRequest:
             errors.append(
                 RequestError(message, code="missing-column", at=f"before.{column}", hint=hint)
             )
+    _check_lists(measures, before, errors)
+    if not written.has_events:
+        _check_windows(written.window, measures, errors)
     raise_all(errors)
     found = {} if sums is None else {key: _sum_of(key, each) for key, each in sums.items()}
     if written.has_events and (sums is None or written.fills_sums):
         found = {column: Sum(column) for each in measures for column in each.columns} | found
+    _check_values(found)
     for column in (each.columns[0] for each in measures if each.of_events and written.has_events):
         if all(each.of_events for each in measures if column in each.columns):
             found.setdefault(column, Sum(column))  # a kind, whose values are read one by one
@@ -198,6 +202,43 @@ def read_asked(written: WrittenExperiment) -> ExperimentRequest:
         profile=written.profile,
         has_events=written.has_events,
     )
+
+
+def _check_lists(
+    measures: Sequence[UnitMeasure], before: Mapping[str, object], errors: list[EvalkitError]
+) -> None:
+    """A covariate of a ratio is one of two columns, place by place."""
+    for each in measures:
+        listed = [before[name] for name in each.columns if name in before]
+        sizes = [1 if isinstance(names, str) else len(names) for names in listed]  # type: ignore[arg-type]
+        if each.kind == "ratio" and not each.is_plain and len(set(sizes)) > 1:
+            message = f"before has {sizes[0]} and {sizes[1]} covariates of {each.label}"
+            hint = "give both columns as many: a ratio's covariates are ratios"
+            at = f"before.{each.columns[1]}"
+            errors.append(RequestError(message, code="conflicting-keys", at=at, hint=hint))
+
+
+def _check_windows(
+    window: str | None, measures: Sequence[UnitMeasure], errors: list[EvalkitError]
+) -> None:
+    """Ready-made rows have no events that a window could leave out."""
+    named = next((each.label for each in measures if each.window is not None), None)
+    if named is None and window is None:
+        return
+    message = f"{named or 'window'} asks for a window, and rows are ready-made"
+    hint = "leave it out, or give exposures and events"
+    at = "window" if named is None else "metrics"
+    errors.append(RequestError(message, code="conflicting-keys", at=at, hint=hint))
+
+
+def _check_values(sums: Mapping[str, Sum]) -> None:
+    """Raise where sums are of several columns of events, which have one value [conflicting-keys]"""
+    of = dict.fromkeys(each.of for each in sums.values() if each.of is not None)
+    if len(of) > 1:
+        message = f"sums add up {' and '.join(map(repr, of))}, and events have one value"
+        hint = 'make it one column: of = "value", with value = "case when event = \'purchase\' '
+        hint += 'then price else seconds end" among the columns of events'
+        raise RequestError(message, code="conflicting-keys", at="sums", hint=hint)
 
 
 def _measures(metrics: Sequence[str], errors: list[EvalkitError]) -> list[UnitMeasure]:

@@ -28,6 +28,7 @@ from ._units import (
     Floats,
     GroupedUnits,
     Units,
+    check_clusters,
     columns_of,
     days_of,
     open_windows,
@@ -239,6 +240,8 @@ def _units(
         before |= {name: tuple(known[each][stays] for each in listed) for name, listed in of_table}
     opened, counts["units_with_open_window"] = open_windows(asked, firsts, until)
     facts = exposed.facts[: n * exposed.n_facts].reshape(n, exposed.n_facts)[stays]
+    if logs.has_cluster:
+        check_clusters(int((facts[:, -1] == 0).sum()), logs.exposures.at)
     keys, places = exposed.keys()[stays], np.cumsum(stays) - 1
     flags = exposed.masks[1 : 2 * n : 2][stays]
     has_triggers = "triggered" in logs.exposures.frame.collect_schema()

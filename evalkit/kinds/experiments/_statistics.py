@@ -131,7 +131,9 @@ def read_statistics(given: Mapping[str, object]) -> Statistics:
                     raise _wrong(key, value, 'columns: ["country"]')
                 known[key] = tuple(texts)
             elif key == "search":
-                known[key] = bool(value)
+                if not isinstance(value, bool):
+                    raise _wrong(key, value, "true or false")
+                known[key] = value
             elif value is None:
                 continue
             elif not isinstance(value, int | float) or isinstance(value, bool):
@@ -178,11 +180,16 @@ def _sequential(value: object) -> dict[str, object]:
             return {"tightest_at": float(value["tightest_at"])}
         looks = value.get("looks", ())
         is_spent = isinstance(value.get("spending"), str) and set(value) <= _OF_SPENDING
-        if is_size and is_spent and isinstance(looks, list | tuple):
+        are_shares = isinstance(looks, list | tuple) and all(
+            isinstance(each, int | float) and 0.0 < each <= 1.0 for each in looks
+        )
+        if is_size and is_spent and are_shares:
             if value["spending"] not in ("obrien-fleming", "pocock"):
                 rho_of(value["spending"])
             earlier = tuple(sorted(map(float, looks)))
             return {"spending": value["spending"], "final": float(value["final"]), "looks": earlier}
+    if isinstance(value, Mapping) and "looks" in value:
+        hint = "looks are shares of the final size, above 0 and at most 1: looks = [0.25, 0.5]"
     raise RequestError(
         f"sequential is {value!r}", code="bad-sequential", at="statistics.sequential", hint=hint
     )

@@ -236,6 +236,14 @@ def check_units(units: Units, asked: ExperimentRequest) -> None:
         )
 
 
+def check_clusters(n_without: int, at: str) -> None:
+    """Raise where units have no cluster [no-cluster]: they would be one together."""
+    if n_without:
+        message = f"{n_without:,} units have no cluster"
+        hint = "give every unit one, or leave cluster out"
+        raise DataError(message, code="no-cluster", at=at, hint=hint)
+
+
 def check_events(units: Units, asked: ExperimentRequest, events: Table | None = None) -> None:
     """Raise where no event at all lies in any window [no-event-in-window].
 
@@ -292,7 +300,7 @@ def read_ready(
         raise unknown_variants(dict(unknown.value_counts().iter_rows()), asked.names, at)
     has_ids = "unit" in frame.columns
     keep = (codes >= 0) & frame["unit"].is_not_null() if has_ids else codes >= 0
-    rows, arms = frame.filter(keep), codes.filter(keep).to_numpy()
+    rows, arms, excluded = frame.filter(keep), codes.filter(keep).to_numpy(), {}
     if has_ids and rows["unit"].n_unique() < rows.height:
         raise DataError(
             f"{int(rows['unit'].is_duplicated().sum()):,} rows share their unit with another one",
@@ -300,9 +308,15 @@ def read_ready(
             at=at,
             hint="a ready-made table has one row a unit; give logs as exposures and events",
         )
+    if "excluded" in rows.columns:
+        is_out = rows["excluded"].cast(pl.Boolean).fill_null(value=False).to_numpy()
+        if is_out.any():
+            excluded = {name: int((arms[is_out] == i).sum()) for i, name in enumerate(asked.names)}
+        rows, arms = rows.filter(pl.Series(~is_out)), arms[~is_out]
     units = ready_units(rows, asked, groups, at, arms)
     return replace(
         units,
+        excluded=excluded,
         counts={
             READ_EXPOSURES: n_read,
             "exposure_rows": frame.height,
@@ -310,6 +324,7 @@ def read_ready(
             "unknown_variant": unknown.len() - unknown.null_count(),
             "null_variant": unknown.null_count(),
             "null_unit": int(frame["unit"].null_count()) if has_ids else 0,
+            "units_excluded": sum(excluded.values()),
             **units.counts,
         },
     )
@@ -331,6 +346,8 @@ def ready_units(
     }
     rows, arms = rows.filter(pl.Series(good)), arms[good]
     triggered, cluster = None, asked.statistics.cluster
+    if cluster is not None:
+        check_clusters(rows[cluster].null_count(), at)
     if "triggered" in rows.columns:
         triggered = rows["triggered"].cast(pl.Boolean).fill_null(value=False).to_numpy()
     return Units(

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from evalkit.config import hinted, speaking
-from evalkit.errors import RequestError
+from evalkit.errors import RequestError, did_you_mean
 from evalkit.kernels.memory import run_within
 from evalkit.planning.counters import input_of
 from evalkit.planning.work import MeasureOptions
@@ -17,7 +17,7 @@ from ._asked import ExperimentRequest, WrittenExperiment, read_asked
 from ._phases import read_phases, with_phases
 from .conclude import READ
 from .measure import read_units, report_of, said_of
-from .open import LocatedFiles, open_tables
+from .open import EVENTS, EXPOSURES, LocatedFiles, open_tables
 
 
 @hinted
@@ -93,6 +93,7 @@ def evaluate_experiment(
     written = {name: given[name] for name in WrittenExperiment.__slots__ if name in given}
     asked = with_phases(read_asked(WrittenExperiment(**written)), read_phases(phases, moment_of))
     check_covariates(has_events=events is not None, has_table=covariates is not None, asked=asked)
+    _check_columns(columns or {}, asked)
     located = _located(exposures, events, covariates, columns)
     opened = open_tables(asked, *located, Guessing(entry_point="python"))
     work = MeasureOptions(threads=threads, memory_limit=memory_limit, per_user=per_user)
@@ -166,6 +167,28 @@ def check_covariates(*, has_events: bool, has_table: bool, asked: ExperimentRequ
     else:
         return
     raise RequestError(message, code="conflicting-keys", at="covariates", hint=hint)
+
+
+def _check_columns(columns: Mapping[str, Any], asked: ExperimentRequest) -> None:
+    """Raise where a name of a column stands for nothing [unknown-key]."""
+    of_tables = {
+        "exposures": (*EXPOSURES, "triggered", "exclude"),
+        "events": (*EVENTS, "event"),
+        "covariates": ("unit",),
+    }
+    if not asked.has_events:
+        listed = asked.before.values()
+        made = [name for names in (*listed, *(e.columns for e in asked.measures)) for name in names]
+        of_tables["exposures"] += (*made, *filter(None, [asked.statistics.cluster]))
+    flat = [name for names in of_tables.values() for name in names]
+    for key, own in columns.items():
+        given = own if key in of_tables and isinstance(own, Mapping) else {key: own}
+        known = of_tables[key] if given is own else (*flat, *of_tables)
+        for name in given:
+            if name not in known:
+                message = f"no column is called {name!r} here"
+                hint = did_you_mean(name, known, f"the keys are {', '.join(dict.fromkeys(known))}")
+                raise RequestError(message, code="unknown-key", at="columns", hint=hint)
 
 
 def _located(

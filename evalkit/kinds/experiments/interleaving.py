@@ -7,12 +7,13 @@ import numpy as np
 import polars as pl
 
 from evalkit.config import hinted
-from evalkit.errors import DataError, RequestError
+from evalkit.errors import DataError, RequestError, did_you_mean
 from evalkit.planning.counters import input_of
 from evalkit.planning.work import MeasureOptions
 from evalkit.report import Comparison, Estimate, Report
 from evalkit.sources import Guessing, open_columns, reading
 from evalkit.statistics.distributions import t_quantile
+from evalkit.statistics.intervals import check_level
 from evalkit.statistics.sample_ratio import binomial_p
 
 from ._asked import ExperimentRequest
@@ -21,6 +22,7 @@ from .conclude import Conclusion
 from .measure import Said, report_of
 from .open import LocatedFiles
 
+KEYS = ("unit", "user", "credit_a", "credit_b")
 METHODS = ("team-draft", "balanced", "probabilistic", "optimised", "pairwise")
 
 
@@ -45,7 +47,8 @@ def evaluate_interleaving(
         method: how lists were interleaved; told in the report.
     Raises:
         RequestError: not two models [wrong-type], no such method [unknown-key].
-        DataError: columns are missing [missing-column], credits are no numbers [bad-values].
+        DataError: columns are missing [missing-column], credits are no numbers [bad-values],
+            an impression has no user [null-id].
     Source:
         Chapelle, Joachims, Radlinski and Yue 2012, Large-Scale Validation and Analysis of
         Interleaved Search Evaluation, ACM TOIS 30(1), section 4.
@@ -55,11 +58,10 @@ def evaluate_interleaving(
         >>> round(found.delta, 4), found.wins, found.losses
         (0.1667, 1, 1)
     """
-    _check(models, method)
+    _check(models, method, columns or {})
+    check_level(level)
     named = {"credit_a": "credit_a", "credit_b": "credit_b", **(columns or {})}
-    wanted: dict[str, str] = {
-        key: named[key] for key in ("unit", "user", "credit_a", "credit_b") if key in named
-    }
+    wanted: dict[str, str] = {key: named[key] for key in KEYS if key in named}
     if "user" in wanted:
         wanted["unit"] = wanted.pop("user")
     work = MeasureOptions(threads=1)
@@ -71,13 +73,17 @@ def evaluate_interleaving(
     with reading(table):
         rows = table.frame.collect(engine="streaming")
     credits = [rows[key].cast(pl.Float64, strict=False) for key in ("credit_a", "credit_b")]
-    n_bad = sum(each.null_count() + int(each.is_nan().sum()) for each in credits)
+    n_bad = sum(int((~each.is_finite().fill_null(value=False)).sum()) for each in credits)
     if n_bad or not rows.height:
         message = f"{n_bad:,} credits are no numbers" if n_bad else "there are no impressions"
         hint = "an impression without a click has the credits 0 and 0"
         raise DataError(message, code="bad-values", at=table.at, hint=hint)
+    if n_null := rows["unit"].null_count():
+        message = f"{n_null:,} impressions have no user"
+        hint = "leave them out: users are the units of the test"
+        raise DataError(message, code="null-id", at=table.at, hint=hint)
     scores = np.sign(credits[1].to_numpy() - credits[0].to_numpy())
-    users = rows.select(pl.col("unit"), pl.Series("score", scores)).drop_nulls("unit")
+    users = rows.select(pl.col("unit"), pl.Series("score", scores))
     by_user = users.group_by("unit").agg(pl.col("score").sum(), pl.len().alias("n"))
     clock.stop("measure")
     comparison = _comparison(scores, by_user, models, level)
@@ -98,7 +104,12 @@ def evaluate_interleaving(
     return report_of(asked, said, [input_of(table, rows.height, "experiment")], clock, work)
 
 
-def _check(models: Sequence[str], method: str) -> None:
+def _check(models: Sequence[str], method: str, columns: Mapping[str, str]) -> None:
+    for name in columns:
+        if name not in KEYS:
+            message = f"no column is called {name!r} here"
+            hint = did_you_mean(name, KEYS, f"the keys are {', '.join(KEYS)}")
+            raise RequestError(message, code="unknown-key", at="columns", hint=hint)
     if len(models) != 2 or models[0] == models[1]:
         message = f"models are {list(models)!r}, not two names"
         hint = 'models=["production", "candidate"]'
@@ -125,7 +136,7 @@ def _comparison(
     half = -t_quantile(0.5 * (1.0 - level), n - 1) * error if n > 1 else math.nan
     p_value = binomial_p(wins, wins + losses, 0.5)
     verdict = "cannot tell"
-    if p_value <= 1.0 - level:
+    if p_value <= 1.0 - level and (wins - losses) * delta > 0.0:  # few may have most impressions
         verdict = "better" if wins > losses else "worse"
     is_known = error > 0.0
     return Comparison(

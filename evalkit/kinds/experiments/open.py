@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from evalkit.errors import DataError
 from evalkit.sources import Guessing, Table, open_columns, reading
 from evalkit.sources.ids import USER_KEY, DrawnShare
 
@@ -75,6 +76,8 @@ def open_tables(
     named = dict(exposures.columns or {})
     if events is None:
         wanted = _ready(asked, named, facts)
+        if exposures.exclude is not None:
+            wanted["excluded"] = exposures.exclude
         optional: tuple[str, ...] = ("unit",)
         guessed: tuple[str, ...] = ("variant", "unit")
         if is_plan:
@@ -82,6 +85,7 @@ def open_tables(
         opened = open_columns(
             "exposures", exposures, wanted, guessing, guessed=guessed, optional=optional
         )
+        _check_flags(opened)
         return OpenedTables(opened, None, tuple(facts))
     wanted = {key: named[key] for key in (*EXPOSURES, "triggered") if key in named}
     wanted |= {f"fact_{number}": sql for number, sql in enumerate(facts.values())}
@@ -90,6 +94,7 @@ def open_tables(
     if exposures.exclude is not None:
         wanted["excluded"] = exposures.exclude
     first = open_columns("exposures", exposures, wanted, guessing, guessed=EXPOSURES)
+    _check_flags(first)
     own = {key: value for key, value in (events.columns or {}).items() if key in (*EVENTS, "event")}
     needs_value = any(each.of is not None for each in asked.sums.values()) or any(
         each.of_events for each in asked.measures
@@ -107,6 +112,17 @@ def open_tables(
         known |= {name: name for listed in asked.before.values() for name in listed}
         third = open_columns("covariates", covariates, known, guessing, guessed=("unit",))
     return OpenedTables(first, second, tuple(facts), third)
+
+
+def _check_flags(exposures: Table) -> None:
+    """Raise where `triggered` or `exclude` says neither true nor false [bad-type]."""
+    for name, dtype in exposures.frame.collect_schema().items():
+        can_be = dtype.is_numeric() or dtype in (pl.Boolean, pl.Null)
+        if name in ("triggered", "excluded") and not can_be:
+            key = name.replace("excluded", "exclude")
+            message = f"{key} is {dtype}, neither true nor false"
+            hint = f"write a comparison: {key} = \"COLUMN = 'yes'\""
+            raise DataError(message, code="bad-type", at=exposures.at, hint=hint)
 
 
 def _ready(

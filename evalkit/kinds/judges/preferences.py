@@ -1,7 +1,7 @@
 """Which of two models judges prefer: win rates, strengths, who cannot be told apart."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -114,7 +114,7 @@ def conclude_preferences(config: Any, frame: pl.DataFrame, *, at: str) -> RunRes
         comparisons += corrected(own, chosen, {request.label: True})
     every_two = chosen.model_copy(update={"pairs": "all"})
     standings = standings_of(estimates, comparisons, every_two, config.requests)
-    warnings = [*_warnings(found)]
+    warnings = [*_warnings(found), *_warnings_of_ties(found, config.requests)]
     estimates += _position_bias(config, found, warnings)
     n = len(found.first)
     counts = {
@@ -183,7 +183,7 @@ def _position_bias(config: Any, found: Preferences, warnings: list[Warning_]) ->
     sums = (np.bincount(found.by, weights) for weights in (found.outcomes, None))
     value, error = preferences.jackknife_error(*(each.astype(np.float64) for each in sums))
     level = config.statistics.level
-    interval = found.limits(value, error, level)
+    interval = found.limits(value, error, level).within((0.0, 1.0))
     if interval.exists and not interval.holds(0.5):
         shown = [f"{100 * each:.1f}" for each in (value, interval.low, interval.high)]
         message = "the side shown first won {} % ({} … {}): show each pair in both orders"
@@ -210,3 +210,20 @@ def _warnings(found: Preferences) -> Iterator[Warning_]:
     if len(groups) > 1:
         message = "models that won or lost everything against others have no strength"
         yield Warning_("unbeaten", f"{message}: {named(groups)}")
+
+
+def _warnings_of_ties(found: Preferences, requests: Sequence[Request]) -> Iterator[Warning_]:
+    """Where strengths exist but for what is done with ties."""
+    n_models, is_tie = len(found.models), found.outcomes == 0.5
+    rows = found.first, found.second, found.outcomes
+    if len(preferences.ladders(*rows, n_models=n_models)) > 1:
+        return
+    for request in requests:
+        ties = dict(request.parameters).get("ties")
+        kept = [each[~is_tie] for each in rows]
+        is_endless = ties == "drop" and len(preferences.ladders(*kept, n_models=n_models)) > 1
+        if ties == "davidson" and is_tie.any():
+            is_endless = preferences.is_one_way(*rows, n_models=n_models)
+        if is_endless:
+            message = f"{request.label}: but for ties wins go one way, strengths are undefined"
+            yield Warning_("unbeaten", f"{message}; a tie is half a win by default")

@@ -118,8 +118,8 @@ def read_ratings(
 
 
 def _text_of(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    if dtype.is_float():
-        column = column.fill_nan(None)
+    if dtype.is_float() or dtype.is_decimal():
+        column = column.cast(pl.Float32 if dtype == pl.Float32 else pl.Float64).fill_nan(None)
         whole = column.cast(pl.Int64, strict=False)
         text = (
             pl.when(whole == column).then(whole.cast(pl.String)).otherwise(column.cast(pl.String))
@@ -131,7 +131,9 @@ def _text_of(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
 def _levels_of(ratings: pl.Series, section: JudgesTable, at: str) -> tuple[Values, tuple[str, ...]]:
     """The levels' values, ascending, and how they are written."""
     given = [
-        str(int(level)) if isinstance(level, float) and level.is_integer() else str(level)
+        pl.select(_text_of(pl.lit(level), pl.Float64())).item()
+        if isinstance(level, float)
+        else str(level)
         for level in section.levels
     ]
     names = given or ratings.unique().sort().to_list()

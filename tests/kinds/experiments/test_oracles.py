@@ -6,7 +6,9 @@ import pytest
 from scipy import stats
 
 import evalkit
+from evalkit.errors import DataError
 from evalkit.statistics.quantiles import Sorted, deviation_at
+from evalkit.statistics.sample_ratio import binomial_p
 
 VARIANTS = {"a": 1, "b": 9}
 
@@ -186,3 +188,22 @@ def test_limits_of_quantiles_of_events_hold_where_values_are_few():
         missed += not limits.low <= 0.0 <= limits.high
 
     assert missed <= 15
+
+
+@pytest.mark.parametrize("n", [7, 8, 453, 454])
+def test_two_outcomes_that_are_both_likeliest_are_no_surprise(n):
+    for k in (n // 2, n - n // 2):
+        assert binomial_p(k, n, 0.5) == pytest.approx(stats.binomtest(k, n, 0.5).pvalue)
+
+
+def test_interleaving_decides_where_users_and_impressions_say_the_same():
+    """One user lost 200 impressions, 39 won one each."""
+    seen = pl.DataFrame({"user": [0] * 200 + [*range(1, 40)], "credit_a": [1] * 200 + [0] * 39})
+    seen = seen.with_columns(credit_b=1 - pl.col("credit_a"))
+    without = pl.concat([seen, pl.DataFrame({"user": [None], "credit_a": [9], "credit_b": [0]})])
+    (found,) = evalkit.evaluate_interleaving(seen, models=["a", "b"]).comparisons
+
+    assert found.delta < 0 < found.wins - found.losses
+    assert found.verdict == "cannot tell"
+    with pytest.raises(DataError, match="no user"):
+        evalkit.evaluate_interleaving(without, models=["a", "b"])

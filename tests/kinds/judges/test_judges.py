@@ -708,3 +708,28 @@ def test_limits_over_users_and_judges_cover_the_truth() -> None:
     both_held, users_held = held / n_draws
     assert 0.92 <= both_held <= 0.98
     assert users_held < both_held - 0.02
+
+
+@pytest.mark.parametrize("ties", ["drop", "davidson"])
+def test_a_model_that_never_lost_has_no_strength_but_for_ties(ties: str) -> None:
+    """Eight wins and four ties: the likelihood grows with the gap for ever."""
+    rows = {"judge": ["a", "b", "c"] * 4, "preferred": ["first"] * 8 + ["tie"] * 4}
+    table = pl.DataFrame({**rows, "first": ["x"] * 12, "second": ["y"] * 12})
+    report = evalkit.evaluate_preferences(table, metrics=[f"bradley-terry(ties='{ties}')"])
+
+    assert all(math.isnan(each.value) for each in report.estimates)
+    assert "unbeaten" in codes_of(report)
+    bias = next(each.message for each in report.warnings if each.code == "position-bias")
+    assert "… 100.0)" in bias
+
+
+@pytest.mark.parametrize(
+    ("scale", "dtype"), [(1, pl.Decimal(10, 2)), (0.25, pl.Decimal(10, 2)), (1e-5, pl.Float64)]
+)
+def test_levels_are_numbers_however_they_are_written(scale: float, dtype: pl.DataType) -> None:
+    table = rated(20, [0, 1, 2, 1] * 5, [0, 1, 1, 2] * 5)
+    plain = evalkit.evaluate_judges(table, levels=[0, 1, 2])
+    scaled = table.with_columns((pl.col("rating") * scale).cast(dtype))
+    report = evalkit.evaluate_judges(scaled, levels=[0, scale, 2 * scale])
+
+    assert report.value("alpha") == plain.value("alpha")
