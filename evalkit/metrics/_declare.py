@@ -48,9 +48,10 @@ class Hits(NamedTuple):
 class TiedHits(NamedTuple):
     """The same hits where equal scores give them no order; one ragged row a user.
 
-    `starts`, `ranks`, `gains` and `ideal` as in `Hits`; `firsts` and `lasts` int32, the ranks that
-    the rows of equal score take up together; `untils` int32: of all rows of a rank from the hit's
-    own up to `untils` - 1, the hit stands last in the log; not above its rank if it never does.
+    `starts`, `ranks`, `gains` and `ideal` as in `Hits`, but that the gains of equal scores descend,
+    whichever of their hits has which; `firsts` and `lasts` int32, the ranks that the rows of equal
+    score take up together; `untils` int32: of all rows of a rank from the hit's own up to
+    `untils` - 1, the hit stands last in the log; not above its rank if it never does.
     """
 
     starts: "NDArray[int64]"

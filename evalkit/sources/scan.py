@@ -23,6 +23,7 @@ Schema: TypeAlias = Mapping[str, pl.DataType]
 _SIGNED = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.Int128)
 _UNSIGNED = (pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64)
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
+MOST_DIGITS = 38  # of a decimal that Polars reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +291,8 @@ def _common_types(
                 errors.append(_differs(name, first_file, common, file, dtype))
                 break
             common = joined
+        if isinstance(common, pl.Decimal) and common.precision > MOST_DIGITS:
+            errors.append(_too_wide(name, common, first_file))
         types[name] = common
     raise_all(errors)
     return types
@@ -310,6 +313,12 @@ def _differs(
     message = f"column {name!r} is {other_type} here but {first_type} in {first.path}"
     hint = "write these files again with one schema"
     return DataError(message, code="schema-differs", at=other.path, hint=hint)
+
+
+def _too_wide(name: str, dtype: pl.Decimal, file: File) -> DataError:
+    message = f"column {name!r} has numbers of {dtype.precision} digits, more than {MOST_DIGITS}"
+    hint = "write it again with at most so many, or as float64 where it is no id"
+    return DataError(message, code="bad-type", at=file.path, hint=hint)
 
 
 def _join(one: pl.DataType, other: pl.DataType, *, loose: bool) -> pl.DataType | None:

@@ -5,10 +5,14 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
 import pytest
 
 from evalkit import evaluate
@@ -271,6 +275,22 @@ def test_damaged_files_of_other_formats_are_named(tmp_path, suffix):
     error = fault(lambda: truth_at(tmp_path), "unreadable-file")
 
     assert error.at == str(tmp_path / f"a.{suffix}")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_a_decimal_of_too_many_digits_is_named(tmp_path, ending):
+    path = tmp_path / f"als.{ending}"
+    column = pa.array([Decimal(1)], pa.decimal256(76, 38))
+    table = pa.table({"user": [1], "item": [2], "score": column, "more": column})
+    if ending == "parquet":
+        pq.write_table(table, path)
+    else:
+        feather.write_feather(table, path)
+
+    with pytest.raises(DataError, match="column 'score' has numbers of 76 digits") as caught:
+        evaluate({1: [2]}, path, metrics=["RR"])
+
+    assert (caught.value.code, caught.value.at) == ("bad-type", str(path))
 
 
 def test_text_without_even_a_header_is_empty(tmp_path):

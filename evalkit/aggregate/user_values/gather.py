@@ -280,10 +280,11 @@ def _hits(rows: _ShownRows, n_users: int, *, with_rows: bool) -> metrics.Hits | 
     starts, ranks = _starts(rows.owners, n_users), rows.ranks.astype(np.int32)
     if not with_rows:
         return metrics.Hits(starts, ranks, rows.gains, ideal)
+    # in a tie by their size, since a sum of them must not hang on the order of rows
+    gains = rows.gains[np.lexsort((-rows.gains, rows.firsts, rows.owners))]
     firsts, lasts = rows.firsts.astype(np.int32), rows.lasts.astype(np.int32)
-    return metrics.TiedHits(
-        starts, ranks, rows.gains, ideal, firsts, lasts, rows.untils.astype(np.int32)
-    )
+    untils = rows.untils.astype(np.int32)
+    return metrics.TiedHits(starts, ranks, gains, ideal, firsts, lasts, untils)
 
 
 def _rows_of(truth: Truth, ranks: Ranks, users: Codes, places: Codes, owners: Codes) -> _ShownRows:
