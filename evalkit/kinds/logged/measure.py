@@ -226,16 +226,16 @@ def _as_in(
     Raises:
         DataError: one is text and the other is not [bad-type].
     """
+    found = []
     for column, key in zip(columns, keys, strict=True):
-        mine, theirs = rows.schema[column], table.schema[key]
-        if mine.is_numeric() != theirs.is_numeric():
+        own, theirs = _plain(rows, column), table.schema[key]
+        mine = rows.select(own).dtypes[0]
+        if mine != theirs and not (mine.is_numeric() and theirs.is_numeric()):
             message = f"the log says a context by {mine} and a target's table by {theirs}"
             hint = 'give both one type, such as "cast(user as bigint)"'
             raise DataError(message, code="bad-type", at=column, hint=hint)
-    return [
-        pl.col(column).cast(table.schema[key]) if table.schema[key].is_numeric() else pl.col(column)
-        for column, key in zip(columns, keys, strict=True)
-    ]
+        found.append(own.cast(theirs))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,10 +372,14 @@ def _distribution(config: Config, place: int, table: Table) -> pl.DataFrame:
     with reading(table):
         rows = table.frame.collect()
     if target.rank is not None:
-        if section_of(config).columns.position is None:
-            rows = rows.filter(pl.col("rank") == 1)
-        rows = rows.drop("rank").with_columns(probability=pl.lit(1.0))
+        rows = _of_ranks(config, target.model, rows, table.at)
     keys = [name for name in rows.columns if name.startswith("context_")]
+    rows = rows.with_columns(_plain(rows, name) for name in keys)
+    n_null = rows.filter(pl.any_horizontal(pl.col(keys).is_null())).height
+    if n_null and place < len(targets_of(config)) - len(config.rankings):
+        message = f"{n_null:,} rows of {target.model} have no context or no item"
+        hint = "leave them out, or say which context they are of"
+        raise DataError(message, code="null-id", at=table.at, hint=hint)
     value = pl.col("probability").cast(pl.Float64)
     bad = rows.filter(
         (value.is_null() | value.is_nan() | (value < 0) | (value > 1)).fill_null(True)
@@ -399,6 +403,28 @@ def _distribution(config: Config, place: int, table: Table) -> pl.DataFrame:
             hint="is_partial = true where the table leaves items out on purpose",
         )
     return rows.with_columns(value)
+
+
+def _of_ranks(config: Config, model: str, rows: pl.DataFrame, at: str) -> pl.DataFrame:
+    """Lists as probabilities: of the first item, or of each at its position."""
+    first, rank = config.policies.first_rank, pl.col("rank").cast(pl.Float64)
+    is_place = rank.is_finite() & (rank == rank.floor()) & (rank >= first)
+    if n_bad := rows.filter(~is_place.fill_null(value=False)).height:
+        message = f"{n_bad:,} ranks of {model} are no whole numbers from {first} on"
+        hint = "write first_rank = 0 under [policies] if ranks start there, or mend the column"
+        raise DataError(message, code="bad-rank", at=at, hint=hint)
+    if section_of(config).columns.position is None:
+        rows = rows.filter(pl.col("rank") == first)
+    elif first != 1:
+        *_, place, _ = (name for name in rows.columns if name.startswith("context_"))
+        rows = rows.with_columns(pl.col(place).cast(pl.Int64) + (1 - first))
+    return rows.drop("rank").with_columns(probability=pl.lit(1.0))
+
+
+def _plain(rows: pl.DataFrame, name: str) -> pl.Expr:
+    """A column, as text where it is of categories."""
+    is_named = rows.schema[name] in (pl.Categorical, pl.Enum)
+    return pl.col(name).cast(pl.String) if is_named else pl.col(name)
 
 
 def _unsupported(opened: LoggedTables, distributions: dict[int, pl.DataFrame]) -> dict[int, float]:

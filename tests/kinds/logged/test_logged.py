@@ -685,3 +685,47 @@ def test_rewards_that_never_differ_are_weighed() -> None:
     assert by_weights.verdict == "not tested"
     assert plain.low <= plain.delta <= plain.high
     assert capped.high < 0.0
+
+
+def of_lists(ranks: list[object], policies: dict[str, int] | None = None) -> evalkit.Report:
+    """Four rounds of one user, the target's list being a, then b."""
+    log = pl.DataFrame({"user": [1] * 4, "item": ["a", "b"] * 2, "reward": [1.0, 0.0, 1.0, 0.5]})
+    lists = pl.DataFrame({"user": [1, 1], "item": ["a", "b"], "rank": ranks})
+    return evalkit.evaluate_logged(
+        log.with_columns(propensity=0.5), {"b": {"rankings": lists, "on": ["user"]}},
+        metrics=["SNIPS"], columns={"user": "user", "item": "item"}, policies=policies,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ranks", [[0, 1], [None, 1], [1.5, 1.0], [float("nan"), 1.0]])
+def test_ranks_of_lists_count_from_the_first_rank(ranks: list[object]) -> None:
+    """Of ranks from 0 the second item stood for the first."""
+    with pytest.raises(DataError) as refused:
+        of_lists(ranks)
+
+    assert refused.value.code == "bad-rank"
+    assert of_lists([0, 1], {"first_rank": 0}).value("SNIPS", model="b") == 1.0
+    assert of_lists([1, 2]).value("SNIPS", model="b") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("user", "code"), [([1, None], "null-id"), (["1", "2"], "bad-type"), ([1, 2], None)]
+)
+def test_contexts_of_a_table_are_those_of_the_log(user: list[object], code: str | None) -> None:
+    log = pl.DataFrame({"user": [1, 2], "item": ["a", "a"], "reward": [1.0, 0.0]})
+    log = log.with_columns(pl.col("item").cast(pl.Categorical), propensity=0.5)
+    table = pl.DataFrame({"user": user, "item": ["a", "a"], "probability": [1.0, 1.0]})
+
+    def measured_value() -> float:
+        report = evalkit.evaluate_logged(
+            log, {"b": {"table": table, "on": ["user"]}}, columns={"user": "user", "item": "item"}
+        )
+        return report.value("SNIPS", model="b")
+
+    if code is None:
+        assert measured_value() == 0.5
+        return
+    with pytest.raises(DataError) as refused:
+        measured_value()
+
+    assert refused.value.code == code
