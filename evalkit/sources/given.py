@@ -26,14 +26,14 @@ def frame_of(
     Args:
         given: {user: {item: number}}, {user: [item, ...]}, a list of items for each user, a matrix
             of users by items (NumPy, SciPy), or ranx' Qrels and Run.
-        role: truth, train or rankings.
+        role: truth, train, rankings or earlier.
         users, items: ids of the rows and columns of matrices; their numbers otherwise.
         depth: of matrices of scores, only items that may be among so many, ties included.
     Raises:
         DataError: a matrix that has not two dimensions, or other numbers of rows and columns than
             ids [bad-matrix]; ids or numbers of no one type [bad-type].
     """
-    number = "score" if role == "rankings" else "relevance"
+    number = "score" if role in ("rankings", "earlier") else "relevance"
     package = type(given).__module__.partition(".")[0]
     if package == "ranx" and hasattr(given, "to_dict"):
         given = cast(Any, given).to_dict()
@@ -237,11 +237,10 @@ def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> p
     rows = [each.compressed() if isinstance(each, np.ma.MaskedArray) else each for each in rows]
     lengths = np.array([len(each) for each in rows], np.int64)
     listed = [list(each) for each in rows]
+    ids, columns = pl.Series("user", []), dict[str, pl.Series]()
     try:
-        columns = {
-            "user": pl.Series(users, strict=True).gather(np.repeat(np.arange(len(rows)), lengths)),
-            "item": pl.Series([item for each in listed for item in each], strict=True),
-        }
+        ids = pl.Series("user", users, strict=True)
+        columns["item"] = pl.Series([item for each in listed for item in each], strict=True)
         if any(isinstance(each, Mapping) for each in rows):
             if not all(isinstance(each, Mapping) for each in rows):
                 raise TypeError("some users have numbers of items, others have lists of items")
@@ -251,11 +250,8 @@ def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> p
             columns[number] = pl.Series(numbers, dtype=dtype, strict=True)
         elif columns["item"].dtype.is_nested():
             raise TypeError("an item is itself a list or a tuple")
-        elif role == "rankings":
-            if any(isinstance(each, AbstractSet) for each in rows):
-                raise TypeError("a set has no order, which a ranking is")
-            starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
-            columns["rank"] = pl.Series(np.arange(len(starts)) - starts + 1)
+        elif number == "score" and any(isinstance(each, AbstractSet) for each in rows):
+            raise TypeError("a set has no order, which a ranking is")
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
         hint = "give all users one type, all items one type, and numbers as numbers"
         if any(
@@ -265,7 +261,23 @@ def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> p
             hint += f'pl.DataFrame(rows, schema=["user", "item", "{number}"], orient="row")'
         message = f"ids or numbers are of no one type: {str(error).partition(chr(10))[0]}"
         raise DataError(message, code="bad-type", at=role, hint=hint) from error
-    return pl.DataFrame([column.alias(name) for name, column in columns.items()])
+    if number == "score" and (len(columns) == 1 or not lengths.all()):
+        return _as_lists(ids, columns, lengths)
+    owners = ids.gather(np.repeat(np.arange(len(rows)), lengths))
+    return pl.DataFrame([owners, *(column.alias(name) for name, column in columns.items())])
+
+
+def _as_lists(
+    users: pl.Series, columns: Mapping[str, pl.Series], lengths: npt.NDArray[np.int64]
+) -> pl.DataFrame:
+    """One row a user, with lists of items and of scores, of which some may be empty."""
+    place = np.arange(lengths.size)
+    rows = pl.DataFrame({"place": np.repeat(place, lengths), **columns})
+    lists = rows.group_by("place", maintain_order=True).agg(pl.all())
+    found = pl.DataFrame({"place": place, "user": users}).join(
+        lists, on="place", how="left", maintain_order="left"
+    )
+    return found.drop("place").with_columns(pl.col(*columns).fill_null([]))
 
 
 _EXACT = 1 << 53  # whole numbers up to here are floats of their own

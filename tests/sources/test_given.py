@@ -56,6 +56,41 @@ def test_what_is_minus_infinity_or_not_stored_is_not_ranked():
     assert values(RELEVANT, {"a": stored}, metrics=["AUC", "recall@10"]) == wanted
 
 
+@pytest.mark.parametrize("policy", ["empty_ranking", "missing_ranking"])
+@pytest.mark.parametrize("with_scores", [False, True])
+def test_an_empty_list_is_one_through_every_door(policy, with_scores):
+    truth = {1: ["a"], 2: ["c"], 3: ["a"]}
+    lists = {1: [], 2: ["c", "a"]}
+    frame = pl.DataFrame({"user": [1, 2], "items": [[], ["c", "a"]]})
+    doors = [lists, frame]
+    if with_scores:
+        doors[0] = {1: {}, 2: {"a": 0.1, "c": 0.2}}
+        doors[1] = frame.with_columns(scores=pl.Series([[], [0.2, 0.1]]))
+    found = []
+    for door in doors:
+        found.append(values(truth, {"a": door}, metrics=["hit@1"], policies={policy: "skip"}))
+
+    assert found == [[0.5], [0.5]]  # of users 2 and 3, or 1 and 2
+
+
+@pytest.mark.parametrize("kept", ["best", "first", "last", "once", "count"])
+def test_a_list_closes_up_behind_copies_through_every_door(kept):
+    truth, lists = {0: ["a"]}, {0: ["x", "x", "a"]}
+    frame = pl.DataFrame({"user": [0], "items": [lists[0]]})
+    asked = {"metrics": ["RR"], "policies": {"duplicates": kept}}
+    wanted = values(truth, {"a": frame}, **asked)
+
+    assert values(truth, {"a": lists}, **asked) == wanted
+    assert values([truth[0]], {"a": [lists[0]]}, **asked) == wanted
+
+
+def test_scores_of_earlier_lists_put_them_in_order():
+    lists = {1: ["b", "c", "a"]}
+    models = {"m": {"path": lists, "earlier": [{1: {"a": 0.1, "b": 0.9, "c": 0.5}}]}}
+
+    assert values(None, models, metrics=["temporal_diversity@1"]) == [0.0]
+
+
 def test_dicts_and_lists_are_tables():
     truth = {"ann": {"a": 1, "b": 2}, "bob": {"c": 1}}
     scores = {"ann": {"b": 0.1, "x": 0.8, "a": 0.9}, "bob": {"c": 0.7}}
