@@ -66,9 +66,8 @@ def test_an_empty_list_is_one_through_every_door(policy, with_scores):
     if with_scores:
         doors[0] = {1: {}, 2: {"a": 0.1, "c": 0.2}}
         doors[1] = frame.with_columns(scores=pl.Series([[], [0.2, 0.1]]))
-    found = []
-    for door in doors:
-        found.append(values(truth, {"a": door}, metrics=["hit@1"], policies={policy: "skip"}))
+    asked = {"metrics": ["hit@1"], "policies": {policy: "skip"}}
+    found = [values(truth, {"a": door}, **asked) for door in doors]
 
     assert found == [[0.5], [0.5]]  # of users 2 and 3, or 1 and 2
 
