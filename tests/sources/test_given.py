@@ -83,6 +83,11 @@ def test_a_list_closes_up_behind_copies_through_every_door(kept):
     assert values([truth[0]], {"a": [lists[0]]}, **asked) == wanted
 
 
+def test_several_lists_of_a_user_are_told():
+    with pytest.raises(EvalkitError, match="the ranks of 1 users have gaps or repeats"):
+        evalkit.evaluate({"u": ["a"]}, [["x"], ["a"]], user_ids=["u", "u"], metrics=["RR"])
+
+
 def test_scores_of_earlier_lists_put_them_in_order():
     lists = {1: ["b", "c", "a"]}
     models = {"m": {"path": lists, "earlier": [{1: {"a": 0.1, "b": 0.9, "c": 0.5}}]}}
