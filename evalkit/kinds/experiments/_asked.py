@@ -7,7 +7,7 @@ from evalkit.errors import EvalkitError, RequestError, did_you_mean, noting, rai
 from evalkit.runs.history.experiment_looks import ExperimentLook
 from evalkit.statistics.independent import Rules
 
-from ._expressions import UnitMeasure, parse_measure, parse_measures, span_of
+from ._expressions import MOST_DAYS, UnitMeasure, parse_measure, parse_measures, span_of
 from ._refused import not_built
 from ._statistics import Statistics, read_statistics
 
@@ -137,7 +137,8 @@ def read_asked(written: WrittenExperiment) -> ExperimentRequest:
 
     Raises:
         RequestError: bad-share, unknown-model, metric-not-measured, unknown-policy,
-            unknown-profile, and what `parse_measures` and `read_statistics` raise.
+            out-of-range, conflicting-keys, unknown-profile, and what `parse_measures` and
+            `read_statistics` raise.
     """
     errors: list[EvalkitError] = []
     shares = _shares(written.variants, errors)
@@ -156,6 +157,11 @@ def read_asked(written: WrittenExperiment) -> ExperimentRequest:
     span = None
     with noting(errors):
         span = None if written.window is None else span_of(written.window)
+    days = written.covariate_days
+    if not isinstance(days, int | float) or not 0.0 <= days <= MOST_DAYS:
+        message = f"covariate_days is {days!r}, no number from 0 to {MOST_DAYS:,}"
+        hint = "covariate_days = 14; 0 takes no covariates of events"
+        errors.append(RequestError(message, code="out-of-range", at="covariate_days", hint=hint))
     before, sums, segments = written.before or {}, written.sums, written.segments
     for column in before:
         if measures and not any(column in measure.columns for measure in measures):

@@ -78,6 +78,7 @@ class Added:
     null: int = 0
     infinite: int = 0
     timeless: int = 0
+    null_unit: int = 0
     last: int = -NEVER
     n_equal: int | None = None
     events: dict[Column, Events] = field(default_factory=dict)
@@ -251,6 +252,7 @@ class _EventPass:
         with self.lock:
             found.read += whole.height
             found.rows, found.timeless = found.rows + n_rows, found.timeless + n_timeless
+            found.null_unit += n_null
             found.null, found.nan = found.null + bad[0], found.nan + bad[1]
             found.infinite += bad[2]
             if isinstance(last, int):

@@ -25,6 +25,7 @@ _PARTS = re.compile(r"(?:^|,)((?:'[^']*'|\"[^\"]*\"|[^,'\"])*)")
 _SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([mhdw])\s*")
 SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 DAY = 86400 * 10**6  # microseconds
+MOST_DAYS = 36_500  # of a window, and of what was before
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,4 +211,8 @@ def span_of(text: str, at: str = "window") -> int:
     if found is None or float(found[1]) == 0.0:
         hint = 'write minutes, hours, days or weeks: "30m", "12h", "7d", "2w"'
         raise RequestError(f"{text!r} is no span of time", code="bad-span", at=at, hint=hint)
-    return round(float(found[1]) * SECONDS[found[2]] * 10**6)
+    span = float(found[1]) * SECONDS[found[2]] * 10**6
+    if span > MOST_DAYS * DAY:
+        hint = f"a window is at most {MOST_DAYS:,} days; without one all later events count"
+        raise RequestError(f"{text!r} is too long", code="bad-span", at=at, hint=hint)
+    return round(span)

@@ -198,6 +198,7 @@ def _count(logs: Logs, arms: _Arms, added: Added, counts: dict[str, int]) -> Non
     counts |= {
         READ_EVENTS: added.read,
         "event_rows": added.rows,
+        "event_null_unit": added.null_unit,
         "event_value_nan": added.nan,
         "event_value_null": added.null,
         "event_value_infinite": added.infinite,

@@ -156,6 +156,7 @@ DECLARATION = Declaration(
         RowFault("units_with_open_window", "left-out", ""),
         RowFault("units_excluded", "left-out", ""),
         RowFault("null_unit", "left-out", ""),
+        RowFault("event_null_unit", "left-out", ""),
         RowFault("exposure_after_until", "left-out", ""),
         RowFault("event_after_until", "left-out", ""),
     ),

@@ -52,6 +52,8 @@ def test_what_rows_cannot_say_is_refused(code: str, asked: dict[str, object]) ->
 
 
 LOGS = [
+    *(("out-of-range", {"covariate_days": days}) for days in (-1, "14", float("inf"), 1e9)),
+    ("bad-span", {"window": "99999999w"}),
     ("no-cluster", {"statistics": {"cluster": "team"}}),
     ("bad-type", {"columns": {"exposures": {"exclude": "told"}}}),
     (
@@ -78,3 +80,12 @@ def test_excluded_units_are_left_out_of_rows_and_logs(logs: bool) -> None:
     assert [each.n_users for each in report.estimates] == [10, 20]
     assert dict(report.counts_frame.iter_rows())["units_excluded"] == 10
     assert any(each.segment == "excluded units" for each in report.checks)
+
+
+def test_events_of_nobody_are_counted() -> None:
+    events = EVENTS.with_columns(unit=pl.when(pl.col("unit") < 3).then(None).otherwise("unit"))
+    report = evalkit.evaluate_experiment(
+        UNITS.with_columns(time=START), events, variants={"a": 1, "b": 1}, metrics=["mean(buy)"]
+    )
+
+    assert dict(report.counts_frame.iter_rows())["event_null_unit"] == 3
