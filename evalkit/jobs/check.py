@@ -322,6 +322,13 @@ def _listed_faults(table: Table, model: str | None, policies: Policies) -> Itera
     names = frame.collect_schema().names()
     users = [name for name in names if name.startswith("user_")]
     by = [*users, "model"] if "model" in names else users
+    if table.is_list:
+        again = _repeated(table.frame.select(by), by, table)
+        if again.height:
+            message = f"{again.height:,} users have several lists, which are read as one"
+            message += f": {_rows(again, users)}"
+            hint = "several days or models in one table? take one by where, or name columns.model"
+            yield CheckFinding(False, FINE, "several-lists", message, at, hint)
 
     def fault(policy: str, code: str, message: str, rows: pl.DataFrame) -> Iterator[CheckFinding]:
         if rows.height:
@@ -355,6 +362,6 @@ def _rows(frame: pl.DataFrame, users: list[str], total: int | None = None) -> st
     for row in frame.head(LISTED).iter_rows(named=True):
         user = " / ".join(str(row[name]) for name in users)
         rest = " ".join(f"{name} {row[name]}" for name in others)
-        shown.append(f"user {user} {rest}")
+        shown.append(f"user {user} {rest}".rstrip())
     left = (frame.height if total is None else total) - len(shown)
     return ", ".join(shown) + (f", and {left:,} more" if left > 0 else "")

@@ -262,7 +262,11 @@ def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> p
         message = f"ids or numbers are of no one type: {str(error).partition(chr(10))[0]}"
         raise DataError(message, code="bad-type", at=role, hint=hint) from error
     if number == "score" and (len(columns) == 1 or not lengths.all()):
-        return _as_lists(ids, columns, lengths)
+        if ids.n_unique() == len(ids):
+            return _as_lists(ids, columns, lengths)
+        if len(columns) == 1:  # several lists of a user, whose ranks repeat
+            starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+            columns["rank"] = pl.Series(np.arange(len(starts)) - starts + 1)
     owners = ids.gather(np.repeat(np.arange(len(rows)), lengths))
     return pl.DataFrame([owners, *(column.alias(name) for name, column in columns.items())])
 

@@ -195,3 +195,21 @@ def test_a_split_reads_pages_unverified_where_it_is_told_to():
 
     assert "verify_pages=False" in caught.value.hint
     assert evalkit.split(path, by="user", test=1, order="input", verify_pages=False).manifest
+
+
+def test_check_tells_several_lists_of_a_user(tmp_path):
+    truth = pl.DataFrame({"user": [1, 2], "item": [7, 8]})
+    lists = pl.DataFrame({"user": [1, 2, 1], "items": [[7], [8], [9]]})
+    truth.write_parquet(tmp_path / "truth.parquet")
+    lists.write_parquet(tmp_path / "a.parquet")
+    tree = {
+        "truth": {"path": str(tmp_path / "truth.parquet")},
+        "rankings": [{"path": str(tmp_path / "a.parquet"), "model": "a"}],
+        "metrics": {"names": ["RR"]},
+    }
+
+    found = check_config(build_config(tree, name="lists"))
+
+    (told,) = (each for each in found if each.code == "several-lists")
+    assert told.message == "1 users have several lists, which are read as one: user 1"
+    assert not told.is_error

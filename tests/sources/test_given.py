@@ -66,9 +66,8 @@ def test_an_empty_list_is_one_through_every_door(policy, with_scores):
     if with_scores:
         doors[0] = {1: {}, 2: {"a": 0.1, "c": 0.2}}
         doors[1] = frame.with_columns(scores=pl.Series([[], [0.2, 0.1]]))
-    found = []
-    for door in doors:
-        found.append(values(truth, {"a": door}, metrics=["hit@1"], policies={policy: "skip"}))
+    asked = {"metrics": ["hit@1"], "policies": {policy: "skip"}}
+    found = [values(truth, {"a": door}, **asked) for door in doors]
 
     assert found == [[0.5], [0.5]]  # of users 2 and 3, or 1 and 2
 
@@ -82,6 +81,11 @@ def test_a_list_closes_up_behind_copies_through_every_door(kept):
 
     assert values(truth, {"a": lists}, **asked) == wanted
     assert values([truth[0]], {"a": [lists[0]]}, **asked) == wanted
+
+
+def test_several_lists_of_a_user_are_told():
+    with pytest.raises(EvalkitError, match="the ranks of 1 users have gaps or repeats"):
+        evalkit.evaluate({"u": ["a"]}, [["x"], ["a"]], user_ids=["u", "u"], metrics=["RR"])
 
 
 def test_scores_of_earlier_lists_put_them_in_order():
