@@ -5,6 +5,7 @@ from typing import Any
 
 from evalkit.api.in_memory import TABLES, Columns, metrics_section, named_of, paths_of, taken_over
 from evalkit.config import build_config, hinted
+from evalkit.errors import RequestError
 from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
 from evalkit.report import Report
@@ -67,6 +68,10 @@ def evaluate_logged(
     named = DEFAULTS | named_of(own, COLUMNS)
     held, listed = [taken_over(log, "logged")], []
     for model, target in targets.items():
+        if not isinstance(target, Mapping):
+            message = f"the target {model} is {target!r}, no keys"
+            hint = f'{{"{model}": {{"probability": "p"}}}} names its column of probabilities'
+            raise RequestError(message, code="wrong-type", at=f"targets.{model}", hint=hint)
         rule: dict[str, object] = {"model": model, **target}
         if "rankings" in rule:
             rule = {"rank": "rank", "table": rule.pop("rankings"), **rule}

@@ -11,8 +11,9 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Config
-from evalkit.errors import DataError, RequestError
+from evalkit.errors import DataError, RequestError, did_you_mean
 from evalkit.kinds.logged._units import LARGEST, TermUnits, add_rounds
+from evalkit.kinds.logged.declaration import LOGGING
 from evalkit.kinds.logged.merge import LoggedSums, RoundCounts, WeightsSeen
 from evalkit.kinds.logged.open import LoggedTables, open_logged, section_of, targets_of
 from evalkit.metrics.logged import Recipe, Term
@@ -102,7 +103,8 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
     """The sums of one share of the users.
 
     Raises:
-        RequestError: a metric needs a column that is not given [missing-key].
+        RequestError: a metric needs a column that is not given [missing-key], or the baseline is
+            no target [unknown-model].
         DataError: a propensity is null, 0, negative or above 1 [bad-propensity], a reward is no
             finite number [bad-reward], a target's table does not add up to 1
             [not-a-distribution].
@@ -111,6 +113,7 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
     if work.opened is not None:
         work.opened(opened.all)
     recipes = recipes_of(config)
+    check_baseline(config)
     check_columns(config, recipes)
     n_targets = len(targets_of(config))
     wanted = TermColumns.of(recipes, n_targets)
@@ -161,6 +164,21 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
     names = tuple(table.user_names)
     sums = LoggedSums(*whole, names, adding.counts, adding.seen, missing, table.at)
     return ShareResult(config, ids, inputs, sums)
+
+
+def check_baseline(config: Config) -> None:
+    """What targets are held against is the logging policy or one of them.
+
+    Raises:
+        RequestError: it is neither [unknown-model].
+    """
+    known = [LOGGING, *(target.model for target in targets_of(config))]
+    baseline = config.statistics.baseline
+    if baseline is not None and baseline not in known:
+        message = f"no target is called {baseline!r}"
+        hint = did_you_mean(baseline, known, f"one of {', '.join(known)}")
+        at = config.at("statistics", "baseline")
+        raise RequestError(message, code="unknown-model", at=at, hint=hint)
 
 
 def check_columns(config: Config, recipes: Sequence[Recipe]) -> None:

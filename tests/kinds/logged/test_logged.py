@@ -729,3 +729,14 @@ def test_contexts_of_a_table_are_those_of_the_log(user: list[object], code: str 
         measured_value()
 
     assert refused.value.code == code
+
+
+def test_slips_of_targets_are_told() -> None:
+    with pytest.raises(RequestError) as unknown:
+        evalkit.evaluate_logged(
+            of_two_items(1.0), {"b": {"probability": "p"}}, statistics={"baseline": "c"}
+        )
+    with pytest.raises(RequestError) as text:
+        evalkit.evaluate_logged(of_two_items(1.0), {"b": "p"})  # type: ignore[dict-item]
+
+    assert (unknown.value.code, text.value.code) == ("unknown-model", "wrong-type")
