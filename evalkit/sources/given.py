@@ -5,6 +5,7 @@ A ranking's order is that of its list, or of its scores; a matrix has a row for 
 
 from collections.abc import Container, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from decimal import Decimal
 from numbers import Real
 from typing import Any, TypeAlias, cast
 
@@ -210,7 +211,8 @@ def is_one_ranking(given: Mapping[Any, object], users: Container[object] = ()) -
     A list might be one of paths: its key must be one of `users`, or no text, as no model's name is.
     """
     if not given or all(
-        isinstance(each, Mapping) and all(isinstance(value, Real) for value in each.values())
+        isinstance(each, Mapping)
+        and all(value is None or isinstance(value, Real | Decimal) for value in each.values())
         for each in given.values()
     ):
         return bool(given)
@@ -262,9 +264,9 @@ def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> p
         message = f"ids or numbers are of no one type: {str(error).partition(chr(10))[0]}"
         raise DataError(message, code="bad-type", at=role, hint=hint) from error
     if number == "score" and (len(columns) == 1 or not lengths.all()):
-        if ids.n_unique() == len(ids):
+        if lengths.any() and ids.n_unique() == len(ids):
             return _as_lists(ids, columns, lengths)
-        if len(columns) == 1:  # several lists of a user, whose ranks repeat
+        if len(columns) == 1:  # of several lists of a user the ranks repeat
             starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
             columns["rank"] = pl.Series(np.arange(len(starts)) - starts + 1)
     owners = ids.gather(np.repeat(np.arange(len(rows)), lengths))

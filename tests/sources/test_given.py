@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from decimal import Decimal
 
 import numpy as np
 import polars as pl
@@ -86,6 +87,20 @@ def test_a_list_closes_up_behind_copies_through_every_door(kept):
 def test_several_lists_of_a_user_are_told():
     with pytest.raises(EvalkitError, match="the ranks of 1 users have gaps or repeats"):
         evalkit.evaluate({"u": ["a"]}, [["x"], ["a"]], user_ids=["u", "u"], metrics=["RR"])
+
+
+@pytest.mark.parametrize("nothing", [{}, []])
+def test_lists_all_of_which_are_empty_are_no_rows(nothing):
+    with pytest.raises(EvalkitError, match="the rankings of 'model' have no rows"):
+        evalkit.evaluate({"u": ["a"]}, {"u": nothing}, metrics=["RR"])
+
+
+def test_one_ranking_may_have_decimals_and_scores_that_are_none():
+    scores = {"u": {"a": None, "b": Decimal("0.5"), "c": Decimal("0.7")}}
+
+    report = evalkit.evaluate({"u": ["a"]}, scores, metrics=["RR"], policies={"bad_scores": "last"})
+
+    assert report.value("RR") == 1 / 3
 
 
 def test_scores_of_earlier_lists_put_them_in_order():
