@@ -284,8 +284,8 @@ def _measured(
                 continue
             own: Linear = stratum[arm]
             df, inflation = None, 1.0
-            if clustered is not None and is_one:
-                df, inflation = clustered[place][arm].of(own, by, terms)
+            if clustered is not None:
+                df, inflation = clustered[place][arm].of(own, by, terms, of_arms[arm])
             parts.append(Part(share, own, df, inflation))
         total = sum(stratum[arm].n for stratum in linear)
         of_arm = np.array([part.linear.denominators[1:] * part.linear.n for part in parts])
@@ -328,9 +328,13 @@ class _Clustering:
     n_units: int
     rule: str
 
-    def of(self, linear: Linear, by: Adjustment, terms: Terms) -> tuple[float | None, float]:
+    def of(
+        self, linear: Linear, by: Adjustment, terms: Terms, whole: Linear | None
+    ) -> tuple[float | None, float]:
         """Degrees of freedom, and what the variance over n - 1 is multiplied by.
 
+        Args:
+            whole: of all strata together, where these clusters are of one of them.
         Source:
             Bell and McCaffrey 2002, Survey Methodology 28(2); Imbens and Kolesar 2016, Review of
             Economics and Statistics 98(4), 701-712; as `ratios.RatioSum`.
@@ -340,13 +344,20 @@ class _Clustering:
             return None, 1.0
         rows = (terms.value, *terms.covariates)
         left = np.zeros(n)
-        for slope, estimate, (above, below) in zip(by.slopes, linear.estimates, rows, strict=True):
+        ratios = (linear if whole is None else whole).estimates
+        means = [None] * len(rows) if whole is None else whole.denominators.tolist()
+        for slope, estimate, mean, (above, below) in zip(
+            by.slopes, ratios, means, rows, strict=True
+        ):
             if below is None or not np.isfinite(estimate):
                 return None, 1.0
             weights = self.columns[:, below]
             if not weights.any():
                 continue
-            left += slope * (self.columns[:, above] - estimate * weights) / weights.mean()
+            mean = weights.mean() if mean is None else mean
+            left += slope * (self.columns[:, above] - estimate * weights) / mean
+        if whole is not None:  # whose ratio is not the stratum's own
+            left -= left.mean()
         h = self.columns[:, terms.value[1]] / self.columns[:, terms.value[1]].sum()
         squares = float((left**2).sum())
         leverage = float((left**2 * h).sum()) / squares if squares > 0.0 else 1.0 / n

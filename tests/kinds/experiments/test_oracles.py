@@ -207,3 +207,25 @@ def test_interleaving_decides_where_users_and_impressions_say_the_same():
     assert found.verdict == "cannot tell"
     with pytest.raises(DataError, match="no user"):
         evalkit.evaluate_interleaving(without, models=["a", "b"])
+
+
+def test_large_clusters_of_strata_count_for_what_they_pull():
+    """What is left of a large cluster is too small; of few alike it is not."""
+    draw = np.random.default_rng(10)
+    for spread, is_larger in ((1.0, True), (0.0, False)):
+        sizes = np.ceil(draw.lognormal(1.5, spread, 24)).astype(int)
+        cluster = np.repeat(np.arange(24), sizes)
+        units = pl.DataFrame({"cluster": cluster, "y": draw.normal(size=24)[cluster]})
+        units = units.with_row_index("unit").with_columns(
+            variant=pl.Series(np.where(cluster % 2, "b", "a")),
+            stratum=pl.Series(cluster // 2 % 2).cast(pl.String),
+        )
+        rules = {"cluster": "cluster", "strata": ["stratum"]}
+        (cr2,), (delta,) = (
+            effect(units, statistics={**rules, "clusters": each}).comparisons
+            for each in ("cr2", "delta")
+        )
+
+        assert cr2.delta == delta.delta
+        assert (cr2.std_error > 1.02 * delta.std_error) == is_larger
+        assert (cr2.df < 0.8 * delta.df) == is_larger
