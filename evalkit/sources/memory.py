@@ -86,6 +86,12 @@ def open_given(given: object, role: str) -> tuple[pl.LazyFrame, int | None]:
     except READ_FAULTS as error:
         raise describe(error, at) from error
     except (TypeError, ValueError, RuntimeError) as error:
+        names = [*map(str, getattr(given, "columns", ()))]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            message = f"several columns are called {', '.join(twice)}"
+            hint = "give every column a name of its own"
+            raise DataError(message, code="duplicate-column", at=at, hint=hint) from error
         message = f"a column is of no one type: {first_line(error)}"
         hint = 'give each column one type, such as frame["user"].astype(str) in pandas'
         raise DataError(message, code="bad-type", at=at, hint=hint) from error

@@ -459,7 +459,8 @@ def _few_missing(errors: Sequence[EvalkitError], guessing: Guessing) -> Sequence
         return errors
     hint = missing[0].hint
     if guessing.entry_point == "python":
-        hint = 'a list of text is one of paths; ids are a table, pl.DataFrame({"user": [...]})'
+        ids = " or ".join(f'pl.DataFrame({{"{of}": [...]}})' for of in ("user", "item"))
+        hint = f"a list of text is one of paths; ids are a table, {ids}"
     first = ", ".join(each.at for each in missing[:MOST_MISSING])
     message = f"{len(missing):,} paths lead to no file or directory"
     told = DataError(message, code="path-not-found", at=f"{first}, ...", hint=hint)

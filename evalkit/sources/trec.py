@@ -156,11 +156,10 @@ def _split(lines: pl.LazyFrame, *, by_tabs: bool) -> pl.LazyFrame:
         text = text.str.replace_all("\t", " ", literal=True)
         fields = text.str.split(" ").list.filter(pl.element() != "")
     return (
-        lines.with_columns(fields.alias("fields"))
+        lines.filter(text.str.strip_chars() != "")
+        .with_columns(fields.alias("fields"))
         .drop(_LINE)
-        .filter(
-            pl.col("fields").list.len() > 0, ~pl.col("fields").list.first().str.starts_with("#")
-        )
+        .filter(~pl.col("fields").list.first().str.starts_with("#"))
     )
 
 

@@ -3,6 +3,7 @@
 import errno
 import os
 import pickle
+import re
 import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -291,6 +292,23 @@ def test_a_decimal_of_too_many_digits_is_named(tmp_path, ending):
         evaluate({1: [2]}, path, metrics=["RR"])
 
     assert (caught.value.code, caught.value.at) == ("bad-type", str(path))
+
+
+def test_columns_of_pandas_of_one_name_are_named():
+    frame = pd.DataFrame([[1, 2, 3]], columns=["user", "item", "item"])
+
+    with pytest.raises(DataError, match="several columns are called item") as caught:
+        evaluate({1: [2]}, frame, metrics=["RR"])
+
+    assert caught.value.code == "duplicate-column"
+
+
+def test_ids_that_are_taken_for_paths_are_told_for_users_and_items():
+    with pytest.raises(DataError) as caught:
+        evaluate({1: ["a"]}, {1: ["a"]}, metrics=["item_coverage@1"], items=list("abcd"))
+
+    users, items = re.findall(r"pl\.DataFrame\(\{.*?\}\)", caught.value.hint)
+    assert (users, items) == ('pl.DataFrame({"user": [...]})', 'pl.DataFrame({"item": [...]})')
 
 
 def test_text_without_even_a_header_is_empty(tmp_path):

@@ -311,6 +311,17 @@ def test_trec_runs_give_the_similarity_and_leave_the_rank(tmp_path):
     assert rows_of(table) == [("301", "FBIS3-27", 2.138276), ("301", "a#b", -1e-3)]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("sep", [" ", "\t"])
+def test_empty_lines_of_trec_files_are_no_rows(tmp_path, sep, end):
+    lines = ["", "#c", sep.join(("301", "Q0", "d1", "1", "2.5", "tag")), sep, "", ""]
+    (tmp_path / "a.run").write_bytes(end.join(lines).encode())
+
+    table = open_rankings(RankingsTable(path=(str(tmp_path / "a.run"),)))
+
+    assert rows_of(table) == [("301", "d1", 2.5)]
+
+
 def test_a_trec_tag_may_name_the_model(tmp_path):
     (tmp_path / "a.run").write_text("1 Q0 a 1 2 bm25\n1 Q0 a 1 3 ease\n")
     columns = RankingsColumns(model="tag")
