@@ -209,7 +209,7 @@ def open_columns(
         hint = f"name it, {spelled}; it has {guess.some_names(source.names)}"
         raise DataError(message, code="missing-column", at=source.at, hint=hint)
     named = {**columns, **{key: name for key, name in found.items() if name is not None}}
-    if "time" in named and (sql := time_of_text(source, named["time"])):
+    if named.get("time") in source.names and (sql := time_of_text(source, named["time"])):
         named["time"] = sql
     wanted = [Wanted(key, key, text, "any") for key, text in named.items()]
     opened = _open(role, source, ChosenColumns({}), table.where, wanted)

@@ -175,7 +175,7 @@ def _sequential(value: object) -> dict[str, object]:
         return {"tightest_at": None, "spending": None, "final": None, "looks": ()}
     if isinstance(value, Mapping):
         number = value.get("tightest_at", value.get("final"))
-        is_size = isinstance(number, int | float) and number > 0
+        is_size = isinstance(number, int | float) and 0 < number < math.inf
         if is_size and value.get("method") == "always-valid" and len(value) == 2:
             return {"tightest_at": float(value["tightest_at"])}
         looks = value.get("looks", ())

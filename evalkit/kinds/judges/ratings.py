@@ -1,6 +1,7 @@
 """From rows to a table of units and judges; every row that does not fit is refused or counted."""
 
 import datetime
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -132,7 +133,7 @@ def _levels_of(ratings: pl.Series, section: JudgesTable, at: str) -> tuple[Value
     """The levels' values, ascending, and how they are written."""
     given = [
         pl.select(_text_of(pl.lit(level), pl.Float64())).item()
-        if isinstance(level, float)
+        if isinstance(level, float) and math.isfinite(level)
         else str(level)
         for level in section.levels
     ]

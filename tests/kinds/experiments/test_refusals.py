@@ -1,6 +1,8 @@
 """What was asked for and an experiment cannot do is refused by name, not left out silently."""
 
 import datetime as dt
+import math
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -38,7 +40,7 @@ READY = [
             "bad-sequential",
             {"statistics": {"sequential": {"spending": "pocock", "final": 40, **own}}},
         )
-        for own in ({"looks": [25]}, {"looks": ["a"]}, {"looks": [float("nan")]})
+        for own in ({"looks": [25]}, {"looks": ["a"]}, {"looks": [math.nan]}, {"final": math.inf})
     ),
 ]
 
@@ -89,3 +91,19 @@ def test_events_of_nobody_are_counted() -> None:
     )
 
     assert dict(report.counts_frame.iter_rows())["event_null_unit"] == 3
+
+
+def test_time_of_a_file_may_be_an_expression_and_a_slip_is_told(tmp_path: Path) -> None:
+    events = str(tmp_path / "events.parquet")
+    EVENTS.with_columns(ts=pl.col("time").dt.to_string("%Y/%m/%d %H:%M")).write_parquet(events)
+
+    def value(time: str) -> float:
+        report = evalkit.evaluate_experiment(
+            UNITS.with_columns(time=START), events, variants={"a": 1, "b": 1},
+            metrics=["mean(buy)"], columns={"events": {"time": time}},
+        )  # fmt: skip
+        return report.value("mean(buy)", model="b")
+
+    assert value("strptime(ts, '%Y/%m/%d %H:%M')") == value("time") == 1.0
+    with pytest.raises(EvalkitError, match="'tme'"):
+        value("tme")
