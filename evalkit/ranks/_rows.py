@@ -11,6 +11,8 @@ from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._records import WORST, Array, ModelProbe, RankedRows
 from evalkit.sources.ids import ITEM_KEY, USER_KEY, Keys, as_array, as_keys, mix
 
+SHIFT = 1 << 63  # of unsigned scores, whose order integers with a sign have, too
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -71,10 +73,15 @@ def rank_column(dtype: pl.DataType) -> pl.Expr:
 def score_column(dtype: pl.DataType) -> pl.Expr:
     """Scores as float64, or as int64 where they are integers that float64 might round."""
     if dtype == pl.UInt64:  # the same order around zero
-        return (pl.col("score").cast(pl.Int128) - 2**63).cast(pl.Int64)
+        return (pl.col("score").cast(pl.Int128) - SHIFT).cast(pl.Int64)
     if dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128):
         return pl.col("score").cast(pl.Int64)
     return pl.col("score").cast(pl.Float64)
+
+
+def unshifted(scores: pl.Series) -> pl.Series:
+    """Unsigned scores of `score_column` as they were."""
+    return scores.cast(pl.Int128) + pl.Series([SHIFT], dtype=pl.Int128)
 
 
 def strengths_of_scores(scores: pl.Series) -> tuple[Array, npt.NDArray[np.bool_] | None]:

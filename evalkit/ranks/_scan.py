@@ -50,6 +50,7 @@ from evalkit.ranks._rows import (
     rows_of,
     score_column,
     strengths_of_scores,
+    unshifted,
 )
 from evalkit.ranks._unsorted import Gatherer, Portion, are_unsorted
 from evalkit.sources import Table, reading
@@ -187,8 +188,15 @@ class RankScan:
         """Scores in the type in which they are compared."""
         column = score_column(dtype)
         if self.policies.score_type == "float32" and not self.needs_whole_lists:
+            column = pl.col("score") if dtype == pl.UInt64 else column
             return column.cast(pl.Float32).cast(pl.Float64)
         return column
+
+    def values_of(self, scores: pl.Series) -> pl.Series:
+        """What the scores of a batch are in the log, for whoever looks at more than their order."""
+        dtype = self.table.frame.collect_schema()["score"]
+        inner = dtype.inner if isinstance(dtype, (pl.List, pl.Array)) else dtype
+        return unshifted(scores) if inner == pl.UInt64 else scores
 
     def batches(self) -> Iterator[Batch]:
         """The rows of the log, counted, by model, as they stand in the log."""

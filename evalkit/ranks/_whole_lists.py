@@ -102,7 +102,9 @@ def scan_whole_lists(scans: Sequence[RankScan]) -> None:
 def _probe_whole_lists(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) -> None:
     policies, plan = scan.policies, scan.truth.item_plan
     if scan.mode == "strength" and scan.has_score and policies.score_type == "float32":
-        strengths, _ = strengths_of_scores(rows["score"].cast(pl.Float32).cast(pl.Float64))
+        strengths, _ = strengths_of_scores(
+            scan.values_of(rows["score"]).cast(pl.Float32).cast(pl.Float64)
+        )
         rows = rows.with_columns(pl.Series("__strength", strengths))
     by_numba = scan.has_equals and policies.ties.startswith("numba")
     policy, n_dropped = _COPIES.get(policies.duplicates, _KEEP), 0
@@ -112,7 +114,8 @@ def _probe_whole_lists(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) ->
             rows = _as_dictionaries(rows, policies.duplicates)
             n_dropped = before - rows.height
         rows = rows.sort(["__code", "__row"])
-        scores = as_array(rows["score"].cast(pl.Float64).fill_nan(-np.inf).fill_null(-np.inf))
+        values = scan.values_of(rows["score"]).cast(pl.Float64)
+        scores = as_array(values.fill_nan(-np.inf).fill_null(-np.inf))
         orders = numba_order(as_array(rows["__code"]), scores, policies.ties)
         rows = rows.with_columns(pl.Series("__order", orders)).sort(["__code", "__order"])
     else:
@@ -230,7 +233,7 @@ def _list_hits(
     untils = _untils(codes, as_array(frame["__row"]), ranks)
     rows, places = found.hit_rows, found.hit_places
     if scan.has_score and "score" in frame.columns:
-        positive = (frame["score"].fill_null(0) > 0).to_numpy()[rows]
+        positive = (scan.values_of(frame["score"]).fill_null(0) > 0).to_numpy()[rows]
     else:
         positive = np.ones(rows.size, dtype=np.bool_)
     shown = ranks[rows] >= 1
