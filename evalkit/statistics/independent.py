@@ -51,7 +51,7 @@ class Sequential:
             >>> round(Sequential(5000.0, 0.95).reach(0.05, 5000.0), 4)
             3.0352
         """
-        mixed = self.mixed(n)
+        mixed = self.mixed(max(n, 1.0))
         return math.sqrt(2.0 * (mixed + 1.0) / mixed * math.log(math.sqrt(mixed + 1.0) / error))
 
     def p_value(self, z: float, n: float) -> float:

@@ -43,7 +43,7 @@ class Sorted:
             section 4.
         """
         n = self.values.size
-        if self.n_units < 2 or not n:
+        if self.n_units < 2 or not n or not math.isfinite(reach):
             return NO_INTERVAL
         one = math.sqrt(q * (1.0 - q)) if self.deviation is None else self.deviation
         half = reach * one * n / math.sqrt(self.n_units)

@@ -337,7 +337,7 @@ def diluted(drafts: Sequence[EffectDraft]) -> Iterator[EffectDraft]:
         times = share / base if base and base > 0.0 else None
 
         def scaled(number: float | None, by: float | None = share) -> float | None:
-            return None if number is None or by is None else number * by
+            return None if number is None or by is None else number_of(number * by)
 
         diluted = replace(
             own,
@@ -370,4 +370,6 @@ def _share_of(some: Contrast, whole: Contrast | None) -> float:
             for part in group.parts
         )
 
-    return total(some) / total(whole)
+    of_all = total(whole)
+    share = total(some) / of_all if of_all else math.nan
+    return share if share >= 0.0 else math.nan

@@ -210,10 +210,11 @@ def _by_cells(
         mean = np.ldexp(sums.over(np.arange(cells.n_cells)).sum_of(0).mean, scales[0])
         above = np.bincount(own[matrix[:, 0] > mean], minlength=cells.n_cells)
     for segment, members in cells.members.items():
-        strata = np.unique(cells.strata[members]) if asked.statistics.strata else np.zeros(1)
+        has_strata = asked.statistics.strata and members.any()
+        strata = np.unique(cells.strata[members]) if has_strata else np.zeros(1)
         places = [
             np.flatnonzero(members & (cells.arms == arm) & (cells.strata == stratum))
-            if asked.statistics.strata
+            if has_strata
             else np.flatnonzero(members & (cells.arms == arm))
             for stratum in strata
             for arm in range(n_arms)
@@ -358,8 +359,7 @@ class _Clustering:
             left += slope * (self.columns[:, above] - estimate * weights) / mean
         if whole is not None:  # whose ratio is not the stratum's own
             left -= left.mean()
-        total = self.columns[:, terms.value[1]].sum()
-        if not total:
+        if not (total := self.columns[:, terms.value[1]].sum()):
             return None, 1.0
         h = self.columns[:, terms.value[1]] / total
         squares = float((left**2).sum())

@@ -254,3 +254,25 @@ def test_no_order_of_units_moves_the_deviation_of_a_quantile():
         found.add(deviation_of(below[order], events[order]))
 
     assert len(found) == 1
+
+
+SMALL = [
+    ({"sequential": ALWAYS_VALID}, {"segments": ["empty"]}),
+    ({"sequential": {"spending": "obrien-fleming", "final": 6000}}, {}),
+    ({"strata": ["stratum"]}, {"columns": {"triggered": "never"}}),
+    ({}, {"columns": {"triggered": "seen"}}),
+]
+
+
+@pytest.mark.parametrize(("statistics", "asked"), SMALL)
+def test_parts_without_units_are_no_fault(statistics, asked):
+    """A segment without a variant's units, a bound that is infinite, nobody triggered, no sums."""
+    draw = np.random.default_rng(13)
+    units = units_of(draw, (3, 27), none=0.0, empty=pl.Series(["x"] * 3 + ["y"] * 27))
+    units = units.with_columns(
+        never=False, seen=pl.col("unit") > 1, stratum=(pl.col("unit") % 2).cast(pl.String)
+    )
+
+    for metric in ("mean(y)", "ratio(none, none)", "quantile(y, q=0.5)"):
+        report = effect(units, metric, statistics, **asked)
+        assert all(each.low is None or each.low <= each.delta for each in report.comparisons)
