@@ -61,7 +61,8 @@ def deviation_of(at_or_below: Floats, events: Floats) -> float:
         0.496078
     """
     share = at_or_below.sum() / events.sum()
-    return float(np.sqrt(np.var(at_or_below - share * events, ddof=1)) / events.mean())
+    left = np.sort(at_or_below - share * events)  # in an order that units do not decide
+    return float(np.sqrt(np.var(left, ddof=1)) / events.mean())
 
 
 def deviation_at(

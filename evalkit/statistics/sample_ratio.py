@@ -49,6 +49,8 @@ def binomial_p(k: int, n: int, share: float) -> float:
 
     if n == 0:
         return 1.0
+    if not 0.0 < share < 1.0:  # of a share that rounds to all
+        return float(k == n * share)
     at = log_chance(k) + 1e-7
     mode = min(n, math.floor((n + 1) * share))
     if k == mode or log_chance(mode) <= at:  # two outcomes may be the likeliest

@@ -207,7 +207,7 @@ def _path(
 
 def _seen(asked: ExperimentRequest, own: Comparison, n_all: int) -> list[Point]:
     """What earlier runs saw of a comparison, and this one."""
-    if own.std_error is None:
+    if not own.std_error:
         return []
     found = {own.n_users: (float(own.n_users), own.delta / own.std_error, n_all, own.n_users)}
     for look in reversed(asked.earlier):  # of looks at as many units the last counts

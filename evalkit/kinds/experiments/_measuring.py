@@ -358,7 +358,10 @@ class _Clustering:
             left += slope * (self.columns[:, above] - estimate * weights) / mean
         if whole is not None:  # whose ratio is not the stratum's own
             left -= left.mean()
-        h = self.columns[:, terms.value[1]] / self.columns[:, terms.value[1]].sum()
+        total = self.columns[:, terms.value[1]].sum()
+        if not total:
+            return None, 1.0
+        h = self.columns[:, terms.value[1]] / total
         squares = float((left**2).sum())
         leverage = float((left**2 * h).sum()) / squares if squares > 0.0 else 1.0 / n
         second, third = float((h**2).sum()), float((h**3).sum())

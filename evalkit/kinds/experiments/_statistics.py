@@ -171,6 +171,7 @@ def _sequential(value: object) -> dict[str, object]:
         'sequential = { method = "always-valid", tightest_at = 100000 }, or '
         '{ spending = "obrien-fleming", final = 400000 }'
     )
+    is_size = is_spent = False
     if value is None or value == "no":
         return {"tightest_at": None, "spending": None, "final": None, "looks": ()}
     if isinstance(value, Mapping):
@@ -188,7 +189,7 @@ def _sequential(value: object) -> dict[str, object]:
                 rho_of(value["spending"])
             earlier = tuple(sorted(map(float, looks)))
             return {"spending": value["spending"], "final": float(value["final"]), "looks": earlier}
-    if isinstance(value, Mapping) and "looks" in value:
+    if isinstance(value, Mapping) and is_size and is_spent:
         hint = "looks are shares of the final size, above 0 and at most 1: looks = [0.25, 0.5]"
     raise RequestError(
         f"sequential is {value!r}", code="bad-sequential", at="statistics.sequential", hint=hint

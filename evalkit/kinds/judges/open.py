@@ -1,6 +1,7 @@
 """Opens the table of judges; rows of Label Studio's JSON alone are read."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,12 +10,17 @@ from typing import Any, cast
 import polars as pl
 
 from evalkit.config import Config, KindTable, Record, Texts, key
-from evalkit.errors import DataError
+from evalkit.errors import DataError, Errors, EvalkitError
 from evalkit.kinds.judges.declaration import JudgesTable
 from evalkit.planning.tables import Given
 from evalkit.sources import Guessing, Table, open_section, reading
 
 FREE = {"rating": "level", "time": "spent"}  # ratings may be texts, and times seconds
+WRITTEN = {"user": "unit", **{own: written for written, own in FREE.items()}}
+_KEY = "|".join(WRITTEN)
+_OWN_KEYS = re.compile(
+    rf'(?<=columns\.)(?:{_KEY})\b|\b(?:{_KEY})(?= (?:=|is|must) )|(?<={{")(?:{_KEY})(?=":)'
+)
 
 
 OWN = ("path", "table", "format", "header", "where")
@@ -89,7 +95,20 @@ def open_table(
     own = {name: getattr(section, name) for name in OWN}
     asked = _Opened(**own, columns=_Columns(**columns, segment=by))
     anything = (*FREE.values(), "gold", "ratings", "segment")
-    return open_section(role, asked, held, guessing, anything=anything)
+    try:
+        return open_section(role, asked, held, guessing, anything=anything)
+    except EvalkitError as error:
+        for each in error.errors if isinstance(error, Errors) else (error,):
+            each.message = _as_written(each.message, role)
+            each.at = each.at and _as_written(each.at, role)
+            each.hint = each.hint and _as_written(each.hint, role)
+        raise
+
+
+def _as_written(text: str, role: str) -> str:
+    """What is said of a column, by the key that a person knows it by."""
+    written = WRITTEN if role == "judges" else {own: key for key, own in FREE.items()}
+    return _OWN_KEYS.sub(lambda found: written.get(found[0], found[0]), text)
 
 
 def read_rows(table: Table) -> pl.DataFrame:

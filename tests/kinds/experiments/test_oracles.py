@@ -7,10 +7,11 @@ from scipy import stats
 
 import evalkit
 from evalkit.errors import DataError
-from evalkit.statistics.quantiles import Sorted, deviation_at
+from evalkit.statistics.quantiles import Sorted, deviation_at, deviation_of
 from evalkit.statistics.sample_ratio import binomial_p
 
 VARIANTS = {"a": 1, "b": 9}
+ALWAYS_VALID = {"method": "always-valid", "tightest_at": 600}
 
 
 def units_of(draw, n=(30, 270), **columns):
@@ -229,3 +230,27 @@ def test_large_clusters_of_strata_count_for_what_they_pull():
         assert cr2.delta == delta.delta
         assert (cr2.std_error > 1.02 * delta.std_error) == is_larger
         assert (cr2.df < 0.8 * delta.df) == is_larger
+
+
+@pytest.mark.parametrize("sequential", [{"spending": "pocock", "final": 600}, ALWAYS_VALID])
+def test_a_look_before_anybody_converted_is_no_fault(sequential):
+    """Nothing varies yet: there is no effect in standard errors to draw a path of."""
+    units = units_of(np.random.default_rng(11), hit=0)
+    metric = "mean(hit)"
+
+    report = effect(units, metric, {"sequential": sequential}, primary=[metric])
+
+    assert report.comparisons[0].verdict == "not tested"
+    assert [each for each in report.graphs if each.kind == "path-over-looks"] == []
+
+
+def test_no_order_of_units_moves_the_deviation_of_a_quantile():
+    draw = np.random.default_rng(12)
+    found = set()
+    events = draw.poisson(5, 301).astype(float)
+    below = np.floor(events * draw.random(301))
+    for _ in range(20):
+        order = draw.permutation(301)
+        found.add(deviation_of(below[order], events[order]))
+
+    assert len(found) == 1

@@ -733,3 +733,12 @@ def test_levels_are_numbers_however_they_are_written(scale: float, dtype: pl.Dat
     report = evalkit.evaluate_judges(scaled, levels=[0, scale, 2 * scale])
 
     assert report.value("alpha") == plain.value("alpha")
+
+
+@pytest.mark.parametrize("key", ["unit", "rating", "time"])
+def test_a_slip_in_a_column_is_told_by_the_key_it_was_written_with(key: str) -> None:
+    table = pl.DataFrame({"unit": [1, 1], "judge": ["a", "b"], "rating": [0, 1], "time": [1, 2]})
+    with pytest.raises(DataError) as refused:
+        evalkit.evaluate_judges(table, columns={key: f"{key}s"})
+
+    assert f'columns={{"{key}": "{key}"}}' in str(refused.value)
