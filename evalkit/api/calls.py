@@ -129,7 +129,8 @@ def evaluate(
         hint = "pass train=table of user and item, or leave drop_seen out"
         raise RequestError(message, code="missing-key", hint=hint)
     depth = None if drop_seen else in_memory.depth_of(metrics, profile, policies)
-    taken = in_memory.GivenFrames(user_ids, item_ids, depth)
+    keeps_users = in_memory.counts_users_of_nothing(metrics, profile, policies, threshold)
+    taken = in_memory.GivenFrames(user_ids, item_ids, depth, keeps_users)
     listed = taken.listed(rankings, truth, in_memory.columns_of(columns, "rankings"))
     truth, train = taken.table(truth, "truth"), taken.table(train, "train")
     tree: dict[str, Any] = {

@@ -93,7 +93,10 @@ class Evaluation:
         **asked: Any,
     ) -> None:
         self._columns = asked.pop("columns", None)
-        frames = in_memory.GivenFrames(user_ids, item_ids, None)
+        keeps_users = in_memory.counts_users_of_nothing(
+            metrics, asked.get("profile", "evalkit"), asked.get("policies"), asked.get("threshold")
+        )
+        frames = in_memory.GivenFrames(user_ids, item_ids, None, keeps_users)
         signature(evaluate).bind(
             truth, {}, metrics=metrics, train=train, drop_seen=True, columns=self._columns, **asked
         )

@@ -219,11 +219,13 @@ class GivenFrames:
     Args:
         user_ids, item_ids: of the rows and columns of matrices.
         depth: how far matrices of scores are read.
+        keeps_users: users of the truth who were given without any item are in it.
     """
 
     user_ids: sources.Ids
     item_ids: sources.Ids
     depth: int | None
+    keeps_users: bool = False
 
     def table(self, table: object, role: str) -> object:
         if table is None or is_path(table):
@@ -232,6 +234,8 @@ class GivenFrames:
         found = sources.frame_of(table, role, depth=self.depth, **ids)
         if found is None:
             return table
+        if role == "truth" and self.keeps_users:
+            found = sources.with_all_users(found, table, self.user_ids)
         at = sources.describe_given(table, role)
         if hasattr(table, "shape") and any(each is None for each in ids.values()):
             at = f"{at[:-1]}; user_ids= and item_ids= name its rows and columns)"
@@ -275,6 +279,17 @@ class GivenFrames:
             if _has_earlier(own)
         }
         return [replace(each, earlier=earlier.get(str(each.model), ())) for each in found]
+
+
+def counts_users_of_nothing(
+    metrics: Sequence[str | OwnMetric],
+    profile: str,
+    policies: Mapping[str, str | int] | None,
+    threshold: float | None,
+) -> bool:
+    """Whether users without a relevant item may count, for all that is known before."""
+    says = "no_relevant" in (policies or {}) or any("no_relevant" in str(each) for each in metrics)
+    return (profile != "evalkit" or says) and (threshold is None or threshold > 0)
 
 
 def depth_of(

@@ -15,6 +15,7 @@ from evalkit.sources.given import (
     columns_in,
     frame_of,
     is_one_ranking,
+    with_all_users,
 )
 from evalkit.sources.guess import ROLE_KEYS, ChosenColumns, Guessing, Order, guess_columns
 from evalkit.sources.memory import Named, Shape, describe_given, is_spark, open_given

@@ -286,6 +286,31 @@ def _as_lists(
     return found.drop("place").with_columns(pl.col(*columns).fill_null([]))
 
 
+def with_all_users(frame: pl.DataFrame, given: object, users: Ids) -> pl.DataFrame:
+    """A truth in which users who were given without any item have one that is not relevant.
+
+    Args:
+        frame: as `frame_of` makes it of `given`, which may be a table as well.
+        users: ids of the rows, as of `frame_of`.
+    """
+    if columns_in(given) is not None or not frame.height:
+        return frame
+    if isinstance(given, Mapping):
+        known = pl.Series(list(given), strict=True)
+    elif are_lists(given) or _shape_of(given) is not None:
+        n_rows = (_shape_of(given) or (len(cast("list[object]", given)), 0))[0]
+        known = _ids(users, n_rows)
+    else:
+        return frame
+    known = known.cast(frame["user"].dtype).drop_nulls()
+    missing = known.filter(~known.is_in(frame["user"].implode())).unique(maintain_order=True)
+    if "relevance" not in frame.columns:
+        frame = frame.with_columns(relevance=pl.lit(1.0))
+    item = frame["item"].gather(np.zeros(missing.len(), dtype=np.int64))
+    nothing = pl.Series("relevance", np.zeros(missing.len())).cast(frame["relevance"].dtype)
+    return pl.concat([frame, pl.DataFrame([missing.alias("user"), item, nothing])])
+
+
 _EXACT = 1 << 53  # whole numbers up to here are floats of their own
 
 

@@ -89,6 +89,28 @@ def test_several_lists_of_a_user_are_told():
         evalkit.evaluate({"u": ["a"]}, [["x"], ["a"]], user_ids=["u", "u"], metrics=["RR"])
 
 
+@pytest.mark.parametrize("asked", [{"policies": {"no_relevant": "zero"}}, {"profile": "ranx"}, {}])
+@pytest.mark.parametrize(
+    "truth",
+    [
+        {0: [0], 1: []},
+        {0: {0: 1}, 1: {}},
+        [[0], []],
+        np.array([[1, 0], [0, 0]]),
+        Stored(np.array([[1, 0], [0, 0]])),
+    ],
+)
+def test_users_of_a_truth_that_holds_nothing_for_them_count_as_in_a_table(truth, asked):
+    scores = np.array([[0.9, 0.1], [0.2, 0.8]])
+    table = long(scores > 0.85, "relevance")
+    rows = pl.DataFrame({"user": [1], "item": [0], "relevance": [False]})
+    asked = {"metrics": ["hit@1"], **asked}
+    wanted = values(pl.concat([table, rows]), {"a": long(scores, "score")}, **asked)
+
+    assert values(truth, {"a": scores}, **asked) == wanted
+    assert wanted == [0.5 if len(asked) > 1 else 1.0]
+
+
 @pytest.mark.parametrize("nothing", [{}, []])
 def test_lists_all_of_which_are_empty_are_no_rows(nothing):
     with pytest.raises(EvalkitError, match="the rankings of 'model' have no rows"):
