@@ -107,7 +107,7 @@ def conclude_preferences(config: Any, frame: pl.DataFrame, *, at: str) -> RunRes
     comparisons: list[Comparison] = []
     for request in config.requests:
         values, covariance = _measured(request, found)
-        errors = np.sqrt(np.diag(covariance)).tolist()
+        errors = np.sqrt(np.maximum(np.diag(covariance), 0.0)).tolist()  # rounding falls below 0
         rows = zip(found.models, values.tolist(), errors, n_rows, strict=True)
         estimates += [_estimate(request, found, *row, chosen.level) for row in rows]
         own = [*_compared(request, found, values, covariance, chosen.level)]

@@ -742,3 +742,18 @@ def test_a_slip_in_a_column_is_told_by_the_key_it_was_written_with(key: str) -> 
         evalkit.evaluate_judges(table, columns={key: f"{key}s"})
 
     assert f'columns={{"{key}": "{key}"}}' in str(refused.value)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_covariance_that_is_rounded_below_zero_is_none() -> None:
+    """Three judges whose scores cancel out for one model."""
+    sides = "01 21 12 21 21 01 21 21 12 02"
+    first, second = zip(*sides.split(), strict=True)
+    said = "second first first second tie tie first second tie first"
+    table = {"judge": [*"2100100102"], "first": first, "second": second}
+    table |= {"preferred": said.split()}
+    report = evalkit.evaluate_preferences(
+        pl.DataFrame(table), metrics=["bradley-terry(ties='davidson')", "bradley-terry"]
+    )
+
+    assert all(each.std_error is None or each.std_error >= 0.0 for each in report.estimates)
