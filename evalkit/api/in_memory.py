@@ -288,7 +288,8 @@ def counts_users_of_nothing(
     threshold: float | None,
 ) -> bool:
     """Whether users without a relevant item may count, for all that is known before."""
-    says = "no_relevant" in (policies or {}) or any("no_relevant" in str(each) for each in metrics)
+    named = metrics if isinstance(metrics, Sequence) else ()  # what is none is refused later
+    says = "no_relevant" in (policies or {}) or any("no_relevant" in str(each) for each in named)
     return (profile != "evalkit" or says) and (threshold is None or threshold > 0)
 
 
