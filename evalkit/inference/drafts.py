@@ -12,6 +12,7 @@ import numpy.typing as npt
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.aggregate.sums import Pair
 from evalkit.inference.spread import DifferenceSpread
+from evalkit.kernels.memory import give_back_freed
 from evalkit.report import Comparison
 from evalkit.report.frames import make_records
 from evalkit.statistics.distributions import find_t_quantiles, normal_quantiles, t_quantile
@@ -75,13 +76,20 @@ class Draft:
         return segment, (self.baseline, self.candidate)
 
 
+FINISHED_TOGETHER = 1 << 12
 _FIELDS = tuple(each.name for each in fields(Draft) if each.name in Comparison.__slots__)
 
 
 def finished(drafts: Sequence[Draft]) -> list[Comparison]:
-    """The comparisons."""
-    columns = zip(*map(attrgetter(*_FIELDS), drafts), strict=True)
-    return make_records(Comparison, dict(zip(_FIELDS, columns, strict=True))) if drafts else []
+    """The comparisons; their fields stand in columns for some of them at a time."""
+    made: list[Comparison] = []
+    for begin in range(0, len(drafts), FINISHED_TOGETHER):
+        some = drafts[begin : begin + FINISHED_TOGETHER]
+        columns = zip(*map(attrgetter(*_FIELDS), some), strict=True)
+        made += make_records(Comparison, dict(zip(_FIELDS, columns, strict=True)))
+    if len(made) > FINISHED_TOGETHER:  # what they were made of was more than they are
+        give_back_freed()
+    return made
 
 
 def limits_of(drafts: Sequence[Draft], levels: Sequence[float]) -> tuple[Floats, Floats]:

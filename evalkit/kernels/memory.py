@@ -142,6 +142,12 @@ def keep_arrays(room: int, threads: int) -> int:
     return kept
 
 
+def give_back_freed() -> None:
+    """Let pages that are free between what is kept go back to the system, where many may be."""
+    with suppress(OSError, AttributeError):  # another system
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def let_polars_give_back(*, soon: bool = True) -> None:
     """Let Polars return memory 50 ms after its last use, or a second, if it is not loaded yet.
 

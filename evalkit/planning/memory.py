@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from evalkit.aggregate.user_values.blocks import users_a_block
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import ITEM
@@ -12,6 +13,7 @@ from evalkit.statistics.exact import N_LIMBS, N_POWERS, N_WAITING
 
 SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
 VALUES_ROW, VALUE = 88, 16  # of the values of users: id, model and place; a value
+MEASURED = 8.5  # a value in a block, whose room may be a sixteenth more
 ORDERED_ROW = 96  # key, cluster, weight and segments of a user whose values are put in order
 COMPARED = 24  # a value of a user in a comparison of finished runs: as read, as array, joined
 WEIGHED_ROW = 48  # weights, relevances times them by three kinds of gain, what is relevant
@@ -81,6 +83,12 @@ def count_items(tables: Tables, logs: Sequence[Table]) -> float:
     with reading(logs[0]):
         counted = pl.concat(frames).select(pl.col("key").approx_n_unique())
         return 1.05 * float(counted.collect(engine="streaming").item())
+
+
+def room_of_blocks(n_users: float, n_models: int, n_columns: int, threads: int) -> float:
+    """Bytes of the values of models beside one another, of the users whom threads measure."""
+    together = min(n_users, float(threads * users_a_block(int(n_users))))
+    return together * n_models * n_columns * MEASURED
 
 
 def room_of_ordered(n_models: int, n_users: float, n_ordered: int) -> float:

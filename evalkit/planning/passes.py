@@ -5,7 +5,7 @@ a row is held: the truth's users are read once, if a bound by the number of rows
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -56,11 +56,11 @@ USER = 130  # table entry, run, state
 # -- of a further model whose ranks are held, by truth row and by user
 RANK, RANKED_USER = 4, 16
 TIED = 4  # of a model by score, by truth row: where equal scores stand
-LISTED_ROW = 230  # of a whole list: its columns, sorted, cleaned and looked at
+LISTED_ROW = 245  # of a whole list: its columns, sorted, cleaned and looked at
 COLLECTED_ROW = 60  # of a whole list, while others are still read
 SUM_OF_CELL = memory.SUM + 500  # and what holds it
 PACKED_SUM = 700  # of all passes before, without what is 0
-RESULT = 2_300  # of an estimate or a comparison, in columns and in Parquet
+ESTIMATE, COMPARISON = 1_500, 3_300  # in columns and in Parquet; while it is made, and its sums
 WRITTEN_RESULT = 8_000  # the same in report.json
 MOST_SHARES = 16  # more passes would take many times as long as one
 NAMED_SHARES = 8  # passes that the limit is named for where it is refused, if one takes more
@@ -215,6 +215,7 @@ def _bound(
     streamed = _streamed(0, max(n_rows), text, texts.group, by_score=by_score, in_shares=False)
     streamed += _sorted(tables, text)
     sums = _sums(tables, n_models, n_segments, asked) + _ordered(asked, n_models, rows)
+    sums += _beside(asked, n_models, rows)
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
     first = room.first + room.paired
     last = max(room.last, asked.sample * memory.room_of_values(n_models, rows, text, asked.n_kept))
@@ -225,6 +226,12 @@ def _bound(
         + max(held + max(first, room.measured), last)
     )
     return with_noise(at_rest() + streamed + whole + sums)
+
+
+def _beside(asked: Asked, n_models: int, n_users: float) -> int:
+    """What values of further models take beside those of the first, while users are measured."""
+    n_beside = (n_models - 1) * asked.holds_all
+    return int(memory.room_of_blocks(n_users, n_beside, asked.n_columns, asked.threads))
 
 
 def _ordered(asked: Asked, n_models: int, n_users: float) -> int:
@@ -301,10 +308,11 @@ def _sorted(tables: Tables, text: float) -> int:
 def _sums(tables: Tables, n_models: int, n_segments: int, asked: Asked) -> int:
     """Exact sums of all cells, of models and of pairs, or what becomes of them afterwards."""
     output = tables.config.output
-    n_results = asked.n_columns * (n_models + _count_pairs(n_models, asked))
-    n_sums = (n_segments + 1) * n_results
-    n_written = n_sums if output.segments_in_json else n_results
-    return max(n_sums * SUM_OF_CELL, n_sums * RESULT + n_written * WRITTEN_RESULT)
+    n_pairs, n_cells = _count_pairs(n_models, asked), n_segments + 1
+    n_results = asked.n_columns * (n_models + n_pairs)
+    n_written = n_results * (n_cells if output.segments_in_json else 1)
+    made = asked.n_columns * (ESTIMATE * n_models + COMPARISON * n_pairs)
+    return max(n_cells * n_results * SUM_OF_CELL, n_cells * made + n_written * WRITTEN_RESULT)
 
 
 def _count_pairs(n_models: int, asked: Asked) -> int:
@@ -339,6 +347,7 @@ class _Needs:
         made: of baselines.
         moved: of all rows of train, while users' rows are brought together.
         sorted_values: of users, while they are put in order.
+        beside: values of further models, of a share of the users.
         packed: of the sums of passes before.
     """
 
@@ -354,6 +363,7 @@ class _Needs:
     made: list_memory.MadeMemory
     moved: float
     sorted_values: float
+    beside: Callable[[float], int]
     packed: int
 
     @classmethod
@@ -389,8 +399,7 @@ class _Needs:
         n_segments = sum(segments.values())
         sums = _sums(tables, n_models, n_segments, asked)
         extra, made = MemoryNeeds(), list_memory.MadeMemory()
-        ordered = _sorted(tables, text)
-        n_pairs = _count_pairs(n_models, asked)
+        ordered, n_pairs = _sorted(tables, text), _count_pairs(n_models, asked)
         sizes = Sizes(n_items, n_users, n_models, n_pairs, n_segments, asked.threads, text=text)
         if asked.items is not None:
             sizes = replace(sizes, n_items=memory.count_items(tables, [tables.truth]))
@@ -436,6 +445,7 @@ class _Needs:
             made,
             asked.sample * moved * n_seen,
             asked.sample * memory.room_of_values(n_models, n_users, survey.text.mean, asked.n_kept),
+            lambda share: _beside(asked, n_models, share * n_users),
             PACKED_SUM * (n_segments + 1) * asked.n_columns * (n_models + n_pairs),
         )
 
@@ -476,7 +486,7 @@ class _Needs:
         )
         counted = self.extra.counted * min(2, n_shares) + self.packed * (n_shares > 1)
         last = max(first, counted + max(held, self.extra.last, self.sorted_values))
-        return self.fixed + self.extra.fixed + self.made.kept + last
+        return self.fixed + self.extra.fixed + self.made.kept + self.beside(share) + last
 
 
 def _of_largest(cells: npt.NDArray[np.float64], n_shares: int) -> float:

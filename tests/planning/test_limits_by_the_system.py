@@ -228,3 +228,48 @@ def test_labels_are_refused_before_kernels_are_compiled(tmp_path, monkeypatch):
     assert refused.status == 4
     assert refused.peak_mib <= 300
     assert_held(int(NEED.findall(refused.stderr)[0]), "run", str(config))
+
+
+def models_side_by_side(folder: Path, n_models: int, n_segments: int, pairs: str) -> list[str]:
+    """A job of models of one table, which are compared, in segments if there are any."""
+    ranked = pl.select(user=pl.int_range(200_000) // 10, item=pl.int_range(200_000) % 10)
+    ranked = ranked.with_columns(rank=pl.int_range(pl.len()).over("user") + 1)
+    truth = ranked.filter(pl.col("item") % 2 == 0)
+    truth.with_columns(part=pl.col("user") % max(1, n_segments)).write_parquet(
+        folder / "truth.parquet"
+    )
+    item, user = pl.col("item"), pl.col("user")
+    models = [
+        ranked.with_columns(item=(item + user % 7 + n) % (11 + n % 50), model=pl.lit(f"m{n}"))
+        for n in range(n_models)
+    ]
+    pl.concat(models).write_parquet(folder / "rankings.parquet")
+    metrics = ("nDCG", "precision", "recall", "F", "RR", "AP", "RBP", "ERR")
+    names = [f"{name}@{k}" for name in metrics for k in (1, 2, 3, 5, 7, 10)]
+    segments = '[segments.part]\nby = "part"' if n_segments else ""
+    (folder / "job.toml").write_text(f"""
+[truth]
+path = "truth.parquet"
+columns = {{ user = "user", item = "item" }}
+[[rankings]]
+path = "rankings.parquet"
+columns = {{ model = "model" }}
+[metrics]
+names = {names}
+[statistics]
+{pairs}
+{segments}
+""")
+    return ["run", str(folder / "job.toml")]
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("limit", [100, 450, 700])
+def test_values_of_models_side_by_side_are_counted(tmp_path, limit):
+    assert_held(limit, *models_side_by_side(tmp_path, 64, 0, 'baseline = "m0"'))
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(("n_models", "n_segments"), [(8, 100), (16, 20)])
+def test_comparisons_are_counted_while_they_are_made(tmp_path, n_models, n_segments):
+    assert_held(100, *models_side_by_side(tmp_path, n_models, n_segments, 'pairs = "all"'))

@@ -344,12 +344,16 @@ def stack_columns(
     return np.stack(wanted, axis=1) if wanted else np.empty((measured[0].shape[0], 0))
 
 
+def users_a_block(n_users: int) -> int:
+    """How many of so many users are measured together, at most."""
+    return max(USERS_A_BLOCK, min(n_users // MOST_BLOCKS, 4 * USERS_A_BLOCK))
+
+
 def _blocks_of(
     n_users: int, order: npt.NDArray[np.int64] | None, width: int = 1
 ) -> Iterator[npt.NDArray[np.int64]]:
     n = n_users if order is None else order.size
-    size = max(USERS_A_BLOCK, min(n // MOST_BLOCKS, 4 * USERS_A_BLOCK))
-    size = min(size, max(LEAST_USERS, MOST_VALUES // width))
+    size = min(users_a_block(n), max(LEAST_USERS, MOST_VALUES // width))
     for begin in range(0, max(n, 1), size):
         yield np.arange(begin, min(begin + size, n)) if order is None else order[begin:][:size]
 

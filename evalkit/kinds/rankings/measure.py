@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalkit.config import Config, is_laid_out, of_share, with_paths
 from evalkit.errors import EvalkitError, Faults, FaultyShareError, RequestError, Step
-from evalkit.kernels.memory import keep_arrays
+from evalkit.kernels.memory import give_back_freed, keep_arrays
 from evalkit.kinds.rankings._checks import check_columns, check_gains
 from evalkit.kinds.rankings._job import RankingJob
 from evalkit.kinds.rankings._meeting import Meetings
@@ -75,6 +75,8 @@ def measure_users(job: RankingJob, memory_limit: int | None) -> RankingSums:
         try:
             for share in job.passes:
                 sums.merge(measure_share(job, share, edges, stop_step=sums.faults.first))
+                if job.n_passes > 1:  # sums stay between what was freed, in each thread's memory
+                    give_back_freed()
         finally:
             if job.reader.seen_rows is not None:
                 job.reader.seen_rows.close()
