@@ -277,13 +277,13 @@ class LogFeed:
             self.restart_without_footers()
 
     def _told_by_codes(self) -> dict[str, Coder]:
-        """The columns of users and items, where codes of all rows are kept and tell the ids."""
+        """The columns of users and items, where codes of all rows tell the ids, and all stay."""
         coders = {"user_0": self.of_users, "item": self.of_items}
         is_told = all(
             self.log.schema[name].is_integer() and not coder.plan.hashed
             for name, coder in coders.items()
         )
-        return coders if self._coded and is_told else {}
+        return coders if self._coded and self.kept is None and is_told else {}
 
     def whole(self, names: Sequence[str]) -> Iterator[tuple[LogRows, pl.DataFrame, pl.DataFrame]]:
         """The rows, all columns of the log, and those of them that are ours.

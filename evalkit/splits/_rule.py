@@ -70,7 +70,7 @@ def settle_rule(section: SplitSection, at: str = "split") -> SplitSection:
     if ties is None or ties == "unstable":
         ties = "together" if by == "time-ratio" and ties is None else "input"
     rule = rule.model_copy(update={"by": by, "ties": ties})
-    _check(rule, at)
+    _check(rule, section.ties, at)
     return rule
 
 
@@ -115,6 +115,7 @@ def _is_zone(name: str) -> bool:
         return False
 
 
+_OF_ONE = ("user", "item", "users")  # rules that order the rows of one user or item
 _SIZED = (
     *("time", "time-ratio", "time-quantile", "window", "user-span"),
     *("user", "item", "users", "rows"),
@@ -130,6 +131,7 @@ _FOLLOWED_BY = {  # rules that follow a key which others would pass over
     "end": ("window",),
     "boundary": ("time", "window"),
     "min_rows": ("user", "item"),
+    "order": _OF_ONE,
 }
 
 
@@ -149,15 +151,29 @@ def _refuse_unfollowed(rule: SplitSection, refuse: Callable[[str, str], None]) -
             refuse("folds of a share of rows would all be one", "test = 1, rows for each fold")
     if rule.by == "time-quantile" and not isinstance(rule.validation, float | None):
         refuse("by = 'time-quantile' takes shares", "validation = 0.1")
+    if rule.min_train > 1 and rule.by not in _OF_ONE:
+        refuse(f"by = {rule.by!r} has no min_train", "leave min_train out")
 
 
-def _check(rule: SplitSection, at: str) -> None:
+def _refuse_ties(ties: str | None, by: str, refuse: Callable[[str, str], None]) -> None:
+    """Refuse ties that were asked for, and that such a split breaks otherwise."""
+    if ties == "together" and by in _OF_ONE:
+        refuse(f"by = {by!r} parts equal times", 'ties = "input", "first" or "item"')
+    if ties == "item" and by == "item":
+        refuse("rows of one item have no order by item", 'ties = "input" or "first"')
+    if ties in ("first", "item") and by not in _OF_ONE:
+        hint = 'ties = "together" or "input"' if by == "time-ratio" else "leave ties out"
+        refuse(f"by = {by!r} has no ties = {ties!r}", hint)
+
+
+def _check(rule: SplitSection, ties: str | None, at: str) -> None:
     """Refuse what cannot be a split."""
 
     def refuse(message: str, hint: str) -> None:
         raise RequestError(message, code="bad-split", at=at, hint=hint)
 
     _refuse_unfollowed(rule, refuse)
+    _refuse_ties(ties, rule.by, refuse)
     sizes = [each for each in (rule.test, rule.validation) if isinstance(each, float)]
     if any(not 0 <= each < 1 for each in sizes) or sum(sizes) >= 1:
         refuse(
@@ -199,7 +215,5 @@ def _check(rule: SplitSection, at: str) -> None:
     for moment in moments:
         if moment is not None and read_moment(moment, "s", rule.zone) is None:
             refuse(f"{moment!r} is no moment", 'test = "2026-11-01", "2026-11-01 06:00", or "7d"')
-    if rule.dedupe == "max" and rule.columns.relevance is None and rule.path is not None:
-        refuse('dedupe = "max" needs columns.relevance', 'columns = { ..., relevance = "rating" }')
     if rule.write == "where" and rule.by not in ("time", "window", "time-ratio", "time-quantile"):
         refuse("write = 'where' needs one moment for all", 'by = "time", or write = "assignment"')

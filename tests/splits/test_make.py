@@ -453,6 +453,40 @@ def test_a_log_in_time_order_is_read_from_its_end(log, tmp_path, monkeypatch, ru
     assert n_looked == 1 if kind == "mixed groups" else n_looked > 8
 
 
+@pytest.mark.parametrize("count", ["rows", "pairs"])
+def test_a_core_of_whole_numbers_in_time_order_is_that_of_a_frame(tmp_path, count):
+    draw = np.random.default_rng(3)
+    table = pl.DataFrame(
+        {name: draw.integers(0, n, 60) for name, n in {"user": 14, "item": 6}.items()}
+    ).with_columns(time=pl.int_range(60))
+    table.write_parquet(tmp_path / "log.parquet", row_group_size=9)
+    rule = {"by": "user", "test": 0.3, "time_unit": "s", "empty": "keep"}
+    rule["core"] = {"user": 3, "item": 5, "count": count}
+
+    made = [evalkit.split(each, **rule) for each in (table, tmp_path / "log.parquet")]
+
+    one, other = (each.assignment[0].to_list() for each in made)
+    assert one == other
+    assert 0 in one
+    assert made[0].leakage == made[1].leakage
+
+
+def test_repeats_leave_by_a_guessed_relevance_in_memory_and_in_files(log, tmp_path):
+    rated = log.drop("note").with_columns(rating=pl.int_range(pl.len()) % 5)
+    rated.write_parquet(tmp_path / "log.parquet")
+    rule = {"by": "user", "test": 1, "dedupe": "max"}
+
+    made = [evalkit.split(each, **rule) for each in (rated, tmp_path / "log.parquet")]
+
+    assert made[0].assignment[0].equals(made[1].assignment[0])
+
+
+def test_what_libraries_fix_is_not_refused_where_a_rule_has_no_use_for_it(log):
+    for library in ("daisyrec", "elliot", "cornac", "replay"):
+        for rule in ({"by": "rows", "test": 9}, {"test": 0.1}, {"by": "user", "test": 1}):
+            assert evalkit.split(log, like=library, **rule).assignment
+
+
 def test_odd_logs_are_told(log, caplog):
     plain = log.drop("note")
     first = pl.int_range(pl.len()) < 4
@@ -586,6 +620,15 @@ def test_times_of_text_are_guessed_as_what_they_are(tmp_path, monkeypatch, capsy
         {"by": "user", "test": 1, "train": "sliding"},
         {"by": "user", "test": 1, "boundary": "after"},
         {"by": "time-quantile", "test": 0.1, "validation": 3},
+        {"by": "time", "test": 0.1, "order": "input"},
+        {"by": "time", "test": "7d", "order": "hash"},
+        {"by": "user", "test": "7d", "order": "input"},
+        {"by": "rows", "test": 0.1, "order": "reversed"},
+        {"by": "time", "test": 0.1, "ties": "item"},
+        {"by": "time", "test": "7d", "ties": "first"},
+        {"by": "user", "test": 1, "ties": "together"},
+        {"by": "item", "test": 1, "ties": "item"},
+        {"by": "new-users", "test": 0.1, "min_train": 3},
     ],
 )
 def test_keys_that_a_rule_would_pass_over_are_refused(log, rule):
