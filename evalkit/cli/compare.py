@@ -85,6 +85,8 @@ def compare(
     if len(models) < 2:
         message = f"only {models[0]!r} is named, and it takes two to compare"
         raise RequestError(message, code="nothing-to-compare", hint="evalkit compare last~1 last")
+    if config is not None:
+        _refuse_twice(models, models, "evalkit compare --config CONFIG BASELINE CANDIDATE")
     if across:
         return show_across(models, metric or [], runs, name, shown, level, is_read=is_read)
     given: dict[str, object] = {"test": test, "correction": correction, "margin": margin}
@@ -108,6 +110,16 @@ def compare(
 
 def _refused(option: str, message: str, hint: str = "") -> RequestError:
     return RequestError(message, code="bad-option", at=option, hint=hint)
+
+
+def _refuse_twice(those: list[str], called: list[str], hint: str) -> None:
+    """Raise where one of them is to be compared with itself."""
+    for place, each in enumerate(those):
+        if (first := those.index(each)) < place:
+            message = (
+                f"{called[first]!r} and {called[place]!r} are one, and it takes two to compare"
+            )
+            raise RequestError(message, code="nothing-to-compare", hint=hint)
 
 
 def _refuse_unread(options: RunOptions, *, search: bool) -> None:
@@ -183,6 +195,7 @@ def _of_runs(
     for each in loaded:
         on_stdout = options.shown in ("screen", "table") and not options.quiet
         tell_taken(*each, on_stdout=on_stdout)
+    _refuse_twice([report.run_id for _, report in loaded], models, "evalkit compare last~1 last")
 
     def compared() -> "Report":
         if options.memory_limit is not None:
@@ -219,7 +232,7 @@ def _asked(
         if metrics:
             whole = load_config(config, overrides=settings, variables=filled)
             settings = [*_settings_of(metrics, whole), "metrics.primary=[]", *settings]
-        settings = [f"statistics.baseline={models[0]}", *settings]
+        settings = [f"statistics.baseline={_as_toml(models[0])}", *settings]
         request = load_config(config, overrides=settings, variables=filled)
         request = name_selected(request, runs)
         models = [request.statistics.baseline or models[0], *models[1:]]
@@ -234,7 +247,7 @@ def _asked(
                 "no metric is named", code="missing-metric", at="-m", hint="-m nDCG@10"
             )
         named = name_rankings(models)
-        settings = [f"statistics.baseline={named[0][0]}", *settings]
+        settings = [f"statistics.baseline={_as_toml(named[0][0])}", *settings]
         request = evaluate_config(
             truth=truth,
             rankings=named,
@@ -265,7 +278,7 @@ def _settings_of(metrics: list[str], config: "Config") -> list[str]:
 
 
 def _as_toml(text: "str | list[str]") -> str:
-    return json.dumps(text, ensure_ascii=False)
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")  # as TOML wants it
 
 
 def _measured(

@@ -50,7 +50,9 @@ def gate(
     _check_level(report, rules, level, at=str(config))
     if baseline is not None:
         rules = tuple(
-            each if each.baseline is None else each.model_copy(update={"baseline": baseline})
+            each
+            if each.baseline is None or each.max_drop_relative is not None  # a share of a model's
+            else each.model_copy(update={"baseline": baseline})
             for each in rules
         )
     # A gate's own `last` is the run before this one, a person's the same as everywhere.
@@ -81,7 +83,9 @@ def _check_level(report: "Report", rules: "tuple[GateRule, ...]", level: float, 
     """Refuse to judge values by limits of another level than is asked for."""
     used = report.statistics
     judge_values = any(
-        each.metric is not None and (each.min is not None or each.max is not None) for each in rules
+        each.metric is not None
+        and (each.max_drop is None or each.baseline in report.models)  # whose limits are there
+        for each in rules
     )
     if used is not None and used.level != level and judge_values:
         message = f"the limits of {report.run_id} are at {used.level:g}, not at {level:g}"

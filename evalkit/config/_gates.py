@@ -143,7 +143,13 @@ def _check_model(
             f"no model is called {model!r}",
             hint=did_you_mean(model, known, f"there is {', '.join(known)}"),
         )
-    if model is not None and model == gate.get("baseline"):
+    baseline = gate.get("baseline")
+    if "max_drop_relative" in gate and isinstance(baseline, str) and known:
+        if baseline not in known and not baseline.startswith("("):
+            message = f"max_drop_relative compares with a model, and none is called {baseline!r}"
+            hint = did_you_mean(baseline, known, "max_drop compares with a run")
+            problems.add((*key, "baseline"), "unknown-model", message, hint=hint)
+    if model is not None and model == baseline:
         problems.add(
             (*key, "baseline"),
             "conflicting-keys",

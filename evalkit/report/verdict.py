@@ -60,6 +60,7 @@ def is_first(report: Report) -> bool:
     failed = [each for each in report.gates if each.fails]
     return bool(failed) and all(
         each.outcome == UNCLEAR
+        and each.value is not None
         and each.baseline is not None
         and each.baseline_run is None
         and each.baseline not in report.models

@@ -291,3 +291,22 @@ def test_values_are_not_judged_by_limits_of_another_level(evalkit, job):
     assert (other.status, other.codes) == (2, ["other-level"])
     assert "are at 0.95, not at 0.99" in other.err
     assert own.status == 0
+
+
+@pytest.mark.parametrize("kind", ["max_drop", "max_drop_relative"])
+def test_drops_within_a_run_are_judged_at_its_level_and_stay_with_their_model(evalkit, job, kind):
+    config, _ = job
+    gate = f'[[gates]]\nmetric = "recall@1"\nmodel = "good"\n{kind} = 0.9\nbaseline = "bad"\n'
+    config(gate)
+    lone = evalkit("run", "job.toml")
+    assert ("they are not compared" in lone.err) == (kind == "max_drop_relative")
+    config(f'[statistics]\nbaseline = "bad"\n{gate}')
+    assert evalkit("run", "job.toml").status == 0
+    assert evalkit("run", "job.toml").status == 0
+
+    other = evalkit("gate", "last", "--config", "job.toml", "--set", "statistics.level=0.9")
+    assert (other.status, other.codes) == (2, ["other-level"])
+
+    held = evalkit("gate", "last", "--baseline", "last~1")
+    assert held.status == 0
+    assert ("to bad" if kind == "max_drop_relative" else "than last~1") in held.out

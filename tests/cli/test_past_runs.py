@@ -202,3 +202,22 @@ def test_damaged_runs_are_warned_of(evalkit, runs, logs):
 
     assert outcome.status == 0
     assert "warning[run-damaged]: 1 damaged runs" in outcome.err
+
+
+def test_nothing_is_compared_with_itself(evalkit, runs):
+    of_runs = evalkit("compare", "last", runs[1])
+    of_models = evalkit("compare", "--config", "job.toml", "good", "bad", "good")
+
+    assert [(each.status, each.codes) for each in (of_runs, of_models)] == [
+        (2, ["nothing-to-compare"])
+    ] * 2
+    assert f"'last' and '{runs[1]}' are one" in of_runs.err
+
+
+@pytest.mark.parametrize("name", ['"good"', "a\x7fb", "back\\slash", "5"])
+def test_a_first_model_of_any_name_is_the_baseline(evalkit, logs, name):
+    rankings = [f"{name}=good.parquet", "bad=bad.parquet"]
+
+    compared = evalkit("compare", "--truth", "truth.parquet", *rankings, "-m", "RR", "--json")
+
+    assert [each["baseline"] for each in compared.document["comparisons"]] == [name]

@@ -96,6 +96,8 @@ class _Judge:
             used = self.report.statistics
             baseline = used.baseline if used is not None else None
         measured = set(self.report.models)
+        if baseline is not None and self.baselines.is_run(baseline):
+            baseline = None  # a model may be called as a run is
         if self.report.estimate(LOGGING, rule.metric, None, None) is None and rule.metric:
             measured.discard(LOGGING)
         return [model for model in self.report.models if model in measured - {baseline}]
@@ -138,22 +140,28 @@ class _Judge:
         pair = _comparison(self.report, baseline, model, estimate)
         if pair is None or pair.relative is None or pair.candidate != model:
             message = f"{self._name} of {model} has no relative difference to {baseline!r}"
+            if pair is None and baseline in self.report.models:
+                message += ": they are not compared, as by statistics.baseline or pairs"
             return self._unclear(model, message, estimate.value)
-        sign = -1.0 if estimate.higher_is_better is False else 1.0
+        base = self.report.estimate(baseline, self.rule.metric, *_where(self.rule))
+        is_below = base is not None and base.value < 0.0  # of which a gain is a share below 0
+        delta = -pair.relative if is_below else pair.relative
         sides = pair.relative_low, pair.relative_high
-        low, high = (math.nan if each is None else sign * each for each in sides)
-        low, high = (high, low) if sign < 0.0 else (low, high)
-        interval = Interval(low, high)
-        outcome = self._of_drop(interval, bound, pair.n_users)
+        interval = Interval(*(math.nan if each is None else each for each in sides))
+        interval = _turned(interval, is_below)
+        is_lower = estimate.higher_is_better is False
+        better = _turned(interval, is_lower)
+        outcome = self._of_drop(better, bound, pair.n_users)
+        low, high = better.low, better.high
         shown = f" ({low:+.2%} … {high:+.2%})" if interval.exists else " (no interval)"
         message = (
-            f"{self._name} of {model}{_among(self.rule)} is {sign * pair.relative:+.2%}{shown} to "
-            f"{baseline}, allowed drop: {bound:.2%}"
+            f"{self._name} of {model}{_among(self.rule)} is "
+            f"{-delta if is_lower else delta:+.2%}{shown} to {baseline}, allowed drop: {bound:.2%}"
         )
         return self._gate(
             model,
             value=estimate.value,
-            delta=pair.relative,
+            delta=delta,
             interval=interval,
             judged_by="paired",
             n_users=pair.n_users,
@@ -219,13 +227,9 @@ class _Judge:
         delta, interval, n_users, judged_by, why = self._difference(
             model, estimate, before, old_run, old_model
         )
-        better = -delta if estimate.higher_is_better is False else delta
-        low, high = (
-            (-interval.high, -interval.low)
-            if estimate.higher_is_better is False
-            else (interval.low, interval.high)
-        )
-        outcome = self._of_drop(Interval(low, high), bound, n_users)
+        is_lower = estimate.higher_is_better is False
+        better = -delta if is_lower else delta
+        outcome = self._of_drop(_turned(interval, is_lower), bound, n_users)
         word = "better" if better > 0 else "worse" if better < 0 else "different"
         message = (
             f"{self._name} of {model}{_among(rule)} is {_number(abs(delta))} {word} than "
@@ -469,6 +473,10 @@ def _interval_of(estimate: Estimate, level: float) -> Interval:
 
 def _id(old_run: Report, report: Report) -> str | None:
     return None if old_run is report else old_run.run_id
+
+
+def _turned(interval: Interval, is_turned: bool) -> Interval:
+    return Interval(-interval.high, -interval.low) if is_turned else interval
 
 
 def _number(value: float) -> str:

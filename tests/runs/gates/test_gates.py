@@ -12,6 +12,7 @@ from evalkit.config import GateRule, build_config
 from evalkit.errors import Errors, RequestError
 from evalkit.jobs.job import Job
 from evalkit.report import Comparison, PerUser, Report
+from evalkit.report.verdict import is_first, render_prometheus
 from evalkit.runs import publish
 from evalkit.runs.gates import find_baselines, judge
 from evalkit.runs.gates._paired import difference_of
@@ -313,6 +314,7 @@ def test_unknown_baselines_are_told_together(tmp_path):
         ({"metric": "nDCG@5", "min": 0.1, "mx": 1}, "unknown-key"),
         ({"metric": "nDCG@5", "min": math.inf}, "out-of-range"),
         ({"data": "row", "min": 1}, "unknown-choice"),
+        ({"metric": "nDCG@5", "max_drop_relative": 0.1, "baseline": "last"}, "unknown-model"),
     ],
 )
 def test_gates_that_cannot_be_judged_are_refused(gate, code):
@@ -405,3 +407,60 @@ def test_limits_of_a_paired_gate_lie_within_what_a_difference_can_be():
     limits = difference_of(new, old, bounds=(0.0, 1.0)).limits(0.95)
 
     assert (limits.low > 0.0, limits.high) == (True, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("base", "more", "outcome", "delta"),
+    [
+        (0.5, {}, "fail", -0.3),
+        (0.5, LOSSES, "pass", -0.3),
+        (-0.5, {}, "pass", 0.3),  # as R2 may be: nearer to 0 is better
+        (-0.5, LOSSES, "fail", 0.3),
+    ],
+)
+def test_a_relative_drop_is_told_as_a_difference_is(base, more, outcome, delta):
+    now = run(0.7 * base, **more)
+    pair = Comparison(
+        baseline="old", candidate="als", metric="nDCG@10", delta=-0.3 * base, std_error=0.01,
+        low=-0.3 * base - 0.02, high=-0.3 * base + 0.02, relative=-0.3, relative_low=-0.35,
+        relative_high=-0.25, test="t", n_users=900, verdict="better",
+    )  # fmt: skip
+    other = replace(now.estimates[0], model="old", value=base)
+    now = replace(now, estimates=(*now.estimates, other), comparisons=(pair,))
+
+    gate = judged({"max_drop_relative": 0.1, "baseline": "old"}, now)
+
+    assert (gate.outcome, gate.delta) == (outcome, delta)
+    assert (gate.low, gate.high) == ((-0.35, -0.25) if delta < 0 else (0.25, 0.35))
+    assert f"{-0.3 if outcome == 'fail' else 0.3:+.2%}" in gate.message
+    distance = f"{0.1 + (-0.3 if outcome == 'fail' else 0.3):.3f}"
+    (line,) = [
+        each
+        for each in render_prometheus(replace(now, gates=(gate,))).splitlines()
+        if each.startswith("evalkit_gate_distance{")
+    ]
+    assert f"{float(line.split()[-1]):.3f}" == distance
+
+
+def test_a_model_called_as_a_run_is_judged_against_that_run(tmp_path):
+    old, now = run(run_id="before"), run()
+    old, now = (
+        replace(each, estimates=(*each.estimates, replace(each.estimates[0], model="last")))
+        for each in (old, now)
+    )
+    publish(old, tmp_path, formats=())
+    rules = [GateRule(metric="nDCG@10", max_drop=0.5, baseline="last")]
+
+    baselines = find_baselines(rules, now.models, tmp_path, name="nightly")
+
+    gates = judge(rules, now, baselines, level=0.95)
+    assert [(each.model, each.outcome) for each in gates] == [("als", "pass"), ("last", "pass")]
+
+
+def test_a_number_that_is_not_there_is_no_want_of_a_run(tmp_path):
+    rule = {"max_drop": 0.002, "baseline": "last-passed"}
+
+    first, odd = judged(rule, run(), folder=tmp_path), judged(rule, run(math.nan), folder=tmp_path)
+
+    assert (first.fails, is_first(replace(run(), gates=(first,)))) == (True, True)
+    assert (odd.fails, is_first(replace(run(), gates=(odd,)))) == (True, False)
