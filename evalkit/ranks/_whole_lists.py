@@ -30,6 +30,7 @@ from evalkit.sources.ids import (
     ITEM,
     ITEM_KEY,
     USER_KEY,
+    IdPlan,
     KeyCollisionError,
     Keys,
     as_array,
@@ -139,7 +140,10 @@ def _probe_whole_lists(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) ->
     )
     frame, ranks = rows.filter(pl.Series(kept)), ranks[kept]
     if scan.collector is not None:
-        scan.collector.take_whole(probe.model, frame, as_array(frame["__code"]), ranks)
+        taken = frame
+        if scan.has_equals and policies.ties in UNORDERED_TIES:
+            taken = _by_item(frame, plan)
+        scan.collector.take_whole(probe.model, taken, as_array(taken["__code"]), ranks)
     firsts, lasts = _tie_ranks(scan, frame, ranks)
     if scan.has_equals and policies.ties == "mean-rank":
         ranks = (firsts + lasts) // 2
@@ -165,6 +169,15 @@ def _probe_whole_lists(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) ->
         probe.ranks.state.largest[:] = state.largest
     if scan.detailed:
         probe.ranks.rows = _list_hits(scan, frame, found, ranks, firsts, lasts)
+
+
+def _by_item(rows: pl.DataFrame, plan: IdPlan) -> pl.DataFrame:
+    """Lists in which the smaller id of equal scores stands first: no rule orders these."""
+    given = as_keys(rows[ITEM_KEY]), as_array(rows["__row"])
+    orders = order_in_batch("item", plan, rows, *given)
+    return rows.with_columns(pl.Series("__order", orders)).sort(
+        ["__code", "__strength", "__order", "__row"], descending=[False, True, False, False]
+    )
 
 
 def _as_dictionaries(rows: pl.DataFrame, duplicates: str) -> pl.DataFrame:

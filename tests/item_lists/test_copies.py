@@ -85,3 +85,23 @@ def test_each_table_is_told_of_its_own_copies():
         evaluate(TRUTH, models, metrics=["list_length@3", "hit@3"])
 
     assert [each.code for each in caught.value.errors] == ["duplicate-item", "duplicate-in-list"]
+
+
+@pytest.mark.parametrize("ties", ["mean-rank", "last-rank"])
+@pytest.mark.parametrize("as_text", [False, True])
+def test_lists_of_equal_scores_stand_by_item_where_ranks_are_shared(ties, as_text):
+    rows = [(user, item, float(item % 2)) for user in (1, 2, 3) for item in (7, 4, 5, 10, 9)]
+    items = pl.DataFrame({"item": [4, 5, 7, 9, 10], "published": [1, 2, 4, 8, 16]})
+
+    def ages(rows, ties):
+        ids = pl.col("item").cast(pl.String).str.zfill(3) if as_text else pl.col("item")
+        shown = pl.DataFrame(rows, schema=["user", "item", "score"], orient="row").with_columns(ids)
+        report = evaluate(
+            *(TRUTH.with_columns(ids), shown),
+            metrics=["age@1", "age@4"],
+            items={"path": items.with_columns(ids), "now": 20},
+            policies={"ties": ties},
+        )
+        return [each.value for each in report.estimates]
+
+    assert ages(rows, ties) == ages(rows[::-1], ties) == ages(rows, "item")
