@@ -42,6 +42,11 @@ def gate(
         asked = options.load(config)
         rules, level = asked.gates, asked.statistics.level
     else:
+        for option, value in {"--set": options.overrides, "--var": options.variables}.items():
+            if value is not None:
+                message = f"{option} changes a config, and the gates are the run's own"
+                hint = "name a config of gates too: --config FILE"
+                raise RequestError(message, code="bad-option", at=option, hint=hint)
         rules, level = _rules_of(report, run, baseline)
     if not rules and not any(each.is_alarm for each in report.checks):
         message = "there are no gates"

@@ -301,6 +301,10 @@ def export(
     out: ReadFolder = RUNS,
 ) -> None:
     """Write every number of every run to one Parquet file."""
+    if file.suffix.lower() in (".csv", ".tsv", ".json"):
+        message = f"what is written is Parquet, and not {file.suffix}"
+        hint = 'FILE.parquet, or evalkit history query "SELECT * FROM metrics" --format csv'
+        raise RequestError(message, code="unknown-format", at=str(file), hint=hint)
     from io import BytesIO
 
     import polars as pl

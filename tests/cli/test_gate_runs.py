@@ -310,3 +310,14 @@ def test_drops_within_a_run_are_judged_at_its_level_and_stay_with_their_model(ev
     held = evalkit("gate", "last", "--baseline", "last~1")
     assert held.status == 0
     assert ("to bad" if kind == "max_drop_relative" else "than last~1") in held.out
+
+
+@pytest.mark.parametrize("option", [("--set", "statistics.level=0.99"), ("--var", "day=1")])
+def test_gates_of_the_run_itself_are_not_changed(evalkit, job, option):
+    config, _ = job
+    config('[[gates]]\nmetric = "recall@1"\nmodel = "good"\nmin = 0.1\n')
+    assert evalkit("run", "job.toml").status == 0
+
+    outcome = evalkit("gate", "last", *option)
+
+    assert (outcome.status, outcome.codes) == (2, ["bad-option"])

@@ -221,3 +221,12 @@ def test_a_first_model_of_any_name_is_the_baseline(evalkit, logs, name):
     compared = evalkit("compare", "--truth", "truth.parquet", *rankings, "-m", "RR", "--json")
 
     assert [each["baseline"] for each in compared.document["comparisons"]] == [name]
+
+
+def test_an_export_is_called_what_it_is(evalkit, runs, logs):
+    outcome = evalkit("history", "export", "all.csv")
+
+    assert (outcome.status, outcome.codes) == (2, ["unknown-format"])
+    assert not (logs / "all.csv").exists()
+    asked = evalkit("history", "query", "SELECT * FROM metrics", "--format", "csv")
+    assert asked.status == 0

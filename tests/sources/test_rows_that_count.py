@@ -237,8 +237,8 @@ def test_a_frame_of_pandas_with_two_columns_of_a_name_is_refused():
 
     error = raised(EvalkitError, lambda: evaluate(frame, {1: [2]}, metrics=["hit@1"]))
 
-    assert error.code == "bad-type"
-    assert "unique" in error.message
+    assert error.code == "duplicate-column"
+    assert "called item" in error.message
 
 
 def test_two_columns_of_a_name_are_refused_in_parquet_and_arrow(tmp_path):

@@ -12,7 +12,7 @@ from evalkit.errors import DataError
 from evalkit.inference.spread import DifferenceSpread, counts_differing
 from evalkit.metrics import is_made_of_users, load_metric_files
 from evalkit.report import Report
-from evalkit.runs.history.compare import beyond_users, settled_as_measured
+from evalkit.runs.history.compare import beyond_users, kind_of, settled_as_measured
 from evalkit.statistics.exact import ExactSums
 from evalkit.statistics.intervals import Interval
 
@@ -65,7 +65,7 @@ def paired_difference(
     Sums are rounded once (`math.fsum`), so neither threads nor the order of users move a digit.
     """
     estimate = next(each for each in candidate[0].estimates if each.metric == metric)
-    known = load_metric_files(()).get(estimate.name)
+    known = load_metric_files((), kind_of(candidate[0])).get(estimate.name)
     if "(" in estimate.name:  # over users, and not their mean
         return None, "users have no values of it"
     if known is not None:

@@ -1,5 +1,6 @@
 """Finished runs compared user by user, where they kept the values of users."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
@@ -151,7 +152,7 @@ def _measured_otherwise(runs: Sequence[Named]) -> list[Warning_]:
 
 def _not_of_users(runs: Sequence[Named], metric_files: Sequence[str]) -> list[str]:
     """What of the runs is no mean of users: numbers of all lists, those of means, combinations."""
-    known = load_metric_files(metric_files, _kind_of(runs[0][1]))
+    known = load_metric_files(metric_files, kind_of(runs[0][1]))
     found = dict[str, None]()
     for _, report in runs:
         combined = _section(report.config).get("combined")
@@ -180,7 +181,7 @@ def _common_labels(
     metric_files: Sequence[str],
     left_out: Sequence[str],
 ) -> list[str]:
-    kind = _kind_of(runs[0][1])
+    kind = kind_of(runs[0][1])
     known = load_metric_files(metric_files, kind)
     given = set(runs[0][1].labels) & set(metrics)
     asked = [metric for metric in metrics if metric not in given]
@@ -258,7 +259,7 @@ def _with_values(report: Report) -> Sequence[str]:
     return report.labels if kept is None else kept.metrics
 
 
-def _kind_of(report: Report) -> str:
+def kind_of(report: Report) -> str:
     """The kind that a run is of."""
     known = report.config or {}
     return next((kind for kind in reversed(other_kinds()) if known.get(kind)), "rankings")
@@ -278,7 +279,7 @@ def _config_of(
     name, report = run
     policies = (report.config or {}).get("policies")
     table = {"model": report.name, "path": report.name}  # nothing is read again
-    kind = _kind_of(report)
+    kind = kind_of(report)
     tree: dict[str, object] = {
         **(
             {"truth": {"path": report.name}, "rankings": [table]}
@@ -318,14 +319,15 @@ def _joined(runs: Sequence[Named], labels: Sequence[str]) -> tuple[pl.DataFrame,
                 raise DataError(message, code="different-truth", hint=hint)
             label = model if counted.count(model) == 1 else f"{model} ({name})"
             own = frame.select(labels).to_numpy()
-            values[label] = settled_as_measured(report, labels, own)
+            own = settled_as_measured(report, labels, own)
+            values[label] = _spoiled_as_measured(report, model, labels, own)
     assert users is not None
     return users, values
 
 
 def settled_as_measured(report: Report, labels: Sequence[str], values: Values) -> Values:
     """The kept values of users, a column a label, as the means of their run were made of them."""
-    if _kind_of(report) != "rankings":
+    if kind_of(report) != "rankings":
         return values
     policies = {each.metric: each.policies for each in report.estimates}
     columns = [
@@ -333,6 +335,17 @@ def settled_as_measured(report: Report, labels: Sequence[str], values: Values) -
         for place, label in enumerate(labels)
     ]
     return np.column_stack(columns)
+
+
+def _spoiled_as_measured(
+    report: Report, model: str, labels: Sequence[str], values: Values
+) -> Values:
+    """The same values, infinity where a policy made the mean of the run undefined."""
+    for place, label in enumerate(labels):
+        estimate, column = report.estimate(model, label, None, None), values[:, place]
+        if estimate is not None and math.isnan(estimate.value) and estimate.n_users:
+            column[np.isnan(column)] = math.inf
+    return values
 
 
 def _frame_of(kept: PerUser, model: str, labels: Sequence[str]) -> pl.DataFrame:

@@ -1,5 +1,7 @@
 """A gate against an earlier run judges by the numbers that the runs themselves stand on."""
 
+import math
+
 import numpy as np
 import polars as pl
 import pytest
@@ -180,3 +182,45 @@ def test_a_number_made_of_means_takes_no_weight(logs):
         nights(logs, metrics=(OF_MEANS,), weight=weight)
 
     assert caught.value.code == "conflicting-keys"
+
+
+@pytest.mark.parametrize("policies", [{"missing_ranking": "nan"}, {"zeros": "nan"}])
+def test_a_mean_that_a_run_leaves_undefined_is_none_beside_another_run(logs, policies):
+    before = pl.read_parquet(logs / "before.parquet")
+    before.filter(pl.col("user") > 0).write_parquet(logs / "before.parquet")
+    runs = nights(logs, policies=policies)
+
+    found = compare_runs(runs, StatisticsSection(), threads=1)
+
+    assert [each.value for each in runs[0][1].estimates] == pytest.approx(
+        [math.nan] * 2, nan_ok=True
+    )
+    of_first = [each for each in found.estimates if each.model == "m (before)"]
+    assert all(math.isnan(each.value) for each in of_first)
+    assert all(math.isnan(each.delta) for each in found.comparisons)
+
+
+def test_ratings_are_judged_by_the_bounds_of_their_own_metrics(tmp_path):
+    rng = np.random.default_rng(3)
+    users = np.repeat(np.arange(60), 6)
+    ratings = rng.integers(1, 6, users.size).astype(float)
+    gates = [{"metric": "cosine(over='users')", "max_drop": 0.1, "baseline": "last"}]
+    runs = []
+    for night in ("before", "after"):
+        guessed = ratings + 0.1 * rng.normal(size=users.size)
+        table = {"user": users, "item": np.arange(users.size), "rating": ratings}
+        pl.DataFrame({**table, "prediction": guessed}).write_parquet(tmp_path / f"{night}.parquet")
+        tree = {
+            "ratings": [{"model": "m", "path": str(tmp_path / f"{night}.parquet")}],
+            "metrics": {"names": ["cosine(over='users')"]},
+            "gates": gates,
+            "output": {"per_user": True},
+        }
+        run = Job(build_config(tree, name="night"), tmp_path / "runs").run()
+        runs.append((night, load_run(run.path)))
+
+    (gate,), (pair,) = runs[1][1].gates, compared(runs).values()
+
+    assert gate.judged_by == "paired"
+    assert (gate.low, gate.high) == pytest.approx((pair.low, pair.high), rel=1e-12)
+    assert gate.high - gate.low > 0.1  # two of sixty users whom nobody saw may have lost all
