@@ -12,7 +12,10 @@ from evalkit.sources.ids import ITEM
 from evalkit.statistics.exact import N_LIMBS, N_POWERS, N_WAITING
 
 SUM = 8 * (N_LIMBS + N_POWERS + N_WAITING + 5)  # an exact sum, of a cell or of a segment
-VALUES_ROW, VALUE = 88, 16  # of the values of users: id, model and place; a value
+VALUE = 16  # a value of a user, kept and put in order
+VALUES_ROW, SORTED_VALUE = 88, 23  # of a file of values: id, model and place; a value, sorted
+PARTED_VALUE, MERGED_VALUE, MERGED = 9, 40, 1 << 16  # in files of models; of users while merged
+BESIDE_VALUES = 40 << 20  # what measuring leaves, while they are sorted or merged
 MEASURED = 8.5  # a value in a block, whose room may be a sixteenth more
 ORDERED_ROW = 96  # key, cluster, weight and segments of a user whose values are put in order
 COMPARED = 24  # a value of a user in a comparison of finished runs: as read, as array, joined
@@ -96,9 +99,24 @@ def room_of_ordered(n_models: int, n_users: float, n_ordered: int) -> float:
     return 3.0 * n_users * (ORDERED_ROW + VALUE * n_models * n_ordered) if n_ordered else 0.0
 
 
-def room_of_values(n_models: int, n_users: float, text: float, n_kept: int) -> float:
-    """Bytes of the values of users that are written, while they are put in order."""
-    return n_models * n_users * (VALUES_ROW + VALUE * n_kept + 2 * text) if n_kept else 0.0
+def room_of_values(
+    n_models: int, n_users: float, text: float, n_kept: int, *, n_passes: int, together: bool
+) -> float:
+    """Bytes of the values of users that are written, while they are put in order.
+
+    Args:
+        together: all models are measured at one time; in one pass nothing is sorted or merged then.
+    """
+    if not n_kept:
+        return 0.0
+    rows = n_models * n_users
+    ids, values = rows * (VALUES_ROW + 2 * text), rows * n_kept
+    if n_passes > 1:
+        return ids + values * SORTED_VALUE + BESIDE_VALUES
+    if together:
+        return ids + values * VALUE
+    merged = n_models * min(n_users, MERGED) * n_kept
+    return ids + values * PARTED_VALUE + merged * MERGED_VALUE + BESIDE_VALUES
 
 
 def room_to_compare(n_rows: int, n_metrics: int, id_bytes: int, *, drawn: bool) -> int:

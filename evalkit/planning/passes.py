@@ -218,7 +218,9 @@ def _bound(
     sums += _beside(asked, n_models, rows)
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
     first = room.first + room.paired
-    last = max(room.last, asked.sample * memory.room_of_values(n_models, rows, text, asked.n_kept))
+    of_users = n_models, asked.sample * rows, text, asked.n_kept
+    values = memory.room_of_values(*of_users, n_passes=1, together=asked.holds_all)
+    last = max(room.last, values)
     whole = (
         _ordered(asked, n_models, rows)
         + room.fixed
@@ -346,7 +348,7 @@ class _Needs:
         extra: of metrics of lists, or errors over users and items; its `share` is of all users.
         made: of baselines.
         moved: of all rows of train, while users' rows are brought together.
-        sorted_values: of users, while they are put in order.
+        values: of users, while a file of them is written, by the number of passes.
         beside: values of further models, of a share of the users.
         packed: of the sums of passes before.
     """
@@ -362,7 +364,7 @@ class _Needs:
     extra: MemoryNeeds
     made: list_memory.MadeMemory
     moved: float
-    sorted_values: float
+    values: Callable[[int], float]
     beside: Callable[[float], int]
     packed: int
 
@@ -444,7 +446,11 @@ class _Needs:
             extra,
             made,
             asked.sample * moved * n_seen,
-            asked.sample * memory.room_of_values(n_models, n_users, survey.text.mean, asked.n_kept),
+            lambda n_shares: memory.room_of_values(
+                *(n_models, asked.sample * n_users, survey.text.mean, asked.n_kept),
+                n_passes=n_shares,
+                together=asked.holds_all,
+            ),
             lambda share: _beside(asked, n_models, share * n_users),
             PACKED_SUM * (n_segments + 1) * asked.n_columns * (n_models + n_pairs),
         )
@@ -485,7 +491,7 @@ class _Needs:
             share * self.extra.share + max(streamed, self.extra.measured),
         )
         counted = self.extra.counted * min(2, n_shares) + self.packed * (n_shares > 1)
-        last = max(first, counted + max(held, self.extra.last, self.sorted_values))
+        last = max(first, counted + max(held, self.extra.last, self.values(n_shares)))
         return self.fixed + self.extra.fixed + self.made.kept + self.beside(share) + last
 
 

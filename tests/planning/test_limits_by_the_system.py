@@ -127,6 +127,14 @@ def test_values_of_users_that_are_put_in_order_are_counted(tmp_path):
     assert_held(340, *log_of_numbers(tmp_path, 1_500_000))
 
 
+def test_values_of_many_metrics_of_models_that_nothing_compares_are_counted(tmp_path):
+    asked = log_of_numbers(tmp_path, 60_000)
+    models = [f"--rankings=m{n}={tmp_path / 'b.parquet'}" for n in range(8)]
+    metrics = [f"--metric={name}@{k}" for name in ("nDCG", "recall") for k in range(1, 21)]
+
+    assert_held(8, *asked, *models, *metrics)
+
+
 @pytest.fixture(scope="module")
 def finished_runs(tmp_path_factory) -> Path:
     """A folder of two runs that keep values of 300,000 users."""
