@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from evalkit.config import Builtin, EntryPoint, TrainColumns, TrainTable, build_builtin, hinted
-from evalkit.errors import DataError, MachineError
+from evalkit.errors import CountedError, DataError, MachineError
 from evalkit.item_lists.baselines import make_rankings, named_columns, needs_time
 from evalkit.runs import replacing
 from evalkit.sources import Guessing, Table, open_train, reading
@@ -140,7 +140,7 @@ def _reading(table: Table) -> Iterator[None]:
         with reading(table):
             yield
     except DataError as error:
-        if error.code in ("null-id", "bad-time"):
+        if error.code == "null-id" or isinstance(error, CountedError):
             error.hint = "give tables without such rows"  # there is neither a where nor a policy
         raise
 

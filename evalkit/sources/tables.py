@@ -18,6 +18,7 @@ from evalkit.sources.columns import (
     ColumnPlan,
     Wanted,
     check_columns,
+    newest_second,
     plan_columns,
     put_in_order,
     typed_plan,
@@ -30,7 +31,7 @@ from evalkit.sources.records import unpack_records
 from evalkit.sources.row_order import RowScore, find_row_scores
 from evalkit.sources.splits import Splitter, find_splitters
 from evalkit.sources.suggestions import time_of_text
-from evalkit.sources.table import Stored, Table
+from evalkit.sources.table import Stored, Table, reading
 from evalkit.sources.trec import Kind
 
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
@@ -303,6 +304,9 @@ def open_labels(
     opened = _open("labels", source, chosen, table.where, model=table.model)
     if "time" not in chosen.columns:
         return opened
+    if table.session_every is not None and opened.frame.collect_schema()["time"].is_integer():
+        with reading(opened):
+            newest_second(opened.frame, chosen.columns["time"], opened.at)
     return replace(opened, frame=with_times(opened.frame, table.session_every))
 
 

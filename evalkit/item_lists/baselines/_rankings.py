@@ -17,7 +17,7 @@ from evalkit.errors import DataError, MachineError
 from evalkit.item_lists.baselines import _counting as counting
 from evalkit.item_lists.baselines._counting import Places, TrainCounts, UserHistories
 from evalkit.item_lists.baselines._lists import fill_drawn, fill_ordered, halve
-from evalkit.sources import ChosenColumns, Made, Table, reading
+from evalkit.sources import ChosenColumns, Made, Table, newest_second, reading
 from evalkit.sources.ids import ITEM, USER_KEY, IdPlan, KeyCollisionError, plan_ids, stable_hashes
 from evalkit.truth import null_id_error
 
@@ -251,8 +251,14 @@ def _own_items(history: UserHistories, k: int, first: int, last: int, *, by_coun
 
 
 def find_latest(train: Table) -> int | None:
-    """The latest time of a training log; None where it has none."""
+    """The latest time of a training log; None where it has none.
+
+    Raises:
+        DataError: whole numbers that are no seconds [bad-time].
+    """
     with reading(train):
+        if train.frame.collect_schema()["time"].is_integer():
+            return newest_second(train.frame, train.columns["time"], train.at)
         latest = (
             train.frame.select(counting.time_of(train).max()).collect(engine="streaming").item()
         )

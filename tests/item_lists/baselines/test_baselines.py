@@ -184,6 +184,24 @@ def test_what_no_baseline_has_is_refused(options, code):
     assert code in str(error.value)
 
 
+def test_milliseconds_are_no_seconds_and_the_hint_makes_them_such():
+    train = pl.DataFrame(
+        [(n % 9, n * 7 % 11, 1_700_000_000 + n * 9_600) for n in range(45)],
+        schema=["user", "item", "time"],
+        orient="row",
+    )
+    finer = train.with_columns(pl.col("time") * 1000)
+    given = {"builtin": "recent", "users": train.select("user"), "k": 4, "window": "2d"}
+
+    with pytest.raises(DataError, match="no seconds of any year") as refused:
+        evalkit.baseline(train=finer, **given)
+
+    assert refused.value.code == "bad-time"
+    columns = {"time": refused.value.hint.partition('"')[2].rstrip('"')}
+    wanted = evalkit.baseline(train=train, **given)
+    assert evalkit.baseline(train=finer, columns=columns, **given).equals(wanted)
+
+
 def test_bad_rows_are_refused():
     train, users = frames([(1, 1, 1), (2, 2, 2)], [1])
     cases = {

@@ -193,3 +193,20 @@ def test_times_are_told_apart_by_the_unit_that_they_have(unit):
     )
 
     assert report.counts.models["model"].duplicates == 1
+
+
+def test_milliseconds_make_no_sessions_of_seconds_and_the_hint_makes_them_such():
+    rows = [(n % 5, n / 60, n % 2, 1_700_000_000 + n * 7_000) for n in range(60)]
+    seconds = pl.DataFrame(rows, schema=["user", "score", "label", "time"], orient="row")
+    finer = seconds.with_columns(pl.col("time") * 1000)
+
+    def measured(frame, time):
+        asked = {"metrics": ["AUC(over='sessions')"], "session_every": "1d"}
+        (found,) = evalkit.evaluate_labels(frame, columns={"time": time}, **asked).estimates
+        return found.value, found.n_users
+
+    with pytest.raises(EvalkitError, match="no seconds of any year") as refused:
+        measured(finer, "time")
+
+    hinted = refused.value.hint.partition('"')[2].rstrip('"')
+    assert measured(finer, hinted) == measured(seconds, "time")
