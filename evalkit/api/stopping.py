@@ -1,13 +1,16 @@
 """When to stop training: epochs compared with the best one, user by user."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 from evalkit.config import build_statistics
 from evalkit.errors import RequestError
 from evalkit.kernels.threads import usable_cores
 from evalkit.report import Report, Warning_
 from evalkit.runs.history.compare import compare_runs
+from evalkit.statistics.intervals import check_level
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +50,10 @@ class EarlyStopping:
     """
 
     def __init__(self, metric: str, *, epochs: int, patience: int = 3, level: float = 0.95) -> None:
-        if epochs < 1 or patience < 1:
-            raise RequestError(
-                f"epochs={epochs} and patience={patience} are not 1 or more", code="bad-value"
-            )
+        if not all(isinstance(each, Integral) and each > 0 for each in (epochs, patience)):
+            message = f"epochs={epochs!r} and patience={patience!r} are not 1 or more, and whole"
+            raise RequestError(message, code="bad-value")
+        check_level(level)
         self.metric, self.epochs, self.patience = metric, epochs, patience
         self.history: list[Epoch] = []
         self._best: Report | None = None
@@ -79,7 +82,7 @@ class EarlyStopping:
             message = "the report holds no values of users, by which epochs are compared"
             raise RequestError(message, code="per-user-off", hint="Evaluation(..., per_user=True)")
         value = report.value(self.metric)
-        if self._best is None:
+        if self._best is None or math.isnan(self._best.value(self.metric)):  # worth nothing
             found = Epoch(number, value, number)
         else:
             found = self._compared(number, value, self._best, report)
