@@ -372,8 +372,8 @@ def test_an_own_metric_decides_too():
         ({"epochs": 2.5}, "bad-value"),
         ({"epochs": "5"}, "bad-value"),
         ({"epochs": 5, "patience": 1.5}, "bad-value"),
-        ({"epochs": 5, "level": 95}, "level-out-of-range"),
-        ({"epochs": 5, "level": 0}, "level-out-of-range"),
+        ({"epochs": 5, "level": 95}, "out-of-range"),
+        ({"epochs": 5, "level": 0}, "out-of-range"),
     ],
 )
 def test_what_early_stopping_cannot_mean_is_refused(asked, code):

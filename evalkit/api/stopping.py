@@ -10,7 +10,6 @@ from evalkit.errors import RequestError
 from evalkit.kernels.threads import usable_cores
 from evalkit.report import Report, Warning_
 from evalkit.runs.history.compare import compare_runs
-from evalkit.statistics.intervals import check_level
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +52,7 @@ class EarlyStopping:
         if not all(isinstance(each, Integral) and each > 0 for each in (epochs, patience)):
             message = f"epochs={epochs!r} and patience={patience!r} are not 1 or more, and whole"
             raise RequestError(message, code="bad-value")
-        check_level(level)
+        build_statistics({"level": level})  # which refuses what is no level
         self.metric, self.epochs, self.patience = metric, epochs, patience
         self.history: list[Epoch] = []
         self._best: Report | None = None
