@@ -53,14 +53,19 @@ def test_clusters_of_one_user_give_the_shares_that_users_give(tree):
             assert getattr(other, name) == pytest.approx(getattr(one, name), rel=1e-9, nan_ok=True)
 
 
-def test_a_weighted_difference_is_a_share_of_the_weighted_mean_of_the_same_users(tree):
-    config = {**tree, "output": {"per_user": True}}
-    config["statistics"] = {"baseline": "old", "weight": {"by": "orders"}}
+ERRORS = [{"weight": {"by": "orders"}}, {"two_way": "item"}]
+
+
+@pytest.mark.parametrize("statistics", ERRORS)
+def test_a_difference_is_a_share_of_the_mean_of_the_same_users(tree, statistics):
+    config = {**tree, "metrics": {"names": ["recall@3"]}}
+    config["statistics"] = {"baseline": "old", **statistics}
     report = run_config(build_config(config, name="job"), per_user=True)
-    metric = "first_hit_rank"
+    metric = "recall@3"
     kept = [report.per_user_values.read(model, [metric]) for model in ("old", "new")]
     old, new = (each[metric].to_numpy() for each in kept)
-    weights = np.where(np.isnan(new - old), 0.0, 1.0 + kept[0]["user"].to_numpy() % 3)
+    orders = 1.0 + kept[0]["user"].to_numpy() % 3 * ("weight" in statistics)
+    weights = np.where(np.isnan(new - old), 0.0, orders)
     before, after = (np.nansum(each * weights) / weights.sum() for each in (old, new))
 
     (pair,) = (each for each in report.comparisons if (each.metric, each.segment) == (metric, None))
@@ -68,13 +73,14 @@ def test_a_weighted_difference_is_a_share_of_the_weighted_mean_of_the_same_users
     assert pair.relative == pytest.approx(after / before - 1.0, rel=1e-12)
 
 
-def test_shares_of_which_one_alone_leaves_users_out_merge(tree, tmp_path):
+@pytest.mark.parametrize("errors", ERRORS)
+def test_shares_of_which_one_alone_leaves_users_out_merge(tree, tmp_path, errors):
     new = pl.read_parquet(tmp_path / "new.parquet")
     old = pl.read_parquet(tmp_path / "old.parquet")
     pl.concat([old, new.filter(pl.col("user") == 79)]).write_parquet(tmp_path / "old.parquet")
     pl.concat([new, old.filter(pl.col("user") < 15)]).write_parquet(tmp_path / "new.parquet")
-    statistics = {"baseline": "old", "weight": {"by": "orders"}}
-    config = build_config({**tree, "statistics": statistics}, name="job")
+    tree |= {"metrics": {"names": ["recall@3"]}, "statistics": {"baseline": "old", **errors}}
+    config = build_config(tree, name="job")
     paths = [tmp_path / f"{n}.part" for n in range(1, 8)]
     for n, path in enumerate(paths, 1):
         measure_partial(config, (n, 7)).write(path)
