@@ -364,3 +364,34 @@ def test_an_own_metric_decides_too():
         stopping.update(evaluation.compute())
 
     assert stopping.best == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"epochs": 2.5}, "bad-value"),
+        ({"epochs": "5"}, "bad-value"),
+        ({"epochs": 5, "patience": 1.5}, "bad-value"),
+        ({"epochs": 5, "level": 95}, "out-of-range"),
+        ({"epochs": 5, "level": 0}, "out-of-range"),
+    ],
+)
+def test_what_early_stopping_cannot_mean_is_refused(asked, code):
+    with pytest.raises(evalkit.EvalkitError) as caught:
+        evalkit.EarlyStopping("RR", **asked)
+
+    assert caught.value.code == code
+
+
+def test_an_epoch_without_a_value_is_not_the_best():
+    truth = {user: [user] for user in range(60)}
+    stopping = evalkit.EarlyStopping("first_hit_rank", epochs=9, patience=2)
+
+    for n_right in (0, 30, 0, 30):
+        evaluation = evalkit.Evaluation(truth, metrics=["first_hit_rank"], per_user=True)
+        lists = [[user if user < n_right else -1] for user in truth]
+        evaluation.update(list(truth), lists)
+        stops = stopping.update(evaluation.compute())
+
+    assert (stops, stopping.best) == (True, 2)
+    assert stopping.report.value("first_hit_rank") == 1.0

@@ -1,7 +1,9 @@
 """When to stop training: epochs compared with the best one, user by user."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 from evalkit.config import build_statistics
 from evalkit.errors import RequestError
@@ -47,10 +49,10 @@ class EarlyStopping:
     """
 
     def __init__(self, metric: str, *, epochs: int, patience: int = 3, level: float = 0.95) -> None:
-        if epochs < 1 or patience < 1:
-            raise RequestError(
-                f"epochs={epochs} and patience={patience} are not 1 or more", code="bad-value"
-            )
+        if not all(isinstance(each, Integral) and each > 0 for each in (epochs, patience)):
+            message = f"epochs={epochs!r} and patience={patience!r} are not 1 or more, and whole"
+            raise RequestError(message, code="bad-value")
+        build_statistics({"level": level})  # which refuses what is no level
         self.metric, self.epochs, self.patience = metric, epochs, patience
         self.history: list[Epoch] = []
         self._best: Report | None = None
@@ -79,7 +81,7 @@ class EarlyStopping:
             message = "the report holds no values of users, by which epochs are compared"
             raise RequestError(message, code="per-user-off", hint="Evaluation(..., per_user=True)")
         value = report.value(self.metric)
-        if self._best is None:
+        if self._best is None or math.isnan(self._best.value(self.metric)):  # worth nothing
             found = Epoch(number, value, number)
         else:
             found = self._compared(number, value, self._best, report)

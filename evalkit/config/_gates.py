@@ -13,6 +13,7 @@ from evalkit.metrics import is_gmean
 
 BOUNDS = ("min", "max", "max_drop", "max_drop_relative", "max_change")
 _OF_TRUTH = ("pairs", "age")  # counts of the truth alone
+_SHARES = ("rows_dropped", "users_without_ranking", "users_without_truth", "duplicates")
 
 
 def check_gates(
@@ -26,6 +27,7 @@ def check_gates(
         if isinstance(gate, dict):
             key: Key = ("gates", number)
             check_form(gate, key, problems)
+            _check_share(gate, key, problems)
             _check_metric(gate, key, tree, problems)
             _check_model(gate, key, tree, problems)
             _check_segment(gate, key, tree, problems)
@@ -84,6 +86,15 @@ def _check_bound(gate: Mapping[str, object], key: Key, problems: Problems) -> No
         other = "max_change" if bound == "max_drop" else "max_drop"
         message = f"{bound} does not go with {wrong}"
         problems.add((*key, bound), "conflicting-keys", message, hint=f"write {other} = ...")
+
+
+def _check_share(gate: Mapping[str, object], key: Key, problems: Problems) -> None:
+    """No share is above 1: a count is meant."""
+    for bound in ("min", "max") if gate.get("data") in _SHARES else ():
+        size = gate.get(bound)
+        if isinstance(size, int | float) and size > 1.0:
+            message = f"{gate['data']} is a share, which is never above 1, and {size:g} is"
+            problems.add((*key, bound), "out-of-range", message, hint="0.05 are 5 %")
 
 
 def _check_unit(gate: Mapping[str, object], key: Key, bound: str, problems: Problems) -> None:

@@ -5,7 +5,7 @@ count alone, or in equal parts where there is none. Sums by item stand on a fixe
 that no order of users changes them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.aggregate.accumulators.weighted import Target
+from evalkit.aggregate.accumulators.weighted import OfPair, Target, Who
 from evalkit.aggregate.segments import ALL, Segment, UserSegments
 from evalkit.aggregate.sums import Pair, add_to, pool
 from evalkit.aggregate.user_values.blocks import UserValues, Values, stack_columns
@@ -104,9 +104,10 @@ class CrossedSums:
 
 @dataclass(slots=True)
 class ItemSums:
-    """Sums of every model and pair by segment, of users and of items."""
+    """Sums of every model and pair by segment, of users and of items; `common` as of `Ratios`."""
 
     sums: dict[tuple[Segment, Target], CrossedSums] = field(default_factory=dict)
+    common: dict[tuple[Segment, OfPair], CrossedSums] = field(default_factory=dict)
 
     def add(
         self,
@@ -117,76 +118,127 @@ class ItemSums:
         threads: int,
     ) -> None:
         """Add the users of one share."""
-        models = list(values.measuring)
-        targets: list[Target] = [*models, *pairs]
-        everyone = np.zeros(truth.n_users, dtype=np.int32)
-        groups: list[tuple[tuple[Segment, ...], npt.NDArray[np.int32]]] = [((ALL,), everyone)]
-        for segment in segments:
-            labels = tuple((segment.name, label) for label in segment.groups.labels)
-            groups.append((labels, segment.groups.codes))
-        items = _Items.of(truth)
-        n = values.columns.size
-        known = [items.by_segment(truth, codes) for _, codes in groups]
-        hashes = items.hashes
-        del items  # 24 bytes a pair
-        sums = {
-            (target, place): (
-                np.zeros((held.codes.size, n, N_WORDS), dtype=np.int64),
-                ExactSums(n, len(labels)),
-                ExactSums(3 * n, len(labels)),
-            )
-            for target in targets
-            for place, ((labels, _), held) in enumerate(zip(groups, known, strict=True))
-        }
-        lock = Lock()
+        apart: set[Pair] = set()
 
-        def work(block: npt.NDArray[np.int64]) -> None:
-            crossed = _Pairs.of(truth, block)
-            owners, places, shares = crossed.owners, crossed.places, crossed.shares
-            found = {name: _Parts.of(values, name, block, crossed) for name in models}
-            for target in targets:
-                if isinstance(target, str):
-                    of_users, parts = found[target]
-                else:
-                    before, after = found[target[0]], found[target[1]]
-                    of_users, parts = after.values - before.values, after.parts - before.parts
-                own = np.where(np.isnan(parts), np.nan, shares[owners, None])
-                rows = np.concatenate([parts, own, parts + own], axis=1)
-                for place, ((labels, codes), held) in enumerate(zip(groups, known, strict=True)):
-                    words, by_user, by_pair = sums[target, place]
-                    with lock:
-                        add_parts(parts, owners, shares, held.cells[places], words)
-                        cells = codes[block]
-                        by_user.add(of_users, rows=CellRows.of(cells, len(labels)))
-                        by_pair.add(rows, rows=CellRows.of(cells[owners], len(labels)))
-
-        most = max(1, PARTS_AT_ONCE // max(1, n))
-        for _ in ordered_map(work, _pieces(values, truth, most), threads=threads):
-            pass
-        for target, place in list(sums):
-            words, by_user, by_pair = sums.pop((target, place))  # which are copied now
-            (labels, codes), held = groups[place], known[place]
-            ends = np.searchsorted(held.labels, np.arange(len(labels) + 1))
-            for code in np.unique(codes).tolist():
-                own = slice(ends[code], ends[code + 1])
-                here = np.array([code])
-                order = np.argsort(hashes[held.codes[own]])
-                crossed = CrossedSums(
-                    hashes[held.codes[own]][order],
-                    words[own][order],
-                    by_user.over(here),
-                    by_pair.over(here),
+        def parts_of(
+            target: Target | OfPair, found: Mapping[str, "_Parts"]
+        ) -> tuple[Values, Values]:
+            if isinstance(target, str):
+                return found[target].values, found[target].parts
+            first, second = target
+            pair = (first, second) if isinstance(first, str) else first
+            before, after = found[pair[0]], found[pair[1]]
+            deltas = after.values - before.values, after.parts - before.parts
+            if not isinstance(first, str):
+                own = found[second].values, found[second].parts
+                of_users, parts = (
+                    np.where(np.isnan(delta), np.nan, each)
+                    for delta, each in zip(deltas, own, strict=True)
                 )
-                add_to(self.sums, (labels[code], target), crossed)
+                return of_users, parts
+            if (np.isnan(before.values) != np.isnan(after.values)).any():
+                apart.add(pair)
+            return deltas
+
+        targets: list[Target] = [*values.measuring, *pairs]
+        found = ItemSums(_sums_of(truth, values, segments, targets, parts_of, threads))
+        sides = [(pair, model) for pair in pairs if pair in apart for model in pair]
+        if sides:
+            found.common = _sums_of(truth, values, segments, sides, parts_of, threads)
+        self.merge(found)
 
     def merge(self, other: "ItemSums") -> None:
         """Take over the sums of other users, which must not be used again."""
+        for pair in dict.fromkeys(pair for _, (pair, _) in (*self.common, *other.common)):
+            for side in (self, other):
+                side._note_common(pair)
+        for of_pair in list(other.common):
+            add_to(self.common, of_pair, other.common.pop(of_pair))
         for key in list(other.sums):
             add_to(self.sums, key, other.sums.pop(key))
+
+    def _note_common(self, pair: Pair) -> None:
+        """Let a pair have sums of its own, which are those of its models."""
+        for segment in [segment for segment, target in self.sums if target == pair]:
+            for model in pair:
+                own, key = self.sums[segment, model], (segment, (pair, model))
+                if key not in self.common:
+                    sums = (each.over(np.array([0])) for each in (own.users, own.pairs))
+                    self.common[key] = CrossedSums(own.items, own.words, *sums)
 
     def pool(self, pooled: Mapping[Segment, Segment]) -> None:
         """Put segments together as the sums were."""
         pool(self.sums, pooled)
+        pool(self.common, pooled)
+
+
+def _sums_of(
+    truth: Truth,
+    values: UserValues,
+    segments: Sequence[UserSegments],
+    targets: Sequence[Who],
+    parts_of: Callable[[Who, Mapping[str, "_Parts"]], tuple[Values, Values]],
+    threads: int,
+) -> dict[tuple[Segment, Who], CrossedSums]:
+    """Sums over the users and the items of these users, by segment and target."""
+    models = list(values.measuring)
+    everyone = np.zeros(truth.n_users, dtype=np.int32)
+    groups: list[tuple[tuple[Segment, ...], npt.NDArray[np.int32]]] = [((ALL,), everyone)]
+    for segment in segments:
+        labels = tuple((segment.name, label) for label in segment.groups.labels)
+        groups.append((labels, segment.groups.codes))
+    items = _Items.of(truth)
+    n = values.columns.size
+    known = [items.by_segment(truth, codes) for _, codes in groups]
+    hashes = items.hashes
+    del items  # 24 bytes a pair
+    sums = {
+        (target, place): (
+            np.zeros((held.codes.size, n, N_WORDS), dtype=np.int64),
+            ExactSums(n, len(labels)),
+            ExactSums(3 * n, len(labels)),
+        )
+        for target in targets
+        for place, ((labels, _), held) in enumerate(zip(groups, known, strict=True))
+    }
+    lock = Lock()
+
+    def work(block: npt.NDArray[np.int64]) -> None:
+        crossed = _Pairs.of(truth, block)
+        owners, places, shares = crossed.owners, crossed.places, crossed.shares
+        found = {name: _Parts.of(values, name, block, crossed) for name in models}
+        for target in targets:
+            of_users, parts = parts_of(target, found)
+            own = np.where(np.isnan(parts), np.nan, shares[owners, None])
+            rows = np.concatenate([parts, own, parts + own], axis=1)
+            for place, ((labels, codes), held) in enumerate(zip(groups, known, strict=True)):
+                words, by_user, by_pair = sums[target, place]
+                with lock:
+                    add_parts(parts, owners, shares, held.cells[places], words)
+                    cells = codes[block]
+                    by_user.add(of_users, rows=CellRows.of(cells, len(labels)))
+                    by_pair.add(rows, rows=CellRows.of(cells[owners], len(labels)))
+
+    most = max(1, PARTS_AT_ONCE // max(1, n))
+    for _ in ordered_map(work, _pieces(values, truth, most), threads=threads):
+        pass
+    table: dict[tuple[Segment, Who], CrossedSums] = {}
+    for target, place in list(sums):
+        words, by_user, by_pair = sums.pop((target, place))  # which are copied now
+        (labels, codes), held = groups[place], known[place]
+        ends = np.searchsorted(held.labels, np.arange(len(labels) + 1))
+        for code in np.unique(codes).tolist():
+            own = slice(ends[code], ends[code + 1])
+            here = np.array([code])
+            order = np.argsort(hashes[held.codes[own]])
+            crossed = CrossedSums(
+                hashes[held.codes[own]][order],
+                words[own][order],
+                by_user.over(here),
+                by_pair.over(here),
+            )
+            table[labels[code], target] = crossed
+    return table
 
 
 def _pieces(values: UserValues, truth: Truth, most: int) -> Iterator[Cells]:
@@ -200,7 +252,7 @@ class ItemTotals:
     """What the sums say, each worked out once, for estimates and comparisons."""
 
     def __init__(self, sums: ItemSums) -> None:
-        self._sums = sums.sums
+        self._sums, self._common = sums.sums, sums.common
         self._told: dict[tuple[Segment, Target, int], TwoWay] = {}
 
     def total(self, segment: Segment, target: Target, column: int) -> TwoWay | None:
@@ -213,8 +265,10 @@ class ItemTotals:
     def of_pair(
         self, segment: Segment, pair: Pair, column: int
     ) -> tuple[TwoWay, TwoWay, TwoWay] | None:
-        """The difference of two models, and each of both; None where there is none."""
+        """The difference of two models, and each on the users of both; None where there is none."""
         delta, one, other = (self.total(segment, each, column) for each in (pair, *pair))
+        if (segment, (pair, pair[0])) in self._common:
+            one, other = (self._common[segment, (pair, each)].total(column) for each in pair)
         return None if delta is None or one is None or other is None else (delta, one, other)
 
     def users_without_values(self, segment: Segment, pair: Pair, column: int) -> int | None:

@@ -4,23 +4,25 @@ Both are ratios: of sums of weight times value, and of weights. What varies is t
 one user. A second pass over the values, made where it is asked for.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.kept import UserRows
 from evalkit.aggregate.segments import ALL, Segment
-from evalkit.aggregate.sums import Pair, add_all, add_to, pool
+from evalkit.aggregate.sums import Pair, add_all, pool
 from evalkit.aggregate.user_values.blocks import USERS_A_BLOCK, BlockValues, Values, stack_columns
 from evalkit.kernels.threads import ordered_map
 from evalkit.statistics.exact import CellRows, ExactSums
 from evalkit.statistics.ratios import N_TERMS, RatioSum, terms_of
 
 Target: TypeAlias = str | Pair
+OfPair: TypeAlias = tuple[Pair, str]  # a model, on the users of both
+Who = TypeVar("Who", str | Pair, OfPair)
 
 
 @dataclass(slots=True)
@@ -29,10 +31,13 @@ class Ratios:
 
     Args:
         sums: of each segment and target, `N_TERMS` columns a request.
+        common: of each model of a pair over the users whom both have a value of, in all segments;
+            none of a pair where these are all users.
         cut: segments that were put together of parts of clusters.
     """
 
     sums: dict[tuple[Segment, Target], ExactSums] = field(default_factory=dict)
+    common: dict[tuple[Segment, OfPair], ExactSums] = field(default_factory=dict)
     cut: set[Segment] = field(default_factory=set)
 
     def add(
@@ -44,60 +49,54 @@ class Ratios:
         threads: int,
     ) -> None:
         """Add some of the users, who hold every cluster whole; `users` are their values."""
-        keys, weights, clusters = known.keys, known.weights, known.clusters
-        targets: list[Target] = [*models, *pairs]
-        everyone = np.zeros(keys.size, dtype=np.int32)
-        groupings: list[tuple[str, npt.NDArray[np.int32], tuple[str, ...]]] = [
-            ("", everyone, (ALL[1],))
-        ]
-        groupings += [(each.name, each.groups.codes, each.groups.labels) for each in known.segments]
-        sums = {
-            (target, name): ExactSums(N_TERMS * users.columns.size, len(labels))
-            for target in targets
-            for name, _, labels in groupings
-        }
-        locks = {key: Lock() for key in sums}
+        apart: set[Pair] = set()
 
-        def work(block: npt.NDArray[np.int64]) -> None:
-            measured = {
-                name: stack_columns(users, each) for name, each in users.measure(block).items()
-            }
-            for target in targets:
-                values = (
-                    measured[target]
-                    if isinstance(target, str)
-                    else measured[target[1]] - measured[target[0]]
-                )
-                for name, codes, labels in groupings:
-                    rows, segments = _by_cluster(
-                        values, weights[block], clusters[block], codes[block]
-                    )
-                    with locks[target, name]:
-                        cells = CellRows.of(segments, len(labels))
-                        sums[target, name].add(rows, rows=cells)
+        def values_of(target: Target | OfPair, measured: Mapping[str, Values]) -> Values:
+            if isinstance(target, str):
+                return measured[target]
+            first, second = target
+            if isinstance(first, str):
+                old, new = measured[first], measured[second]
+                if (np.isnan(old) != np.isnan(new)).any():
+                    apart.add((first, second))
+                return new - old
+            either = np.isnan(measured[first[0]]) | np.isnan(measured[first[1]])
+            return np.where(either, np.nan, measured[second])
 
-        order = np.lexsort((keys, clusters))
-        for _ in ordered_map(work, _whole_clusters(order, clusters), threads=threads):
-            pass
-        for (target, name), found in sums.items():
-            _, codes, labels = next(each for each in groupings if each[0] == name)
-            for code in np.unique(codes).tolist():
-                segment = ALL if name == "" else (name, labels[code])
-                add_to(self.sums, (segment, target), found.over(np.array([code])))
+        found = Ratios(_sums_of(known, users, [*models, *pairs], values_of, threads))
+        sides = [(pair, model) for pair in pairs if pair in apart for model in pair]
+        if sides:
+            found.common = _sums_of(known, users, sides, values_of, threads)
+        self.merge(found)
 
     def merge(self, other: "Ratios") -> None:
         """Take over the sums of other users."""
+        for pair in dict.fromkeys(pair for _, (pair, _) in (*self.common, *other.common)):
+            for side in (self, other):
+                side._note_common(pair)
+        add_all(self.common, other.common)
         add_all(self.sums, other.sums)
+
+    def _note_common(self, pair: Pair) -> None:
+        """Let a pair have sums of its own, which are those of its models."""
+        for (segment, target), _ in list(self.sums.items()):
+            if target == pair:
+                for model in pair:
+                    own = self.sums[segment, model]
+                    self.common.setdefault((segment, (pair, model)), own.over(np.array([0])))
 
     def pool(self, pooled: Mapping[Segment, Segment], *, in_clusters: bool) -> None:
         """Put segments together as the sums were; a cluster may be in several of them."""
         if in_clusters:
             self.cut |= set(pooled.values())
         pool(self.sums, pooled)
+        pool(self.common, pooled)
 
     def total(self, segment: Segment, target: Target, column: int) -> RatioSum | None:
         """One request of one target in one segment; None where there is none."""
-        found = self.sums.get((segment, target))
+        return self._ratio(self.sums.get((segment, target)), segment, column)
+
+    def _ratio(self, found: ExactSums | None, segment: Segment, column: int) -> RatioSum | None:
         if found is None:
             return None
         return RatioSum.of(found, column, is_whole=segment not in self.cut)
@@ -105,13 +104,61 @@ class Ratios:
     def of_pair(
         self, segment: Segment, pair: Pair, column: int
     ) -> tuple[RatioSum, RatioSum, RatioSum] | None:
-        """The difference of two models, and each of both; None where there is none."""
-        delta, one, other = (self.total(segment, each, column) for each in (pair, *pair))
+        """The difference of two models, and each on the users of both; None where there is none."""
+        delta = self.total(segment, pair, column)
+        one, other = (
+            self._ratio(self.common.get((segment, (pair, each))), segment, column)
+            or self.total(segment, each, column)
+            for each in pair
+        )
         return None if delta is None or one is None or other is None else (delta, one, other)
 
     def users_without_values(self, segment: Segment, pair: Pair, column: int) -> int | None:
         """None: users have values."""
         return None
+
+
+def _sums_of(
+    known: UserRows,
+    users: BlockValues,
+    targets: Sequence[Who],
+    values_of: Callable[[Who, Mapping[str, Values]], Values],
+    threads: int,
+) -> dict[tuple[Segment, Who], ExactSums]:
+    """Sums over the clusters of these users, by segment and target."""
+    keys, weights, clusters = known.keys, known.weights, known.clusters
+    everyone = np.zeros(keys.size, dtype=np.int32)
+    groupings: list[tuple[str, npt.NDArray[np.int32], tuple[str, ...]]] = [
+        ("", everyone, (ALL[1],))
+    ]
+    groupings += [(each.name, each.groups.codes, each.groups.labels) for each in known.segments]
+    sums = {
+        (target, name): ExactSums(N_TERMS * users.columns.size, len(labels))
+        for target in targets
+        for name, _, labels in groupings
+    }
+    locks = {key: Lock() for key in sums}
+
+    def work(block: npt.NDArray[np.int64]) -> None:
+        measured = {name: stack_columns(users, each) for name, each in users.measure(block).items()}
+        for target in targets:
+            values = values_of(target, measured)
+            for name, codes, labels in groupings:
+                rows, segments = _by_cluster(values, weights[block], clusters[block], codes[block])
+                with locks[target, name]:
+                    cells = CellRows.of(segments, len(labels))
+                    sums[target, name].add(rows, rows=cells)
+
+    order = np.lexsort((keys, clusters))
+    table: dict[tuple[Segment, Who], ExactSums] = {}
+    for _ in ordered_map(work, _whole_clusters(order, clusters), threads=threads):
+        pass
+    for (target, name), found in sums.items():
+        _, codes, labels = next(each for each in groupings if each[0] == name)
+        for code in np.unique(codes).tolist():
+            segment = ALL if name == "" else (name, labels[code])
+            table[segment, target] = found.over(np.array([code]))
+    return table
 
 
 def _by_cluster(

@@ -314,6 +314,7 @@ def test_unknown_baselines_are_told_together(tmp_path):
         ({"metric": "nDCG@5", "min": 0.1, "mx": 1}, "unknown-key"),
         ({"metric": "nDCG@5", "min": math.inf}, "out-of-range"),
         ({"data": "row", "min": 1}, "unknown-choice"),
+        ({"data": "users_without_ranking", "max": 5}, "out-of-range"),
         ({"metric": "nDCG@5", "max_drop_relative": 0.1, "baseline": "last"}, "unknown-model"),
     ],
 )
