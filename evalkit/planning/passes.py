@@ -364,7 +364,7 @@ class _Needs:
     extra: MemoryNeeds
     made: list_memory.MadeMemory
     moved: float
-    values: Callable[[int], float]
+    values: Callable[..., float]
     beside: Callable[[float], int]
     packed: int
 
@@ -385,9 +385,8 @@ class _Needs:
             user += _texts.Ids(n_users, n_truth, survey.text).taken(1.0) / max(1.0, n_users)
         n_apart = max(_counts.models_by_score(table, n_models) for _, table in tables.rankings)
         row += TIED * n_apart
-        if asked.holds_all:
-            row += (n_models - 1) * RANK
-            user += (n_models - 1) * RANKED_USER
+        n_beside = (n_models - 1) * asked.holds_all
+        row, user = row + n_beside * RANK, user + n_beside * RANKED_USER
         held, apart = _cells(survey, row, user, _grown(tables.truth))
         cells = asked.sample * held
         ranked = [_counts.count_rows(table) for _, table in tables.rankings]
@@ -433,6 +432,7 @@ class _Needs:
             cells += asked.sample * (user * survey.n_beside(own) + right) / CELLS
         is_by_rank = not n_apart and bool(text or not (users.hashed or items.hashed))
         less = _less_by_rank(tables, asked, users, text) if is_by_rank else 0
+        of_users = n_models, asked.sample * n_users, survey.text.mean, asked.n_kept
         streamed = partial(_streamed, n_truth, n_rows, text, texts.group, by_score=n_apart > 0)
         return cls(
             at_rest() + machine.room_to_compile() + sums + _ordered(asked, n_models, n_users),
@@ -446,11 +446,7 @@ class _Needs:
             extra,
             made,
             asked.sample * moved * n_seen,
-            lambda n_shares: memory.room_of_values(
-                *(n_models, asked.sample * n_users, survey.text.mean, asked.n_kept),
-                n_passes=n_shares,
-                together=asked.holds_all,
-            ),
+            partial(memory.room_of_values, *of_users, together=asked.holds_all),
             lambda share: _beside(asked, n_models, share * n_users),
             PACKED_SUM * (n_segments + 1) * asked.n_columns * (n_models + n_pairs),
         )
@@ -491,7 +487,7 @@ class _Needs:
             share * self.extra.share + max(streamed, self.extra.measured),
         )
         counted = self.extra.counted * min(2, n_shares) + self.packed * (n_shares > 1)
-        last = max(first, counted + max(held, self.extra.last, self.values(n_shares)))
+        last = max(first, counted + max(held, self.extra.last, self.values(n_passes=n_shares)))
         return self.fixed + self.extra.fixed + self.made.kept + self.beside(share) + last
 
 
