@@ -274,10 +274,14 @@ names = {names}
 @pytest.mark.campaign
 @pytest.mark.parametrize("limit", [100, 450, 700])
 def test_values_of_models_side_by_side_are_counted(tmp_path, limit):
-    assert_held(limit, *models_side_by_side(tmp_path, 64, 0, 'baseline = "m0"'))
+    job = models_side_by_side(tmp_path, 64, 0, 'baseline = "m0"')
+    keep_kernels(limit, *job)
+    assert_held(limit, *job)
 
 
 @pytest.mark.campaign
 @pytest.mark.parametrize(("n_models", "n_segments"), [(8, 100), (16, 20)])
 def test_comparisons_are_counted_while_they_are_made(tmp_path, n_models, n_segments):
-    assert_held(100, *models_side_by_side(tmp_path, n_models, n_segments, 'pairs = "all"'))
+    job = models_side_by_side(tmp_path, n_models, n_segments, 'pairs = "all"')
+    keep_kernels(100, *job)
+    assert_held(100, *job)
