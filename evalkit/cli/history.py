@@ -410,7 +410,7 @@ def prune(
     dry_run: Annotated[bool, Option("--dry-run", help="Say what would be removed.")] = False,
     wait: Wait = 0.0,
 ) -> None:
-    """Remove old runs; the last ones, tagged ones and `latest` stay."""
+    """Remove old runs; the last ones, `last-passed`, tagged ones and `latest` stay."""
     from evalkit.runs.history import prune, refresh
 
     removed = prune(out, keep=keep, name=name, wait_seconds=wait, dry=dry_run)
