@@ -221,7 +221,9 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
         title, total = f"segments that look worst by {clean(answer.metric)}", len(worst)
         shown_ = worst[:MOST_SEGMENTS]
         columns = [
-            _ScreenColumn("model", _cut([each.model for each in shown_], 16), is_text=True),
+            _ScreenColumn(
+                "model", _cut([each.estimate.model for each in shown_], 16), is_text=True
+            ),
             _ScreenColumn(units, [f"{each.n_users:,}" for each in shown_], 1),
         ]
         pairs = [each.pair for each in shown_]
@@ -240,7 +242,8 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
             columns.append(_ScreenColumn("value", text.show_values([each.value for each in cells])))
             limits = [_limits((each.low, each.high), digits) for each in cells]
             columns.append(_ScreenColumn("interval", limits, 2))
-        names = [f"{each.segmentation} = {each.segment}" for each in shown_]
+        places = [each.estimate for each in shown_]
+        names = [f"{each.segmentation} = {each.segment}" for each in places]
     if total > len(names):
         title += f" ({len(names)} of {total:,}; {ALL})"
     title += f"; {how}" if how else ""
