@@ -107,8 +107,7 @@ def read_items(
     frame = _collect(table, codes, asked)
     if frame[ITEM_KEY].null_count():
         message = f"{frame[ITEM_KEY].null_count():,} rows of the items have no item"
-        hint = 'where = "item is not null" under [items]'
-        raise DataError(message, code="null-id", at=table.at, hint=hint)
+        raise DataError(message, code="null-id", at=table.at, hint=table.keep_rows("item"))
     if (n_items := frame[ITEM_KEY].n_unique()) < frame.height:
         frame = _collect(table, codes, others).unique(maintain_order=True)
         if n_items < frame.height:

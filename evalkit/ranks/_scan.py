@@ -285,7 +285,7 @@ class RankScan:
             return
         if rows["model"].null_count():
             message = "rows of the rankings name no model"
-            hint = 'leave them out: where = "model is not null"'
+            hint = self.table.keep_rows("model")
             raise DataError(message, code="null-model", at=self.table.at, hint=hint)
         for name, part in rows.partition_by(
             "model", maintain_order=True, include_key=False, as_dict=True

@@ -139,6 +139,23 @@ def test_an_infinite_value_is_refused():
     assert caught.value.code == "own-metric-fails"
 
 
+def test_a_value_out_of_the_bounds_is_refused():
+    with pytest.raises(RequestError, match="out of its bounds") as caught:
+        evalkit.evaluate(TRUTH, LIST, metrics=[user_metric(bounds=(0.0, 1.0))(two)])
+
+    assert caught.value.code == "own-metric-fails"
+
+
+def test_arguments_by_name_are_left_as_they_are():
+    report = evalkit.evaluate(TRUTH, LIST, metrics=[user_metric(two)])
+
+    assert report.value("two") == 2.0
+
+
+def two(relevances, *, more=0.0):
+    return 2.0 + more
+
+
 def lambda_named(relevances):
     return math.inf
 

@@ -256,5 +256,4 @@ def micros_of(table: Table) -> pl.Expr:
 def no_time(n: int, table: Table) -> DataError:
     """The refusal of rows without time."""
     message = f"{n:,} rows of {table.role} have no time"
-    hint = 'leave them out: where = "time is not null"'
-    return DataError(message, code="null-time", at=table.at, hint=hint)
+    return DataError(message, code="null-time", at=table.at, hint=table.keep_rows("time"))

@@ -262,5 +262,5 @@ def names_of_models(table: Table) -> list[str]:
 
 
 def _null_model(n_rows: int, table: Table) -> DataError:
-    hint = 'leave them out: where = "model is not null"'
-    return DataError(f"{n_rows:,} rows have no model", code="null-model", at=table.at, hint=hint)
+    message, hint = f"{n_rows:,} rows have no model", table.keep_rows("model")
+    return DataError(message, code="null-model", at=table.at, hint=hint)
