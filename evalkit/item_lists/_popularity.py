@@ -252,7 +252,8 @@ def _count_scattered(
     kept_rows: SeenRows | None,
 ) -> Popularity:
     """Count users of a share, whose rows come in any order; their pairs are held, each once."""
-    users, rows, pairs = KeyCodes(), np.zeros(0, dtype=np.int64), list[Keys]()
+    users, pairs = KeyCodes(is_shared=False), list[Keys]()
+    rows = np.zeros(0, dtype=np.int64)
     n_held, most = 0, LEAST_REPEATS
     with reading(table):
         columns = [plan.key().alias(USER_KEY), *items.plan.select(ITEM_KEY)]
