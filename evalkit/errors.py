@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 DISTRIBUTION = "evalkit-recsys"  # on package indexes, where evalkit is somebody else's
@@ -123,7 +124,8 @@ class EvalkitError(Exception):
         self.hint = masked(hint)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.code, self.at, self.hint)
+        place = {"code": self.code, "at": self.at, "hint": self.hint}
+        return partial(type(self), self.message, **place), ()
 
     def __str__(self) -> str:
         return in_lines("error", self.code, self.message, at=self.at, hint=self.hint)
@@ -167,10 +169,6 @@ def tell_parent(reads: str) -> None:
             os.write(2, f"evalkit reads {reads!a}\n".encode())
 
 
-def _rebuild(kind: type[EvalkitError], message: str, code: str, at: str, hint: str) -> EvalkitError:
-    return kind(message, code=code, at=at, hint=hint)
-
-
 class RequestError(EvalkitError):
     """The request is wrong, seen without looking at data: option, key, metric, cutoff."""
 
@@ -211,34 +209,18 @@ class CountedError(DataError):
         told = message.replace("{n}", f"{n:,}", 1)
         super().__init__(told, code=code, at=f"{at}: {names}" if names else at, hint=hint)
 
+    @property
+    def _alike(self) -> "partial[CountedError]":
+        """Makes an error of another number of cases of the same problem."""
+        place: dict[str, Any] = {"code": self.code, "at": self.place, "hint": self.hint}
+        return partial(type(self), self.template, unless=self.unless, **place)
+
     def __reduce__(self) -> tuple[object, ...]:
-        place = (self.code, self.place, self.hint, self.users, self.unless)
-        return _recount, (type(self), self.template, self.n, *place)
+        return partial(self._alike, users=self.users), (self.n,)
 
     def joined(self, other: "CountedError") -> "CountedError":
         """The cases of both."""
-        return type(self)(
-            self.template,
-            self.n + other.n,
-            code=self.code,
-            at=self.place,
-            hint=self.hint,
-            users=(*self.users, *other.users),
-            unless=self.unless,
-        )
-
-
-def _recount(
-    kind: type[CountedError],
-    template: str,
-    n: int,
-    code: str,
-    at: str,
-    hint: str,
-    users: tuple[tuple[Any, ...], ...],
-    unless: str,
-) -> CountedError:
-    return kind(template, n, code=code, at=at, hint=hint, users=users, unless=unless)
+        return self._alike(self.n + other.n, users=(*self.users, *other.users))
 
 
 class MachineError(EvalkitError):
@@ -286,11 +268,11 @@ def note(error: EvalkitError, problems: list[EvalkitError]) -> None:
 
 @contextmanager
 def noting(errors: list[EvalkitError]) -> Iterator[None]:
-    """Goes on behind what fails inside, which is noted, to be told together with others."""
+    """Goes on behind what fails inside, which is noted as `note` does."""
     try:
         yield
     except EvalkitError as error:
-        errors.append(error)
+        note(error, errors)
 
 
 def raise_all(errors: Sequence[EvalkitError]) -> None:
@@ -436,13 +418,11 @@ class _Kept(NamedTuple):
         return cls(where, is_alike, status, error.message, error.at, hint, None, (), "")
 
     def error(self) -> EvalkitError:
-        place = (self.where[3], self.at, self.hint)
+        place: dict[str, Any] = {"code": self.where[3], "at": self.at, "hint": self.hint}
         if self.n is not None:
-            counted = (CountedError, self.message, self.n, *place, self.users, self.unless)
-            return _recount(*counted)
+            return CountedError(self.message, self.n, **place, users=self.users, unless=self.unless)
         kinds = {each.exit_status: each for each in (RequestError, MachineError, BusyError)}
-        plain = (kinds.get(self.exit_status, DataError), self.message, *place)
-        return _rebuild(*plain)
+        return kinds.get(self.exit_status, DataError)(self.message, **place)
 
 
 def _joined(known: EvalkitError | None, error: EvalkitError) -> EvalkitError:

@@ -48,7 +48,8 @@ def of_counts(request: Request) -> OfSums:
         import numpy as np  # metrics are listed without it
 
         tp, fp = np.float64(called[0]), np.float64(called[1])
-        if target is not None and target[0] != "specificity" and not tp + fp:  # nothing reaches it
+        is_reached = tp + fp or (target is not None and target[0] == "specificity" and negatives)
+        if target is not None and not is_reached:
             tp = fp = np.float64(math.nan)
         return kernel.interpret(tp, fp, negatives - fp, positives - tp, *extra)
 

@@ -20,7 +20,7 @@ from evalkit.config import (
     refuse_layout,
 )
 from evalkit.config.credentials import storing
-from evalkit.errors import DataError, EvalkitError, RequestError, note, raise_all
+from evalkit.errors import DataError, EvalkitError, RequestError, noting, raise_all
 from evalkit.planning._needs import columns_needed, groups_needed, lacking, naming_metrics
 from evalkit.planning.meeting import listed_hint, with_guessed
 from evalkit.sources import (
@@ -147,7 +147,6 @@ def _open_tables(config: Config, given: Given) -> Tables:
     _check_parts(config)
     opened = _open_logs(config, given, guessing, problems)
     config = settle_columns(config, opened)
-    segments: list[SegmentTable] = []
     ratios: dict[str, SegmentTable] = {}
     interactions = config.log or config.truth or _no_truth(config)
     if not opened["truth"]:  # what is wrong with it is told, and no more
@@ -163,7 +162,7 @@ def _open_tables(config: Config, given: Given) -> Tables:
         for name, rule in config.segments.named.items()
         if has_own or rule.path is not None
     }
-    open_segments(named, own, given.segments, _noting(segments.append, problems))
+    segments = open_segments(named, own, given.segments, problems)
     statistics = config.statistics
     rules = {"weight": statistics.weight}
     if statistics.cluster is not None:
@@ -171,8 +170,8 @@ def _open_tables(config: Config, given: Given) -> Tables:
     for name, rule in rules.items():
         if rule is not None and (has_own or rule.path is not None):
             held = {name: given.weight} if name == "weight" and given.weight is not None else {}
-            note = partial(ratios.__setitem__, name)
-            open_segments({name: rule}, own, held, _noting(note, problems))
+            for table in open_segments({name: rule}, own, held, problems):
+                ratios[name] = table
     raise_all(problems)
     (truth,) = opened["truth"]
     if config.judges_age and "time" not in truth.columns:
@@ -267,19 +266,14 @@ def _open_logs(
     opened: dict[str, list[Table]] = {name: [] for name in sections}
 
     def attempt(section: str, action: Callable[[Guessing], Table], kept: str = "") -> None:
-        try:
+        with noting(problems):
             table = action(replace(guessing, section=section))
             opened.setdefault(kept or section.partition("[")[0], []).append(table)
-        except EvalkitError as error:
-            note(error, problems)
 
     if config.log is not None:
-        try:
+        with noting(problems):
             section = replace(guessing, section="log")
             both = open_log(config.log, given.truth, section, keys=_with_time(config, "log"))
-        except EvalkitError as error:
-            note(error, problems)
-        else:
             opened |= {"truth": [both[0]], "rankings": [both[1]]}
     else:
         if config.truth is not None:
@@ -309,13 +303,11 @@ def _open_logs(
         null_ids = config.policies.null_ids
         for place, table in enumerate(config.rankings):
             if table.builtin is not None:
-                try:
+                with noting(problems):
                     both = opened["train"][0], opened["truth"][0]
                     counts = given.counts.get(place)
                     made = make_rankings(table, *both, null_ids=null_ids, counts=counts)
                     opened["rankings"].insert(place, made)
-                except EvalkitError as error:
-                    note(error, problems)
     reference = config.metrics.reference
     if reference is not None and not config.reference_is_model:
         like = config.rankings[0] if config.log is None else config.log
@@ -386,18 +378,6 @@ def settle_columns(config: Config, opened: Mapping[str, Sequence[Table]]) -> Con
         elif len(written) == len(tables):
             update[section] = tuple(map(settle, written, tables))
     return config.model_copy(update=update) if update else config
-
-
-def _noting(
-    keep: Callable[[SegmentTable], None], problems: list[EvalkitError]
-) -> Callable[[Callable[[], SegmentTable]], None]:
-    def attempt(action: Callable[[], SegmentTable]) -> None:
-        try:
-            keep(action())
-        except EvalkitError as error:
-            note(error, problems)
-
-    return attempt
 
 
 def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:

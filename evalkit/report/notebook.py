@@ -1,5 +1,6 @@
 """The table that a notebook shows: plain HTML, every text escaped."""
 
+from collections.abc import Iterable
 from html import escape
 
 from evalkit.errors import clean
@@ -7,9 +8,9 @@ from evalkit.report.answer import answer_of, limits
 from evalkit.report.comparisons import show_p
 from evalkit.report.entries import Estimate
 from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, found_by_pair
-from evalkit.report.record import Report, of_all_users
+from evalkit.report.record import Report, leading_comparisons
 from evalkit.report.shown import definitions
-from evalkit.report.text import groups, show_values
+from evalkit.report.text import groups, known_limits, show_values
 from evalkit.report.verdict import verdict_of
 
 MOST_COMPARISONS = 40
@@ -26,7 +27,7 @@ def render_notebook(report: Report) -> str:
     parts += [f"<p><small>{_text(each)}</small></p>" for each in definitions(report)]
     for group in groups(report):
         title = f"{report.name} {group.title}".strip()
-        head = "".join(f"<th>{_text(label)}</th>" for label in ("model", *group.labels))
+        head = _cells("th", ("model", *group.labels))
         rows = {model: f"<th>{_text(model)}</th>" for model in group.models}
         for label in group.labels:
             for estimate in group.shown(label):
@@ -36,37 +37,33 @@ def render_notebook(report: Report) -> str:
         body = "".join(f"<tr>{row}</tr>" for row in rows.values())
         parts.append(_table(title, head, body))
     for found in found_by_pair(report, most=MOST_ON_PAPER):
-        head = "".join(f"<th>{_text(cell)}</th>" for cell in HEAD)
-        body = "".join(
-            f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in row)}</tr>" for row in found.rows
-        )
         more = f"; {found.left_out} more are in report.json" if found.left_out else ""
-        parts.append(_table(f"{found.title}: {TITLE} ({NOTE}{more})", head, body))
+        parts.append(_text_table(f"{found.title}: {TITLE} ({NOTE}{more})", HEAD, found.rows))
     return "".join(parts) or f"<p>{_text(report.name)}: no numbers</p>"
 
 
 def _comparison_table(report: Report) -> list[str]:
-    """Every comparison over all users, the metrics that decide first."""
-    found = [*of_all_users(report).comparisons]
+    found = leading_comparisons(report)
     if not found:
         return []
-    places = {label: place for place, label in enumerate(report.leading)}
-    found.sort(key=lambda each: places.get(each.metric, len(places)))
-    names = ("candidate", "baseline", "metric", "difference", "p", "verdict")
-    head = "".join(f"<th>{name}</th>" for name in names)
+    head = ("candidate", "baseline", "metric", "difference", "p", "verdict")
     rows = []
-    for comparison in found[:MOST_COMPARISONS]:
-        shown = (
-            comparison.candidate,
-            comparison.baseline,
-            comparison.metric,
-            f"{comparison.delta:+.4f}{limits(comparison)}",
-        )
-        cells = (*shown, show_p(comparison.p_adjusted), comparison.shown_verdict)
-        rows.append(f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in cells)}</tr>")
+    for pair in found[:MOST_COMPARISONS]:
+        delta = f"{pair.delta:+.4f}{limits(pair)}"
+        names = (pair.candidate, pair.baseline, pair.metric)
+        rows.append((*names, delta, show_p(pair.p_adjusted), pair.shown_verdict))
     more = len(found) - len(rows)
     title = "compared user by user" + (f"; {more} more in .comparisons" if more else "")
-    return [_table(title, head, "".join(rows))]
+    return [_text_table(title, head, rows)]
+
+
+def _text_table(caption: str, head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    body = "".join(f"<tr>{_cells('td', row)}</tr>" for row in rows)
+    return _table(caption, _cells("th", head), body)
+
+
+def _cells(tag: str, texts: Iterable[str]) -> str:
+    return "".join(f"<{tag}>{_text(text)}</{tag}>" for text in texts)
 
 
 def _table(caption: str, head: str, body: str) -> str:
@@ -77,9 +74,10 @@ def _table(caption: str, head: str, body: str) -> str:
 
 
 def _limits(estimate: Estimate | None) -> str:
-    if estimate is None or estimate.low is None or estimate.high is None:
+    limits = None if estimate is None else known_limits(estimate.low, estimate.high)
+    if limits is None:
         return ""
-    low, high = show_values([estimate.low, estimate.high])
+    low, high = show_values(limits)
     return f"<br><small>{low} … {high}</small>"
 
 

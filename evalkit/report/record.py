@@ -490,6 +490,13 @@ def of_all_users(report: Report) -> AllUsers:
     )
 
 
+def leading_comparisons(report: Report) -> list[entries.Comparison]:
+    """What a report compares over all users, the metrics that decide first."""
+    places = {label: place for place, label in enumerate(report.leading)}
+    found = of_all_users(report).comparisons
+    return sorted(found, key=lambda each: places.get(each.metric, len(places)))
+
+
 @once
 def _index_of(report: Report) -> ReportIndex:
     return ReportIndex(tuple(report.counts.models), report.estimates)

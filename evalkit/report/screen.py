@@ -139,9 +139,10 @@ def _pair_columns(pairs: Sequence[Comparison | None], answer: Answer) -> list[_S
 
 
 def _limits(of: tuple[float | None, float | None], digits: int, *, sign: str = "") -> str:
-    low, high = of
-    if low is None or high is None:
-        return "-"
+    known = text.known_limits(*of)
+    if known is None:
+        return text.UNDEFINED
+    low, high = known
     return f"{low:{sign}.{digits}f} … {high:{sign}.{digits}f}"
 
 
@@ -220,7 +221,9 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
         title, total = f"segments that look worst by {clean(answer.metric)}", len(worst)
         shown_ = worst[:MOST_SEGMENTS]
         columns = [
-            _ScreenColumn("model", _cut([each.model for each in shown_], 16), is_text=True),
+            _ScreenColumn(
+                "model", _cut([each.estimate.model for each in shown_], 16), is_text=True
+            ),
             _ScreenColumn(units, [f"{each.n_users:,}" for each in shown_], 1),
         ]
         pairs = [each.pair for each in shown_]
@@ -239,7 +242,8 @@ def _segment_lines(report: Report, answer: Answer, width: int) -> list[str]:
             columns.append(_ScreenColumn("value", text.show_values([each.value for each in cells])))
             limits = [_limits((each.low, each.high), digits) for each in cells]
             columns.append(_ScreenColumn("interval", limits, 2))
-        names = [f"{each.segmentation} = {each.segment}" for each in shown_]
+        places = [each.estimate for each in shown_]
+        names = [f"{each.segmentation} = {each.segment}" for each in places]
     if total > len(names):
         title += f" ({len(names)} of {total:,}; {ALL})"
     title += f"; {how}" if how else ""

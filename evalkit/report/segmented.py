@@ -12,15 +12,12 @@ from evalkit.report.turning import against
 class Segment:
     """One model in one segment; `pair` is its comparison there, where there is one."""
 
-    model: str
-    segmentation: str
-    segment: str
     estimate: Estimate
-    pair: Comparison | None
+    pair: Comparison | None = None
 
     @property
     def n_users(self) -> int:
-        return self.pair.n_users if self.pair is not None else self.estimate.n_users
+        return (self.pair or self.estimate).n_users
 
 
 def worst_segments(report: Report, answer: Answer) -> list[Segment]:
@@ -50,15 +47,11 @@ def worst_segments(report: Report, answer: Answer) -> list[Segment]:
         is_down = estimate.higher_is_better is False
         beside = overall.get(pair.candidate, 0.0)
         order = -(pair.low - beside) if is_down else pair.high - beside
-        found.append((order, _segment(estimate, pair)))
+        found.append((order, Segment(estimate, pair)))
     if not of_segments:
         for estimate in estimates.values():
             if estimate.model == answer.models[0] and estimate.high is not None:
                 is_down = estimate.higher_is_better is False
                 order = -(estimate.low or 0.0) if is_down else estimate.high
-                found.append((order, _segment(estimate, None)))
+                found.append((order, Segment(estimate)))
     return [each for _, each in sorted(found, key=lambda each: each[0])]
-
-
-def _segment(of: Estimate, pair: Comparison | None) -> Segment:
-    return Segment(of.model, of.segmentation or "", of.segment or "", of, pair)

@@ -207,7 +207,11 @@ def tell_alike(selection: Selection) -> str:
     """How many trials are no worse than the best, as far as these users show."""
     n_others = len(selection.alike) - 1
     if not n_others:
-        return f"{selection.best} beats all others"
+        measured = [each for each in selection.trials if each.state == "measured"]
+        n_unmet = sum(bool(each.unmet) for each in measured)
+        if n_unmet and n_unmet == len(measured) - 1:
+            return f"{selection.best} alone reaches the constraints"
+        return f"{selection.best} beats all others" + " that reach the constraints" * bool(n_unmet)
     told = f"{n_others:,} others show" if n_others > 1 else "1 other shows"
     return f"{told} no clear difference from the best, {selection.best}"
 

@@ -53,17 +53,19 @@ class Verdict:
 
 
 def is_first(report: Report) -> bool:
-    """Whether gates failed for want of a run to compare with, and none for another reason.
+    """Whether gates failed for want of what they compare with, and none for another reason.
 
-    Such a run may be the one that later runs are compared with; otherwise there never is one.
+    That is a run, or in the last that passed the number, measured alike. Such a run may be the one
+    that later runs are compared with; otherwise there never is one.
     """
     failed = [each for each in report.gates if each.fails]
     return bool(failed) and all(
         each.outcome == UNCLEAR
         and each.value is not None
         and each.baseline is not None
-        and each.baseline_run is None
         and each.baseline not in report.models
+        and (each.baseline_run is None or (each.baseline == "last-passed" and each.delta is None))
+        and (each.judged_by == "bound" or each.kind == "max_change")  # not on too few rounds
         for each in failed
     )
 

@@ -4,7 +4,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ _NO_TIMES = np.zeros(0, dtype=np.int64)
 
 @dataclass(slots=True)
 class Held:
-    """What train has in common with the held-out rows of one part.
+    """Held-out rows of one part, which rows of train are held against.
 
     Train rows that `find_near` chose look at a bit of their user and item; and where that is set,
     at the user's rows of that item.
@@ -32,7 +32,6 @@ class Held:
     _items: list[Codes] = field(default_factory=list)
     _times: list[Ticks] = field(default_factory=list)
     n: int = 0
-    has_times: bool = True
     starts: Ticks = field(default_factory=lambda: np.zeros(1, np.int64))
     items: Codes = field(default_factory=lambda: np.zeros(0, np.int32))
     times: Ticks = field(default_factory=lambda: _NO_TIMES)
@@ -58,19 +57,18 @@ class Held:
         users, items = np.concatenate(self._users), np.concatenate(self._items)
         times = np.concatenate(self._times)
         self._users, self._items, self._times = [], [], []
-        self.has_times = bool(times.size)
         n_users = int(users.max()) + 1 if users.size else 0
         self.starts, laid = lay_rows(users, n_users)
         sort_groups(self.starts, laid, items, times, np.empty_like(laid))
         self.items = items[laid]
-        self.times = times[laid] if self.has_times else times
+        self.times = times[laid] if times.size else times
         self.own_first = np.full(n_users, FAR)
         self._of_users = np.zeros(n_users, dtype=np.uint8)
         self._flags = np.zeros(self.n, dtype=np.uint8)
         self._bits = np.zeros(1 << max(0, (8 * self.n - 1).bit_length() - 6), dtype=np.uint64)
         self.words = np.zeros(n_users, dtype=np.int64)
         set_bits(users, items, self.words, self._bits)
-        if self.has_times:
+        if times.size:
             self.moments, self.n_at = np.unique(np.sort(times, kind="stable"), return_counts=True)
             first_times(users, times, self.own_first)
         else:
@@ -83,57 +81,49 @@ class Held:
         Args:
             near: the rows that `find_near` chose of them.
         """
-        times = times if self.has_times else _NO_TIMES
-        if self.has_times:
+        times = times if self.moments.size else _NO_TIMES
+        if self.moments.size:
             count_later(times, letters, self.moments, self._between, self._state)
         self._state[2] += look_up(
             *(users, items, times, near, self.own_first, self._of_users),
             *(self._bits, self.starts, self.items, self.times, self._flags),
         )
 
-    @property
-    def of_items(self) -> Ticks:
-        """Rows of each item."""
-        return np.bincount(self.items)
-
-    @property
-    def n_after(self) -> int:
-        """Train rows at or after the first held-out time."""
-        return int(self._state[1])
-
-    @property
-    def n_behind_own(self) -> int:
-        """Train rows later than the first held-out row of their user."""
-        return int(self._state[2])
-
-    @property
-    def users_behind_own(self) -> int:
-        """Users of such rows."""
-        return int(np.count_nonzero(self._of_users & 1))
-
-    @property
-    def users_at_own_first(self) -> int:
-        """Users with a train row at the very time of their first held-out row."""
-        return int(np.count_nonzero(self._of_users & 2))
-
-    def rows_in_train(self) -> tuple[int, int]:
-        """Rows whose user and item are in train, and those whose time is with them."""
+    def overlap(self) -> "Overlap":
+        """What train rows were found to have in common with these; after all of them."""
         found = np.zeros(2, dtype=np.int64)
         count_flags(self.starts, self.items, self.times, self._flags, found)
-        return int(found[0]), int(found[1] if self.has_times else found[0])
+        n_pairs, n_rows = (int(each) for each in found)
+        return Overlap(
+            n=self.n,
+            starts=self.starts,
+            of_items=np.bincount(self.items),
+            own_first=self.own_first,
+            moments=self.moments,
+            n_at=self.n_at,
+            later=np.cumsum(self._between[::-1])[::-1][1:],
+            n_after=int(self._state[1]),
+            users_at_own_first=int(np.count_nonzero(self._of_users & 2)),
+            in_train=(n_pairs, n_rows if self.moments.size else n_pairs),
+            n_behind_own=int(self._state[2]),
+            users_behind_own=int(np.count_nonzero(self._of_users & 1)),
+        )
 
-    def n_later(self) -> Ticks:
-        """For each held-out row, the earliest first, train rows that are later."""
-        later: Ticks = np.cumsum(self._between[::-1])[::-1][1:]
-        return np.repeat(later, self.n_at)
 
-
-@dataclass(slots=True)
-class HeldBack:
-    """What train has in common with the held-out rows of one part; found by `walk_back`.
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """What train has in common with the held-out rows of one part.
 
     Args:
+        starts: where the rows of each user begin.
+        of_items: rows of each item.
+        own_first: the first held-out time of each user.
+        moments, n_at: different held-out times, and rows at each; empty where there are none.
         later: of each of the moments, train rows behind it.
+        n_after: train rows at or after the first of the moments.
+        users_at_own_first: with a train row at the very time of their first held-out row.
+        in_train: rows whose user and item are in train, and those whose time is with them.
+        n_behind_own, users_behind_own: train rows later than the first held-out row of their user.
     """
 
     n: int
@@ -148,18 +138,6 @@ class HeldBack:
     in_train: tuple[int, int]
     n_behind_own: int = 0
     users_behind_own: int = 0
-    has_times: bool = True
-
-    def rows_in_train(self) -> tuple[int, int]:
-        """Rows whose user and item are in train, and those whose time is with them."""
-        return self.in_train
-
-    def n_later(self) -> Ticks:
-        """For each held-out row, the earliest first, train rows that are later."""
-        return np.repeat(self.later, self.n_at)
-
-
-Told: TypeAlias = Held | HeldBack
 
 
 @kernel(allocates=False)

@@ -19,7 +19,7 @@ from evalkit.splits._clock import TimeTies
 from evalkit.splits._counts import bounds_of, tell_of_one
 from evalkit.splits._feed import fitted
 from evalkit.splits._filters import TEST, TRAIN, VALIDATION, Letters, LogRows
-from evalkit.splits._held import HeldBack
+from evalkit.splits._held import Overlap
 from evalkit.splits._log import LogFeed
 from evalkit.splits._source import BATCH, refuse_changed
 from evalkit.splits.leakage import Leaks
@@ -161,7 +161,7 @@ class Back:
         self.marks = (self.bounds[:, 0] == self.bounds[:, 2] + self.bounds[:, 3])[users] + (
             2 * of_item[items]
         ).astype(np.uint8)
-        found: dict[str, HeldBack] = {}
+        found: dict[str, Overlap] = {}
         for at, (name, letter) in enumerate(PARTS.items()):
             here = parts == letter
             if not here.any():
@@ -177,7 +177,7 @@ class Back:
         known = self.bounds[:, 0] > self.bounds[:, 2] + self.bounds[:, 3]
         leaks.take(found, n_train, (known.astype(np.uint8), self._item_first), clock)
 
-    def _tell_days(self, leaks: Leaks, n_train: int, parts: dict[str, HeldBack]) -> None:
+    def _tell_days(self, leaks: Leaks, n_train: int, parts: dict[str, Overlap]) -> None:
         """Rows of each day, of all parts."""
         last = np.array([[self.state[16], n_train, self.state[17], self.state[18]]]).T
         days = np.concatenate([*self._days, last], axis=1)
@@ -195,7 +195,7 @@ class Back:
             numbers = days[0, here] // leaks.a_day
             of_part.counts = dict(zip(numbers.tolist(), counts[here].tolist(), strict=True))
 
-    def _held_of(self, at: int, users: Codes, items: Codes) -> HeldBack:
+    def _held_of(self, at: int, users: Codes, items: Codes) -> Overlap:
         """What is known of a part; its rows from the last to the first."""
         moments, n_at, later = (each[::-1] for each in _joined(self._moments[at]))
         self._moments[at] = []
@@ -213,7 +213,7 @@ class Back:
         starts = np.zeros(first.size + 1, dtype=np.int64)
         np.cumsum(self.bounds[:, 3 - at], out=starts[1:])
         n_after, n_pairs = (int(self.state[8 + 4 * at + place]) for place in (2, 3))
-        return HeldBack(
+        return Overlap(
             n=users.size,
             starts=starts,
             of_items=self._of_items[:, at].astype(np.int64),

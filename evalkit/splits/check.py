@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from evalkit.config import SplitSection
-from evalkit.errors import DataError, EvalkitError, note, raise_all, warn
+from evalkit.errors import DataError, EvalkitError, noting, raise_all, warn
 from evalkit.sources import Guessing, Table, open_split, reading
 from evalkit.sources.ids import as_array, plan_ids
 from evalkit.splits._codes import Coder, ReadAgainError
@@ -45,10 +45,8 @@ def _opened(
     problems: list[EvalkitError] = []
     tables: dict[str, Table] = {}
     for name, given in parts.items():
-        try:
+        with noting(problems):
             tables[name], _ = open_split(section, given, guessing)
-        except EvalkitError as error:
-            note(error, problems)
     raise_all(problems)
     return tables
 

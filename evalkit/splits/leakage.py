@@ -12,7 +12,7 @@ from evalkit.kernels import kernel
 from evalkit.splits._clock import Days, TimeTies
 from evalkit.splits._feed import fitted
 from evalkit.splits._filters import LogRows
-from evalkit.splits._held import FAR, Codes, Held, Ticks, Told, find_near, lay_near
+from evalkit.splits._held import FAR, Codes, Held, Overlap, Ticks, find_near, lay_near
 from evalkit.splits._rule import PER_SECOND
 
 VERDICTS = ("clean", "across-users", "within-users", "rows-shared")  # each worse than the last
@@ -38,7 +38,7 @@ class Leaks:
     has_times: bool
     n_train: int = 0
     _held: dict[str, Held] = field(default_factory=dict)
-    _told: dict[str, Told] = field(default_factory=dict)
+    _overlaps: dict[str, Overlap] = field(default_factory=dict)
     _days: dict[str, Days] = field(default_factory=dict)
     _known_users: Flags = field(default_factory=lambda: np.zeros(0, np.uint8))
     _known_items: Flags = field(default_factory=lambda: np.zeros(0, np.uint8))
@@ -74,13 +74,15 @@ class Leaks:
         if self.has_times and self._held:
             self._clock = TimeTies.of([(each.moments, each.n_at) for each in self._held.values()])
 
-    def take(self, parts: Mapping[str, Told], n_train: int, known: Known, clock: TimeTies) -> None:
+    def take(
+        self, parts: Mapping[str, Overlap], n_train: int, known: Known, clock: TimeTies
+    ) -> None:
         """All rows at once, of which somebody else found out what they have in common.
 
         Args:
             known: a flag for each user of train, and the first time of each item.
         """
-        self._told, self.n_train, self._clock = dict(parts), n_train, clock
+        self._overlaps, self.n_train, self._clock = dict(parts), n_train, clock
         self._known_users, self._item_first = known
         self._known_items = (self._item_first != FAR).astype(np.uint8)
 
@@ -118,23 +120,19 @@ class Leaks:
 
     def told(self) -> dict[str, Any]:
         """Counts for each held-out part, and a verdict."""
-        held = self._all_held
+        held = self._overlaps or {name: each.overlap() for name, each in self._held.items()}
         parts = {"train": self._of_train()}
         names = [name for name in ("validation", "test") if name in held]
         parts |= {name: _of_held(held[name]) for name in names}
         found: dict[str, Any] = {
             "parts": parts,
             "held_out": {name: self._against(held[name]) for name in names},
-            "times": self._of_times(),
-            "plots": self._plots(),
+            "times": self._of_times(sum(each.n for each in held.values())),
+            "plots": self._plots(held.get("test", held.get("validation"))),
         }
         verdicts = (VERDICTS.index(each["verdict"]) for each in found["held_out"].values())
         found["verdict"] = VERDICTS[max(verdicts, default=0)]
         return found
-
-    @property
-    def _all_held(self) -> Mapping[str, Told]:
-        return self._told if self._told else self._held
 
     def _of_train(self) -> dict[str, Any]:
         days = self._days.get("train")
@@ -146,9 +144,8 @@ class Leaks:
             "last_time": days.high if days is not None and days.n else None,
         }
 
-    def _against(self, held: Told) -> dict[str, Any]:
-        n_pairs, n_rows = held.rows_in_train()
-        has_times = held.has_times and self.n_train > 0
+    def _against(self, held: Overlap) -> dict[str, Any]:
+        n_pairs, n_rows = held.in_train
         found: dict[str, Any] = {
             "pairs_in_train": n_pairs,
             "rows_in_train": n_rows,
@@ -160,18 +157,19 @@ class Leaks:
             "train_items_first_later_than_row": None,
             "boundaries_in_equal_times": None,
         }
-        if has_times:
+        if held.moments.size and self.n_train:
             found |= self._of_order(held)
         found["verdict"] = _verdict(found)
         return found
 
-    def _of_order(self, held: Told) -> dict[str, Any]:
+    def _of_order(self, held: Overlap) -> dict[str, Any]:
         """What of train lies behind held-out rows: over all users, and of one and the same."""
         first = int(held.moments[0])
         item_first = np.sort(self._item_first[self._item_first != FAR])
         days = max(0, self._days["train"].high - first) / (86400 * PER_SECOND[self.unit])
         n_before = np.searchsorted(item_first, held.moments, side="right")
         later = 1 - np.repeat(n_before, held.n_at) / max(item_first.size, 1)
+        later_rows = np.repeat(held.later, held.n_at)
         return {
             "train_after": {
                 "rows": held.n_after,
@@ -179,7 +177,7 @@ class Leaks:
                 "most_days": days,
             },
             "train_after_own": {"rows": held.n_behind_own, "users": held.users_behind_own},
-            "train_later_than_row": _spread_of(held.n_later() / self.n_train),
+            "train_later_than_row": _spread_of(later_rows / self.n_train),
             "train_items_first_later_than_row": {
                 **_spread_of(later),
                 "items_after_first": int(item_first.size - n_before[0]),
@@ -187,16 +185,16 @@ class Leaks:
             "boundaries_in_equal_times": held.users_at_own_first,
         }
 
-    def _of_times(self) -> dict[str, Any]:
+    def _of_times(self, n_held: int) -> dict[str, Any]:
         """How coarse times are: rows that share theirs, and what all are multiples of."""
-        n_rows = self.n_train + sum(held.n for held in self._all_held.values())
+        n_rows = self.n_train + n_held
         if self._clock is None or not n_rows:
             return {"shared": None, "resolution": None}
         step, a_second = self._clock.step, PER_SECOND[self.unit]
         fitting = (name for name, n in _RESOLUTIONS if step and step % (n * a_second) == 0)
         return {"shared": self._clock.n_shared() / n_rows, "resolution": next(fitting, self.unit)}
 
-    def _plots(self) -> dict[str, Any]:
+    def _plots(self, held: Overlap | None) -> dict[str, Any]:
         """Counts for the page: rows by day, users' boundaries, first rows of items."""
         known = [days for days in self._days.values() if days.n]
         if not known:
@@ -222,8 +220,6 @@ class Leaks:
             "days": [int(each) for each in edges],
             "rows": {n: counted(self._days[n].counts) for n in names if self._days[n].n},
         }
-        parts = self._all_held
-        held = parts.get("test", parts.get("validation"))
         if held is not None:
             shown["boundaries"] = by_day(held.own_first)
         if self.n_train:
@@ -231,7 +227,7 @@ class Leaks:
         return shown
 
 
-def _of_held(held: Told) -> dict[str, Any]:
+def _of_held(held: Overlap) -> dict[str, Any]:
     return {
         "rows": held.n,
         "users": int(np.count_nonzero(np.diff(held.starts))),

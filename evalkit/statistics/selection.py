@@ -24,6 +24,7 @@ from ._draws import (
 from ._grid import grid_exponent, to_grid
 from .bootstrap import check_replicates, percentile_interval, refuse_users
 from .distributions import t_quantile
+from .exact import ExactSums
 from .intervals import NO_INTERVAL, Interval, check_level, mean_interval
 from .studentised_range import range_quantile
 
@@ -53,6 +54,19 @@ def choose_best(means: Values) -> npt.NDArray[np.int64]:
     """
     best: npt.NDArray[np.int64] = np.argmax(means, axis=1).astype(np.int64)
     return best
+
+
+def exact_means(values: Values) -> Values:
+    """float64[n_trials], rounded once, so that trials are equal where their users' sums are.
+
+    Example:
+        >>> exact_means(np.array([[0.1, 0.3], [0.2, 0.2], [0.3, 0.1]])).tolist()
+        [0.2, 0.2]
+    """
+    sums = ExactSums(values.shape[1])
+    for first in range(0, len(values), TOGETHER):  # no copy of all values
+        sums.add(values[first : first + TOGETHER])
+    return np.array([sums.sum_of(trial).mean for trial in range(values.shape[1])])
 
 
 def corrected_estimate(
@@ -129,7 +143,7 @@ def corrected_estimate(
         return Corrected(math.nan, NO_INTERVAL, chosen)
     value = math.fsum(drawn) / drawn.size
     wide = percentile_interval(drawn, level=level)
-    winner = values[:, choose(values.mean(axis=0)[None])[0]]
+    winner = values[:, choose(exact_means(values)[None])[0]]
     error = float(winner.std(ddof=1)) / math.sqrt(n_users)
     near = mean_interval(value, error, n_users, level=level)
     interval = Interval((wide.low + near.low) / 2, (wide.high + near.high) / 2)

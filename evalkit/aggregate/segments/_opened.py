@@ -1,11 +1,12 @@
 """The tables that segments are read from: each once, however many segmentations it holds."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from evalkit.config import Segmentation
+from evalkit.errors import EvalkitError, noting
 from evalkit.sources import OwnTable, Table, open_own_values, open_values
 
 N_RELEVANT = "n_relevant"
@@ -33,18 +34,19 @@ def open_segments(
     named: dict[str, Segmentation],
     own: Sequence[tuple[OwnTable, object | None]],
     in_memory: Mapping[str, object],
-    attempt: Callable[[Callable[[], SegmentTable]], None],
-) -> None:
-    """Open every table that segments are read from.
+    problems: list[EvalkitError],
+) -> list[SegmentTable]:
+    """Every table that segments are read from, opened.
 
     Args:
         named: the segmentations by name.
         own: the truth, or the tables of rows, for values that stand in them, each with what is in
             memory in place of its path.
         in_memory: tables of segmentations, by name, in place of theirs.
-        attempt: takes each table, or notes why there is none.
+        problems: gets what is wrong with tables, which are left out.
     """
     together: dict[object, list[str]] = {}
+    opened: list[SegmentTable] = []
     for name, rule in named.items():
         if rule.path is None and rule.by == N_RELEVANT:
             source: object = N_RELEVANT
@@ -53,28 +55,16 @@ def open_segments(
             source = (rule.path, rule.format, rule.header, rule.where, rule.user, rule.item, held)
         together.setdefault(source, []).append(name)
     for names in together.values():
-        held_table = in_memory.get(names[0])
-        attempt(_opening(names, [named[name] for name in names], own, held_table))
-
-
-def _opening(
-    names: Sequence[str],
-    rules: Sequence[Segmentation],
-    own: Sequence[tuple[OwnTable, object | None]],
-    in_memory: object | None,
-) -> Callable[[], SegmentTable]:
-    bys = [rule.by for rule in rules]
-    first = rules[0]
-
-    def opening() -> SegmentTable:
-        table: Table | None = None
-        if first.path is not None:
-            table = open_values(names[0], first, bys, own[0][0].columns.user, in_memory)
-        elif first.by != N_RELEVANT:
-            table = _together([open_own_values(each, bys, held) for each, held in own])
-        return SegmentTable(table, tuple(names), tuple(rules), of_items=first.item is not None)
-
-    return opening
+        first, rules = named[names[0]], tuple(named[name] for name in names)
+        table, bys = None, [rule.by for rule in rules]
+        with noting(problems):
+            if first.path is not None:
+                held_table = in_memory.get(names[0])
+                table = open_values(names[0], first, bys, own[0][0].columns.user, held_table)
+            elif first.by != N_RELEVANT:
+                table = _together([open_own_values(each, bys, held) for each, held in own])
+            opened.append(SegmentTable(table, tuple(names), rules, first.item is not None))
+    return opened
 
 
 def _together(tables: Sequence[Table]) -> Table:

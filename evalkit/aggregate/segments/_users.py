@@ -11,7 +11,7 @@ import polars as pl
 
 from evalkit.aggregate.segments import _buckets
 from evalkit.aggregate.segments._opened import SegmentTable
-from evalkit.errors import CountedError, EvalkitError, raise_all
+from evalkit.errors import CountedError, EvalkitError, noting, raise_all
 from evalkit.kernels.threads import ordered_map
 from evalkit.sources import ids, reading
 from evalkit.truth import BATCH_ROWS, Truth
@@ -91,10 +91,8 @@ def read_user_values(source: SegmentTable, users: KnownUsers) -> list[pl.Series]
     problems: list[EvalkitError] = []
     for place in range(len(source.names)):
         column = found.select(CODE, pl.col(f"value_{place}").alias("value"))
-        try:
+        with noting(problems):
             series.append(one_value_each(column, n_users, source, place, "users"))
-        except EvalkitError as error:
-            problems.append(error)
     raise_all(problems)
     return series
 

@@ -23,6 +23,7 @@ from evalkit.statistics.selection import (
     alike_reach,
     choose_best,
     corrected_estimate,
+    exact_means,
     halved_estimate,
     hopeless,
     paired_errors,
@@ -48,13 +49,15 @@ class _Field:
     Args:
         values: float64[n_users, n_trials] of users who count for all of them; larger is better.
         keys: of the same users.
-        costs: float64[n_trials], NaN where unknown.
+        costs: float64[n_trials], infinite where unknown.
+        means: float64[n_trials], of the values.
     """
 
     models: list[str]
     values: Values
     keys: npt.NDArray[np.uint64]
     costs: Values
+    means: Values
 
 
 def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choice:
@@ -91,15 +94,14 @@ def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choic
     level, n_users = config.statistics.level, field.values.shape[0]
     reach = alike_reach(len(found.models), n_users, level=level)
     choose = _chooser(field, section.rule, reach)
-    means = field.values.mean(axis=0)
-    best, winner = int(np.argmax(means)), int(choose(means[None])[0])
+    best, winner = int(np.argmax(field.means)), int(choose(field.means[None])[0])
     errors = paired_errors(field.values, best) * (reach if n_users > 1 else math.nan)
     sign = 1.0 if better else -1.0
     trials = [
         _measured(found, tried[name], labels[0], unmet[name], field, best, errors, sign)
         for name in found.models
     ]
-    trials.sort(key=lambda each: (-sign * _known(each.value), _known(each.cost), each.model))
+    trials.sort(key=lambda each: (_known(each.value, -sign), _known(each.cost), each.model))
     corrected = _corrected(field, section, choose, level, how, config.statistics.seed)
     naive = found.estimates[field.models[winner]][labels[0]]
     value, *limits = (None if x is None else sign * x for x in corrected)
@@ -123,7 +125,7 @@ def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choic
         corrected=value,
         corrected_low=within[0],
         corrected_high=within[1],
-        optimism=None if value is None else naive.value - value,
+        optimism=None if value is None else sign * (naive.value - value),
         trials=(*trials, *(_as_listed(each, tried) for each in left.values()), *_unmade(tried)),
         rungs=tuple(rungs),
         warnings=tuple(warnings),
@@ -284,10 +286,10 @@ def _field_of(
         hint = "the nearest: " + min(found.models, key=lambda name: len(unmet[name]))
         raise DataError(message, code="no-trial-left", at="selection.constraints", hint=hint)
     order = [found.models.index(name) for name in may]
-    n_listed, n_none = found.n_users, found.n_uncounted()
+    n_listed, n_none = found.n_users, found.n_uncounted(order)
     values, keys = found.counted(order, sign)
     if not keys.size:
-        message = "no user counts for all trials"
+        message = "no user counts for all trials that may be chosen"
         hint = 'missing_ranking = "zero" under [policies] counts users without a ranking'
         raise DataError(message, code="no-common-user", at="selection", hint=hint)
     warnings = []
@@ -299,11 +301,12 @@ def _field_of(
         few, many = min(lacking), max(lacking)
         message = f"the trials rank unequal users: {few:,} to {many:,} users have no ranking"
         warnings.append(Warning_("unequal-users", message))
-    return _Field(may, values, keys, np.array([costs[name] for name in may])), warnings
+    worth = np.array([costs[name] for name in may])
+    return _Field(may, values, keys, worth, exact_means(values)), warnings
 
 
-def _known(number: float | None) -> float:
-    return math.inf if number is None or math.isnan(number) else number
+def _known(number: float | None, sign: float = 1.0) -> float:
+    return math.inf if number is None or math.isnan(number) else sign * number
 
 
 def _chooser(field: _Field, rule: str, reach: float) -> Choose:
@@ -316,7 +319,7 @@ def _chooser(field: _Field, rule: str, reach: float) -> Choose:
         best = np.argmax(means, axis=1)
         deltas = means[np.arange(best.size), best][:, None] - means
         with np.errstate(invalid="ignore"):
-            alike = deltas <= np.nan_to_num(reach * errors[best], nan=0.0)
+            alike = deltas <= np.nan_to_num(reach * errors[best], nan=np.inf)  # of one user
         worth = np.where(alike, field.costs, np.inf)
         least = worth.min(axis=1, keepdims=True)
         among = np.where(alike & (worth == least), means, -np.inf)
@@ -351,8 +354,7 @@ def _measured(
     if unmet:
         return trial
     place = field.models.index(tried.model)
-    means = field.values.mean(axis=0)
-    delta, reach = float(means[place] - means[best]), float(reaches[place])
+    delta, reach = float(field.means[place] - field.means[best]), float(reaches[place])
     if not math.isfinite(reach):  # one user alone tells nothing apart
         return replace(trial, delta=sign * delta, is_alike=True)
     low, high = sorted((sign * (delta - reach), sign * (delta + reach)))

@@ -46,20 +46,24 @@ class TrialValues:
         """Users of the truth, whether or not they count."""
         return self.keys.size
 
-    def n_uncounted(self) -> int:
-        """Users who count for no trial."""
-        return int(np.isnan(self.values).all(axis=1).sum())
+    def n_uncounted(self, order: Sequence[int]) -> int:
+        """Users who count for none of some trials."""
+        return sum(int(np.isnan(block).all(axis=1).sum()) for _, block in self._blocks(order))
+
+    def _blocks(self, order: Sequence[int]) -> Iterator[tuple[int, Values]]:
+        """The first row of each block of rows, and the values of some trials there."""
+        for first in range(0, self.n_users, ROWS_A_BLOCK):
+            yield first, self.values[first : first + ROWS_A_BLOCK, list(order)]
 
     def counted(self, order: Sequence[int], sign: float) -> tuple[Values, npt.NDArray[np.uint64]]:
-        """The values of some trials, times a sign, and keys, of users who count for all trials.
+        """The values of some trials, times a sign, and keys, of users who count for all of these.
 
         They are laid over the values that were here, which are gone: there is one copy of them.
         """
         kept, found = 0, np.empty_like(self.keys)
-        for first in range(0, self.n_users, ROWS_A_BLOCK):
-            block = self.values[first : first + ROWS_A_BLOCK]
+        for first, block in self._blocks(order):
             counts = ~np.isnan(block).any(axis=1)
-            rows = sign * block[counts][:, order]
+            rows = sign * block[counts]
             self.values[kept : kept + len(rows), : len(order)] = rows
             found[kept : kept + len(rows)] = self.keys[first : first + ROWS_A_BLOCK][counts]
             kept += len(rows)

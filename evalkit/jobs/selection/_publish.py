@@ -85,13 +85,22 @@ def _opened(config: Config, truth: TruthTable) -> Table:
 
 
 def winner_config(config: Config, winner: RankingsTable, baseline: RankingsTable | None) -> Config:
-    """The config of the winner's own run, beside the baseline where there is one."""
+    """The config of the winner's own run, beside the baseline where there is one.
+
+    What the trials are chosen by is measured there, too.
+    """
     tables = [each for each in (baseline, winner) if each is not None]
+    metrics, section = config.metrics, config.selection
+    if section is not None:
+        (chosen_by,) = config.read_metrics([section.metric])
+        if chosen_by.label not in {each.label for each in config.requests}:
+            metrics = metrics.model_copy(update={"names": (*metrics.names, section.metric)})
     named = None if baseline is None else baseline.model
     statistics = config.statistics.model_copy(update={"baseline": named, "pairs": "baseline"})
     return config.model_copy(
         update={
             "rankings": tuple(tables),
+            "metrics": metrics,
             "statistics": statistics,
             "selection": None,
             "gates": (),

@@ -210,12 +210,9 @@ def _by_cells(
         mean = np.ldexp(sums.over(np.arange(cells.n_cells)).sum_of(0).mean, scales[0])
         above = np.bincount(own[matrix[:, 0] > mean], minlength=cells.n_cells)
     for segment, members in cells.members.items():
-        has_strata = asked.statistics.strata and members.any()
-        strata = np.unique(cells.strata[members]) if has_strata else np.zeros(1)
+        strata = np.unique(cells.strata[members]) if members.any() else [0]
         places = [
             np.flatnonzero(members & (cells.arms == arm) & (cells.strata == stratum))
-            if has_strata
-            else np.flatnonzero(members & (cells.arms == arm))
             for stratum in strata
             for arm in range(n_arms)
         ]

@@ -54,7 +54,7 @@ class ShareCut:
     mark: tuple[float, float]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class TermSum:
     """An exact sum of finite numbers, and of products of such.
 
@@ -65,7 +65,7 @@ class TermSum:
         default_factory=lambda: np.zeros(SUM_LIMBS, dtype=np.int64)
     )
 
-    def add(self, values: Floats) -> None:
+    def add_values(self, values: Floats) -> None:
         """Some numbers."""
         _kernels.add_values(values, self.limbs)
 
@@ -76,15 +76,14 @@ class TermSum:
             return
         products, rests = np.empty(values.size), np.empty(values.size)
         product_and_rest(values, weights, products, rests)
-        self.add(products)
-        self.add(rests)
+        self.add_values(products)
+        self.add_values(rests)
 
-    def merge(self, other: "TermSum") -> None:
+    def merge(self, other: Any) -> None:
         """Take over what was added to another one."""
         self.limbs += other.limbs
 
-    @property
-    def value(self) -> Fraction:
+    def value(self) -> Fraction | float:
         """The exact sum."""
         limbs = enumerate(map(int, self.limbs))
         return Fraction(sum(limb << LIMB_BITS * place for place, limb in limbs), 1 << SCALE_BITS)
@@ -121,9 +120,9 @@ class Bins:
         return cls(edges, sums, np.zeros(n_bins), np.zeros(n_bins))
 
     @property
-    def scores(self) -> list[Fraction]:
+    def scores(self) -> list[Fraction | float]:
         """The sum of the scores in each bin."""
-        return [each.value for each in self.sums]
+        return [each.value() for each in self.sums]
 
     def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
         scores, positives, negatives = ties.scores, ties.positives, ties.negatives
@@ -176,25 +175,12 @@ class Won:
         self.pairs += other.pairs
         self.weight.merge(other.weight)
 
-    def value(self) -> Fraction:
-        return self.pairs + self.weight.value
-
-
-@dataclass(slots=True, kw_only=True)
-class OneSum:
-    """Terms that are one exact sum."""
-
-    sums: TermSum = field(default_factory=TermSum)
-
-    def merge(self, other: Any) -> None:
-        self.sums.merge(other.sums)
-
     def value(self) -> Fraction | float:
-        return self.sums.value
+        return self.pairs + self.weight.value()
 
 
 @dataclass(slots=True)
-class Precision(OneSum):
+class Precision(TermSum):
     """Recall that each score adds, times precision, times rows with label 1."""
 
     integration: str
@@ -204,11 +190,11 @@ class Precision(OneSum):
         before = above[0] / rows if rows > 0 else 1.0
         steps, lines = np.empty(ties.scores.size), np.empty(ties.scores.size)
         n = _kernels.precision_terms(ties.positives, ties.sum_1, ties.sum_0, before, steps, lines)
-        self.sums.add((steps if self.integration == "step" else lines)[:n])
+        self.add_values((steps if self.integration == "step" else lines)[:n])
 
 
 @dataclass(slots=True)
-class Area(OneSum):
+class Area(TermSum):
     """Pairs under the ROC curve up to a share of the rows with label 0."""
 
     share: float
@@ -216,11 +202,11 @@ class Area(OneSum):
     def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
         area, most = np.empty(ties.scores.size), self.share * totals.negatives
         n = int(_kernels.area_up_to(ties.positives, ties.negatives, *above, most, area))
-        self.sums.add(area[:n])
+        self.add_values(area[:n])
 
 
 @dataclass(slots=True)
-class Loss(OneSum):
+class Loss(TermSum):
     """The losses of rows times their weights; `infinite`: the weight of those without a number."""
 
     request: metrics.Request
@@ -232,14 +218,14 @@ class Loss(OneSum):
             losses, labels = np.empty(scores.size), np.full(scores.size, label, dtype=np.uint8)
             self.request.call(scores, labels, *self.request.own_arguments, losses)
             self.infinite += float(_kernels.set_infinite_aside(losses, weights))
-            self.sums.add_products(losses, weights, weighted=totals.weighted)
+            self.add_products(losses, weights, weighted=totals.weighted)
 
     def merge(self, other: "Loss") -> None:
-        OneSum.merge(self, other)
+        TermSum.merge(self, other)
         self.infinite += other.infinite
 
     def value(self) -> Fraction | float:
-        return math.inf if self.infinite else self.sums.value
+        return math.inf if self.infinite else TermSum.value(self)
 
 
 @dataclass(slots=True)
@@ -305,7 +291,7 @@ class EqualErrors:
 
 
 @dataclass(slots=True)
-class LogArea(OneSum):
+class LogArea(TermSum):
     """Rows with label 1 above a false positive rate, over its bits between two rates."""
 
     low: float
@@ -321,7 +307,7 @@ class LogArea(OneSum):
         slope = (y[wide + 1] - y[wide]) / (x[wide + 1] - x[wide])
         heights = [y[wide] + slope * (ends[wide + side] - x[wide]) for side in (0, 1)]
         bits = metrics.log2_of(ends[wide + 1]) - metrics.log2_of(ends[wide])
-        self.sums.add((heights[0] + heights[1]) / 2.0 * bits)
+        self.add_values((heights[0] + heights[1]) / 2.0 * bits)
 
 
 OF_TOTALS: Mapping[metrics.Term, Callable[[LabelTotals], float]] = {

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import polars as pl
 
 from evalkit.config import Config
-from evalkit.errors import EvalkitError, RequestError, note, raise_all
+from evalkit.errors import EvalkitError, RequestError, noting, raise_all
 from evalkit.kinds.pointwise._comparing import check_resampled
 from evalkit.kinds.pointwise.counts import Grouping
 from evalkit.kinds.pointwise.segments import UserSources, open_user_sources
@@ -66,10 +66,8 @@ def open_all(actions: Sequence[Callable[[], Table]]) -> list[Table]:
     problems: list[EvalkitError] = []
     opened: list[Table] = []
     for action in actions:
-        try:
+        with noting(problems):
             opened.append(action())
-        except EvalkitError as error:
-            note(error, problems)
     raise_all(problems)
     return opened
 

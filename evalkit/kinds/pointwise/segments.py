@@ -22,7 +22,7 @@ from evalkit.aggregate.segments import (
 )
 from evalkit.aggregate.sums import GrandTotals
 from evalkit.config import Config, Segmentation
-from evalkit.errors import EvalkitError, RequestError, note, raise_all
+from evalkit.errors import EvalkitError, RequestError, raise_all
 from evalkit.kinds.pointwise.counts import Grouping, RowOutcomes
 from evalkit.kinds.pointwise.passes import Columns, Counts, Done, ModelRows, RowsInMemory
 from evalkit.kinds.pointwise.store import Column, Placing, Store, by_hash, parts_for
@@ -133,22 +133,10 @@ def open_user_sources(
         in_memory: tables of segmentations, by name, in place of theirs.
     """
     problems: list[EvalkitError] = []
-
-    def opened(named: dict[str, Segmentation]) -> list[SegmentTable]:
-        found: list[SegmentTable] = []
-
-        def attempt(action: Callable[[], SegmentTable]) -> None:
-            try:
-                found.append(action())
-            except EvalkitError as error:
-                note(error, problems)
-
-        open_segments(named, own, in_memory, attempt)
-        return found
-
     cluster = config.statistics.cluster
-    segments = opened(config.segments.named)
-    clusters = [] if cluster is None else opened({"cluster": Segmentation(by=cluster)})
+    rules = {} if cluster is None else {"cluster": Segmentation(by=cluster)}
+    segments = open_segments(config.segments.named, own, in_memory, problems)
+    clusters = open_segments(rules, own, in_memory, problems)
     raise_all(problems)
     return UserSources(segments, clusters[0] if clusters else None)
 

@@ -25,12 +25,15 @@ SHARES = {
 
 def of_score(asked: Request) -> OfSums:
     """The lowest score that is called positive; calling nothing reaches a specificity alone."""
-    is_reached_by_none = dict(asked.parameters)["reaches"] == "specificity"
+    values = dict(asked.parameters)
+    is_reached_by_none = values["reaches"] == "specificity"
 
-    def value(point: tuple[float, ...]) -> float:
-        return point[2] if is_reached_by_none or point[0] + point[1] else math.nan
+    def value(point: tuple[float, ...], positives: float, negatives: float) -> float:
+        is_there = negatives and (positives or values["of"] != "recall")
+        is_reached = is_there if is_reached_by_none else point[0] + point[1]
+        return point[2] if is_reached else math.nan
 
-    return OfSums((("best", asked),), value, None, is_exact=False)
+    return OfSums((("best", asked), POSITIVES, NEGATIVES), value, None, is_exact=False)
 
 
 @label_metric(
@@ -41,7 +44,8 @@ def of_score(asked: Request) -> OfSums:
     latex=r"\arg\max_{t : g(t) \ge x} f(t)",
     source="Fawcett 2006, An introduction to ROC analysis, 5 (no point of a target: undefined)",
     bounds=(-math.inf, math.inf),
-    undefined="where no threshold reaches the target; infinite where none but calling nothing does",
+    undefined="where no threshold reaches the target, and where a rate has no value at all; "
+    "infinite where none but calling nothing does",
     parameters=(
         choice("of", SHARES, doc="The rate that is best there."),
         choice(

@@ -39,7 +39,25 @@ def product(ratings: Any, predictions: Any) -> Any:
     return ratings * predictions
 
 
+def halves(values: Any) -> tuple[Any, Any]:
+    """The upper 26 bits of each number, and what is left of it (Veltkamp)."""
+    upper = values * 134217729.0
+    upper = upper - (upper - values)
+    return upper, values - upper
+
+
+def rest_of_product(ratings: Any, predictions: Any) -> Any:
+    """What rounding takes from each product, so that covariances cancel nothing (Dekker 1971)."""
+    import numpy as np  # metrics are listed without it
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        (r, r_rest), (p, p_rest) = halves(ratings), halves(predictions)
+        rest = r * p - ratings * predictions + r * p_rest + r_rest * p + r_rest * p_rest
+    return np.where(np.isfinite(rest), rest, 0.0)
+
+
 SQUARES = ((rating, "squares"), (prediction, "squares"), product)
+MOMENTS = (rating, SQUARES[0], prediction, *SQUARES[1:], rest_of_product, ROWS)
 agreement = partial(
     rating_metric,
     bounds=(-1.0, 1.0),
@@ -60,26 +78,30 @@ def cosine_of(rr: Any, pp: Any, rp: Any) -> Any:
 def of_correlation(asked: Request) -> OfSums:
     """The cosine of what is left of both without their means."""
 
-    def value(r: Any, rr: Any, p: Any, pp: Any, rp: Any, n: Any) -> Any:
+    def smooth(r: Any, rr: Any, p: Any, pp: Any, rp: Any, n: Any) -> Any:
         return cosine_of(n * rr - r * r, n * pp - p * p, n * rp - r * p)
 
-    terms = (rating, SQUARES[0], prediction, *SQUARES[1:], ROWS)
-    return OfSums(terms, value, Smooth((*LEVELS, ROWS), value))
+    def value(r: Any, rr: Any, p: Any, pp: Any, rp: Any, rest: Any, n: Any) -> Any:
+        return smooth(r, rr, p, pp, rp + rest, n)
+
+    return OfSums(MOMENTS, value, Smooth((*LEVELS, ROWS), smooth))
 
 
 def of_concordance(asked: Request) -> OfSums:
     """Covariance over variances and the distance of the means."""
     lost = 1 if dict(asked.parameters)["moments"] == "sample" else 0
 
-    def value(r: Any, rr: Any, p: Any, pp: Any, rp: Any, n: Any) -> Any:
+    def smooth(r: Any, rr: Any, p: Any, pp: Any, rp: Any, n: Any) -> Any:
         of_r, of_p = n * rr - r * r, n * pp - p * p
         if lost and not isinstance(r, complex) and not (of_r and of_p):
             return math.nan
         spread = of_r + of_p
         return 2 * (n * rp - r * p) / (spread + (r - p) * (r - p) * (n - lost) / n)
 
-    terms = (rating, SQUARES[0], prediction, *SQUARES[1:], ROWS)
-    return OfSums(terms, value, Smooth((*LEVELS, ROWS), value))
+    def value(r: Any, rr: Any, p: Any, pp: Any, rp: Any, rest: Any, n: Any) -> Any:
+        return smooth(r, rr, p, pp, rp + rest, n)
+
+    return OfSums(MOMENTS, value, Smooth((*LEVELS, ROWS), smooth))
 
 
 @kernel(allocates=False)

@@ -17,7 +17,7 @@ from evalkit.metrics import (
     over_rows_or_users,
     rating_metric,
 )
-from evalkit.metrics.ratings.errors import rating
+from evalkit.metrics.ratings.errors import explained, rating
 from evalkit.metrics.ratings.losses import loss_metric
 
 SOURCE = "Jorgensen 1987, Exponential dispersion models, J. R. Stat. Soc. B 49, 2"
@@ -92,6 +92,8 @@ def tweedie(ratings, predictions, power, losses):
 def of_deviance(asked: Request) -> OfSums:
     """1 - deviance / that of the mean rating, which sums of ratings' powers or logarithms give."""
     power = float(dict(asked.parameters)["power"])
+    if power == 0.0:
+        return explained(2, "undefined", forgives_bias=False)
 
     def shape(ratings: Any, predictions: Any) -> Any:
         import numpy as np  # metrics are listed without it

@@ -9,7 +9,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import polars as pl
 
 from evalkit.config import Config
-from evalkit.errors import DataError, EvalkitError, RequestError, note, raise_all
+from evalkit.errors import DataError, EvalkitError, RequestError, noting, raise_all
 from evalkit.planning.partials._container import pieces_of_file, read_body, read_header, write_file
 from evalkit.planning.partials._header import MOST_NAMED, Header, check_headers
 
@@ -134,18 +134,13 @@ def open_partials(paths: Sequence[Path], *, allow_missing: bool = False) -> Part
     headers: list[tuple[str, Header]] = []
     found: list[tuple[Header, Path, bytes]] = []
     for path in paths:
-        try:
+        with noting(problems):
             header, digest = read_header(path, Header)
-        except EvalkitError as error:
-            note(error, problems)
-        else:
             headers.append((str(path), header))
             found.append((header, path, digest))
-    try:
+    with noting(problems):
         if headers:
             whole = check_headers(headers, allow_missing=allow_missing or bool(problems))
-    except EvalkitError as error:
-        note(error, problems)
     raise_all(problems)
     found.sort(key=lambda each: each[0].shares)
     return PartialFiles(whole, {path: digest for _, path, digest in found})

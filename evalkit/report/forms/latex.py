@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -28,6 +28,7 @@ _SPECIAL = {
     "`": r"\textasciigrave{}",
     **{each: f"\\{each}" for each in "&%$#_{}"},
 }
+_OPTION = re.compile(r"^\s*[*\[]")  # \\* and \\[ are other commands than \\
 _PATTERN = re.compile("|".join(map(re.escape, _SPECIAL)))
 
 
@@ -87,13 +88,7 @@ def across_latex(across: Across) -> str:
     names = [*across.sets, "mean rank"]
     columns = [show_values(row) for row in across.values]
     best = min if across.lower_is_better else max
-    lines = [
-        f"% {clean(across.metric)} over {len(across.sets)} data sets",
-        rf"\begin{{tabular}}{{l{'r' * len(names)}}}",
-        r"\toprule",
-        " & ".join(["model", *map(escape, names)]) + r" \\",
-        r"\midrule",
-    ]
+    rows = []
     for place, model in enumerate(across.models):
         cells = [
             rf"\textbf{{{texts[place]}}}" if row[place] == best(row) else texts[place]
@@ -101,9 +96,9 @@ def across_latex(across: Across) -> str:
         ]
         letters = across.letters[place]
         mark = rf"$^{{\mathrm{{{letters}}}}}$" if letters else ""
-        cells.append(f"{across.mean_ranks[place]:.3f}{mark}")
-        lines.append(" & ".join([escape(model), *cells]) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}"]
+        rows.append([escape(model), *cells, f"{across.mean_ranks[place]:.3f}{mark}"])
+    lines = [f"% {clean(across.metric)} over {len(across.sets)} data sets"]
+    lines += _tabular(["model", *names], rows)
     if any(across.letters):
         lines.append("% letters: models that share one cannot be told apart")
     if across.critical is not None and across.p_value is not None:
@@ -117,8 +112,9 @@ def across_latex(across: Across) -> str:
 
 @lru_cache(maxsize=1024)  # heads of tables come again and again
 def escape(text: str) -> str:
-    """`text` as LaTeX prints it letter by letter."""
-    return _PATTERN.sub(lambda found: _SPECIAL[found[0]], clean(text))
+    """`text` as LaTeX prints it letter by letter, also behind the end of a row."""
+    plain = _PATTERN.sub(lambda found: _SPECIAL[found[0]], clean(text))
+    return _OPTION.sub(r"{\g<0>}", plain)
 
 
 def _by_segment(report: Report) -> dict[tuple[str | None, str | None], list[Comparison]]:
@@ -145,18 +141,11 @@ def _table(
         for model, _, letter in standing.models
         if standing.metric in group.labels
     }
-    columns = {label: _column(group, label, marked, letters, digits) for label in group.labels}
-    lines = [
-        f"% {f'{clean(report.name)} {clean(group.title)}'.strip()}, run {clean(report.run_id)}",
-        rf"\begin{{tabular}}{{l{'r' * len(group.labels)}}}",
-        r"\toprule",
-        " & ".join(["model", *map(escape, group.labels)]) + r" \\",
-        r"\midrule",
-    ]
-    for place, model in enumerate(group.models):
-        cells = [columns[label][place] for label in group.labels]
-        lines.append(" & ".join([escape(model), *cells]) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}"]
+    columns = [_column(group, label, marked, letters, digits) for label in group.labels]
+    title = f"{clean(report.name)} {clean(group.title)}".strip()
+    lines = [f"% {title}, run {clean(report.run_id)}"]
+    rows = zip(map(escape, group.models), *columns, strict=True)
+    lines += _tabular(["model", *group.labels], rows)
     if letters:
         lines.append("% letters: models that share one cannot be told apart")
     used = report.statistics
@@ -173,14 +162,16 @@ def _table(
     return "\n".join(lines) + "\n"
 
 
+def _tabular(head: Sequence[str], rows: Iterable[Iterable[str]], *, texts: int = 1) -> list[str]:
+    """Escaped rows below a plain head; the first columns are texts, the others numbers."""
+    first, *others = (" & ".join(row) + r" \\" for row in (map(escape, head), *rows))
+    begin = rf"\begin{{tabular}}{{{'l' * texts}{'r' * (len(head) - texts)}}}"
+    return [begin, r"\toprule", first, r"\midrule", *others, r"\bottomrule", r"\end{tabular}"]
+
+
 def _finding_table(found: PairFindings) -> str:
-    rows = [" & ".join(map(escape, row)) + r" \\" for row in (HEAD, *found.rows)]
-    lines = [
-        f"% {clean(found.title)}: {TITLE} ({NOTE})",
-        r"\begin{tabular}{lllrrrr}",
-        *(r"\toprule", rows[0], r"\midrule", *rows[1:], r"\bottomrule"),
-        r"\end{tabular}",
-    ]
+    lines = [f"% {clean(found.title)}: {TITLE} ({NOTE})"]
+    lines += _tabular(HEAD, [map(escape, row) for row in found.rows], texts=3)
     lines += [f"% {found.left_out} more are in report.json"] if found.left_out else []
     return "\n".join(lines) + "\n"
 

@@ -1,6 +1,8 @@
 """report.md: verdict, intervals and comparisons for a pull request or a wiki; then the rest."""
 
+import math
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -10,7 +12,7 @@ from evalkit.report import findings, text
 from evalkit.report.answer import answer_of
 from evalkit.report.comparisons import further_columns, how_corrected, show_p
 from evalkit.report.nights import tell_nights
-from evalkit.report.record import Report, of_all_users
+from evalkit.report.record import Report, leading_comparisons
 from evalkit.report.shown import definitions
 from evalkit.report.verdict import PASS, verdict_of
 from evalkit.report.weights import weight_rows
@@ -76,33 +78,29 @@ def _weight_lines(report: Report) -> list[str]:
     head, rows = weight_rows(report)
     if not rows:
         return []
-    lines = ["## Weights", "", _row(head), _row([":--", *["--:"] * (len(head) - 1)])]
-    return [*lines, *(_row([escape(cell) for cell in row]) for row in rows), ""]
+    return ["## Weights", "", *_table(head, [[*map(escape, row)] for row in rows]), ""]
 
 
 def _comparison_lines(report: Report) -> list[str]:
-    order = {label: place for place, label in enumerate(report.leading)}
-    overall = [*of_all_users(report).comparisons]
-    overall.sort(key=lambda each: order.get(each.metric, len(order)))
+    overall = leading_comparisons(report)
     if not overall:
         return []
     further = further_columns(overall, lambda number, _: f"{number:+.4f}")
     heads = ["difference", "interval", "p", *(column.head for column in further), "verdict"]
     how = how_corrected(report.statistics, overall) or "not corrected"
     said = [f"Limits stand by themselves; p, verdicts and corrected limits: {escape(how)}.", ""]
-    lines = [*("## Comparisons", ""), *said, _row(["candidate", "baseline", "metric", *heads])]
-    lines.append(_row([*[":--"] * 3, *["--:"] * (len(heads) - 1), ":--"]))
+    rows = []
     for place, estimate in enumerate(overall):
         p_value = estimate.p_value if estimate.p_adjusted is None else estimate.p_adjusted
-        limits = "-"
-        if estimate.low is not None and estimate.high is not None:
-            limits = f"{estimate.low:+.4f} … {estimate.high:+.4f}"
+        known = text.known_limits(estimate.low, estimate.high)
+        limits = text.UNDEFINED if known is None else f"{known[0]:+.4f} … {known[1]:+.4f}"
+        delta = f"{estimate.delta:+.4f}" if math.isfinite(estimate.delta) else text.UNDEFINED
         shown = [show_p(p_value), *(column.cells[place] for column in further)]
         shown.append(estimate.shown_verdict)
         names = (estimate.candidate, estimate.baseline, estimate.metric)
-        cells = [*map(escape, names), f"{estimate.delta:+.4f}", limits, *map(escape, shown)]
-        lines.append(_row(cells))
-    return [*lines, ""]
+        rows.append([*map(escape, names), delta, limits, *map(escape, shown)])
+    table = _table(["candidate", "baseline", "metric", *heads], rows, texts=3, ends_in_text=True)
+    return ["## Comparisons", "", *said, *table, ""]
 
 
 def _finding_lines(report: Report) -> list[str]:
@@ -114,9 +112,8 @@ def _finding_lines(report: Report) -> list[str]:
         "",
     ]
     for found in findings.found_by_pair(report, most=findings.MOST_ON_PAPER):
-        lines += [f"### {escape(found.title)}", "", _row(list(findings.HEAD))]
-        lines.append(_row([":--", ":--", ":--", *["--:"] * (len(findings.HEAD) - 3)]))
-        lines += [_row([escape(cell) for cell in row]) for row in found.rows]
+        rows = [[*map(escape, row)] for row in found.rows]
+        lines += [f"### {escape(found.title)}", "", *_table(findings.HEAD, rows, texts=3)]
         lines += ["", f"{found.left_out} more are in report.json.", ""] if found.left_out else [""]
     return lines
 
@@ -136,7 +133,8 @@ def _overall_lines(report: Report, group: text.SegmentNumbers) -> list[str]:
     shown = replace(group, models=models, labels=labels)
     lines = _group_lines(shown, text.count_words(report).unit, with_limits=True)
     used = report.statistics
-    if used is not None and any(each.low is not None for each in group.cells.values()):
+    limited = (text.known_limits(each.low, each.high) for each in group.cells.values())
+    if used is not None and any(each is not None for each in limited):
         lines[-1:] = ["", f"In brackets: {text.show_level(used.level)} intervals.", ""]
     return lines
 
@@ -150,9 +148,10 @@ def _cells(group: text.SegmentNumbers, label: str, *, with_limits: bool) -> list
     cells = []
     for (_, _, plain, is_best), each in zip(shown, found, strict=True):
         beside = ""
-        if each is not None and each.low is not None and each.high is not None:
+        limits = None if each is None else text.known_limits(each.low, each.high)
+        if each is not None and limits is not None:
             plain = f"{each.value:.{digits}f}"
-            beside = f" ({each.low:.{digits}f} … {each.high:.{digits}f})"
+            beside = f" ({limits[0]:.{digits}f} … {limits[1]:.{digits}f})"
         cells.append((f"**{plain}**" if is_best else plain) + beside)
     return cells
 
@@ -175,14 +174,25 @@ def _group_lines(group: text.SegmentNumbers, unit: str, *, with_limits: bool = F
         header.append(f"{unit}s")
         for row, model in zip(rows, group.models, strict=True):
             row.append(f"{group.n_users(model):,}")
-    lines.append(_row(header))
-    lines.append(_row([":--", *["--:"] * (len(header) - 1)]))
-    lines += [_row(row) for row in rows]
-    lines += ["", *(f"- {escape(note)}" for note in group.user_notes())]
+    lines += [*_table(header, rows), "", *(f"- {escape(note)}" for note in group.user_notes())]
     return [*lines, ""] if lines[-1] else lines
 
 
-def _row(cells: list[str]) -> str:
+def _table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    texts: int = 1,
+    ends_in_text: bool = False,
+) -> list[str]:
+    """A table whose first columns are texts, and perhaps the last one; the others are numbers."""
+    sides = [*[":--"] * texts, *["--:"] * (len(head) - texts)]
+    if ends_in_text:
+        sides[-1] = ":--"
+    return [_row(head), _row(sides), *map(_row, rows)]
+
+
+def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 

@@ -42,9 +42,13 @@ class Baselines:
         """That there is no report of a run, and why."""
         is_there = self.paths[reference] is not None
         lack = f"there is no {'whole ' * is_there}run {reference!r}{'' if is_there else ' yet'}"
-        if reference == LAST_PASSED and not is_there:
-            lack += " (this run will be it, unless a gate fails for another reason)"
-        return lack
+        return lack if is_there else lack + first_of(reference)
+
+
+def first_of(reference: str) -> str:
+    """What becomes of a run that has nothing to compare with in the last that passed."""
+    is_moved = reference == LAST_PASSED
+    return " (this run will be it, unless a gate fails for another reason)" * is_moved
 
 
 def _load(path: Path, metrics: frozenset[str]) -> Report | None:

@@ -10,7 +10,7 @@ from evalkit.report import Comparison, Estimate, Gate, Report
 from evalkit.report.turning import against
 from evalkit.report.verdict import FAIL, PASS, UNCLEAR
 from evalkit.runs.gates._age import age_of_truth, days_of
-from evalkit.runs.gates._baseline import Baselines
+from evalkit.runs.gates._baseline import Baselines, first_of
 from evalkit.runs.gates._counts import OF_MODELS, OF_TRUTH, count_of, shown_count
 from evalkit.runs.history import differences_of_measure
 from evalkit.statistics.intervals import (
@@ -123,7 +123,7 @@ class _Judge:
                 if check.verdict != "ok":
                     message = f"{self._name} of {model}{_among(rule)} stands on "
                     message += f"{check.value or 0:,.0f} effective rounds: too few to tell"
-                    return self._unclear(model, message, estimate.value)
+                    return self._unclear(model, message, estimate.value, judged_by="count")
         if kind in ("min", "max"):
             return self._fixed(model, estimate, kind, bound)
         if estimate.higher_is_better is None:
@@ -219,10 +219,12 @@ class _Judge:
         old_id = _id(old_run, self.report)
         if differs := differences_of_measure(old_run, self.report):
             message = f"{reference} measured {self._name} otherwise: {'; '.join(differs)}"
+            message += first_of(reference)
             return self._unclear(model, message, estimate.value, old_id)
         before = old_run.estimate(old_model, rule.metric, *_where(rule))
         if before is None or math.isnan(before.value):
             message = f"{reference} has no {self._name} of {old_model}{_among(rule)}"
+            message += first_of(reference)
             return self._unclear(model, message, estimate.value, old_id)
         delta, interval, n_users, judged_by, why = self._difference(
             model, estimate, before, old_run, old_model
@@ -377,6 +379,7 @@ class _Judge:
         old_id = _id(old_run, self.report)
         if before is None or (before == 0 and now != 0):
             message = f"{what}: {shown}; {reference} has none to compare with"
+            message += first_of(reference)
             return self._unclear(model, message, now, old_id)
         change = (now - before) / before if before else 0.0
         message = f"{what}: {shown}, {change:+.1%} against {reference}, allowed change: {bound:.1%}"
@@ -401,9 +404,15 @@ class _Judge:
         message: str,
         value: float | None = None,
         baseline_run: str | None = None,
+        judged_by: str | None = None,
     ) -> Gate:
         return self._gate(
-            model, outcome=UNCLEAR, message=message, value=value, baseline_run=baseline_run
+            model,
+            outcome=UNCLEAR,
+            message=message,
+            value=value,
+            baseline_run=baseline_run,
+            judged_by=judged_by,
         )
 
     def _gate(

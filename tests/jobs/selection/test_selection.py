@@ -18,12 +18,13 @@ from evalkit.jobs.selection import How, choose_trial, find_test, finish, run_sel
 from evalkit.jobs.selection._measure import beside_values
 from evalkit.jobs.selection._trials import read_trials
 from evalkit.report.html import render_selection_page
-from evalkit.report.selection import parse_selection, tell_selection
+from evalkit.report.selection import parse_selection, tell_alike, tell_selection
 from evalkit.runs.history.holdout_uses import find_looks, known_parts
 from evalkit.statistics._draws import CHUNK, draw_poisson, start_streams
 from evalkit.statistics.selection import (
     choose_best,
     corrected_estimate,
+    exact_means,
     halved_estimate,
     hopeless,
 )
@@ -293,9 +294,57 @@ def test_one_user_tells_no_trials_apart(folder):
         table.head(1).write_parquet(folder / f"{name}.parquet")
 
     found = chosen(folder)
+    simple = chosen(folder, 'rule = "simplest-within"\ncost = "rate"')
 
     assert found.n_users == 1
     assert all(each.is_alike for each in found.trials if each.state == "measured")
+    assert simple.winner == "trial-3"  # the cheapest
+
+
+def test_trials_of_one_sum_tie_in_whatever_order_it_is_made():
+    values = np.array([[0.1, 0.3], [0.2, 0.2], [0.3, 0.1]])
+
+    means = exact_means(values)
+
+    assert values.mean(axis=0)[0] != values.mean(axis=0)[1]
+    assert means[0] == means[1]
+
+
+def test_a_trial_that_may_not_be_chosen_takes_no_user_away(folder):
+    few = pl.read_parquet(folder / "list-0.parquet")[:9]
+    few.write_parquet(folder / "list-0.parquet")
+    skipping = (
+        'constraints = [{ metric = "hit@1", min = 0.1 }]\n[policies]\nmissing_ranking = "skip"'
+    )
+
+    found = chosen(folder, skipping)
+
+    assert (found.winner, found.n_users) == ("trial-3", 80)
+    assert (found.trials[3].model, found.trials[3].n_users) == ("trial-0", 9)
+
+
+def test_a_best_that_alone_may_be_chosen_beats_nobody(folder):
+    alone = chosen(folder, 'constraints = [{ metric = "hit@1", min = 0.8 }]')
+    two = chosen(folder, 'constraints = [{ metric = "hit@1", min = 0.1 }]')
+
+    assert tell_alike(alone) == "trial-3 alone reaches the constraints"
+    assert tell_alike(two) == "trial-3 beats all others that reach the constraints"
+
+
+def test_where_less_is_better_a_mean_that_is_too_low_is_optimistic(folder):
+    found = chosen(folder, text=CONFIG.replace("recall@1", "fallout@1"))
+    worse = replace(found, optimism=0.2)
+
+    assert found.optimism == found.corrected - found.naive
+    assert "by chance" not in tell_selection(worse)
+
+
+def test_what_the_trials_are_chosen_by_is_measured_of_the_winner(folder):
+    confirmed = 'confirm = { path = "test.parquet" }\n[metrics]\nnames = ["hit@1"]'
+
+    found, _ = select(folder, written(folder, confirmed))
+
+    assert found.confirmed.value == evalkit.load(folder / "runs/latest").value("recall@1")
 
 
 @pytest.mark.parametrize("n_hits", [1, 79])

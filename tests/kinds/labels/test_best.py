@@ -51,12 +51,12 @@ def test_multiples_are_summed_exactly(pairs, more):
     sums, others = _walk.TermSum(), _walk.TermSum()
 
     sums.add_products(values, times, weighted=False)
-    sums.add(np.array([np.nan, more, np.inf]))
-    others.add(values[::-1].copy())
+    sums.add_values(np.array([np.nan, more, np.inf]))
+    others.add_values(values[::-1].copy())
     others.merge(sums)
 
     total = sum((Fraction(value) * (number + 1) for value, number in pairs), Fraction(more))
-    assert others.value == total
+    assert others.value() == total
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=60), st.integers(1, 7))

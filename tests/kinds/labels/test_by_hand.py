@@ -378,3 +378,18 @@ def test_torchmetrics_has_a_bin_of_its_own_for_scores_of_one():
     report = evalkit.evaluate_labels(frame, metrics=["ECE"], profile="torchmetrics")
 
     assert report.estimates[0].value == pytest.approx((1.0 + 0.02 + 0.5) / 3)
+
+
+ONE_KIND = {
+    1: ["recall(at_specificity=0.9)", "threshold(reaches='specificity')"],
+    0: ["threshold(reaches='specificity')", "precision(at_recall=0.9)"],
+}
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_a_target_without_a_rate_is_reached_by_nothing(label):
+    rows = pl.DataFrame({"user": [1, 1, 2], "score": [0.2, 0.5, 0.7], "label": [label] * 3})
+
+    report = evalkit.evaluate_labels(rows, metrics=ONE_KIND[label])
+
+    assert all(math.isnan(each.value) for each in report.estimates)

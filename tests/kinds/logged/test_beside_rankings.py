@@ -89,6 +89,18 @@ def test_a_night_has_both_numbers_of_each_model(night: Path) -> None:
     assert [each.metric for each in report.nights] == ["SNIPS", "SNIPS"]
 
 
+def test_a_number_on_too_few_rounds_is_no_number_to_compare_with(night: Path) -> None:
+    text = CONFIG.replace('"(logging)"', '"last-passed"')
+    Path("night.toml").write_text(text)
+
+    ran = [run_here(["run", "night.toml", "--quiet"], night) for _ in range(2)]
+
+    (gate,) = [each for each in evalkit.load("runs/latest").gates if each.metric == "SNIPS"]
+    assert [each.status for each in ran] == [1, 1]
+    assert (gate.outcome, gate.baseline_run) == ("cannot tell", None)
+    assert run_here(["gate", "last", "--baseline", "last-passed"], night).status != 0
+
+
 def test_one_table_by_segment_holds_both_and_one_effective_size(night: Path) -> None:
     run_here(["run", "night.toml", "--quiet"], night)
     text = evalkit.load("runs/latest").to_markdown()

@@ -2,6 +2,7 @@
 
 import math
 import re
+from fractions import Fraction
 from itertools import combinations
 from statistics import mean, median
 
@@ -233,3 +234,25 @@ def test_pairs_that_do_not_fit_together_are_refused_with_what_they_need():
         evalkit.evaluate_ratings(log, metrics=["Kendall"], memory_limit=enough << 20)
 
     assert caught.value.code == "memory-limit"
+
+
+def test_ratings_far_from_0_take_no_digits_of_what_they_share():
+    near = [(0.25, 1.0), (0.5, 2.0), (0.75, 2.5), (0.875, 4.0)]
+    far = pl.DataFrame(
+        [(1, 2.0**23 + rating, prediction) for rating, prediction in near],
+        schema=["user", "rating", "prediction"],
+        orient="row",
+    ).with_columns(prediction=pl.col("prediction") / 3.0 + 1e6)
+    names = ["Pearson", "concordance", "D2-Tweedie(power=0)", "R2"]
+
+    pearson, concordance, explained, r2 = (
+        each.value for each in evalkit.evaluate_ratings(far, metrics=names).estimates
+    )
+
+    pairs = [tuple(map(Fraction, each)) for each in far.select("rating", "prediction").iter_rows()]
+    r, p = (sum(each) / len(near) for each in zip(*pairs, strict=True))
+    rr, pp = sum((a - r) ** 2 for a, _ in pairs), sum((b - p) ** 2 for _, b in pairs)
+    rp = sum((a - r) * (b - p) for a, b in pairs)
+    assert pearson == pytest.approx(float(rp) / math.sqrt(rr * pp), rel=1e-15)
+    assert concordance == pytest.approx(float(2 * rp / (rr + pp + 4 * (r - p) ** 2)), rel=1e-15)
+    assert explained == r2

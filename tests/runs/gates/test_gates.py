@@ -465,3 +465,22 @@ def test_a_number_that_is_not_there_is_no_want_of_a_run(tmp_path):
 
     assert (first.fails, is_first(replace(run(), gates=(first,)))) == (True, True)
     assert (odd.fails, is_first(replace(run(), gates=(odd,)))) == (True, False)
+
+
+@pytest.mark.parametrize("what", ["metric", "policy"])
+def test_what_the_last_that_passed_lacks_is_compared_with_from_then_on(tmp_path, what):
+    rule = {"max_drop": 0.002, "baseline": "last-passed"}
+    old, now = run(run_id="before"), run()
+    if what == "metric":
+        old = replace(old, estimates=(replace(old.estimates[0], metric="nDCG@5"),))
+    else:
+        policies = {"missing_ranking": "skip"}
+        old, now = replace(old, config={"policies": policies}), replace(now, config={})
+
+    gate = judged(rule, now, old, tmp_path)
+    by_tag = replace(gate, baseline="prod")
+
+    assert (gate.outcome, gate.baseline_run) == ("cannot tell", "before")
+    assert "this run will be it" in gate.message
+    assert is_first(replace(now, gates=(gate,)))
+    assert not is_first(replace(now, gates=(by_tag,)))  # a tag moves by hand

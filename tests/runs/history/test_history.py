@@ -265,6 +265,16 @@ def test_prune_keeps_the_last_of_every_job_and_tagged_ones(folder):
     assert not [each for each in os.listdir(folder) if each.startswith(".tmp")]
 
 
+def test_prune_keeps_what_the_gates_of_the_next_night_compare_with(tmp_path):
+    for name in ("a", "b", "c"):
+        publish(report(name, gates=() if name == "a" else (FAILED,)), tmp_path, formats=())
+
+    removed = history.prune(tmp_path, keep=1, dry=False)
+
+    assert removed == [tmp_path / "b"]
+    assert history.find_run(tmp_path, "last-passed") == tmp_path / "a"
+
+
 def test_a_run_that_began_earlier_and_was_published_later_is_not_the_last(tmp_path, caplog):
     publish(report("20260102-030405-000-b"), tmp_path, formats=())
     publish(report("20260101-030405-000-a"), tmp_path, formats=())
