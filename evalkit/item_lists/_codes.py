@@ -134,7 +134,7 @@ class KeyCodes:
         else:
             table = self.table
             if self._is_shared:
-                table = KeyTable(*(each.copy() for each in table))
+                table = KeyTable(table.keys.copy(), table.codes.copy(), table.direct.copy())
             add_keys(table, new, first)
         self.table, self.n = table, n
 

@@ -306,7 +306,7 @@ def drop_repeats(pairs, ends, items, met):  # type: ignore[no-untyped-def]
     """
     for row in range(pairs.size):
         ends[np.int64(pairs[row] >> np.uint64(32))] += 1
-    begin = 0
+    begin = np.int64(0)
     for user in range(ends.size):
         n_own = ends[user]
         ends[user] = begin
@@ -315,8 +315,7 @@ def drop_repeats(pairs, ends, items, met):  # type: ignore[no-untyped-def]
         user = np.int64(pairs[row] >> np.uint64(32))
         items[ends[user]] = pairs[row] & np.uint64(0xFFFFFFFF)
         ends[user] += 1
-    n = 0
-    begin = 0
+    n, begin = 0, np.int64(0)
     for user in range(ends.size):
         for place in range(begin, ends[user]):
             item = items[place]
