@@ -312,9 +312,9 @@ def drop_repeats(pairs, ends, items, met):  # type: ignore[no-untyped-def]
         ends[user] = begin
         begin += n_own
     for row in range(pairs.size):
-        user = np.int64(pairs[row] >> np.uint64(32))
-        items[ends[user]] = pairs[row] & np.uint64(0xFFFFFFFF)
-        ends[user] += 1
+        owner = np.int64(pairs[row] >> np.uint64(32))
+        items[ends[owner]] = pairs[row] & np.uint64(0xFFFFFFFF)
+        ends[owner] += 1
     n, begin = 0, np.int64(0)
     for user in range(ends.size):
         for place in range(begin, ends[user]):
