@@ -5,6 +5,7 @@ import math
 import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FunctionType
@@ -83,8 +84,8 @@ def user_metric(
     The function is given float64[n]: the relevance of each item of the user's list, best rank
     first, 0 of what is not relevant, cut at the cutoff; and, where it takes two arguments, the
     relevances of all the user's relevant items, descending. It returns a number; NaN where there
-    is none. Written `@user_metric` above the function, or with arguments. A value out of `bounds` is
-    refused.
+    is none. Written `@user_metric` above the function, or with arguments. A value out of
+    `bounds` is refused.
 
     Raises:
         RequestError: it is no function with a name, or takes other arguments [bad-own-metric].
@@ -158,7 +159,7 @@ def keep_metric(own: Metric) -> str:
     file = own.function.__code__.co_filename
     token = f"{IN_MEMORY}{file}#{own.name}-{digest_of(own)}"
     kept = _given.get(token)
-    if kept is None or kept.function is not own.function:
+    if kept is None or replace(kept, kernel=own.kernel) != own:
         _given[token] = own
     return token
 
