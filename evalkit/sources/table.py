@@ -166,22 +166,6 @@ class Table:
                 digest.update(_file_digest(part.path))
         return digest.hexdigest()
 
-    def keep_rows(self, key: str, condition: str = "is not null") -> str:
-        """The hint that leaves out rows whose column of `key` fails a condition."""
-        return f"leave them out: where = {self._sql_of(key, '{} ' + condition)} under [{self.role}]"
-
-    def turn_column(self, key: str, sql: str) -> str:
-        """The hint that reads `sql` in place of the column of `key`, which is `{}` in it."""
-        return f"{key} = {self._sql_of(key, sql)} under [{self.role}.columns]"
-
-    def _sql_of(self, key: str, sql: str) -> str:
-        text = self.columns.get(key)
-        name = text if isinstance(text, str) else key
-        if not name.isidentifier() and "(" not in name:
-            name = f'"{name}"'
-        mark = "'" if '"' in name else '"'
-        return f"{mark}{sql.format(name)}{mark}"
-
     def n_rows_hint(self) -> int | None:
         """Rows before `where`, where that is cheap: Parquet metadata, frames in memory."""
         if self._n_rows is not None:

@@ -32,6 +32,7 @@ from evalkit.kinds.pointwise.repeats import find_repeats
 from evalkit.metrics import Request, Smooth, Term
 from evalkit.report import Input, TruthCounts
 from evalkit.sources import Table
+from evalkit.sources.hints import turn_column
 
 
 @dataclass
@@ -127,7 +128,7 @@ def _check_probabilities(leading: Leading, measurer: "Measurer", table: Table) -
     names = [each.label for each in measurer.job.over("rows") if each.metric.of_probabilities]
     if names and not (low >= 0.0 and high <= 1.0) and not math.isnan(low):
         message = f"{', '.join(names)} needs scores from 0 to 1, these go from {low!r} to {high!r}"
-        hint = f"if they are logits: {table.turn_column('score', '1 / (1 + exp(-{}))')}"
+        hint = f"if they are logits: {turn_column(table, 'score', '1 / (1 + exp(-{}))')}"
         raise DataError(message, code="not-a-probability", at=table.at, hint=hint)
 
 

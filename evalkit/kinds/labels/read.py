@@ -14,6 +14,7 @@ from evalkit.kinds.pointwise.counts import CheckedRows
 from evalkit.kinds.pointwise.open import float_column
 from evalkit.kinds.pointwise.store import order_keys
 from evalkit.sources import Table
+from evalkit.sources.hints import keep_rows, turn_column
 from evalkit.sources.ids import as_array
 
 LARGEST_WEIGHT = 1e100  # the pairs of two rows weigh as their product
@@ -107,7 +108,7 @@ class LabelReader:
                 bad &= np.abs(scores) <= LARGEST_WHOLE  # larger ones are refused as such
             n_bad = int(bad.sum())
             what = f"scores are below 0 or above 1, and {self.probable} needs probabilities"
-            hint = f"if they are logits: {table.turn_column('score', '1 / (1 + exp(-{}))')}"
+            hint = f"if they are logits: {turn_column(table, 'score', '1 / (1 + exp(-{}))')}"
             rows.refuse_rows("not-a-probability", n_bad, what, at=table.at, hint=hint)
         rows.columns["score"] = ~keys
         rows.columns["label"] = as_array(labels)
@@ -131,7 +132,7 @@ def _check_whole_scores(scores: npt.NDArray[np.floating], rows: CheckedRows, tab
         return
     n_bad = int((np.abs(scores) > LARGEST_WHOLE).sum())
     what = "scores are whole numbers above 2^53, which float64 does not tell apart"
-    hint = table.turn_column("score", "cast({} as double) / 1000000") + ", for one"
+    hint = turn_column(table, "score", "cast({} as double) / 1000000") + ", for one"
     rows.refuse_rows("score-too-large", n_bad, what, at=table.at, hint=hint)
 
 
@@ -140,7 +141,7 @@ def _weights(rows: CheckedRows, table: Table) -> npt.NDArray[np.uint64]:
     good = ((weights >= 0) & weights.is_finite()).fill_null(value=False)
     n_bad = weights.len() - int(good.sum())
     if n_bad:
-        hint = table.keep_rows("weight", "between 0 and 1e100")
+        hint = keep_rows(table, "weight", "between 0 and 1e100")
         what = "weights are null, NaN, infinite or below 0"
         rows.refuse_rows("bad-weight", n_bad, what, at=table.at, hint=hint)
         weights = weights.zip_with(good, pl.Series([1.0]))
@@ -148,6 +149,6 @@ def _weights(rows: CheckedRows, table: Table) -> npt.NDArray[np.uint64]:
     what = (
         f"weights are above {LARGEST_WEIGHT:g} or below its inverse, whose products are no numbers"
     )
-    hint = f"bring them near 1: {table.turn_column('weight', '{} / 1e200')}, for one"
+    hint = f"bring them near 1: {turn_column(table, 'weight', '{} / 1e200')}, for one"
     rows.refuse_rows("bad-weight", int(extreme.sum()), what, at=table.at, hint=hint)
     return order_keys(as_array(weights), np.zeros(2, dtype=np.int64))
