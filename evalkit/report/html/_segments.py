@@ -151,10 +151,9 @@ def _difference_figure(
         cells = []
         for model in candidates:
             each = here.get(model)
-            kind = each.verdict if each and each.verdict in ("better", "worse") else None
-            shown = "–" if each is None else show(each.delta, digits, signed=True)
+            shown = "–" if each is None else _tables.judged(each, digits)
             limits = None if each is None else _tables.limits_of(each.low, each.high, digits, " … ")
-            cells.append(el("td", el("b", shown, class_=kind) if kind else shown, limits))
+            cells.append(el("td", shown, limits))
         lines.append([_tables.name_cell(name), _tables.number_cell(f"{users:,}"), *cells])
     title = f"{label} by {rule}: difference to {reference}"
     numbers = _tables.table([rule, text.units_of(report), *candidates], lines, pin=True)
