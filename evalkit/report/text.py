@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from evalkit.errors import clean
 from evalkit.metrics import RANKED_COUNTS, CountWords, declared
@@ -107,7 +107,16 @@ def decimals_for(half_widths: Sequence[float], values: Sequence[float]) -> int:
     return 4 if largest < 100 else 2
 
 
-def half_widths(found: Iterable[Estimate | Comparison | Finding]) -> list[float]:
+class Limited(Protocol):
+    """What may have limits."""
+
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+def half_widths(found: Iterable[Limited]) -> list[float]:
     """Half of each interval that is known."""
     return [
         (each.high - each.low) / 2
