@@ -131,6 +131,14 @@ def test_no_user_in_common_is_an_error():
     assert codes(refused(TRUTH, ranks_of((3, 10, 1)))) == ["no-common-user"]
 
 
+def test_rankings_of_which_every_row_was_dropped_say_why():
+    train = pl.DataFrame({"user": [1, 2], "item": [10, 20]})
+    error = refused(TRUTH, ranks_of((1, 10, 1), (2, 20, 1)), train=train, drop_seen=True)
+
+    assert codes(error) == ["no-common-user"]
+    assert error.message == "all 2 rows of 'als' were dropped: 2 seen in train"
+
+
 def test_no_user_in_common_may_be_a_warning():
     report = evaluate(TRUTH, ranks_of((3, 10, 1)), policies={"no_common_user": "warn"})
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from evalkit.errors import RequestError
 from evalkit.jobs.mlflow import log_numbers
-from evalkit.jobs.trackers import name_numbers
 
 if TYPE_CHECKING:
     from mlflow.models import EvaluationResult
@@ -61,10 +60,10 @@ class Evaluator:
             raise RequestError(message, code="missing-key", at="mlflow.models.evaluate", hint=hint)
         report = evaluate(_by_row(dataset.labels_data), {name: _by_row(ranked)}, **options)
         client = MlflowClient()
-        log_numbers(client, run_id, report)
+        numbers = log_numbers(client, run_id, report)
         client.log_text(run_id, report.to_html(), "evalkit/report.html")
         client.log_text(run_id, report.to_json(), "evalkit/report.json")
-        return EvaluationResult(dict(name_numbers(report)), {}, run_id)
+        return EvaluationResult(numbers, {}, run_id)
 
 
 def _by_row(lists: Any) -> dict[int, Any]:

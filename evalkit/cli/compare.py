@@ -10,7 +10,7 @@ from typer import Argument, Option
 from evalkit.cli import console
 from evalkit.cli.across import show_across
 from evalkit.cli.guess import name_rankings, tell_columns, unnamed_models
-from evalkit.cli.named_runs import JobName, tell_taken
+from evalkit.cli.named_runs import JobName, tell_taken, where_of
 from evalkit.cli.options import RunOptions, RunsFolder, set_threads, takes
 from evalkit.errors import RequestError, did_you_mean
 
@@ -207,6 +207,7 @@ def _of_runs(
             primary=options.primary or [],
             metric_files=options.metric_file or [],
             threads=options.threads or usable_cores(),
+            where=where_of(runs, name),
         )
 
     return run_within(compared, compared)

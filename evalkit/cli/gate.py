@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from evalkit.cli import console
-from evalkit.cli.named_runs import JobName, tell_taken
+from evalkit.cli.named_runs import JobName, tell_taken, where_of
 from evalkit.cli.options import RunOptions, RunsFolder, takes
 from evalkit.errors import FINE, GATE_FAILED, DataError, RequestError, clean
 
@@ -69,7 +69,7 @@ def gate(
         before=report.run_id if baseline is None else None,
         elsewhere=config is not None or baseline is not None,
     )
-    _tell_taken(run, report, baselines)
+    _tell_taken(run, report, baselines, where_of(out, name))
     found = judge(rules, report, baselines, level=level)
     if options.json:
         from dataclasses import asdict
@@ -98,7 +98,7 @@ def _check_level(report: "Report", rules: "tuple[GateRule, ...]", level: float, 
         raise RequestError(message, code="other-level", at=at, hint=hint)
 
 
-def _tell_taken(run: str, report: "Report", baselines: "Baselines") -> None:
+def _tell_taken(run: str, report: "Report", baselines: "Baselines", where: str) -> None:
     """Tell which runs are meant, and refuse to hold one against itself."""
     tell_taken(run, report)
     for reference in baselines.paths:
@@ -107,7 +107,7 @@ def _tell_taken(run: str, report: "Report", baselines: "Baselines") -> None:
             continue
         if old.run_id == report.run_id:
             message = f"{reference!r} is the run that is judged"
-            hint = "evalkit gate last --baseline last~1"
+            hint = f"evalkit gate last --baseline last~1{where}"
             raise RequestError(message, code="same-run", at=report.run_id, hint=hint)
         tell_taken(reference, old)
 

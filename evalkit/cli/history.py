@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any, Literal
 
 import typer
@@ -395,7 +396,7 @@ def tag(
         return
     if tag in (tags := read_tags(out)) and tags[tag] != found.name:
         message = f"{tag!r} is the tag of {tags[tag]}"
-        hint = f"evalkit history tag {tags[tag]} {tag} --remove --out {out}"
+        hint = f"evalkit history tag {tags[tag]} {tag} --remove --out {quote(str(out))}"
         raise RequestError(message, code="unknown-tag", at=str(out), hint=hint)
     untag(out, tag)
     console.say(f"{tag}: taken from {found.name}")
@@ -438,7 +439,7 @@ def _warn_of_damage(folder: Path, damaged: int) -> None:
             "run-damaged",
             f"{damaged} damaged runs are left out",
             at=str(folder),
-            hint=f"for run in {folder}/*/; do evalkit verify $run; done",
+            hint=f'for run in {quote(str(folder))}/*/; do evalkit verify "$run"; done',
         )
 
 

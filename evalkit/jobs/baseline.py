@@ -11,7 +11,16 @@ from evalkit.config import Builtin, EntryPoint, TrainColumns, TrainTable, build_
 from evalkit.errors import CountedError, DataError, MachineError
 from evalkit.item_lists.baselines import make_rankings, named_columns, needs_time
 from evalkit.runs import replacing
-from evalkit.sources import Guessing, Table, open_train, reading
+from evalkit.sources import (
+    Guessing,
+    Named,
+    Table,
+    describe_given,
+    frame_of,
+    open_train,
+    reading,
+    with_all_users,
+)
 
 if TYPE_CHECKING:
     from evalkit.config import RankingsTable
@@ -40,8 +49,8 @@ def baseline(
         builtin: `popular` by the rows of train, `recent` by rows that count less with age, `last`
             a user's own items, `random`.
         train: what models had seen: a path or a table with user, item and, for `recent` and
-            `last`, time.
-        users: a path or a table with the users who get a list, such as the truth.
+            `last`, time; dicts and lists as `evaluate` takes them, where there is no time.
+        users: the users who get a list: a path, a table or what `evaluate` takes, as the truth.
         k: items of a list.
         seen: `drop`, the default, leaves out what train has of the user, `keep` does not.
         seed: of `random`, 1 by default.
@@ -68,9 +77,21 @@ def baseline(
         "by": by,
     }
     rule = build_builtin(asked, {name: name for name in asked})
-    table = open_baseline(rule, train, users, columns=columns, entry_point="python")
+    given = _framed(train, "train"), _framed(users, "users")
+    table = open_baseline(rule, *given, columns=columns, entry_point="python")
     with _reading(table):
         return _renamed(table).collect(engine="streaming")
+
+
+def _framed(given: object, role: str) -> object:
+    """Dicts, lists and matrices as frames, with users of nothing; what is a table stays."""
+    if role == "users" and isinstance(given, Mapping) and [*given] == ["user"]:
+        return pl.DataFrame(given)  # a column, and no user of that name
+    frame = frame_of(given, role)
+    if frame is None:
+        return given
+    frame = with_all_users(frame, given, None) if role == "users" else frame
+    return Named(frame, describe_given(given, role))
 
 
 def open_baseline(

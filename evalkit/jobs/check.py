@@ -219,6 +219,7 @@ def _finding(refused: bool, code: str, message: str, at: str = "") -> CheckFindi
 
 _TOLD_OTHERWISE = (
     *("bad-ranks", "duplicate-item", "truth-in-train", "train-rows", "split-files", "row-order"),
+    "several-lists",
 )
 
 

@@ -51,10 +51,14 @@ def tell_tracker(name: str, report: Report, where: str, path: Path | None) -> st
         ) from error
 
 
-def name_numbers(report: Report) -> Iterator[tuple[str, float]]:
+def name_numbers(report: Report, *, as_files: bool = False) -> Iterator[tuple[str, float]]:
     """Names as trackers allow them, `als/nDCG_at_10`, and values; no name twice.
 
     Undefined values are left out. A segment follows its metric: `als/nDCG_at_10/activity/new`.
+
+    Args:
+        as_files: each name is a path, so none may lie below another: a segment is
+            `als/nDCG_at_10 by activity/new`.
     """
     taken: set[str] = set()
     for estimate in report.estimates:
@@ -62,7 +66,9 @@ def name_numbers(report: Report) -> Iterator[tuple[str, float]]:
         if value is None:
             continue
         parts = [estimate.model, estimate.metric.replace("@", "_at_")]
-        if estimate.segment is not None:
+        if estimate.segment is not None and as_files:
+            parts = [parts[0], f"{parts[1]} by {estimate.segmentation or ''}", estimate.segment]
+        elif estimate.segment is not None:
             parts += [estimate.segmentation or "", estimate.segment]
         # A slash parts folders there: none of a name's own, and none of dots.
         cleaned = [_OTHER.sub("_", part).replace("/", "_").strip(". ") or "_" for part in parts]

@@ -170,6 +170,7 @@ class RowCounts:
     users_without_truth: int = 0
     users_with_bad_ranks: int = 0
     score_disagreements: int = 0
+    several_lists: int = 0
     depth: int = 0
     searched: str = "relevant"
     listed_rows: int = 0
@@ -220,6 +221,7 @@ class RowCounts:
         of_rows = ("rows", "null_ids", "not_sampled", "duplicates", "unknown_rows", "copied_rows")
         self._add(probe, *of_rows, "bad_scores", "bad_rank_rows", "seen", "ties")
         self._add(probe, "users_without_truth", "users_with_bad_ranks", "score_disagreements")
+        self._add(probe, "several_lists")
         present = probe.ranks.present
         if truth.is_extra is not None:  # users whom the rankings alone know
             self.users_without_truth += int((present & truth.is_extra).sum())
@@ -296,6 +298,9 @@ class RowCounts:
         if self.users_with_bad_ranks and config.policies.bad_ranks == "keep":
             message = f"the ranks of {self.users_with_bad_ranks:,} users have gaps or repeats"
             found.append(Warning_("bad-ranks", message, model))
+        if self.several_lists:
+            message = f"{self.several_lists:,} users have several lists, which are read as one"
+            found.append(Warning_("several-lists", message, model))
         if self.duplicates:
             message = f"{self.duplicates:,} rows list an item a second time"
             found.append(Warning_("duplicate-item", message, model))

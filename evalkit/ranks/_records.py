@@ -371,6 +371,7 @@ class ModelProbe:
     Args:
         searched: which duplicates were looked for: "relevant" or "all".
         copied_rows: rows of the lists looked at that list an item of any kind again.
+        several_lists: users of the truth with more than one row of a table of lists.
         given: the state of the ranks as given, where lists are put in order anew.
     """
 
@@ -387,6 +388,7 @@ class ModelProbe:
     seen: int = 0
     ties: int = 0
     copied_rows: int = 0
+    several_lists: int = 0
     users_with_bad_ranks: int = 0
     score_disagreements: int = 0
     problems: list[EvalkitError] = field(default_factory=list)
@@ -404,7 +406,7 @@ class ModelProbe:
     def start_as(self, other: "ModelProbe") -> None:
         """Take over what was counted while the rows of `other` were collected."""
         counts = ("rows", "null_ids", "unknown_rows", "not_sampled", "bad_scores", "bad_rank_rows")
-        for name in (*counts, "seen", "n_kept_unknown"):
+        for name in (*counts, "seen", "several_lists", "n_kept_unknown"):
             setattr(self, name, getattr(other, name))
         self.unknown_keys = list(other.unknown_keys)
         self.ranks.state.wide[:] = other.ranks.state.wide

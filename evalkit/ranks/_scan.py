@@ -123,6 +123,7 @@ class RankScan:
     checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))
     rooms: SimpleQueue[BatchResults] = field(default_factory=SimpleQueue)
     dropped: dict[str, Dropped] = field(default_factory=dict)  # of the whole log, by model
+    n_lists: dict[str, npt.NDArray[np.uint8]] = field(default_factory=dict)  # of users, up to 2
     gatherer: Gatherer | None = None  # of rows whose users lie apart
     one_list_in: int = field(init=False)  # lists that are searched for copies
     is_deep: bool = False  # ranks may be too large for two bytes
@@ -209,6 +210,7 @@ class RankScan:
             keys[ITEM_KEY] = self.truth.item_plan
         two_ahead = self.share is None and not is_hashed and self.about_rows > SMALL_LOG
         columns = self._columns()
+        self.n_lists.clear()
         for rows in self.table.stream(columns, keys=keys, most=most, two_ahead=two_ahead):
             flat = self._explode(rows) if self.table.is_list else rows
             if self.has_rank and flat["rank"].null_count():
@@ -237,6 +239,8 @@ class RankScan:
             for name, part in self._split_models(lists.filter(lengths == 0)):
                 self._mark_present(self.probe_of(name), part)
             lists = lists.filter(lengths > 0)
+        for name, part in self._split_models(lists):
+            self._count_lists(self.probe_of(name), part)
         columns = [ITEM, "score"] if "score" in lists.columns else [ITEM]
         lengths = lists[ITEM].list.len()
         if "score" in columns and bool(lists["score"].list.len().ne_missing(lengths).any()):
@@ -248,6 +252,16 @@ class RankScan:
         keys = self.truth.item_plan.select(ITEM_KEY)
         score = [self.score_column(flat.schema["score"])] if "score" in columns else []
         return flat.select(*others, *keys, *score)
+
+    def _count_lists(self, probe: ModelProbe, lists: pl.DataFrame) -> None:
+        """Note users of the truth who have had a list before, which goes on in this one."""
+        codes = self.codes(as_keys(lists.drop_nulls(USER_KEY)[USER_KEY]))
+        if probe.model not in self.n_lists:
+            self.n_lists[probe.model] = np.zeros(self.truth.pairs.n_users, dtype=np.uint8)
+        n_lists = self.n_lists[probe.model]
+        found, n_here = np.unique(codes[codes >= 0], return_counts=True)
+        n_lists[found] = np.minimum(2, n_lists[found] + n_here)
+        probe.several_lists = int(np.count_nonzero(n_lists == 2))
 
     def _mark_present(self, probe: ModelProbe, lists: pl.DataFrame) -> None:
         lists = lists.drop_nulls(USER_KEY)

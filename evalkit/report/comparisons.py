@@ -8,7 +8,15 @@ from evalkit.errors import clean
 from evalkit.report.entries import Comparison, StatisticsUsed
 from evalkit.report.findings import HEAD, NOTE, NOTHING, TITLE, found_by_pair
 from evalkit.report.record import Report, of_all_users
-from evalkit.report.text import display_width, pad, shorten, shorten_all, show_level, wrap
+from evalkit.report.text import (
+    display_width,
+    known_limits,
+    pad,
+    shorten,
+    shorten_all,
+    show_level,
+    wrap,
+)
 
 GAP = "  "
 SHORTEST_NAME, LONGEST_NAME = 6, 24
@@ -134,7 +142,8 @@ def further_columns(rows: Sequence[Comparison], show: Show) -> list[Further]:
     found = []
 
     def limits(low: float | None, high: float | None, each: Comparison) -> str:
-        return "-" if low is None or high is None else f"{show(low, each)} … {show(high, each)}"
+        known = known_limits(low, high)
+        return "-" if known is None else " … ".join(show(end, each) for end in known)
 
     if any(each.judged_limits != (each.low, each.high) for each in rows):
         cells = [limits(*each.judged_limits, each) for each in rows]

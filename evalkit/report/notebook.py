@@ -10,7 +10,7 @@ from evalkit.report.entries import Estimate
 from evalkit.report.findings import HEAD, MOST_ON_PAPER, NOTE, TITLE, found_by_pair
 from evalkit.report.record import Report, leading_comparisons
 from evalkit.report.shown import definitions
-from evalkit.report.text import groups, show_values
+from evalkit.report.text import groups, known_limits, show_values
 from evalkit.report.verdict import verdict_of
 
 MOST_COMPARISONS = 40
@@ -74,9 +74,10 @@ def _table(caption: str, head: str, body: str) -> str:
 
 
 def _limits(estimate: Estimate | None) -> str:
-    if estimate is None or estimate.low is None or estimate.high is None:
+    limits = None if estimate is None else known_limits(estimate.low, estimate.high)
+    if limits is None:
         return ""
-    low, high = show_values([estimate.low, estimate.high])
+    low, high = show_values(limits)
     return f"<br><small>{low} … {high}</small>"
 
 

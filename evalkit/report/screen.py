@@ -139,9 +139,10 @@ def _pair_columns(pairs: Sequence[Comparison | None], answer: Answer) -> list[_S
 
 
 def _limits(of: tuple[float | None, float | None], digits: int, *, sign: str = "") -> str:
-    low, high = of
-    if low is None or high is None:
-        return "-"
+    known = text.known_limits(*of)
+    if known is None:
+        return text.UNDEFINED
+    low, high = known
     return f"{low:{sign}.{digits}f} … {high:{sign}.{digits}f}"
 
 

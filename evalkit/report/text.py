@@ -107,6 +107,12 @@ def decimals_for(half_widths: Sequence[float], values: Sequence[float]) -> int:
     return 4 if largest < 100 else 2
 
 
+def known_limits(low: float | None, high: float | None) -> tuple[float, float] | None:
+    """Limits as they are shown; None where one of them is unknown, as of a single user."""
+    known = low is not None and high is not None and math.isfinite(low) and math.isfinite(high)
+    return (low, high) if known else None  # type: ignore[return-value]
+
+
 class Limited(Protocol):
     """What may have limits."""
 

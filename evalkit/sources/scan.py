@@ -220,7 +220,7 @@ def _select(frame: pl.LazyFrame, file: File, schema: Schema, types: Schema) -> p
 
 
 def _partition_types(files: Sequence[File]) -> dict[str, pl.DataType]:
-    """Types of the partition columns: integers where all values are, else text."""
+    """Types of the partition columns: integers where all values are, and none is written twice."""
     values: dict[str, list[str | None]] = {}
     for file in files:
         for name, value in file.partitions:
@@ -230,6 +230,7 @@ def _partition_types(files: Sequence[File]) -> dict[str, pl.DataType]:
         given = pl.Series(texts, dtype=pl.String).drop_nulls()
         whole = given.cast(pl.Int64, strict=False)
         is_whole = not given.is_empty() and not whole.has_nulls()
+        is_whole = is_whole and whole.n_unique() == given.n_unique()  # 01 is not 1
         types[name] = pl.Int64() if is_whole else pl.String()
     return types
 

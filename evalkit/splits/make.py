@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -269,7 +270,7 @@ def _found(out: Path, rule: SplitSection, identity: str | None) -> Split:
         if identity is not None and there["split_id"] == wanted:
             return Split(there, out, is_new=False)
     message = "the folder is there, and holds no such split"
-    hint = f"--out another folder, or remove it: rm -r {out}"
+    hint = f"--out another folder, or remove it: rm -r {quote(str(out))}"
     raise RequestError(message, code="file-exists", at=str(out), hint=hint)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.statistics.exact import SCALE_BITS, ExactSum
+from evalkit.statistics.ratios import EPSILON
 
 Values = npt.NDArray[np.float64]
 
@@ -71,7 +72,9 @@ class TwoWay:
             by_item /= 1.0 - math.fsum((squares * weights).tolist()) / by_item
         by_pair = _by_pair(users, pairs) * n_pairs / (n_pairs - 1)
         variance = over_users**2 + (by_item - by_pair) / n**2
-        if abs(variance) <= ROUNDING * (by_item + by_pair) / n**2:
+        of_both = float(Fraction(pairs[2].squares, 1 << 2 * SCALE_BITS))
+        rounding = 4.0 * EPSILON * abs(users.mean) * of_both  # of the mixed products, as of ratios
+        if abs(variance) <= (ROUNDING * (by_item + by_pair) + rounding) / n**2:
             variance = 0.0
         return cls(count, users.mean, variance, min(n - 1.0, _df_of(weights)))
 

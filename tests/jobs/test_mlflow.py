@@ -59,6 +59,38 @@ def test_run_reaches_a_real_store(tmp_path):
     run_python(TRACKED, tmp_path, report().to_json(), str(tmp_path))
 
 
+SEGMENTED = """
+import sys
+from evalkit.report import Report
+from evalkit.jobs.mlflow import track
+from mlflow.tracking import MlflowClient
+report, client = Report.from_json(sys.argv[1]), MlflowClient()
+run = client.get_run(track(report, "nightly", None))
+want = {"als/nDCG_at_10": 0.5, "als/nDCG_at_10 by age/18-25": 0.25}
+assert run.data.metrics == want, run.data.metrics
+
+def refuse(*_, **__):
+    raise OSError("full")
+
+MlflowClient.log_batch = refuse
+try:
+    track(report, "refused", None)
+except OSError:
+    pass
+(run,) = client.search_runs([client.get_experiment_by_name("refused").experiment_id])
+assert run.info.status == "KILLED", run.info.status
+"""
+
+
+def test_segments_reach_a_store_of_files_and_no_run_stays_open(tmp_path):
+    pytest.importorskip("mlflow", reason='pip install "evalkit-recsys[mlflow]"')
+    whole = report()
+    (estimate,) = whole.estimates
+    young = replace(estimate, segmentation="age", segment="18-25", value=0.25)
+
+    run_python(SEGMENTED, tmp_path, replace(whole, estimates=(estimate, young)).to_json())
+
+
 def test_tracker_that_fails_is_a_warning(tmp_path):
     pytest.importorskip("mlflow", reason='pip install "evalkit-recsys[mlflow]"')
     config = ROOT / "configs" / "quickstart.toml"

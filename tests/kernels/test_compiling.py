@@ -1,5 +1,6 @@
 """Kernels: compiled late and once, from a cache that can cost time but never a wrong number."""
 
+import json
 import math
 import os
 import re
@@ -10,10 +11,11 @@ import textwrap
 import threading
 import time
 from collections import namedtuple
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import numpy as np
 import pytest
@@ -234,20 +236,77 @@ TWO = """
 """
 
 
+# runs code in children: numba takes 0.3 s to be loaded, and as much to compile for the first time
+FORKS = """
+    import json, os, sys
+    from evalkit.kernels import kernel
+    from evalkit.kernels.compiler import compile_entry
+    compile_entry(kernel(lambda number: number + 1).part, [1], "first")
+    for line in sys.stdin:
+        code, arguments, folder, environment, *files = json.loads(line)
+        if child := os.fork():
+            print(os.waitpid(child, 0)[1], flush=True)
+            continue
+        os.chdir(folder)
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv[1:] = arguments
+        for number, file in enumerate(files, 1):
+            os.dup2(os.open(file, os.O_WRONLY), number)
+        exec(code, {})
+        break
+"""
+
+
+def environment_in(folder: Path, more: Mapping[str, str]) -> dict[str, str]:
+    """That of a process with a cache of its own below `folder`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    paths = {"XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder / "home")}
+    return {**kept, **paths, "PYTHONPATH": str(ROOT), **more}
+
+
+def command(code: str) -> list[str]:
+    return [sys.executable, "-W", "error", "-c", textwrap.dedent(code)]
+
+
 def python(
     code: str, folder: Path, *arguments: str, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs code in a fresh interpreter with a cache of its own below `folder`."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-    paths = {"XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder / "home")}
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code), *arguments],
+        [*command(code), *arguments],
         cwd=folder,
-        env={**kept, **paths, "PYTHONPATH": str(ROOT), **environment},
+        env=environment_in(folder, environment),
         capture_output=True,
         text=True,
         check=True,
     )
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator["subprocess.Popen[str]"]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command(FORKS), env=environment_in(ROOT, {}), text=True, **pipes) as all_:
+        yield all_
+
+
+@pytest.fixture
+def loaded(forks) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`python`, in a process that has loaded numba and called nothing."""
+
+    def run(code: str, folder: Path, *arguments: str, **environment: str):
+        variables = environment_in(folder, environment)
+        with NamedTemporaryFile() as out, NamedTemporaryFile() as err:
+            asked = textwrap.dedent(code), arguments, str(folder), variables, out.name, err.name
+            print(json.dumps(asked), file=forks.stdin, flush=True)
+            status = int(forks.stdout.readline())
+            finished = subprocess.CompletedProcess(
+                [code], status, out.read().decode(), err.read().decode()
+            )
+        finished.check_returncode()
+        return finished
+
+    return run
 
 
 def write_project(folder: Path, package: str = "") -> Path:
@@ -308,26 +367,29 @@ MAIN_OF_EACH = """
 """
 
 
-def run_each(folder: Path, names: Iterable[str]) -> dict[str, tuple[int, int]]:
+@pytest.fixture
+def run_each(loaded, tmp_path) -> Callable[[Iterable[str]], dict[str, tuple[int, int]]]:
     """Of each project the kernel's value, and how often the cache was hit."""
-    lines = python(MAIN_OF_EACH, folder, *names).stdout.splitlines()
-    return {name: (int(value), int(n)) for name, value, n in map(str.split, lines)}
+
+    def run(names: Iterable[str]) -> dict[str, tuple[int, int]]:
+        lines = loaded(MAIN_OF_EACH, tmp_path, *names).stdout.splitlines()
+        return {name: (int(value), int(n)) for name, value, n in map(str.split, lines)}
+
+    return run
 
 
-def test_an_edit_is_seen(tmp_path):
+def test_an_edit_is_seen(run_each, tmp_path):
     for name in EDITS:
         (tmp_path / name).mkdir()
         write_project(tmp_path / name, package=f"{name}.")
-    assert run_each(tmp_path, EDITS) == dict.fromkeys(EDITS, (40, 0))
+    assert run_each(EDITS) == dict.fromkeys(EDITS, (40, 0))
     for name, (file, old, new, _) in EDITS.items():
         path = tmp_path / name / f"{file}.py"
         path.write_text(path.read_text().replace(old, new))
         later = time.time() + 60  # bytecode of the same second and size is current
         os.utime(path, (later, later))
 
-    assert run_each(tmp_path, EDITS) == {
-        name: (edit[-1], name == "nothing") for name, edit in EDITS.items()
-    }
+    assert run_each(EDITS) == {name: (edit[-1], name == "nothing") for name, edit in EDITS.items()}
 
 
 def test_cached_kernels_need_no_numba(compiled):
@@ -410,35 +472,35 @@ DAMAGES = {
 }
 
 
-def test_a_corrupt_file_is_compiled_again(tmp_path):
+def test_a_corrupt_file_is_compiled_again(run_each, tmp_path):
     for name in DAMAGES:
         (tmp_path / name).mkdir()
         write_project(tmp_path / name, package=f"{name}.")
-    run_each(tmp_path, DAMAGES)
+    run_each(DAMAGES)
     files = sorted((tmp_path / "cache" / "evalkit").glob("*/*"))
     assert len(files) == len(DAMAGES)
     for file, damaged in zip(files, DAMAGES.values(), strict=True):
         file.write_bytes(damaged(file.read_bytes()))
 
-    assert run_each(tmp_path, DAMAGES) == dict.fromkeys(DAMAGES, (40, 0))
-    assert run_each(tmp_path, DAMAGES) == dict.fromkeys(DAMAGES, (40, 1))
+    assert run_each(DAMAGES) == dict.fromkeys(DAMAGES, (40, 0))
+    assert run_each(DAMAGES) == dict.fromkeys(DAMAGES, (40, 1))
 
 
-def test_an_unwritable_cache_costs_one_warning(project):
+def test_an_unwritable_cache_costs_one_warning(project, loaded):
     (project / "cache").write_text("a file where the directory should be")
 
-    finished = python(MAIN, project)
+    finished = loaded(MAIN, project)
 
     assert finished.stdout.split() == ["40", "0", "None"]
     assert finished.stderr.count("\n") == 1
     assert finished.stderr.startswith("warning[no-kernel-cache]: ")
 
 
-def test_a_cache_that_others_can_write_is_not_used(compiled):
+def test_a_cache_that_others_can_write_is_not_used(compiled, loaded):
     project, path = compiled
     path.chmod(0o777)
     try:
-        finished = python(MAIN, project)
+        finished = loaded(MAIN, project)
     finally:
         path.chmod(0o700)
 
@@ -446,13 +508,13 @@ def test_a_cache_that_others_can_write_is_not_used(compiled):
     assert "can be written by others" in finished.stderr
 
 
-def test_a_cache_that_cannot_be_saved_to_costs_one_warning(project):
+def test_a_cache_that_cannot_be_saved_to_costs_one_warning(project, loaded):
     code = MAIN.replace(
         "print(",
         "import shutil; shutil.rmtree(cache_directory()); print(",
     )
 
-    finished = python(code, project)
+    finished = loaded(code, project)
 
     assert finished.stdout.split() == ["40", "0", "None"]
     assert finished.stderr.count("warning[no-kernel-cache]") == 1
@@ -477,7 +539,7 @@ def test_without_the_jit_nothing_is_compiled_nor_imported(project):
     assert not (project / "cache").exists()
 
 
-def test_threads_compile_a_kernel_once(project):
+def test_threads_compile_a_kernel_once(project, loaded):
     code = """
         import sys
         sys.path.insert(0, ".")
@@ -486,13 +548,12 @@ def test_threads_compile_a_kernel_once(project):
         with ThreadPoolExecutor(8) as pool:
             print(set(pool.map(one.total, [3] * 64)), len(one.total.entries))
     """
-    assert python(code, project).stdout == "{40} 1\n"
+    assert loaded(code, project).stdout == "{40} 1\n"
 
 
-def test_processes_that_start_together_on_a_cold_cache_all_succeed(project):
+def test_processes_that_start_together_on_a_cold_cache_all_succeed(project, loaded):
     code = """
         import os
-        import evalkit.kernels.compiler  # loads numba, once for all
         started = []
         for _ in range(3):
             if all(started):
@@ -503,7 +564,7 @@ def test_processes_that_start_together_on_a_cold_cache_all_succeed(project):
             assert [os.waitpid(each, 0)[1] for each in started] == [0] * 3
     """
 
-    finished = python(
+    finished = loaded(
         textwrap.dedent(code) + textwrap.dedent(MAIN) + textwrap.dedent(ended), project
     )
 

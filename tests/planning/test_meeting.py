@@ -285,3 +285,15 @@ def test_spaces_before_values_alone_are_refused(tmp_path):
 )
 def test_other_ids_are_not_taken_for_another_spelling(mine, theirs):
     assert find_repair(mine, theirs) is None
+
+
+def test_train_that_holds_items_of_the_truth_of_others_is_not_told_in_passes():
+    truth = pl.DataFrame({"user": range(N), "item": range(N)})
+    train = pl.DataFrame({"user": [*range(N)], "item": [*range(1000, 999 + N), 0]})
+    ranked = pl.DataFrame({"user": range(N), "item": [1, *range(501, 500 + N)], "rank": 1})
+
+    def run():
+        return evaluate(truth, ranked, train=train)
+
+    assert in_passes(5, run) == outcome_of(run)
+    assert "training log" not in outcome_of(run).said

@@ -412,3 +412,24 @@ def test_many_numbers_are_spelled_as_each_is():
 
     assert spell_numbers([*numbers, None], repr) == [*map(repr, [*numbers, None])]
     assert spell_numbers([None] * 300, repr) == ["None"] * 300
+
+
+def test_limits_that_nobody_knows_are_no_numbers(tmp_path):
+    one = {"u": ["a"]}
+    lists = {"m": {"u": ["a", "b"]}, "n": {"u": ["b", "a"]}}
+    asked = {"metrics": ["nDCG@2", "first_hit_rank@1"], "statistics": {"baseline": "m"}}
+    report = evalkit.evaluate(one, lists, **asked)
+
+    report.save(tmp_path / "report.json")
+    again = evalkit.load(tmp_path / "report.json")
+
+    assert report.to_markdown() == again.to_markdown()
+    assert str(report) == str(again)
+    assert "nan" not in (report.to_markdown() + str(report)).lower()
+
+
+@pytest.mark.parametrize(("name", "cell"), [("*best*", "{*}best*"), ("[1] als", "{[}1] als")])
+def test_a_name_is_no_option_of_the_row_before_it_in_latex(name, cell):
+    report = evalkit.evaluate({"u": ["a"]}, {name: {"u": ["a"]}}, metrics=["RR"])
+
+    assert f"\n{cell} & " in report.to_latex()  # \\* and \\[ are commands of their own

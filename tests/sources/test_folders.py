@@ -10,6 +10,7 @@ import evalkit
 from evalkit.config import build_config
 from evalkit.errors import EvalkitError
 from evalkit.jobs.check import check_config
+from tests.passes import in_passes, outcome_of
 
 TRUTH = pl.DataFrame({"user": [1, 2, 3], "item": [10, 20, 30]})
 
@@ -55,6 +56,20 @@ def test_a_folder_of_partitions_without_endings_is_read(tmp_path):
         TRUTH[number : number + 1].write_parquet(part / "part-0")
 
     assert evaluate(tmp_path / "truth").inputs[0].rows == 3
+
+
+@pytest.mark.parametrize("users", [("1", "2"), ("01", "02"), ("1", "01")])
+def test_users_of_two_folders_are_two(tmp_path, users):
+    for user in users:
+        part = tmp_path / "truth" / f"user={user}"
+        part.mkdir(parents=True)
+        pl.DataFrame({"item": [10]}).write_parquet(part / "a.parquet")
+    ids = list(users) if users == ("1", "01") else [1, 2]
+    ranked_ = pl.DataFrame({"user": ids, "item": [10, 20], "rank": 1})
+
+    report = evalkit.evaluate(str(tmp_path / "truth"), ranked_, metrics=["RR"])
+
+    assert (report.value("RR"), report.counts.truth.users) == (0.5, 2)
 
 
 def test_arrow_files_without_endings_are_read(tmp_path):
@@ -213,3 +228,15 @@ def test_check_tells_several_lists_of_a_user(tmp_path):
     (told,) = (each for each in found if each.code == "several-lists")
     assert told.message == "1 users have several lists, which are read as one: user 1"
     assert not told.is_error
+
+
+def test_a_run_tells_several_lists_of_a_user_in_any_passes():
+    truth = pl.DataFrame({"user": [1, 2, 3], "item": [7, 8, 9]})
+    lists = pl.DataFrame({"user": [1, 2, 1, 3, 4, 4], "items": [[7], [8], [9], [], [1], [2]]})
+
+    def run():
+        return evalkit.evaluate(truth, lists, metrics=["RR"])
+
+    told = [each.message for each in run().warnings if each.code == "several-lists"]
+    assert told == ["1 users have several lists, which are read as one"]
+    assert in_passes(3, run) == outcome_of(run)

@@ -170,6 +170,12 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
                 message += f": {meeting.examples}"
                 message += f"; {meeting.repair} some are" if meeting.repair else ""
                 hint = meeting.hint or hint
+            if not row_counts.users:
+                dropped = row_counts.model_counts(task.config).rows_dropped
+                reasons = [f"{n:,} {each.replace('_', ' ')}" for each, n in dropped.items() if n]
+                message = f"all {row_counts.rows:,} rows of {name!r} were dropped: "
+                message += ", ".join(reasons)
+                hint = "where that can be: " + task.config.spell_policy("no_common_user", "warn")
             told.add(policies.no_common_user, "no-common-user", message, at, hint, name)
         else:
             for other, of in OTHERS.items():

@@ -72,6 +72,7 @@ class Meetings:
                 if tables.train is not None and train is not None:
                     meets = is_seen or _shares_items(truth, train)
                     found = MET if meets else self._looked(number, tables.train, "item", name)
+                    found = MET if found.misses and self._truth_meets(tables.train) else found
                     sums.note_meeting(key_of("item", "train", name), found)
                 if tables.items is not None and row_counts is not None and row_counts.listed_rows:
                     is_known = row_counts.unknown_items < row_counts.listed_rows
@@ -89,6 +90,15 @@ class Meetings:
                 found = self._spelled(number, (found, repair), other, what)
             self.looked[key] = found
         return self.looked[key]
+
+    def _truth_meets(self, train: Table) -> bool:
+        """Whether an item of the whole truth is in train, whichever users a share has."""
+        if self.tables.config.is_truthless:
+            return False
+        key = "item", train.role, TRUTH
+        if key not in self.looked:
+            self.looked[key], _ = look(self.tables.truth, train, self.plans[1], "item")
+        return self.looked[key].met
 
     def _spelled(
         self, number: int, found: tuple[Meeting, Repair], other: Table, what: str

@@ -28,6 +28,7 @@ _SPECIAL = {
     "`": r"\textasciigrave{}",
     **{each: f"\\{each}" for each in "&%$#_{}"},
 }
+_OPTION = re.compile(r"^\s*[*\[]")  # \\* and \\[ are other commands than \\
 _PATTERN = re.compile("|".join(map(re.escape, _SPECIAL)))
 
 
@@ -111,8 +112,9 @@ def across_latex(across: Across) -> str:
 
 @lru_cache(maxsize=1024)  # heads of tables come again and again
 def escape(text: str) -> str:
-    """`text` as LaTeX prints it letter by letter."""
-    return _PATTERN.sub(lambda found: _SPECIAL[found[0]], clean(text))
+    """`text` as LaTeX prints it letter by letter, also behind the end of a row."""
+    plain = _PATTERN.sub(lambda found: _SPECIAL[found[0]], clean(text))
+    return _OPTION.sub(r"{\g<0>}", plain)
 
 
 def _by_segment(report: Report) -> dict[tuple[str | None, str | None], list[Comparison]]:

@@ -1,5 +1,6 @@
 """report.md: verdict, intervals and comparisons for a pull request or a wiki; then the rest."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -91,14 +92,13 @@ def _comparison_lines(report: Report) -> list[str]:
     rows = []
     for place, estimate in enumerate(overall):
         p_value = estimate.p_value if estimate.p_adjusted is None else estimate.p_adjusted
-        limits = "-"
-        if estimate.low is not None and estimate.high is not None:
-            limits = f"{estimate.low:+.4f} … {estimate.high:+.4f}"
+        known = text.known_limits(estimate.low, estimate.high)
+        limits = text.UNDEFINED if known is None else f"{known[0]:+.4f} … {known[1]:+.4f}"
+        delta = f"{estimate.delta:+.4f}" if math.isfinite(estimate.delta) else text.UNDEFINED
         shown = [show_p(p_value), *(column.cells[place] for column in further)]
         shown.append(estimate.shown_verdict)
         names = (estimate.candidate, estimate.baseline, estimate.metric)
-        cells = [*map(escape, names), f"{estimate.delta:+.4f}", limits, *map(escape, shown)]
-        rows.append(cells)
+        rows.append([*map(escape, names), delta, limits, *map(escape, shown)])
     table = _table(["candidate", "baseline", "metric", *heads], rows, texts=3, ends_in_text=True)
     return ["## Comparisons", "", *said, *table, ""]
 
@@ -133,7 +133,8 @@ def _overall_lines(report: Report, group: text.SegmentNumbers) -> list[str]:
     shown = replace(group, models=models, labels=labels)
     lines = _group_lines(shown, text.count_words(report).unit, with_limits=True)
     used = report.statistics
-    if used is not None and any(each.low is not None for each in group.cells.values()):
+    limited = (text.known_limits(each.low, each.high) for each in group.cells.values())
+    if used is not None and any(each is not None for each in limited):
         lines[-1:] = ["", f"In brackets: {text.show_level(used.level)} intervals.", ""]
     return lines
 
@@ -147,9 +148,10 @@ def _cells(group: text.SegmentNumbers, label: str, *, with_limits: bool) -> list
     cells = []
     for (_, _, plain, is_best), each in zip(shown, found, strict=True):
         beside = ""
-        if each is not None and each.low is not None and each.high is not None:
+        limits = None if each is None else text.known_limits(each.low, each.high)
+        if each is not None and limits is not None:
             plain = f"{each.value:.{digits}f}"
-            beside = f" ({each.low:.{digits}f} … {each.high:.{digits}f})"
+            beside = f" ({limits[0]:.{digits}f} … {limits[1]:.{digits}f})"
         cells.append((f"**{plain}**" if is_best else plain) + beside)
     return cells
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from evalkit.report.entries import Comparison, Estimate
 from evalkit.report.html._markup import Child, Html, el, join
 from evalkit.report.html._scale import show
+from evalkit.report.text import known_limits
 
 
 def table(
@@ -71,9 +72,10 @@ def limits_of(
     signed: bool = False,
 ) -> Html | None:
     """The limits below a number, where it has some."""
-    if low is None or high is None:
+    known = known_limits(low, high)
+    if known is None:
         return None
-    return el("i", between.join(show(end, decimals, signed=signed) for end in (low, high)))
+    return el("i", between.join(show(end, decimals, signed=signed) for end in known))
 
 
 def judged(pair: Comparison, digits: int) -> Html:

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 
 from evalkit.config import SELECTED, Config
 from evalkit.errors import DataError, RequestError, did_you_mean, nearest
@@ -90,7 +91,7 @@ def find_run(
         at=str(folder),
         hint=f"did you mean {close!r}?"
         if close
-        else f"evalkit history list --out {folder} shows runs and tags",
+        else f"evalkit history list --out {quote(str(folder))} shows runs and tags",
     )
 
 
@@ -104,7 +105,7 @@ def find_named(folder: str | Path, reference: str, *, name: str | None = None) -
     found = find_run(folder, reference, name=name)
     if found is None:
         message = f"{reference!r} is no run yet"
-        hint = f"evalkit history list --out {folder}"
+        hint = f"evalkit history list --out {quote(str(folder))}"
         raise DataError(message, code="no-such-run", at=str(folder), hint=hint)
     return found
 
@@ -167,7 +168,7 @@ def tag_run(folder: Path, run: Path, tag: str) -> None:
     run = run.resolve()
     if run.parent != folder.resolve():
         message = "the run is in another folder"
-        hint = f"evalkit history tag {run.name} {tag} --out {run.parent}"
+        hint = f"evalkit history tag {run.name} {tag} --out {quote(str(run.parent))}"
         raise RequestError(message, code="unknown-run", at=str(run), hint=hint)
     with machine_errors(folder / TAGS):
         os.makedirs(folder / TAGS, exist_ok=True)

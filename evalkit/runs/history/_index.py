@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
+from shlex import quote
 from typing import TypeAlias
 
 from evalkit.errors import DataError, EvalkitError, RequestError
@@ -304,5 +305,5 @@ def refresh(folder: Path, fresh: Report | None = None) -> None:
             f"the index of runs is not up to date: {error}",
             code="index-stale",
             at=os.fspath(folder / INDEX),
-            hint=f"evalkit history rebuild --out {folder}",
+            hint=f"evalkit history rebuild --out {quote(str(folder))}",
         ) from error

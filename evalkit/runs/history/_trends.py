@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 
 from evalkit.errors import RequestError, did_you_mean
 from evalkit.metrics import KINDS, load_metric_files
@@ -87,7 +88,7 @@ def read_trends(
         asked = {"job": name, "model": model, "segment": segment, "variable": by}
         said = ", ".join(f"{key} {value!r}" for key, value in asked.items() if value is not None)
         message = f"no run has a value of {label}" + (f" for {said}" if said else "")
-        hint = f"evalkit history list --out {folder} shows the runs"
+        hint = f"evalkit history list --out {quote(str(folder))} shows the runs"
         raise RequestError(message, code="no-values", at=str(folder), hint=hint)
     return trends, damaged
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
+from shlex import quote
 
 import numpy as np
 
@@ -73,7 +74,7 @@ def _refuse_copies(runs: Sequence[tuple[str, Report]]) -> None:
         print_ = next((each.fingerprint for each in report.inputs if each.role == "truth"), None)
         if print_ is not None and print_ in seen:
             message = f"{seen[print_]} and {name} are of one data set, and would count twice"
-            hint = f"evalkit compare {seen[print_]} {name} compares them user by user"
+            hint = f"evalkit compare {quote(seen[print_])} {quote(name)} compares them user by user"
             raise RequestError(message, code="same-truth", hint=hint)
         if print_ is not None:
             seen[print_] = name

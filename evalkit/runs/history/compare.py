@@ -19,6 +19,7 @@ from evalkit.errors import DataError, RequestError
 from evalkit.inference.conclude import Inference
 from evalkit.metrics import file_of, is_made_of_users, load_metric_files, other_kinds, parse_metrics
 from evalkit.report import PerUser, Report, Warning_
+from evalkit.runs.history._find import is_by_time
 from evalkit.runs.history._truths import differences_of_measure, differences_of_truth
 from evalkit.sources.ids import USER_KEY, plan_ids, stable_hashes
 
@@ -34,6 +35,7 @@ def compare_runs(
     primary: Sequence[str] = (),
     metric_files: Sequence[str] = (),
     threads: int,
+    where: str = "",
 ) -> Report:
     """The report of the last run with comparisons between the models of all of them.
 
@@ -48,6 +50,7 @@ def compare_runs(
         primary: those of them that decide; by default those that every run names, where all are
             compared.
         metric_files: Python files of a user's own metrics; those that a run names are not run.
+        where: options by which a command finds the runs, for hints.
     Raises:
         DataError: the truths differ [different-truth], a run kept no values [per-user-off], or
             what it kept of its config cannot be read [run-damaged].
@@ -55,15 +58,15 @@ def compare_runs(
             metric of a file that is not given [metric-file-needed], or users of a run count
             differently [weighted-run].
     """
-    _check_truths(runs)
+    _check_truths(runs, where)
     unlike = [(name, beyond_users(report)) for name, report in runs]
     _check_weights(unlike)
     left_out = _not_of_users(runs, metric_files)
-    labels = _common_labels(runs, metrics, metric_files, left_out)
+    labels = _common_labels(runs, metrics, metric_files, left_out, where)
     decisive = _primary_of(runs, labels, primary, narrowed=bool(metrics))
     config = _config_of(runs[-1], labels, decisive, chosen, metric_files)
     requests = config.requests
-    users, values = _joined(runs, labels)
+    users, values = _joined(runs, labels, where)
     pairs = _pairs_of(runs, tuple(values), chosen)
     given = GivenValues(values, [bool(request.metric.higher_is_better) for request in requests])
     cells = CellSet.of_one(users.height)
@@ -107,15 +110,22 @@ def compare_runs(
     )
 
 
-def _check_truths(runs: Sequence[Named]) -> None:
+def _check_truths(runs: Sequence[Named], where: str) -> None:
     """Refuse runs whose users were not held against the same right answers."""
     (first_name, first), *others = runs
     for name, report in others:
         differs = differences_of_truth(first, report)
         if differs:
             message = f"{first_name} and {name} have different truths: {'; '.join(differs)}"
-            hint = f"evalkit why {first_name} {name} splits such a change into its parts"
+            hint = "evalkit compare --across RUN RUN ... ranks models over several data sets"
+            if first.name == report.name:
+                hint = f"{_why(first_name, name, where)} splits such a change into its parts"
             raise DataError(message, code="different-truth", hint=hint)
+
+
+def _why(before: str, after: str, where: str) -> str:
+    named = (each if is_by_time(each) else quote(each) for each in (before, after))
+    return f"evalkit why {' '.join(named)}{where}"
 
 
 def beyond_users(report: Report) -> str:
@@ -180,6 +190,7 @@ def _common_labels(
     metrics: Sequence[str],
     metric_files: Sequence[str],
     left_out: Sequence[str],
+    where: str,
 ) -> list[str]:
     kind = kind_of(runs[0][1])
     known = load_metric_files(metric_files, kind)
@@ -207,7 +218,7 @@ def _common_labels(
     spelled = {each.metric: each.name for each in runs[-1][1].estimates}
     foreign = [label for label in labels if spelled[label] not in known]
     if foreign:
-        raise _no_file_of(foreign[0], runs)
+        raise _no_file_of(foreign[0], runs, where)
     return labels
 
 
@@ -230,7 +241,7 @@ def _primary_of(
     return tuple(each for each in last.primary if each in labels and all(each in n for n in named))
 
 
-def _no_file_of(label: str, runs: Sequence[Named]) -> RequestError:
+def _no_file_of(label: str, runs: Sequence[Named], where: str) -> RequestError:
     """A metric is of a file that a run names, and what a run names is not run."""
     named = [each for _, report in runs for each in _files_of(report.config)]
     files = " ".join(f"--metric-file {quote(each)}" for each in dict.fromkeys(map(file_of, named)))
@@ -239,7 +250,7 @@ def _no_file_of(label: str, runs: Sequence[Named]) -> RequestError:
         code="metric-file-needed",
         at=runs[-1][0],
         hint=f"evalkit compare {' '.join(quote(name) for name, _ in runs)} "
-        f"{files or '--metric-file FILE'}",
+        f"{files or '--metric-file FILE'}{where}",
     )
 
 
@@ -298,7 +309,9 @@ def _config_of(
     return config.model_copy(update={"statistics": chosen})
 
 
-def _joined(runs: Sequence[Named], labels: Sequence[str]) -> tuple[pl.DataFrame, dict[str, Values]]:
+def _joined(
+    runs: Sequence[Named], labels: Sequence[str], where: str
+) -> tuple[pl.DataFrame, dict[str, Values]]:
     """The users, and for each model of each run its values in their order."""
     counted = [model for _, report in runs for model in report.models]
     users: pl.DataFrame | None = None
@@ -315,7 +328,7 @@ def _joined(runs: Sequence[Named], labels: Sequence[str]) -> tuple[pl.DataFrame,
                 users = ids
             elif not users.equals(ids):
                 message = f"the users of {name} are not those of {runs[0][0]}"
-                hint = f"evalkit why {runs[0][0]} {name} takes them"
+                hint = f"{_why(runs[0][0], name, where)} takes them"
                 raise DataError(message, code="different-truth", hint=hint)
             label = model if counted.count(model) == 1 else f"{model} ({name})"
             own = frame.select(labels).to_numpy()

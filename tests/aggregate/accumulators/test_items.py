@@ -254,6 +254,15 @@ def test_a_variance_below_zero_is_told():
     assert "recall@1 of model" in told.message
 
 
+def test_a_variance_of_rounding_alone_is_none():
+    truth = pl.DataFrame({"user": [1, 1, 1, 2, 2, 2], "item": [1, 2, 3] * 2})
+    ranking = truth.with_columns(rank=pl.int_range(1, 4).append(pl.int_range(1, 4)))
+
+    report = evalkit.evaluate(truth, ranking, metrics=["hits@3"], statistics={"two_way": "item"})
+
+    assert (report.estimates[0].value, report.estimates[0].std_error) == (3.0, 0.0)
+
+
 def test_where_every_item_is_found_limits_are_those_of_so_many_users():
     truth, _ = worlds(7, 40)
     best_first = truth.sort("user", "relevance", descending=[False, True])

@@ -243,3 +243,12 @@ def test_lists_are_as_long_as_train_lets_them(builtin):
     for tables in ((train.clear(), users), (train, users.clear())):
         with pytest.raises(DataError, match="has no rows"):
             evalkit.baseline(builtin, train=tables[0], users=tables[1], k=9)
+
+
+@pytest.mark.parametrize(
+    "users", [{2: [7], 3: []}, {"user": [2, 3]}, [{"user": 2, "item": 7}, {"user": 3, "item": 7}]]
+)
+def test_dicts_and_lists_are_taken_as_elsewhere(users):
+    shown = evalkit.baseline("popular", train={1: [7, 8], 2: [8]}, users=users, k=2)
+
+    assert shown.rows() == [(2, 7, 1), (3, 8, 1), (3, 7, 2)]

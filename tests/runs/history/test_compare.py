@@ -1,6 +1,8 @@
 """Models of one truth and finished runs, compared user by user."""
 
 import json
+import os
+import shlex
 
 import numpy as np
 import polars as pl
@@ -235,6 +237,24 @@ def test_runs_that_cannot_be_compared_are_refused(folder, capsys, second, code):
         run_command(["compare", "last~1", "last"])
 
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize("job", ["nightly", "other"])
+def test_what_is_hinted_finds_the_runs(folder, capsys, job):
+    there, on = ["--out", "my runs"], ["--set", "truth.where=item > 5"]
+    said(capsys, "run", "job.toml", "--quiet", *there, "--set", f"name={job}")
+    first = os.readlink(folder / "my runs" / "latest")
+    said(capsys, "run", "job.toml", "--quiet", *there, *on)
+
+    with pytest.raises(EvalkitError) as caught:
+        run_command(["compare", first, "last", "--name", "nightly", *there])
+
+    hint = caught.value.hint.split(" splits")[0]
+    if job == "nightly":
+        assert hint == f"evalkit why {first} last --out 'my runs' --name nightly"
+        run_command(shlex.split(hint)[1:])
+    else:
+        assert hint.startswith("evalkit compare --across")
 
 
 @pytest.mark.parametrize(
