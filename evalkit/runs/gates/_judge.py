@@ -46,18 +46,10 @@ def _alarms(report: Report) -> Iterator[Gate]:
             yield Gate(
                 metric=check.check,
                 model=check.model,
-                segmentation=None,
-                segment=None,
                 kind="min",
                 bound=ALARM,
                 value=check.p_value,
-                delta=None,
-                low=None,
-                high=None,
-                baseline=None,
-                baseline_run=None,
                 judged_by="count",
-                n_users=None,
                 outcome=FAIL,
                 fails=True,
                 message="units did not come in the shares that were declared"
