@@ -380,9 +380,7 @@ def _delta_cell(answer: Answer, model: str) -> Html:
     if pair is None:
         return el("td", "reference" if model == answer.reference else "–")
     digits = text.decimals_for(text.half_widths(answer.pairs.values()), [pair.delta])
-    kind = pair.verdict if pair.verdict in ("better", "worse") else None
-    shown = show(pair.delta, digits, signed=True)
-    return el("td", el("b", shown, class_=kind) if kind else shown, el("i", pair.shown_verdict))
+    return el("td", _tables.judged(pair, digits), el("i", pair.shown_verdict))
 
 
 def _name_of(label: str) -> str:
