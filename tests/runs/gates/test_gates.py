@@ -498,3 +498,16 @@ def test_what_the_last_that_passed_lacks_is_compared_with_from_then_on(tmp_path,
     assert "this run will be it" in gate.message
     assert is_first(replace(now, gates=(gate,)))
     assert not is_first(replace(now, gates=(by_tag,)))  # a tag moves by hand
+
+
+def test_numbers_of_one_name_and_another_kind_are_not_compared(tmp_path):
+    rule = {"max_drop": 0.5, "baseline": "last"}
+    old, now = (
+        replace(run(run_id=name), config={"labels": [{"path": "rows"}]} if name == "now" else {})
+        for name in ("before", "now")
+    )
+
+    gate = judged(rule, now, old, tmp_path)
+
+    assert gate.outcome == "cannot tell"
+    assert "kind is 'rankings' and 'labels'" in gate.message
