@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 from naive import NAIVE, worth
 
@@ -53,12 +54,12 @@ class Measure:
     cutoff: int | None = None
     parameters: Mapping[str, str | float] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def is_judged(self) -> bool:
         """Whether items below the threshold keep their gain."""
         return self.is_graded and self.parameters.get("below_threshold", "count") == "count"
 
-    @property
+    @cached_property
     def is_graded(self) -> bool:
         usual = {"CG": "linear", "DCG": "linear", "nDCG": "linear"}.get(self.name, "binary")
         return self.parameters.get("gain", usual) != "binary"
@@ -194,6 +195,12 @@ class Listed:
     ranked: list[tuple[int, object]]
     length: int
     deepest: int
+
+    @cached_property
+    def is_regular(self) -> bool:
+        """Whether ranks are 1..n, so that a list of gains says all."""
+        copies = Counter(rank for rank, _ in self.ranked).values()
+        return self.deepest <= self.length and max(copies, default=0) <= 1
 
 
 def tie_order(item: object, row: int, ties: str) -> object:
@@ -569,18 +576,12 @@ def measure_list(
             return math.nan
         if measure.name == "RBP" and measure.is_graded:
             return 0.0  # no largest gain to compare with
-    if is_regular(listed):
+    if listed.is_regular:
         ranked = [0.0] * listed.length
         for rank, gain in hits:
             ranked[rank - 1] = gain
         return NAIVE[measure.name](ranked, relevant, measure.cutoff, **measure.parameters)
     return measure_hits(measure, hits, relevant, listed.length)
-
-
-def is_regular(listed: Listed) -> bool:
-    """Whether ranks are 1..n, so that a list of gains says all."""
-    ranks = [rank for rank, _ in listed.ranked]
-    return listed.deepest <= listed.length and max(Counter(ranks).values(), default=0) <= 1
 
 
 def measure_hits(
