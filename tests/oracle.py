@@ -370,8 +370,13 @@ def evaluate(
         "depth": depth,
     }
     users = sorted(judged.relevance)  # type: ignore[type-var]
+    met = {
+        user: [(rank, items[item]) for rank, item in lists[user].ranked if item in items]
+        for user, items in judged.relevance.items()
+        if user in lists
+    }
     values = {
-        measure.label: [_value(measure, user, judged, lists, chosen) for user in users]
+        measure.label: [_value(measure, user, judged, lists, met, chosen) for user in users]
         for measure in measures
     }
     return Expected(judged.counts, model, counts.ties, users, values)
@@ -535,6 +540,7 @@ def _value(
     user: object,
     judged: Judged,
     lists: Mapping[object, Listed],
+    met: Mapping[object, Sequence[Hit]],
     policies: Mapping[str, object],
 ) -> float:
     items = judged.relevance[user]
@@ -545,16 +551,20 @@ def _value(
     if user not in lists:
         is_zero = policies["missing_ranking"] == "zero" and is_better_higher
         return 0.0 if is_zero else math.nan
-    value = measure_list(measure, lists[user], items, judged)
+    value = measure_list(measure, lists[user], met[user], items, judged)
     if math.isnan(value) and not has_relevant and is_better_higher:
         return 0.0
     return value
 
 
 def measure_list(
-    measure: Measure, listed: Listed, items: Mapping[object, float], judged: Judged
+    measure: Measure,
+    listed: Listed,
+    met: Sequence[Hit],
+    items: Mapping[object, float],
+    judged: Judged,
 ) -> float:
-    """The value of one list, before any policy."""
+    """The value of one list, before any policy; `met`: its items that are judged."""
 
     def counts(gain: float) -> bool:
         return judged.is_relevant(gain) or (measure.is_judged and gain > 0)
@@ -566,11 +576,7 @@ def measure_list(
         return gain if measure.is_graded else 1.0
 
     relevant = [credit(gain) for gain in items.values() if counts(gain)]
-    hits = sorted(
-        (rank, credit(items[item]))
-        for rank, item in listed.ranked
-        if item in items and stays(items[item])
-    )
+    hits = sorted((rank, credit(gain)) for rank, gain in met if stays(gain))
     if not any(gain > 0 for gain in relevant):
         if measure.name == "nDCG":
             return math.nan
