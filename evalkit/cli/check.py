@@ -1,6 +1,6 @@
 """`evalkit check`: everything that is wrong or odd with a config and its data."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from evalkit.cli import console
 from evalkit.cli.codes import all_codes
@@ -40,8 +40,6 @@ def check(config: ConfigFile, options: RunOptions) -> int:
     ]
     statuses = [finding.exit_status for finding in findings if finding.is_error]
     if options.json:
-        from dataclasses import asdict
-
         console.say_json([asdict(finding) for finding in findings])
     else:
         for finding in findings:

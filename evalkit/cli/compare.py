@@ -9,10 +9,10 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.across import show_across
-from evalkit.cli.guess import name_rankings
+from evalkit.cli.guess import name_rankings, tell_columns, unnamed_models
 from evalkit.cli.named_runs import JobName, tell_taken, where_of
 from evalkit.cli.options import RunOptions, RunsFolder, set_threads, takes
-from evalkit.errors import RequestError
+from evalkit.errors import RequestError, did_you_mean
 
 if TYPE_CHECKING:
     from evalkit.config import Config
@@ -195,7 +195,8 @@ def _of_runs(
     for each in loaded:
         on_stdout = options.shown in ("screen", "table") and not options.quiet
         tell_taken(*each, on_stdout=on_stdout)
-    _refuse_twice([report.run_id for _, report in loaded], models, "evalkit compare last~1 last")
+    hint = f"evalkit compare last~1 last{where_of(runs, name)}"
+    _refuse_twice([report.run_id for _, report in loaded], models, hint)
 
     def compared() -> "Report":
         if options.memory_limit is not None:
@@ -223,7 +224,6 @@ def _asked(
     runs: Path,
 ) -> "tuple[Config, Given]":
     """What is to be measured, of a config or of rankings over a truth."""
-    from evalkit.cli.guess import unnamed_models
     from evalkit.config import evaluate_config, load_config, parse_variables
     from evalkit.planning.tables import Given
     from evalkit.runs.history import name_selected
@@ -285,7 +285,6 @@ def _as_toml(text: "str | list[str]") -> str:
 def _measured(
     request: "Config", given: "Given", runs: Path, *, again: bool, threads: int | None, limit: int
 ) -> "Report":
-    from evalkit.cli.guess import tell_columns
     from evalkit.pipeline import run_config
     from evalkit.runs.history.holdout_uses import look_ahead, measure_as_look
 
@@ -318,8 +317,6 @@ def _with_all_crosses(request: "Config") -> "Config":
 
 
 def _check_models(wanted: list[str], known: list[str], config: Path) -> None:
-    from evalkit.errors import did_you_mean
-
     for model in wanted:
         if model not in known:
             message = f"the config has no model {model!r}"

@@ -14,7 +14,7 @@ from evalkit.cli.codes import all_codes
 from evalkit.cli.list_examples import list_example
 from evalkit.cli.options import Json, MetricFile, Profile, choose_format, takes
 from evalkit.cli.row_examples import row_example
-from evalkit.errors import RequestError
+from evalkit.errors import EvalkitError, RequestError
 
 if TYPE_CHECKING:
     from evalkit.metrics import Metric, Parameter, Request, Value
@@ -170,7 +170,6 @@ def _find(
     name: str, followed: "LibraryProfile | None", own: "dict[str, list[Metric]]"
 ) -> "list[tuple[str, Request]]":
     """The metrics of that name, of every kind of table, as a profile has them."""
-    from evalkit.errors import EvalkitError
     from evalkit.metrics import folders, parse_metrics, policies_of_kind
 
     found: dict[tuple[str, str], Request] = {}

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from pydantic_core import core_schema
 
-from evalkit.config._tables import Record, key
+from evalkit.config._tables import Record, key, of_experiments
 from evalkit.metrics import EXACT, POLICIES
 
 
@@ -30,11 +30,6 @@ class OneOf:
 def default_of(name: str) -> str:
     """The value that a policy has where nobody says."""
     return str(POLICIES[name].default)
-
-
-def _of_experiments(default: str, description: str) -> Any:
-    """A policy of experiments, which other runs leave out of what they keep of their config."""
-    return key(default, description, exclude_if=lambda value: value == default)
 
 
 def _of_some(name: str) -> Any:
@@ -93,28 +88,28 @@ class Policies(Record):
         "skip", "A prediction without a true rating; always counted."
     )
     bad_labels: Literal["error", "drop"] = key("error", "Labels other than 0 and 1, and nulls.")
-    crossed_units: Literal["drop", "first", "error"] = _of_experiments(
+    crossed_units: Literal["drop", "first", "error"] = of_experiments(
         "drop", "Units in two variants; first: the variant of the first exposure counts."
     )
-    unknown_variants: Literal["error", "drop"] = _of_experiments(
+    unknown_variants: Literal["error", "drop"] = of_experiments(
         "error", "Exposures to a variant that is not declared, or to none."
     )
-    bad_values: Literal["error", "drop"] = _of_experiments(
+    bad_values: Literal["error", "drop"] = of_experiments(
         "error", "Values of events, or of ready-made rows, that are null, NaN or infinite."
     )
-    open_windows: Literal["skip", "keep"] = _of_experiments(
+    open_windows: Literal["skip", "keep"] = of_experiments(
         "skip", "Units whose window is not over."
     )
-    unexposed_events: Literal["drop", "error"] = _of_experiments(
+    unexposed_events: Literal["drop", "error"] = of_experiments(
         "drop", "Events of units that were never exposed; always counted."
     )
-    equal_events: Literal["count", "once"] = _of_experiments(
+    equal_events: Literal["count", "once"] = of_experiments(
         "count", "Rows of events that equal another one; once needs columns.event."
     )
-    units: Literal["users", "rounds"] = _of_experiments(
+    units: Literal["users", "rounds"] = of_experiments(
         "users", "What varies by itself in logged feedback; rounds: as if no user had two."
     )
-    ratio_errors: Literal["delta", "fixed", "normal"] = _of_experiments(
+    ratio_errors: Literal["delta", "fixed", "normal"] = of_experiments(
         "delta",
         "Of logged feedback; fixed: the sum of weights is held fixed; normal: limits by the normal "
         "law, both as libraries have them.",

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import is_not
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import (
     AfterValidator,
@@ -34,7 +34,7 @@ from evalkit.config._policies import Policies
 from evalkit.config._profiles import combined_of, requests_of
 from evalkit.config._selection import SelectionSection
 from evalkit.config._split import SplitSection
-from evalkit.config._tables import key
+from evalkit.config._tables import key, of_experiments
 from evalkit.config.form_names import FileForm
 from evalkit.errors import EvalkitError, masked
 from evalkit.metrics import Request, declared, is_of_kind, other_kinds, parse_metrics
@@ -87,11 +87,6 @@ class SegmentsSection(tables.Record):
         return dict(self.__pydantic_extra__ or {})
 
 
-def _of_experiments(default: str, description: str) -> Any:
-    """A key that says nothing but of experiments."""
-    return key(default, description, exclude_if=lambda value: value == default)
-
-
 class StatisticsSection(tables.Record):
     """Intervals, and comparisons of models on the same users."""
 
@@ -133,22 +128,22 @@ class StatisticsSection(tables.Record):
     margin_relative: float | None = tables.unsaid(
         "The same as a share of the baseline's value, in experiments.", gt=0, allow_inf_nan=False
     )
-    distribution: Literal["t", "normal"] = _of_experiments("t", "Whose quantiles limits take.")
-    variance: Literal["welch", "pooled"] = _of_experiments("welch", "Of each variant, or of both.")
-    relative: Literal["fieller", "delta", "log", "fixed"] = _of_experiments(
+    distribution: Literal["t", "normal"] = of_experiments("t", "Whose quantiles limits take.")
+    variance: Literal["welch", "pooled"] = of_experiments("welch", "Of each variant, or of both.")
+    relative: Literal["fieller", "delta", "log", "fixed"] = of_experiments(
         "fieller", "How limits of relative effects are made."
     )
-    alternative: Literal["two-sided", "greater", "less"] = _of_experiments(
+    alternative: Literal["two-sided", "greater", "less"] = of_experiments(
         "two-sided", "Which differences are tested."
     )
-    sample_ratio: Literal["auto", "exact", "chi-squared"] = _of_experiments(
+    sample_ratio: Literal["auto", "exact", "chi-squared"] = of_experiments(
         "auto", "Test of the units' shares; exact of two variants below 1,000 units."
     )
-    clusters: Literal["cr2", "delta"] = _of_experiments("cr2", "How errors over clusters are made.")
+    clusters: Literal["cr2", "delta"] = of_experiments("cr2", "How errors over clusters are made.")
     strata: tables.Names = tables.unsaid(
         "Columns of exposures whose groups are weighed by their units.", default=()
     )
-    sequential: str | dict[str, str | float | list[float]] = _of_experiments(
+    sequential: str | dict[str, str | float | list[float]] = of_experiments(
         "no",
         'Looks: { method = "always-valid", tightest_at = 100000 }, or { spending = '
         '"obrien-fleming", final = 400000 }.',

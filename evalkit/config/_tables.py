@@ -79,6 +79,11 @@ def unsaid(description: str, default: Any = None, **limits: Any) -> Any:
     return key(default, description, exclude_if=is_none, **limits)
 
 
+def of_experiments(default: str, description: str) -> Any:
+    """A key of experiments, which other runs leave out of what they keep of their config."""
+    return key(default, description, exclude_if=lambda value: value == default)
+
+
 # Keys that tables share; those of the class that is named last come first.
 
 

@@ -66,6 +66,7 @@ from ._declare import (
     label_metric,
     list_metric,
     metric,
+    of_kernels,
     rating_metric,
     shifted,
     spell_column,
@@ -175,7 +176,7 @@ __all__ = [  # what a metric's file takes
     "Metric", "OfSums", "Parameter", "Relevant", "Request", "Shown", "Smooth", "TiedHits",
     "Unbiased", "Values", "as_float", "at_threshold", "choice", "kernel", "label_metric",
     "list_metric", "log2", "log2_of", "log_loss_of", "metric", "minus_ln", "minus_ln_of_rest",
-    "number", "of_counts", "of_items", "of_kernel", "of_sums", "of_whole",
+    "number", "of_counts", "of_items", "of_kernel", "of_kernels", "of_sums", "of_whole",
     "over_rows_or_groups", "over_rows_or_users", "rating_metric", "ratio", "square_root",
     "text", "user_metric", "worth",
 ]  # fmt: skip

@@ -500,6 +500,23 @@ def metric(
     return lambda kernel: Metric(kernel=kernel, **declared)
 
 
+def of_kernels(
+    declare: Callable[..., Callable[[Any], Metric]], **shared: Any
+) -> Callable[..., Callable[[Any], Metric]]:
+    """A family of metrics: `declare` with what they share; plain functions below it are kernels."""
+
+    def family(**own: Any) -> Callable[[Any], Metric]:
+        declared = declare(**{**shared, **own})
+
+        def decorate(function: Any) -> Metric:
+            is_kernel = isinstance(function, Kernel)
+            return declared(function if is_kernel else Kernel(function, allocates=False))
+
+        return decorate
+
+    return family
+
+
 rating_metric = partial(metric, kind="ratings", monotone=False, cutoff="never")
 label_metric = partial(metric, kind="labels", monotone=False, cutoff="never")
 

@@ -133,14 +133,12 @@ def find_repair(mine: Sequence[str], theirs: Collection[str]) -> tuple[Repair, i
     """What makes most of `mine` meet `theirs` that do not as they are, and how many it makes."""
     known = set(theirs)
     alone = [text for text in mine[:TRIED] if text not in known]
-    found = [] if not alone or not known else [*_tried(alone, mine, known)]
+    found = [] if not alone or not known else [*_tried(alone, known)]
     found = [each for each in found if each[1]]
     return max(found, key=lambda each: each[1]) if found else None
 
 
-def _tried(
-    alone: Sequence[str], mine: Sequence[str], known: set[str]
-) -> Iterator[tuple[Repair, int]]:
+def _tried(alone: Sequence[str], known: set[str]) -> Iterator[tuple[Repair, int]]:
     for name, sql, form in _FORMS:
         yield _formed(name, sql, form, alone, known)
     yield _unbracketed(alone, known)
@@ -148,11 +146,11 @@ def _tried(
     _, n = _listed([*known][:TRIED], set(alone))
     advice = "write one item a row, the lists of the truth are text"
     yield Repair("one a row, where there are lists written as text,", advice=advice), n
-    for prefix, suffix, n in _affixes(alone, mine, known):
+    for prefix, suffix, n in _affixes(alone, known):
         yield Repair(_name_of(prefix, suffix, "those of the rankings"),
                      mine=_cut(prefix, suffix)), n  # fmt: skip
     few = sorted(known)[:: -(-len(known) // TRIED)]
-    for prefix, suffix, n in _affixes(few, few, set(alone)):
+    for prefix, suffix, n in _affixes(few, set(alone)):
         yield Repair(_name_of(prefix, suffix, "the others"), theirs=_cut(prefix, suffix)), n
 
 
@@ -215,9 +213,7 @@ def _listed(alone: Sequence[str], known: set[str]) -> tuple[Repair, int]:
     return best
 
 
-def _affixes(
-    some: Sequence[str], mine: Sequence[str], known: set[str]
-) -> Iterator[tuple[str, str, int]]:
+def _affixes(some: Sequence[str], known: set[str]) -> Iterator[tuple[str, str, int]]:
     """Beginnings and ends that texts have in common and others lack."""
     if len(some) < FEWEST:
         return

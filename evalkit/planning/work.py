@@ -231,8 +231,4 @@ def try_seeds(measure: Callable[[int], Done]) -> Done:
 
 def with_warnings(report: Report, earlier_warnings: Sequence[Warning_]) -> Report:
     """A report with warnings that come first."""
-    return (
-        replace(report, warnings=(*earlier_warnings, *report.warnings))
-        if earlier_warnings
-        else report
-    )
+    return replace(report, warnings=(*earlier_warnings, *report.warnings))

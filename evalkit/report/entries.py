@@ -364,7 +364,7 @@ class StatisticsUsed:
     power: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """What one gate found of one model (or of the truth) in one segment (or over all users).
 
@@ -382,19 +382,19 @@ class Gate:
     """
 
     metric: str
-    model: str | None
-    segmentation: str | None
-    segment: str | None
+    model: str | None = None
+    segmentation: str | None = None
+    segment: str | None = None
     kind: str
     bound: float
-    value: float | None
-    delta: float | None
-    low: float | None
-    high: float | None
-    baseline: str | None
-    baseline_run: str | None
+    value: float | None = None
+    delta: float | None = None
+    low: float | None = None
+    high: float | None = None
+    baseline: str | None = None
+    baseline_run: str | None = None
     judged_by: str
-    n_users: int | None
+    n_users: int | None = None
     outcome: str
     fails: bool
     message: str

@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from evalkit.errors import clean
 from evalkit.metrics import RANKED_COUNTS, CountWords, declared
@@ -113,7 +113,16 @@ def known_limits(low: float | None, high: float | None) -> tuple[float, float] |
     return (low, high) if known else None  # type: ignore[return-value]
 
 
-def half_widths(found: Iterable[Estimate | Comparison | Finding]) -> list[float]:
+class Limited(Protocol):
+    """What may have limits."""
+
+    @property
+    def low(self) -> float | None: ...
+    @property
+    def high(self) -> float | None: ...
+
+
+def half_widths(found: Iterable[Limited]) -> list[float]:
     """Half of each interval that is known."""
     return [
         (each.high - each.low) / 2

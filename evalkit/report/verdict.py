@@ -2,14 +2,16 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from evalkit.errors import clean
-from evalkit.report.entries import Gate
+from evalkit.report.entries import Estimate, Gate, ModelCounts, TruthCounts
 from evalkit.report.record import Report, readable
 from evalkit.report.text import count_noun, show_values
+
+_Samples = list[tuple[Sequence[tuple[str, str]], float | None]]
 
 PASS, FAIL, UNCLEAR = "pass", "fail", "cannot tell"
 
@@ -108,12 +110,12 @@ def render_prometheus(report: Report) -> str:
     job = ("job_name", report.name)
     verdict = verdict_of(report)
     started = datetime.fromisoformat(report.meta.started.replace("Z", "+00:00")).timestamp()
-    families: list[tuple[str, str, Sequence[tuple[Sequence[tuple[str, str]], float | None]]]] = [
+    families: list[tuple[str, str, _Samples]] = [
         ("info", "The last run.", [([job, ("run_id", report.run_id)], 1)]),
         ("start_timestamp_seconds", "When the last run began.", [([job], started)]),
         ("duration_seconds", "What the last run took.", [([job], report.meta.seconds)]),
         ("peak_bytes", "Memory of the last run.", [([job], report.meta.peak_bytes)]),
-        ("fine", "1 where no gate failed.", [([job], float(verdict.is_fine))]),
+        ("fine", "1 where no gate failed.", [([job], verdict.is_fine)]),
         ("warnings", "Warnings of the last run.", [([job], verdict.warnings)]),
     ]
     for name, help_text in (
@@ -121,45 +123,45 @@ def render_prometheus(report: Report) -> str:
         ("low", "Lower limit of its interval."),
         ("high", "Upper limit of its interval."),
     ):
-        rows = [
+        found: _Samples = [
             (
-                [
-                    job,
-                    ("model", each.model),
-                    ("metric", each.metric),
-                    ("segmentation", each.segmentation or ""),
-                    ("segment", each.segment or ""),
-                ],
+                [job, *_labels(each, "model", "metric", "segmentation", "segment")],
                 getattr(each, name),
             )
             for each in report.estimates
         ]
-        families.append((f"metric_{name}", help_text, rows))
-    truth = report.counts.truth
-    rows = [([job, ("log", "truth"), ("model", "")], float(truth.rows))]
-    dropped = [
-        ([job, ("log", "truth"), ("model", ""), ("reason", reason)], float(number))
-        for reason, number in truth.rows_dropped.items()
-    ]
-    missing: list[tuple[Sequence[tuple[str, str]], float | None]] = []
-    for model, counts in report.counts.models.items():
-        place = [job, ("log", "rankings"), ("model", model)]
-        rows.append((place, float(counts.rows)))
+        families.append((f"metric_{name}", help_text, found))
+    rows: _Samples = []
+    dropped: _Samples = []
+    of_models = report.counts.models.items()
+    logs: list[tuple[str, str, TruthCounts | ModelCounts]] = [("truth", "", report.counts.truth)]
+    logs += [("rankings", model, counts) for model, counts in of_models]
+    for log, model, counts in logs:
+        place = [job, ("log", log), ("model", model)]
+        rows.append((place, counts.rows))
         dropped += [
-            ([*place, ("reason", reason)], float(number))
-            for reason, number in counts.rows_dropped.items()
+            ([*place, ("reason", reason)], number) for reason, number in counts.rows_dropped.items()
         ]
-        missing.append(([job, ("model", model)], counts.users_without_ranking))
+    outcomes: _Samples = []
+    distances: _Samples = []
+    for number, gate in enumerate(report.gates):
+        names = ("metric", "model", "segmentation", "segment", "kind", "baseline")
+        place = [job, ("gate", str(number)), *_labels(gate, *names)]
+        outcomes.append((place, {PASS: 1, FAIL: 0, UNCLEAR: -1}.get(gate.outcome)))
+        distances.append((place, _distance(report, gate)))
     families += [
         ("rows", "Rows of a log.", rows),
         ("rows_dropped", "Rows of a log that were not used.", dropped),
-        ("users_without_ranking", "Users of the truth without a ranking.", missing),
-        ("gate", "1 passed, 0 failed, -1 cannot tell.", list(_gate_rows(report, job))),
         (
-            "gate_distance",
-            "How much better than its bound; below 0 beyond it.",
-            list(_gate_rows(report, job, is_distance=True)),
+            "users_without_ranking",
+            "Users of the truth without a ranking.",
+            [
+                ([job, ("model", model)], counts.users_without_ranking)
+                for model, counts in of_models
+            ],
         ),
+        ("gate", "1 passed, 0 failed, -1 cannot tell.", outcomes),
+        ("gate_distance", "How much better than its bound; below 0 beyond it.", distances),
     ]
     lines: list[str] = []
     shown = _Labels()
@@ -189,23 +191,8 @@ def _distance(report: Report, gate: Gate) -> float | None:
     return gate.bound + (-gate.delta if is_lower_better else gate.delta)
 
 
-def _gate_rows(
-    report: Report, job: tuple[str, str], *, is_distance: bool = False
-) -> Iterator[tuple[Sequence[tuple[str, str]], float | None]]:
-    values = {PASS: 1.0, FAIL: 0.0, UNCLEAR: -1.0}
-    for number, gate in enumerate(report.gates):
-        labels = [
-            ("metric", gate.metric),
-            ("model", gate.model or ""),
-            ("segmentation", gate.segmentation or ""),
-            ("segment", gate.segment or ""),
-            ("kind", gate.kind),
-            ("baseline", gate.baseline or ""),
-        ]
-        yield (
-            [job, ("gate", str(number)), *labels],
-            (_distance(report, gate) if is_distance else values.get(gate.outcome)),
-        )
+def _labels(of: Estimate | Gate, *names: str) -> list[tuple[str, str]]:
+    return [(name, getattr(of, name) or "") for name in names]
 
 
 _ESCAPED = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}

@@ -1,7 +1,7 @@
 """Experiments from Python: `evalkit.evaluate_experiment`."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
 
@@ -130,8 +130,6 @@ def moment_of(until: object) -> int | None:
         >>> moment_of("1970-01-02")
         86400000000
     """
-    from datetime import UTC
-
     if until is None:
         return None
     if isinstance(until, str):

@@ -248,12 +248,13 @@ def add_pairs(
     """
     models = tuple(measured.get(ALL, {}))
     pairs = pairs_among(models, config.statistics, at=config.at("statistics", "baseline"))
+    n_lonely = 0
     for segment in totals.segments if pairs else ():
         units = _Units.of(requests, models, measured[segment])
+        if segment == ALL:
+            n_lonely = _count_lonely(units.users, measured[ALL])
         _add_sums(requests, segment, units, models, pairs, totals, threads)
-    if not pairs:
-        return 0
-    return _count_lonely(_Units.of(requests, models, measured[ALL]).users, measured[ALL])
+    return n_lonely
 
 
 def _add_sums(

@@ -127,14 +127,14 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
             cutoff-beyond-depth, truth-in-train, truth-is-train, nothing-judged].
     """
     policies, truth, origin = task.config.policies, sums.truth, sums.origin
-    earlier_warnings = _Told()
+    told = _Told()
     empty_hint = 'write empty_input = "warn" under [policies] if that can be'
     if truth.rows == 0 and not task.config.is_truthless:
         message = "the truth has no rows"
-        earlier_warnings.add(policies.empty_input, "empty-input", message, origin.truth, empty_hint)
+        told.add(policies.empty_input, "empty-input", message, origin.truth, empty_hint)
     elif truth.rows and not truth.truth_counts().pairs and not task.config.is_truthless:
         message = "no row of the truth is relevant: look at the threshold and at where"
-        earlier_warnings.warnings.append(Warning_("nothing-relevant", message))
+        told.warnings.append(Warning_("nothing-relevant", message))
     asked = of_judged(task.measured, policies)
     if asked and truth.rows and not truth.judged:
         message = (
@@ -142,7 +142,7 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
             "without them judged is precision, and bpref recall"
         )
         hint = "keep the rows of relevance 0 and those below the threshold in the truth"
-        earlier_warnings.add(policies.no_judged, "nothing-judged", message, origin.truth, hint)
+        told.add(policies.no_judged, "nothing-judged", message, origin.truth, hint)
     needs = {need for each in task.of_lists for need in needs_of(each)}
     is_on_spark = task.config.engine.kind == "spark"
     for source in inputs:
@@ -152,18 +152,16 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
         what, needed_by = BESIDE.get(source.role, ("", ()))
         if source.rows == 0 and needs.intersection(needed_by):
             at = ", ".join(source.paths) or source.role
-            earlier_warnings.add(
-                policies.empty_input, "empty-input", f"{what} no rows", at, empty_hint
-            )
+            told.add(policies.empty_input, "empty-input", f"{what} no rows", at, empty_hint)
     leak = find_leak(truth.truth_counts(), task.config)
     if leak is not None:
         policy = "error" if leak.refused else "warn"
-        earlier_warnings.add(policy, leak.code, leak.message, origin.truth, leak.hint)
+        told.add(policy, leak.code, leak.message, origin.truth, leak.hint)
     for name in sums.in_order:
         row_counts, at = sums.models[name], origin.rankings[sums.tables[name]]
         if row_counts.rows == 0 and row_counts.users == 0:
             message = f"the rankings of {name!r} have no rows"
-            earlier_warnings.add(policies.empty_input, "empty-input", message, at, empty_hint, name)
+            told.add(policies.empty_input, "empty-input", message, at, empty_hint, name)
         elif row_counts.users_with_truth == 0 and truth.rows:
             message = f"none of {row_counts.users:,} ranked users is in the truth"
             hint = "compare some ids of both by eye: are they of one kind and one day?"
@@ -174,14 +172,14 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
                 hint = meeting.hint or hint
             if not row_counts.users:
                 dropped = row_counts.model_counts(task.config).rows_dropped
-                told = [f"{n:,} {each.replace('_', ' ')}" for each, n in dropped.items() if n]
+                reasons = [f"{n:,} {each.replace('_', ' ')}" for each, n in dropped.items() if n]
                 message = f"all {row_counts.rows:,} rows of {name!r} were dropped: "
-                message += ", ".join(told)
+                message += ", ".join(reasons)
                 hint = "where that can be: " + task.config.spell_policy("no_common_user", "warn")
-            earlier_warnings.add(policies.no_common_user, "no-common-user", message, at, hint, name)
+            told.add(policies.no_common_user, "no-common-user", message, at, hint, name)
         else:
             for other, of in OTHERS.items():
-                _check_items(task, sums, name, other, of, earlier_warnings)
+                _check_items(task, sums, name, other, of, told)
             deep = [r.label for r in task.requests if (r.cutoff or 0) > row_counts.depth]
             if deep:
                 message = (
@@ -189,19 +187,17 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
                     f"{row_counts.depth:,} ranks"
                 )
                 hint = 'lower the cutoff, or write beyond_depth = "warn" under [policies]'
-                earlier_warnings.add(
-                    policies.beyond_depth, "cutoff-beyond-depth", message, at, hint, name
-                )
-        earlier_warnings.warnings.extend(row_counts.warnings(name, task.config))
-    raise_all(earlier_warnings.problems)
-    return [*earlier_warnings.warnings, *_spellings(sums), *_oddities(task, sums)]
+                told.add(policies.beyond_depth, "cutoff-beyond-depth", message, at, hint, name)
+        told.warnings.extend(row_counts.warnings(name, task.config))
+    raise_all(told.problems)
+    return [*told.warnings, *_spellings(sums), *_oddities(task, sums)]
 
 
 OTHERS = {TRUTH: "the truth", "train": "the training log", "items": "the catalogue"}
 
 
 def _check_items(
-    task: RankingTask, sums: RankingSums, name: str, other: str, of: str, earlier_warnings: "_Told"
+    task: RankingTask, sums: RankingSums, name: str, other: str, of: str, told: "_Told"
 ) -> None:
     """Refuse a model of whose items none is in another table, where that can be no chance."""
     meeting = sums.meetings.get(key_of("item", other, name), MET)
@@ -216,9 +212,7 @@ def _check_items(
     policy = task.config.policies.no_common_item if is_sure else "warn"
     keep = task.config.spell_policy("no_common_item", "warn")
     at = sums.origin.rankings[sums.tables[name]]
-    earlier_warnings.add(
-        policy, "no-common-item", message, at, f"{hint}; where it is so: {keep}", name
-    )
+    told.add(policy, "no-common-item", message, at, f"{hint}; where it is so: {keep}", name)
 
 
 def _spellings(sums: RankingSums) -> list[Warning_]:

@@ -50,9 +50,9 @@ def _refuse_train_in_parts(config: Config) -> None:
     Raises:
         RequestError: it does [share-places].
     """
-    earlier_warnings = [each.label for each in config.requests if "train" in needs_of(each)]
-    if earlier_warnings:
-        message = f"{earlier_warnings[0]} is made of all of train, and its path has {{share}}"
+    labels = [each.label for each in config.requests if "train" in needs_of(each)]
+    if labels:
+        message = f"{labels[0]} is made of all of train, and its path has {{share}}"
         hint = "write paths without {share}: every share then reads the logs whole"
         raise RequestError(message, code="share-places", at=config.at("train"), hint=hint)
 

@@ -58,11 +58,6 @@ class Extremes:
         return cls(np.full(2, np.inf), np.full(2, -np.inf))
 
     @classmethod
-    def of(cls, rows: CheckedRows) -> "Extremes":
-        """Of some rows."""
-        return cls.in_frame(rows.frame)
-
-    @classmethod
     def in_frame(cls, frame: pl.DataFrame) -> "Extremes":
         """Of its ratings and predictions, where it has them."""
         found = cls.nothing()
@@ -129,7 +124,7 @@ class PairReader:
 
     def mark(self, rows: CheckedRows) -> None:
         """Notes between what the values lie."""
-        rows.row_counts.marks["extremes"] = Extremes.of(rows)
+        rows.row_counts.marks["extremes"] = Extremes.in_frame(rows.frame)
 
     def _item(self, table: Table) -> Grouping | None:
         return self.item if "item" in table.frame.collect_schema() else None
@@ -184,7 +179,7 @@ class PairShare:
             KeyCollisionError: two ids share a key.
         """
         row_counts = RowOutcomes()
-        users, values = self._read(number, row_counts)
+        users, values = self._read(number)
         if self.item is not None and self.item.key in self.stores[0].dtypes:
             users, values = self._join(self.item, number, users, values, row_counts)
         rated, predicted = (each != NOTHING for each in values)
@@ -230,9 +225,7 @@ class PairShare:
         held.seal()
         return held, total
 
-    def _read(
-        self, number: int, row_counts: RowOutcomes
-    ) -> tuple[store.Numbered, list[store.Column]]:
+    def _read(self, number: int) -> tuple[store.Numbered, list[store.Column]]:
         """Users of all rows, one table after the other, and the values of each table."""
 
         def together(name: str) -> store.Column:

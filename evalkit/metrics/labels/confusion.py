@@ -1,7 +1,7 @@
 # mypy: disable-error-code="no-untyped-def"
 """Precision, recall, and others of rows called positive or negative at a threshold."""
 
-from evalkit.metrics import at_threshold, choice, kernel, number
+from evalkit.metrics import at_threshold, choice, number
 from evalkit.metrics.labels._over import defined_or, or_zero, where_undefined
 from evalkit.metrics.labels.counts import rate
 
@@ -15,7 +15,6 @@ from evalkit.metrics.labels.counts import rate
     undefined="where no row is called positive",
     parameters=(where_undefined(), *at_threshold("recall")),
 )
-@kernel(allocates=False)
 def precision(tp, fp, tn, fn, undefined):
     """Of float64 arrays of (weighted) counts, or of numbers."""
     return or_zero(tp / (tp + fp), undefined)
@@ -31,7 +30,6 @@ def precision(tp, fp, tn, fn, undefined):
     undefined="without a row with label 1",
     parameters=(where_undefined(), *at_threshold("precision", "specificity")),
 )
-@kernel(allocates=False)
 def recall(tp, fp, tn, fn, undefined):
     """As `precision`."""
     return or_zero(tp / (tp + fn), undefined)
@@ -46,7 +44,6 @@ def recall(tp, fp, tn, fn, undefined):
     undefined="without a row with label 0",
     parameters=(where_undefined(), *at_threshold("recall")),
 )
-@kernel(allocates=False)
 def specificity(tp, fp, tn, fn, undefined):
     """As `precision`."""
     return or_zero(tn / (tn + fp), undefined)
@@ -61,7 +58,6 @@ def specificity(tp, fp, tn, fn, undefined):
     undefined="without rows",
     parameters=at_threshold(),
 )
-@kernel(allocates=False)
 def accuracy(tp, fp, tn, fn):
     """As `precision`."""
     return (tp + tn) / (tp + fp + tn + fn)
@@ -87,7 +83,6 @@ OTHER = 1
         *at_threshold(),
     ),
 )
-@kernel(allocates=False)
 def balanced_accuracy(tp, fp, tn, fn, one_kind):
     """As `precision`."""
     recall, specificity = tp / (tp + fn), tn / (tn + fp)
@@ -111,7 +106,6 @@ def balanced_accuracy(tp, fp, tn, fn, one_kind):
     ),
     suffix="beta",
 )
-@kernel(allocates=False)
 def f(tp, fp, tn, fn, beta, undefined):
     """As `precision`."""
     weight = beta * beta
@@ -130,7 +124,6 @@ def f(tp, fp, tn, fn, beta, undefined):
     bounds=(-1.0, 1.0),
     undefined="where a row or a column of the confusion matrix is empty",
 )
-@kernel(allocates=False)
 def mcc(tp, fp, tn, fn, undefined):
     """As `precision`."""
     above = tp / (tp + fp) * (tn / (tn + fn)) - fp / (tp + fp) * (fn / (tn + fn))

@@ -2,15 +2,14 @@
 """Counts of rows called positive or negative at a threshold, and their rates: one table."""
 
 import math
-from functools import partial
 
-from evalkit.metrics import at_threshold, kernel, label_metric, of_counts
+from evalkit.metrics import at_threshold, label_metric, of_counts, of_kernels
 from evalkit.metrics.labels._over import or_zero, where_undefined
 
 POWERS = "Powers 2011, Evaluation: from precision, recall and F-measure to ROC, informedness"
 LIKELIHOODS = "Altman and Bland 1994, Diagnostic tests 2 and 4, BMJ 309, pp. 102 and 168"
 
-count = partial(
+count = of_kernels(
     label_metric,
     source="Sokolova and Lapalme 2009, A systematic analysis of performance measures, 2",
     bounds=(0.0, math.inf),
@@ -19,7 +18,7 @@ count = partial(
     higher_is_better=None,
     over_rows=of_counts,
 )
-rate = partial(
+rate = of_kernels(
     label_metric,
     source="Sokolova and Lapalme 2009, A systematic analysis of performance measures, table 2",
     bounds=(0.0, 1.0),
@@ -35,7 +34,6 @@ rate = partial(
     formula="TP",
     latex="TP",
 )
-@kernel(allocates=False)
 def true_positives(tp, fp, tn, fn):
     """Of float64 arrays of (weighted) counts, or of numbers; so are all of this file."""
     return tp
@@ -48,7 +46,6 @@ def true_positives(tp, fp, tn, fn):
     formula="FP",
     latex="FP",
 )
-@kernel(allocates=False)
 def false_positives(tp, fp, tn, fn):
     """The count itself."""
     return fp
@@ -61,7 +58,6 @@ def false_positives(tp, fp, tn, fn):
     formula="TN",
     latex="TN",
 )
-@kernel(allocates=False)
 def true_negatives(tp, fp, tn, fn):
     """The count itself."""
     return tn
@@ -74,7 +70,6 @@ def true_negatives(tp, fp, tn, fn):
     formula="FN",
     latex="FN",
 )
-@kernel(allocates=False)
 def false_negatives(tp, fp, tn, fn):
     """The count itself."""
     return fn
@@ -92,7 +87,6 @@ def false_negatives(tp, fp, tn, fn):
     parameters=at_threshold(best=False),
     higher_is_better=None,
 )
-@kernel(allocates=False)
 def positive_rate(tp, fp, tn, fn):
     """Rows called positive over all."""
     return (tp + fp) / (tp + fp + tn + fn)
@@ -108,13 +102,12 @@ def positive_rate(tp, fp, tn, fn):
     parameters=at_threshold(),
     higher_is_better=False,
 )
-@kernel(allocates=False)
 def error_rate(tp, fp, tn, fn):
     """Rows called wrong over all."""
     return (fp + fn) / (tp + fp + tn + fn)
 
 
-flips = partial(
+flips = of_kernels(
     label_metric,
     source="Fard, Cormier, Canini and Gupta 2016, Launch and iterate: reducing prediction churn, 2",
     bounds=(0.0, 1.0),
@@ -133,7 +126,6 @@ flips = partial(
     formula="FP / (TP + FP + TN + FN)",
     latex=r"\frac{FP}{n}",
 )
-@kernel(allocates=False)
 def neg_to_pos(tp, fp, tn, fn):
     """Rows that turn positive, over all."""
     return fp / (tp + fp + tn + fn)
@@ -147,7 +139,6 @@ def neg_to_pos(tp, fp, tn, fn):
     formula="FN / (TP + FP + TN + FN)",
     latex=r"\frac{FN}{n}",
 )
-@kernel(allocates=False)
 def pos_to_neg(tp, fp, tn, fn):
     """Rows that turn negative, over all."""
     return fn / (tp + fp + tn + fn)
@@ -161,7 +152,6 @@ def pos_to_neg(tp, fp, tn, fn):
     formula="TN / (TP + FP + TN + FN)",
     latex=r"\frac{TN}{n}",
 )
-@kernel(allocates=False)
 def neg_to_neg(tp, fp, tn, fn):
     """Rows that both call negative, over all."""
     return tn / (tp + fp + tn + fn)
@@ -175,7 +165,6 @@ def neg_to_neg(tp, fp, tn, fn):
     formula="TP / (TP + FP + TN + FN)",
     latex=r"\frac{TP}{n}",
 )
-@kernel(allocates=False)
 def pos_to_pos(tp, fp, tn, fn):
     """Rows that both call positive, over all."""
     return tp / (tp + fp + tn + fn)
@@ -189,7 +178,6 @@ def pos_to_pos(tp, fp, tn, fn):
     latex=r"\frac{TN}{TN + FN}",
     undefined="where no row is called negative",
 )
-@kernel(allocates=False)
 def npv(tp, fp, tn, fn, undefined):
     """Precision of the other label."""
     return or_zero(tn / (tn + fn), undefined)
@@ -204,7 +192,6 @@ def npv(tp, fp, tn, fn, undefined):
     undefined="without a row with label 0",
     higher_is_better=False,
 )
-@kernel(allocates=False)
 def fallout(tp, fp, tn, fn, undefined):
     """1 - specificity."""
     return or_zero(fp / (fp + tn), undefined)
@@ -219,7 +206,6 @@ def fallout(tp, fp, tn, fn, undefined):
     undefined="without a row with label 1",
     higher_is_better=False,
 )
-@kernel(allocates=False)
 def miss_rate(tp, fp, tn, fn, undefined):
     """1 - recall."""
     return or_zero(fn / (fn + tp), undefined)
@@ -235,7 +221,6 @@ def miss_rate(tp, fp, tn, fn, undefined):
     undefined="where no row is called positive",
     higher_is_better=False,
 )
-@kernel(allocates=False)
 def false_discovery_rate(tp, fp, tn, fn, undefined):
     """1 - precision."""
     return or_zero(fp / (fp + tp), undefined)
@@ -251,7 +236,6 @@ def false_discovery_rate(tp, fp, tn, fn, undefined):
     undefined="where no row is called negative",
     higher_is_better=False,
 )
-@kernel(allocates=False)
 def false_omission_rate(tp, fp, tn, fn, undefined):
     """1 - NPV."""
     return or_zero(fn / (fn + tn), undefined)
@@ -267,7 +251,6 @@ def false_omission_rate(tp, fp, tn, fn, undefined):
     bounds=(0.0, math.inf),
     undefined="with labels of one kind only, and where no row with label 0 is called positive",
 )
-@kernel(allocates=False)
 def positive_likelihood_ratio(tp, fp, tn, fn, undefined):
     """Recall over fall-out; fp / fp is 1, or undefined."""
     return or_zero(tp / (tp + fn) / (fp / (fp + tn)) * (fp / fp), undefined)
@@ -284,7 +267,6 @@ def positive_likelihood_ratio(tp, fp, tn, fn, undefined):
     undefined="with labels of one kind only, and where no row with label 0 is called negative",
     higher_is_better=False,
 )
-@kernel(allocates=False)
 def negative_likelihood_ratio(tp, fp, tn, fn, undefined):
     """Miss rate over specificity; tn / tn is 1, or undefined."""
     return or_zero(fn / (fn + tp) / (tn / (tn + fp)) * (tn / tn), undefined)
@@ -300,7 +282,6 @@ def negative_likelihood_ratio(tp, fp, tn, fn, undefined):
     bounds=(0.0, math.inf),
     undefined="where FN, FP or TN is 0",
 )
-@kernel(allocates=False)
 def diagnostic_odds(tp, fp, tn, fn, undefined):
     """The ratio of both odds, where both exist; x / x is 1, or undefined."""
     return or_zero(tp / fn / (fp / tn) * (fn / fn) * (fp / fp) * (tn / tn), undefined)
@@ -316,7 +297,6 @@ def diagnostic_odds(tp, fp, tn, fn, undefined):
     bounds=(-1.0, 1.0),
     undefined="with labels of one kind only",
 )
-@kernel(allocates=False)
 def informedness(tp, fp, tn, fn, undefined):
     """Recall less fall-out."""
     return or_zero(tp / (tp + fn) - fp / (tn + fp), undefined)
@@ -332,7 +312,6 @@ def informedness(tp, fp, tn, fn, undefined):
     bounds=(-1.0, 1.0),
     undefined="where all rows are called alike",
 )
-@kernel(allocates=False)
 def markedness(tp, fp, tn, fn, undefined):
     """Precision less the false omission rate."""
     return or_zero(tp / (tp + fp) - fn / (tn + fn), undefined)
@@ -347,7 +326,6 @@ def markedness(tp, fp, tn, fn, undefined):
     source="Fowlkes and Mallows 1983, A method for comparing two hierarchical clusterings, 2",
     undefined="without a row with label 1, and where no row is called positive",
 )
-@kernel(allocates=False)
 def fowlkes_mallows(tp, fp, tn, fn, undefined):
     """The root of precision times recall."""
     return or_zero((tp / (tp + fp) * (tp / (tp + fn))) ** 0.5, undefined)
@@ -362,7 +340,6 @@ def fowlkes_mallows(tp, fp, tn, fn, undefined):
     source="Gilbert 1884, Finley's tornado predictions; Jaccard 1901",
     undefined="where no row is called positive or has label 1",
 )
-@kernel(allocates=False)
 def threat_score(tp, fp, tn, fn, undefined):
     """Both over either."""
     return or_zero(tp / (tp + fp + fn), undefined)
@@ -378,7 +355,6 @@ def threat_score(tp, fp, tn, fn, undefined):
     bounds=(-1.0, 1.0),
     undefined="where all labels and all calls are of one kind",
 )
-@kernel(allocates=False)
 def kappa(tp, fp, tn, fn, undefined):
     """Twice the determinant over what chance leaves."""
     n = tp + fp + tn + fn
@@ -396,7 +372,6 @@ def kappa(tp, fp, tn, fn, undefined):
     undefined="with labels of one kind only, and where TPR and FPR are equal",
     higher_is_better=False,
 )
-@kernel(allocates=False)
 def prevalence_threshold(tp, fp, tn, fn, undefined):
     """Without the difference that cancels; its quotient by itself is 1, or undefined."""
     hits, alarms = tp / (tp + fn), fp / (fp + tn)

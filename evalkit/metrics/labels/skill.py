@@ -13,6 +13,7 @@ from evalkit.metrics import (
     label_metric,
     number,
     of_kernel,
+    of_kernels,
     of_sums,
     over_rows_or_groups,
 )
@@ -21,6 +22,7 @@ from evalkit.metrics.labels.normalised_entropy import normalised_entropy
 from evalkit.metrics.labels.probabilities import brier
 
 TJUR = "Tjur 2009, Coefficients of determination in logistic regression models, 2"
+skill = of_kernels(label_metric, undefined="with labels of one kind only", of_probabilities=True)
 
 
 @label_metric(
@@ -43,7 +45,7 @@ def hinge(scores, labels, losses):
         losses[row] = max(0.0, 1.0 - scores[row] if labels[row] != 0 else 1.0 + scores[row])
 
 
-@label_metric(
+@skill(
     name="Brier-skill",
     aliases=("brier_skill_score", "BSS", "d2_brier_score"),
     summary="Share of the Brier score of predicting the share of labels 1 that scores take away.",
@@ -51,11 +53,8 @@ def hinge(scores, labels, losses):
     latex=r"1 - \frac{\mathrm{Brier}}{p (1 - p)}",
     source="Murphy 1973, Hedging and skill scores for probability forecasts, 2",
     bounds=(-math.inf, 1.0),
-    undefined="with labels of one kind only",
     over_rows=of_kernel(brier.request(), POSITIVES, ROWS),
-    of_probabilities=True,
 )
-@kernel(allocates=False)
 def brier_skill(loss, positives, rows):
     """1 - `loss` over that of the share of `positives`."""
     return 1 - loss * rows / (positives * (rows - positives))
@@ -70,7 +69,7 @@ def of_rest(asked: Request) -> OfSums:
     return OfSums(found.terms, lambda *sums: rest(entropy(*sums)), by.smooth)
 
 
-@label_metric(
+@skill(
     name="log-loss-skill",
     aliases=("d2_log_loss_score",),
     summary="Share of the log loss of predicting the share of labels 1 that scores take away.",
@@ -78,20 +77,17 @@ def of_rest(asked: Request) -> OfSums:
     latex=r"1 - \frac{\mathrm{logloss}}{-(p \ln p + (1 - p) \ln (1 - p))}",
     source="McFadden 1974, Conditional logit analysis of qualitative choice behavior, p. 121",
     bounds=(-math.inf, 1.0),
-    undefined="with labels of one kind only",
     parameters=(
         number("clip", 0.0, doc="Scores are held this far from 0 and 1.", above=-5e-324, below=0.5),
     ),
     over_rows=of_rest,
-    of_probabilities=True,
 )
-@kernel(allocates=False)
 def log_loss_skill(entropy):
     """1 - `entropy`."""
     return 1.0 - entropy
 
 
-@label_metric(
+@skill(
     name="Tjur-R2",
     aliases=("coefficient_of_discrimination", "tjur"),
     summary="Mean score of rows with label 1, less that of rows with label 0.",
@@ -99,17 +95,14 @@ def log_loss_skill(entropy):
     latex=r"\bar s_1 - \bar s_0",
     source=TJUR,
     bounds=(-1.0, 1.0),
-    undefined="with labels of one kind only",
     over_rows=of_kernel(score_of_1.request(), score_of_0.request(), POSITIVES, ROWS),
-    of_probabilities=True,
 )
-@kernel(allocates=False)
 def tjur(high, low, positives, rows):
     """`high` over `positives`, less `low` over the other rows."""
     return high / positives - low / (rows - positives)
 
 
-@label_metric(
+@skill(
     name="relative-discrimination",
     aliases=("relative_coefficient_of_discrimination",),
     summary="How many times as high scores are of rows with label 1 as of rows with label 0.",
@@ -119,15 +112,13 @@ def tjur(high, low, positives, rows):
     bounds=(0.0, math.inf),
     undefined="with labels of one kind only, and where all scores of labels 0 are 0",
     over_rows=of_kernel(score_of_1.request(), score_of_0.request(), POSITIVES, ROWS),
-    of_probabilities=True,
 )
-@kernel(allocates=False)
 def relative_discrimination(high, low, positives, rows):
     """`high` over `positives`, over `low` over the other rows."""
     return high / positives / (low / (rows - positives))
 
 
-@label_metric(
+@skill(
     name="mean-score",
     aliases=("mean_prediction",),
     summary="Mean of the scores, whatever the labels.",
@@ -138,9 +129,7 @@ def relative_discrimination(high, low, positives, rows):
     undefined="without rows",
     higher_is_better=None,
     over_rows=of_kernel(PREDICTED, ROWS),
-    of_probabilities=True,
 )
-@kernel(allocates=False)
 def mean_score(predicted, rows):
     """`predicted` over `rows`."""
     return predicted / rows

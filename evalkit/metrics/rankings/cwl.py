@@ -6,9 +6,8 @@ mean gain of a rank that is looked at.
 """
 
 import math
-from functools import partial
 
-from evalkit.metrics import choice, kernel, metric, number
+from evalkit.metrics import choice, kernel, metric, number, of_kernels
 from evalkit.metrics.rankings._gain import MAX_RELEVANCE
 
 INSQ, INST, BPM, SDCG, NEARLY_INVERSE, NEARLY_PLAIN, NEARLY_RBP, NEARLY_INSQ = range(8)
@@ -26,7 +25,7 @@ HORIZON = number(
 FORMULA = "sum over ranks of W(i) * relevance / max_relevance, W(i) the share of looks at rank i; "
 GOES_ON = "the chance to go on from rank i is "
 LATEX = r"\sum_i W_i \, g_i, \quad W_i = \frac{\prod_{j < i} C_j}{\sum_m \prod_{j < m} C_j}, \quad "
-rate_metric = partial(
+rate_metric = of_kernels(
     metric, bounds=(0.0, 1.0), undefined="never; 0 for a user without relevant items", view="graded"
 )
 
@@ -84,7 +83,6 @@ def fill_rates(hits, cutoffs, user_model, goal, most, horizon, out):
     parameters=(GOAL, MAX_RELEVANCE, HORIZON),
     monotone=False,
 )
-@kernel(allocates=False)
 def inst(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
     """Rates of gain that adapt to what was gained."""
     fill_rates(hits, cutoffs, INST, goal, most, horizon, out)
@@ -99,7 +97,6 @@ def inst(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
     "Proceedings of ADCS, pp. 47-54",
     parameters=(GOAL, MAX_RELEVANCE, HORIZON),
 )
-@kernel(allocates=False)
 def insq(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
     """Rates of gain with weights that fall by the square."""
     fill_rates(hits, cutoffs, INSQ, goal, most, horizon, out)
@@ -116,7 +113,6 @@ def insq(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
     parameters=(GOAL, MAX_RELEVANCE, HORIZON),
     monotone=False,
 )
-@kernel(allocates=False)
 def bpm(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
     """Mean gains down to the goal, or to the cutoff."""
     fill_rates(hits, cutoffs, BPM, goal, most, horizon, out)
@@ -132,7 +128,6 @@ def bpm(hits, relevant, lengths, cutoffs, goal, most, horizon, out):
     "ACM Transactions on Information Systems 20(4), pp. 425-428",
     parameters=(MAX_RELEVANCE, HORIZON),
 )
-@kernel(allocates=False)
 def sdcg(hits, relevant, lengths, cutoffs, most, horizon, out):
     """Discounted gains over those of a list of the top grade."""
     fill_rates(hits, cutoffs, SDCG, 1.0, most, horizon, out)
@@ -170,7 +165,6 @@ def sdcg(hits, relevant, lengths, cutoffs, most, horizon, out):
     ),
     monotone=False,
 )
-@kernel(allocates=False)
 def nearly_err(hits, relevant, lengths, cutoffs, users, goal, patience, most, horizon, out):
     """Rates of gain of users whom gain stops."""
     model = NEARLY_INVERSE + users

@@ -2,7 +2,6 @@
 """How ratings and predictions go together, as functions of sums of squares and products."""
 
 import math
-from functools import partial
 from typing import Any
 
 from evalkit.metrics import (
@@ -12,6 +11,7 @@ from evalkit.metrics import (
     Smooth,
     choice,
     kernel,
+    of_kernels,
     of_sums,
     over_rows_or_users,
     rating_metric,
@@ -58,7 +58,7 @@ def rest_of_product(ratings: Any, predictions: Any) -> Any:
 
 SQUARES = ((rating, "squares"), (prediction, "squares"), product)
 MOMENTS = (rating, SQUARES[0], prediction, *SQUARES[1:], rest_of_product, ROWS)
-agreement = partial(
+agreement = of_kernels(
     rating_metric,
     bounds=(-1.0, 1.0),
     undefined="where all ratings, or all predictions, are equal",
@@ -131,7 +131,6 @@ def moments_of(ratings, predictions, first, end):
     source="Pearson 1895, Notes on regression and inheritance; Herlocker et al. 2004, 4.2",
     over_rows=of_correlation,
 )
-@kernel(allocates=False)
 def pearson(starts, ratings, predictions, over, out):
     """The correlation of each group."""
     for group in range(out.size):
@@ -162,7 +161,6 @@ def pearson(starts, ratings, predictions, over, out):
     ),
     over_rows=of_concordance,
 )
-@kernel(allocates=False)
 def concordance(starts, ratings, predictions, over, moments, out):
     """Lin's correlation of each group."""
     for group in range(out.size):
@@ -183,7 +181,6 @@ def concordance(starts, ratings, predictions, over, moments, out):
     undefined="where all ratings, or all predictions, are 0",
     over_rows=of_sums(*SQUARES, by=cosine_of),
 )
-@kernel(allocates=False)
 def cosine(starts, ratings, predictions, over, out):
     """The cosine of each group."""
     for group in range(out.size):
@@ -221,7 +218,6 @@ def of_rest(asked: Request) -> OfSums:
     higher_is_better=False,
     over_rows=of_rest,
 )
-@kernel(allocates=False)
 def relative_squared_error(starts, ratings, predictions, over, out):
     """1 - R2 of each group."""
     explained_shares(starts, ratings, predictions, False, 2, 0, out)

@@ -82,7 +82,6 @@ def unit_deviance(rating, prediction, power):
     parameters=(over_rows_or_users(), power_parameter()),
     domain=domain,
 )
-@kernel(allocates=False)
 def tweedie(ratings, predictions, power, losses):
     """The deviance of each pair; of powers 1 and 2 the limits of the formula."""
     for row in range(losses.size):

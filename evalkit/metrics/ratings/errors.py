@@ -2,7 +2,6 @@
 """Errors of predicted ratings, and the share of the ratings' spread that they leave."""
 
 import math
-from functools import partial
 from typing import Any
 
 from evalkit.metrics import (
@@ -14,6 +13,7 @@ from evalkit.metrics import (
     choice,
     kernel,
     number,
+    of_kernels,
     of_sums,
     over_rows_or_users,
     rating_metric,
@@ -52,7 +52,7 @@ def where_constant() -> Parameter:
 
 
 # a mean of distances, or of their squares: from 0 up, and the less the better
-error_metric = partial(
+error_metric = of_kernels(
     rating_metric,
     source=HERLOCKER,
     bounds=(0.0, math.inf),
@@ -184,7 +184,6 @@ def explained_shares(starts, ratings, predictions, forgives_bias, least_rows, co
     latex=r"\frac{1}{n} \sum |\hat r - r|",
     over_rows=of_sums(distance, ROWS, by=ratio),
 )
-@kernel(allocates=False)
 def mae(starts, ratings, predictions, over, out):
     """Mean of |prediction - rating| of each group of rows."""
     for group in range(out.size):
@@ -203,7 +202,6 @@ def mae(starts, ratings, predictions, over, out):
     latex=r"\frac{1}{n} \sum (\hat r - r)^2",
     over_rows=of_sums((error, "squares"), ROWS, by=ratio),
 )
-@kernel(allocates=False)
 def mse(starts, ratings, predictions, over, out):
     """Mean of (prediction - rating)^2 of each group of rows."""
     mean_squares(starts, ratings, predictions, False, out)
@@ -217,7 +215,6 @@ def mse(starts, ratings, predictions, over, out):
     latex=r"\sqrt{\frac{1}{n} \sum (\hat r - r)^2}",
     over_rows=of_sums((error, "squares"), ROWS, by=lambda q, n: square_root(q / n)),
 )
-@kernel(allocates=False)
 def rmse(starts, ratings, predictions, over, out):
     """Root of the mean of (prediction - rating)^2 of each group of rows."""
     mean_squares(starts, ratings, predictions, True, out)
@@ -234,7 +231,6 @@ def rmse(starts, ratings, predictions, over, out):
     higher_is_better=None,
     over_rows=of_sums(error, ROWS, by=ratio),
 )
-@kernel(allocates=False)
 def bias(starts, ratings, predictions, over, out):
     """Mean of prediction - rating of each group of rows; what rounding loses is carried along."""
     for group in range(out.size):
@@ -286,7 +282,6 @@ def floor_parameter() -> Parameter:
     parameters=(over_rows_or_users(), floor_parameter()),
     over_rows=of_shares,
 )
-@kernel(allocates=False)
 def mape(starts, ratings, predictions, over, floor, out):
     """Mean of |prediction - rating| / |rating| of each group, without ratings of 0."""
     for group in range(out.size):
@@ -321,7 +316,6 @@ def symmetric(ratings: Any, predictions: Any) -> Any:
     bounds=(0.0, 2.0),
     over_rows=of_sums(symmetric, ROWS, by=ratio),
 )
-@kernel(allocates=False)
 def smape(starts, ratings, predictions, over, out):
     """Mean of 2 |prediction - rating| / (|prediction| + |rating|) of each group."""
     for group in range(out.size):
@@ -350,7 +344,6 @@ def size(ratings: Any, predictions: Any) -> Any:
     undefined="where all ratings are 0",
     over_rows=of_sums(distance, size, by=ratio),
 )
-@kernel(allocates=False)
 def wape(starts, ratings, predictions, over, out):
     """Sum of |prediction - rating| over sum of |rating| of each group."""
     for group in range(out.size):

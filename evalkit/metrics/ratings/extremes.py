@@ -37,7 +37,6 @@ INSTEAD = {"undefined": math.nan, "zero": 0.0}
         (distance, "highest"), ROWS, by=lambda far, n: far * (n / n), is_smooth=False
     ),
 )
-@kernel(allocates=False)
 def max_error(starts, ratings, predictions, over, out):
     """The largest distance of each group."""
     for group in range(out.size):
@@ -99,7 +98,6 @@ def of_units(asked: Request) -> OfSums:
     parameters=(over_rows_or_users(), by_parameter()),
     over_rows=of_units,
 )
-@kernel(allocates=False)
 def nrmse(starts, ratings, predictions, over, by, out):
     """RMSE over the unit of each group; ratings ascend."""
     for group in range(out.size):

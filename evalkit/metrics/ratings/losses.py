@@ -2,7 +2,6 @@
 """Metrics that are a mean of something that each pair has, or a function of it: one family."""
 
 import math
-from functools import partial
 from typing import Any
 
 from evalkit.metrics import (
@@ -12,6 +11,7 @@ from evalkit.metrics import (
     kernel,
     minus_ln_of_rest,
     number,
+    of_kernels,
     of_sums,
     over_rows_or_users,
     rating_metric,
@@ -22,7 +22,7 @@ ABOVE = "ratings and predictions above -1"
 LN2 = math.log(2.0)
 SMALL = 0.02  # below it four terms of the series are exact
 
-loss_metric = partial(
+loss_metric = of_kernels(
     rating_metric,
     bounds=(0.0, math.inf),
     undefined="without a predicted pair",
@@ -50,7 +50,6 @@ def squared_log_error(rating, prediction):
     source="Hyndman and Koehler 2006, Another look at measures of forecast accuracy, 2",
     domain=ABOVE,
 )
-@kernel(allocates=False)
 def msle(ratings, predictions, losses):
     """The squared difference of logarithms of each pair."""
     for row in range(losses.size):
@@ -73,7 +72,6 @@ def of_root(asked: Request) -> OfSums:
     is_loss=False,
     over_rows=of_root,
 )
-@kernel(allocates=False)
 def rmsle(starts, ratings, predictions, over, out):
     """The root of each group's mean."""
     for group in range(out.size):
@@ -91,7 +89,6 @@ def rmsle(starts, ratings, predictions, over, out):
     latex=r"\frac{1}{n} \sum \ln \cosh(\hat r - r)",
     source="Saleh and Saleh 2022, Statistical properties of the log-cosh loss function, 2",
 )
-@kernel(allocates=False)
 def log_cosh(ratings, predictions, losses):
     """ln cosh of each error, which neither overflows nor cancels."""
     for row in range(losses.size):
@@ -115,7 +112,6 @@ def log_cosh(ratings, predictions, losses):
         number("q", 0.5, doc="The quantile that is predicted.", above=0.0, below=1.0),
     ),
 )
-@kernel(allocates=False)
 def pinball(ratings, predictions, q, losses):
     """What each pair costs."""
     for row in range(losses.size):
@@ -137,7 +133,6 @@ def pinball(ratings, predictions, q, losses):
     ),
     higher_is_better=True,
 )
-@kernel(allocates=False)
 def within_tolerance(ratings, predictions, tolerance, losses):
     """1 for each pair that is near enough."""
     for row in range(losses.size):
@@ -182,7 +177,6 @@ def of_powers(asked: Request) -> OfSums:
     is_loss=False,
     over_rows=of_powers,
 )
-@kernel(allocates=False)
 def minkowski(starts, ratings, predictions, over, p, out):
     """The distance of each group's predictions and ratings."""
     for group in range(out.size):

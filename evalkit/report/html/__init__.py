@@ -15,7 +15,7 @@ from evalkit.report.html._drawn import DrawnPlot, collecting
 from evalkit.report.html._experiment import checks_section
 from evalkit.report.html._leakage import leakage_body
 from evalkit.report.html._logged import weights_section
-from evalkit.report.html._markup import Html, el, join, raw
+from evalkit.report.html._markup import Child, Html, el, join, raw
 from evalkit.report.html._origin import data_section, origin_section
 from evalkit.report.html._overview import (
     changes_section,
@@ -104,17 +104,12 @@ def _sections(report: Report, *, whole: bool = False) -> list[Html | None]:
 def render_trends(trends: Sequence[Trend]) -> str:
     """A page with one metric over the runs of every job."""
     metric = trends[0].metric
-    return _page(
-        f"{metric} over time",
-        el("header", el("h1", f"{metric} over time")),
-        el("main", trend_body(trends)),
-    )
+    return _headed(f"{metric} over time", trend_body(trends))
 
 
 def render_index(runs: Sequence[PastRun], trends: Sequence[Trend] = ()) -> str:
     """A page over all runs of a folder, and the trends of each job's deciding metric."""
-    body = el("main", index_body(runs, trends))
-    return _page("Past runs", el("header", el("h1", "Past runs")), body)
+    return _headed("Past runs", index_body(runs, trends))
 
 
 def render_across_page(across: "Across") -> str:
@@ -122,15 +117,14 @@ def render_across_page(across: "Across") -> str:
     from evalkit.report.html._across import across_body
 
     title = f"{across.metric} over {len(across.sets)} data sets"
-    return _page(title, el("header", el("h1", title)), el("main", across_body(across)))
+    return _headed(title, across_body(across))
 
 
 def render_surrogates(found: "Surrogates") -> str:
     """A page of past experiments: what offline metrics said of them, and what gates did."""
     from evalkit.report.html._surrogates import surrogates_body
 
-    title = "Offline to online"
-    return _page(title, el("header", el("h1", title)), el("main", surrogates_body(found)))
+    return _headed("Offline to online", surrogates_body(found))
 
 
 def render_selection_page(selection: "Selection") -> str:
@@ -218,8 +212,11 @@ def _plot(drawn: DrawnPlot, models: Sequence[str]) -> Plot:
 
 def render_leakage(title: str, leaks: Mapping[str, Any]) -> str:
     """A page with what a split gives away, as `leakage.json` tells it, and its plots."""
-    name = f"{title}: leakage"
-    return _page(name, el("header", el("h1", name)), el("main", leakage_body(leaks)))
+    return _headed(f"{title}: leakage", leakage_body(leaks))
+
+
+def _headed(title: str, body: Child) -> str:
+    return _page(title, el("header", el("h1", title)), el("main", body))
 
 
 def _page(title: str, *body: Html) -> str:

@@ -238,34 +238,23 @@ def _limited_cell(
 def matrix_section(report: Report) -> Html | None:
     """Every pair of models by the first metric that pairs were compared by."""
     overall = of_all_users(report).comparisons
-    if len({each.baseline for each in overall}) < 2:
+    compared = {each.metric for each in overall}
+    metric = next((label for label in report.leading if label in compared), None)
+    if metric is None or len({each.baseline for each in overall}) < 2:
         return None
-    parts = []
-    compared = [label for label in report.leading if any(c.metric == label for c in overall)]
-    for metric in compared[:1]:
-        pairs = [each for each in overall if each.metric == metric]
-        of = {(each.candidate, each.baseline): each for each in map(turned, pairs)}
-        of |= {(each.candidate, each.baseline): each for each in pairs}
-        models = [model for model in report.models if any(model in pair for pair in of)]
-        digits = decimals_of(pairs)
-        rows = []
-        for row in models:
-            cells = []
-            for column in models:
-                pair = of.get((row, column))
-                if pair is None:
-                    cells.append(el("td", ""))
-                    continue
-                kind = pair.verdict if pair.verdict in ("better", "worse") else None
-                shown = show(pair.delta, digits, signed=True)
-                cells.append(
-                    el("td", el("b", shown, class_=kind) if kind else shown, el("i", pair.verdict))
-                )
-            rows.append([_tables.name_cell(row), *cells])
-        head = ["", *models]
-        parts.append(
-            _tables.table(
-                head, rows, caption=f"{metric}: row less column", pin=True, sortable=False
-            )
-        )
-    return join(el("h2", "Every pair", id="pairs"), parts)
+    pairs = [each for each in overall if each.metric == metric]
+    of = {(each.candidate, each.baseline): each for each in map(turned, pairs)}
+    of |= {(each.candidate, each.baseline): each for each in pairs}
+    models = [model for model in report.models if any(model in pair for pair in of)]
+    digits = decimals_of(pairs)
+    rows = []
+    for row in models:
+        found = [of.get((row, column)) for column in models]
+        cells = [
+            el("td", "" if e is None else (_tables.judged(e, digits), el("i", e.verdict)))
+            for e in found
+        ]
+        rows.append([_tables.name_cell(row), *cells])
+    title = f"{metric}: row less column"
+    numbers = _tables.table(["", *models], rows, caption=title, pin=True, sortable=False)
+    return join(el("h2", "Every pair", id="pairs"), numbers)

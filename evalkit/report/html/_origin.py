@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from evalkit.report.entries import Input
+from evalkit.report.entries import Input, ModelCounts, TruthCounts
 from evalkit.report.html._markup import Html, el, join, raw
 from evalkit.report.html._tables import name_cell, number_cell, table, text_cell
 from evalkit.report.record import Report
@@ -11,20 +11,12 @@ from evalkit.report.text import count_words, show_level
 
 def data_section(report: Report) -> Html:
     """Counts of the truth and of every model, and everything odd."""
-    truth = report.counts.truth
-    reasons = list(
-        dict.fromkeys(
-            reason
-            for dropped in (
-                truth.rows_dropped,
-                *(each.rows_dropped for each in report.counts.models.values()),
-            )
-            for reason, number in dropped.items()
-            if number
-        )
-    )
-    words = count_words(report)
+    truth, words = report.counts.truth, count_words(report)
     odd = words.odd
+    logs: list[tuple[str, TruthCounts | ModelCounts]]
+    logs = [(words.truth, truth), *report.counts.models.items()]
+    dropped = (pair for _, counts in logs for pair in counts.rows_dropped.items())
+    reasons = list(dict.fromkeys(reason for reason, number in dropped if number))
     head = [
         *("log", "rows", "used"),
         *(f"dropped: {reason.replace('_', ' ')}" for reason in reasons),
@@ -32,23 +24,14 @@ def data_section(report: Report) -> Html:
     ]
     rows = [
         [
-            name_cell(words.truth),
-            *map(_count, (truth.rows, truth.rows_used)),
-            *(_count(truth.rows_dropped.get(reason)) for reason in reasons),
-            _count(truth.users),
-            *(_count(None) for _ in odd),
+            name_cell(name),
+            *map(_count, (counts.rows, counts.rows_used)),
+            *(_count(counts.rows_dropped.get(reason)) for reason in reasons),
+            _count(counts.users),
+            *(_count(getattr(counts, each, None)) for each in odd),  # the truth has none of them
         ]
+        for name, counts in logs
     ]
-    for model, counts in report.counts.models.items():
-        rows.append(
-            [
-                name_cell(model),
-                *map(_count, (counts.rows, counts.rows_used)),
-                *(_count(counts.rows_dropped.get(reason)) for reason in reasons),
-                _count(counts.users),
-                *(_count(getattr(counts, name)) for name in odd),
-            ]
-        )
     note = f"{truth.pairs:,} {words.pairs_are}"
     if truth.users_without_relevant:
         note += f"; {truth.users_without_relevant:,} users of the truth have none"

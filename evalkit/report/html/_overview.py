@@ -272,11 +272,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
         digits = by_metric[comparison.metric]
         ends = finite(comparison.low), finite(comparison.high)
         limits = _tables.limits_of(*ends, digits, " … ", signed=True)
-        relative = (
-            "–"
-            if comparison.relative is None
-            else show(100 * comparison.relative, 1, signed=True) + " %"
-        )
+        share = finite(comparison.relative)
+        relative = "–" if share is None else show(100 * share, 1, signed=True) + " %"
         p_value = comparison.p_value if comparison.p_adjusted is None else comparison.p_adjusted
         kind = comparison.verdict if comparison.verdict in ("better", "worse") else None
         rows.append(
@@ -383,9 +380,7 @@ def _delta_cell(answer: Answer, model: str) -> Html:
     if pair is None:
         return el("td", "reference" if model == answer.reference else "–")
     digits = text.decimals_for(text.half_widths(answer.pairs.values()), [pair.delta])
-    kind = pair.verdict if pair.verdict in ("better", "worse") else None
-    shown = show(pair.delta, digits, signed=True)
-    return el("td", el("b", shown, class_=kind) if kind else shown, el("i", pair.shown_verdict))
+    return el("td", _tables.judged(pair, digits), el("i", pair.shown_verdict))
 
 
 def _name_of(label: str) -> str:

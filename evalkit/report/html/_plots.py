@@ -113,12 +113,12 @@ def _y_axis(y: Scale, left: float, end: float) -> list[Html]:
 def _x_axis(scale: Scale, top: float, bottom: float) -> list[Html]:
     ticks = scale.ticks(3 if scale.end - scale.start < 180 else 4)
     lines = "".join(f"M{number(scale(tick))} {number(top)}V{number(bottom)}" for tick in ticks)
-    inside: list[Html] = [_path(lines, "grid")]
-    inside += [
-        _text(scale(tick), bottom + 13, shown, anchor="m")
-        for tick, shown in zip(ticks, tick_texts(ticks), strict=True)
-    ]
-    return inside
+    return [_path(lines, "grid"), *_numbers_below(scale, ticks, bottom + 13)]
+
+
+def _numbers_below(scale: Scale, ticks: Sequence[float], y: float) -> list[Html]:
+    shown = zip(ticks, tick_texts(ticks), strict=True)
+    return [_text(scale(tick), y, text, anchor="m") for tick, text in shown]
 
 
 def _interval(scale: Scale, low: float | None, high: float | None, y: float) -> str:
@@ -360,12 +360,7 @@ def scatter_plot(xs: Sequence[float], values: Sequence[float], title: str, x_lab
     """One dot for each pair of numbers."""
     height, bottom, top, left = 210.0, 180.0, 8.0, 50.0
     x, y = spanning(xs, left, WIDTH - 12), spanning(values, bottom, top)
-    inside = _y_axis(y, left, x.end)
-    places = x.ticks(4)
-    inside += [
-        _text(x(tick), bottom + 14, shown, anchor="m")
-        for tick, shown in zip(places, tick_texts(places), strict=True)
-    ]
+    inside = [*_y_axis(y, left, x.end), *_numbers_below(x, x.ticks(4), bottom + 14)]
     inside.append(_text(left, height - 2, x_label))
     dots = "".join(f"M{number(x(a))} {number(y(b))}h0" for a, b in zip(xs, values, strict=True))
     inside.append(_path(dots, "dot c0"))
@@ -393,11 +388,7 @@ def trade_plot(spots: Sequence[Spot], title: str, x_label: str) -> Html:
     xs, ys = ([limit for spot in spots for limit in getattr(spot, axis)] for axis in "xy")
     x = spanning([each for each in xs if _is_known(each)], left, WIDTH - 14 - names)
     y = spanning([each for each in ys if _is_known(each)], bottom, top)
-    inside, places = _y_axis(y, left, x.end), x.ticks(3)
-    inside += [
-        _text(x(tick), bottom + 14, shown, anchor="m")
-        for tick, shown in zip(places, tick_texts(places), strict=True)
-    ]
+    inside = [*_y_axis(y, left, x.end), *_numbers_below(x, x.ticks(3), bottom + 14)]
     inside.append(_text(left, height - 2, x_label))
     front = sorted((x(spot.x[0]), y(spot.y[0])) for spot in spots if spot.is_best)
     inside += [_dashed(*pair) for pair in pairwise(front)]

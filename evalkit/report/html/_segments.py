@@ -151,10 +151,9 @@ def _difference_figure(
         cells = []
         for model in candidates:
             each = here.get(model)
-            kind = each.verdict if each and each.verdict in ("better", "worse") else None
-            shown = "–" if each is None else show(each.delta, digits, signed=True)
+            shown = "–" if each is None else _tables.judged(each, digits)
             limits = None if each is None else _tables.limits_of(each.low, each.high, digits, " … ")
-            cells.append(el("td", el("b", shown, class_=kind) if kind else shown, limits))
+            cells.append(el("td", shown, limits))
         lines.append([_tables.name_cell(name), _tables.number_cell(f"{users:,}"), *cells])
     title = f"{label} by {rule}: difference to {reference}"
     numbers = _tables.table([rule, text.units_of(report), *candidates], lines, pin=True)
@@ -191,41 +190,29 @@ def _segment_figure(
 ) -> Html:
     series = {model: place for place, model in enumerate(report.models)}
     together = ([overall] if overall is not None else []) + list(of)
-    rows = []
-    for group in together:
-        marks = tuple(
+    cells_of = [
+        {m: e for (m, of_label), e in g.cells.items() if of_label == label} for g in together
+    ]
+    digits = text.decimals_of([each for found in cells_of for each in found.values()])
+    rows, lines = [], []
+    for group, found in zip(together, cells_of, strict=True):
+        name = f"all {text.units_of(report)}" if group.segment is None else group.segment
+        marks = (
             _plots.Mark(each.value, each.low, each.high, series[model])
             for model in group.models
-            if (each := group.cells.get((model, label))) is not None
+            if (each := found.get(model)) is not None
         )
-        rows.append(
-            _plots.Row(
-                f"all {text.units_of(report)}" if group.segment is None else group.segment, marks
-            )
-        )
-    digits = text.decimals_of(
-        [
-            each
-            for group in together
-            for (_, of_label), each in group.cells.items()
-            if of_label == label
-        ]
-    )
-    lines = []
-    for group in together:
+        rows.append(_plots.Row(name, tuple(marks)))
         users = max((group.n_users(model) for model in group.models), default=0)
+        best = group.best(label)
         cells = [
-            _tables.estimate_cell(
-                group.cells.get((model, label)), digits, best=model in group.best(label)
-            )
+            _tables.estimate_cell(found.get(model), digits, best=model in best)
             for model in report.models
         ]
-        name = f"all {text.units_of(report)}" if group.segment is None else group.segment
         lines.append([_tables.name_cell(name), _tables.number_cell(f"{users:,}"), *cells])
     numbers = _tables.table([rule, text.units_of(report), *report.models], lines, pin=True)
-    return _tables.behind(
-        [*heat, *_plots.dot_plots(rows, f"{label} by {rule}")], numbers, f"{label} by {rule}"
-    )
+    title = f"{label} by {rule}"
+    return _tables.behind([*heat, *_plots.dot_plots(rows, title)], numbers, title)
 
 
 def gaps_section(report: Report) -> Html | None:

@@ -14,7 +14,7 @@ from evalkit.report.selection import (
     tell_tried,
     tell_worth,
 )
-from evalkit.report.text import decimals_for, show_level
+from evalkit.report.text import decimals_for, half_widths, show_level
 
 MOST_ROWS = 60
 
@@ -33,8 +33,7 @@ def selection_body(selection: Selection) -> Html:
 def _verdict(selection: Selection) -> Html:
     """The winner in a sentence, what it is worth, and warnings."""
     low, high = selection.low, selection.high
-    half = [(high - low) / 2] if low is not None and high is not None else []
-    digits = decimals_for(half, [selection.naive])
+    digits = decimals_for(half_widths([selection]), [selection.naive])
     said = f"{selection.winner} is chosen, with {selection.metric} {show(selection.naive, digits)}"
     said += f" ({show(low, digits)} … {show(high, digits)})"
     tried = f"{tell_alike(selection)}; {tell_tried(selection)}."
@@ -50,12 +49,7 @@ def _verdict(selection: Selection) -> Html:
 
 def _trials(selection: Selection) -> list[Html]:
     shown = [each for each in selection.trials if each.value is not None]
-    widths = [
-        (each.high - each.low) / 2
-        for each in shown
-        if each.low is not None and each.high is not None
-    ]
-    digits = decimals_for(widths, [each.value or 0.0 for each in shown])
+    digits = decimals_for(half_widths(shown), [each.value or 0.0 for each in shown])
     title = f"{selection.metric} by trial"
     rows = [
         Row(each.model, (Mark(each.value or 0.0, each.low, each.high, _color(each, selection)),))

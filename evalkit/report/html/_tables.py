@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from evalkit.report.entries import Estimate
+from evalkit.report.entries import Comparison, Estimate
 from evalkit.report.html._markup import Child, Html, el, join
 from evalkit.report.html._scale import show
 from evalkit.report.text import known_limits
@@ -76,6 +76,13 @@ def limits_of(
     if known is None:
         return None
     return el("i", between.join(show(end, decimals, signed=signed) for end in known))
+
+
+def judged(pair: Comparison, digits: int) -> Html:
+    """A difference, bold and in colour where the verdict says better or worse."""
+    shown = show(pair.delta, digits, signed=True)
+    is_told = pair.verdict in ("better", "worse")
+    return el("b", shown, class_=pair.verdict) if is_told else join(shown)
 
 
 def caveat_mark(caveats: str | None) -> Html | None:

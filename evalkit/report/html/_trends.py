@@ -9,7 +9,7 @@ from evalkit.report.html._markup import Html, el, join
 from evalkit.report.html._plots import Line, curve_plot, swatch
 from evalkit.report.html._scale import show
 from evalkit.report.html._tables import number_cell, table, text_cell
-from evalkit.report.text import count_noun, decimals_for, shorten
+from evalkit.report.text import count_noun, decimals_for, half_widths, shorten
 from evalkit.report.trend import PastRun, Point, Trend, days_of, order_of
 
 WIDTH = 1080.0
@@ -25,13 +25,8 @@ def trend_body(trends: Sequence[Trend]) -> Html:
 def _job(job: str, trends: Sequence[Trend]) -> Html:
     """The figure of a job, and a row for each place on its axis, the latest first."""
     first = trends[0]
-    widths = [
-        (point.high - point.low) / 2
-        for trend in trends
-        for point in trend.points
-        if point.low is not None and point.high is not None
-    ]
-    digits = decimals_for(widths, [p.value for trend in trends for p in trend.points])
+    points = [point for trend in trends for point in trend.points]
+    digits = decimals_for(half_widths(points), [point.value for point in points])
     is_by = first.by != "started"
     rows: dict[str, list[Point | None]] = {}
     for n, trend in enumerate(trends):

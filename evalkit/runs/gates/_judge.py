@@ -46,18 +46,10 @@ def _alarms(report: Report) -> Iterator[Gate]:
             yield Gate(
                 metric=check.check,
                 model=check.model,
-                segmentation=None,
-                segment=None,
                 kind="min",
                 bound=ALARM,
                 value=check.p_value,
-                delta=None,
-                low=None,
-                high=None,
-                baseline=None,
-                baseline_run=None,
                 judged_by="count",
-                n_users=None,
                 outcome=FAIL,
                 fails=True,
                 message="units did not come in the shares that were declared"
@@ -268,6 +260,8 @@ class _Judge:
             found, why = paired_difference((self.report, model), (old_run, old_model), now.metric)
             if found is not None:
                 return found.mean, found.limits(self.level), found.n_users, "paired", ""
+        if old_run is self.report and pair is None:
+            why += ", and the run does not compare both"
         limits = self._limits_of_value(self.report, now), self._limits_of_value(old_run, before)
         interval = difference_interval(now.value, limits[0], before.value, limits[1])
         n_users = min(now.n_users, before.n_users)
