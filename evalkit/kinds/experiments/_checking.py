@@ -357,9 +357,9 @@ def warnings_of(
     for metric, places in withheld.items():
         more = f" and {len(places) - MOST_NAMED:,} more" if len(places) > MOST_NAMED else ""
         yield Warning_(
-            "uneven-spread",
-            f"{metric} has no verdict on {', '.join(places[:MOST_NAMED])}{more}: two variances "
-            "and one of both variants disagree, as where the smaller one lacks large values",
+            "large-values",
+            f"{metric} has no verdict on {', '.join(places[:MOST_NAMED])}{more}, for all that p "
+            "is: it stands on few large values, which one variant may lack by chance",
         )
     plan = asked.statistics
     if plan.spending is not None and not (plan.looks or asked.earlier):

@@ -53,6 +53,7 @@ class MeasuredUnits:
         totals: by variant, of sums and counts.
         widest: what a unit's value can differ by, of fractions and capped means.
         above: by variant, units above the mean of all, where that is known.
+        skewness: by variant, of what units add to the estimate, where a margin asks.
     """
 
     groups: tuple[Group, ...] = ()
@@ -63,6 +64,7 @@ class MeasuredUnits:
     n_units: tuple[int, ...] = ()
     widest: float = math.inf
     above: tuple[int, ...] = ()
+    skewness: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +211,12 @@ def _by_cells(
     if widest < math.inf:
         mean = np.ldexp(sums.over(np.arange(cells.n_cells)).sum_of(0).mean, scales[0])
         above = np.bincount(own[matrix[:, 0] > mean], minlength=cells.n_cells)
+    added = ExactSums(1, cells.n_cells)
+    if asked.statistics.has_margin:
+        every = sums.over(np.arange(cells.n_cells))
+        whole = Moments.of([every.sum_of(column) for column in range(n_columns)], scales)
+        values = _added_by_units(matrix, whole, Terms(value, covariates))
+        added.add(values[:, None], rows=CellRows.of(own, cells.n_cells))
     for segment, members in cells.members.items():
         strata = np.unique(cells.strata[members]) if members.any() else [0]
         places = [
@@ -239,7 +247,27 @@ def _by_cells(
             n_above = [int(above[each].sum()) for each in places] if above.size else []
             seen = tuple(sum(n_above[arm::n_arms]) for arm in range(n_arms)) if n_above else ()
             into[segment] = replace(made, widest=widest, above=seen)
+        if asked.statistics.has_margin:
+            of_arms = [np.flatnonzero(members & (cells.arms == arm)) for arm in range(n_arms)]
+            skewness = tuple(each.skewness_of(0) for each in added.over_each(of_arms))
+            adjusted[segment] = replace(adjusted[segment], skewness=skewness)
     return adjusted, raw
+
+
+def _added_by_units(matrix: Floats, whole: Moments, terms: Terms) -> Floats:
+    """float64[n_units], between -1 and 1: what each adds to the estimate, to the first order."""
+    joint = _without_undefined(linear_of(whole, terms), np.zeros(1 + len(terms.covariates)))
+    slopes = Adjustment(theta_of(joint), joint.estimates[1:]).slopes
+    added = np.zeros(matrix.shape[0])
+    rows = terms.value, *terms.covariates
+    for slope, estimate, mean, (above, below) in zip(
+        slopes, joint.estimates, joint.denominators, rows, strict=True
+    ):
+        own = matrix[:, above] if below is None else matrix[:, above] - estimate * matrix[:, below]
+        if mean:
+            added += slope * own / mean
+    scaled: Floats = np.ldexp(added, -scales_of(added[:, None])[0])
+    return scaled
 
 
 def _ones(total: ExactSum, scale: int) -> int:
