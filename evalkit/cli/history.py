@@ -12,7 +12,7 @@ from typer import Argument, Option
 from evalkit.cli import console
 from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder, Wait, takes
 from evalkit.cli.store_runs import ReadFolder, is_copy, local_copy
-from evalkit.errors import RequestError, clean
+from evalkit.errors import MachineError, RequestError, clean
 
 Name = Annotated[
     str | None, Option("--name", metavar="NAME", help="Runs of that job. Default: of all.")
@@ -429,7 +429,11 @@ def rebuild(out: RunsFolder = RUNS, quiet: Quiet = False, log_format: LogFormat 
 
     with open_index(out, anew=True) as (connection, damaged):
         (number,) = connection.execute("SELECT count(*) FROM runs").fetchone()
+        (*_, file) = connection.execute("PRAGMA database_list").fetchone()
     _warn_of_damage(out, damaged)
+    if not file:  # it is in memory, and gone now
+        message = "the index cannot be written there; whoever reads it makes it anew"
+        raise MachineError(message, code="not-writable", at=str(out), hint="make room on the disk")
     console.say(f"{out}: {number:,} runs in the index")
 
 
