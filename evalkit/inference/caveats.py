@@ -118,6 +118,7 @@ def of_ties(
     Those of segments: further than their standard error.
     """
     requests = {each.label: each for each in reversed(measured)}  # what was asked for comes first
+    column_of = {each: column for column, each in enumerate(measured)}
     in_segments: list[tuple[Estimate, list[float]]] = []
     for estimate in estimates:
         request = requests[estimate.metric]
@@ -125,10 +126,10 @@ def of_ties(
         if followed.ties not in TIED or request.metric.combined is not None:
             continue
         helpers = [with_ties(request, ties) for ties in BOUNDS]
-        if not set(helpers) <= set(measured):  # of finished runs, which keep no such values
+        if not column_of.keys() >= set(helpers):  # of finished runs, which keep no such values
             continue
         segment, model = segment_of(estimate), estimate.model
-        columns = [measured.index(helper) for helper in helpers]
+        columns = [column_of[helper] for helper in helpers]
         means = [totals.models[segment, model].sum_of(column).mean for column in columns]
         if ratios is not None and config.statistics.weight is not None:
             weighted = [ratios.total(segment, model, column) for column in columns]

@@ -83,9 +83,14 @@ def add_keys(table, keys, first_code):  # type: ignore[no-untyped-def]
 
 
 class KeyCodes:
-    """Codes of keys; new keys are learned, also by several threads at once."""
+    """Codes of keys; new keys are learned, also by several threads at once.
 
-    def __init__(self) -> None:
+    Args:
+        is_shared: several threads look; a table is then copied before it learns.
+    """
+
+    def __init__(self, *, is_shared: bool = True) -> None:
+        self._is_shared = is_shared
         self.keys: Keys = np.empty(0, dtype=np.uint64)  # with room behind the last one
         self.n = 0
         self.table = _empty_table(0, 0)
@@ -127,8 +132,9 @@ class KeyCodes:
             table = _empty_table(4 * n, n_direct)
             add_keys(table, self.keys[:n], 0)
         else:
-            old = self.table
-            table = KeyTable(old.keys.copy(), old.codes.copy(), old.direct.copy())
+            table = self.table
+            if self._is_shared:
+                table = KeyTable(table.keys.copy(), table.codes.copy(), table.direct.copy())
             add_keys(table, new, first)
         self.table, self.n = table, n
 

@@ -252,7 +252,8 @@ def _count_scattered(
     kept_rows: SeenRows | None,
 ) -> Popularity:
     """Count users of a share, whose rows come in any order; their pairs are held, each once."""
-    users, rows, pairs = KeyCodes(), np.zeros(0, dtype=np.int64), list[Keys]()
+    users, pairs = KeyCodes(is_shared=False), list[Keys]()
+    rows = np.zeros(0, dtype=np.int64)
     n_held, most = 0, LEAST_REPEATS
     with reading(table):
         columns = [plan.key().alias(USER_KEY), *items.plan.select(ITEM_KEY)]
@@ -270,36 +271,59 @@ def _count_scattered(
             pairs.append(both)
             n_held += both.size
             if n_held > most:
-                pairs = [_distinct(pairs)]
+                pairs = [_distinct(pairs, users.n, items.n)]
                 n_held = pairs[0].size
                 most = 2 * max(n_held, LEAST_REPEATS)
     if of_rows:
         return Popularity(rows, rows, users.n)
     n_users = np.zeros_like(rows)
-    count_users(_distinct(pairs), n_users)
+    count_users(_distinct(pairs, users.n, items.n), n_users)
     return Popularity(n_users, rows, users.n)
 
 
-def _distinct(parts: list[Keys]) -> Keys:
-    """All keys in order, each once; parts are given back as they are copied."""
+def _distinct(parts: list[Keys], n_users: int, n_items: int) -> Keys:
+    """All pairs by user, each once; parts are given back as they are copied."""
     whole, begin = np.empty(sum(each.size for each in parts), dtype=np.uint64), 0
     while parts:
         own = parts.pop()
         whole[begin : begin + own.size] = own
         begin += own.size
-    whole.sort()
-    whole.resize(drop_repeats(whole), refcheck=False)
+    ends, met = np.zeros(n_users, dtype=np.int64), np.full(n_items, -1, dtype=np.int32)
+    n_distinct = drop_repeats(whole, ends, np.empty(whole.size, dtype=np.uint32), met)
+    whole.resize(n_distinct, refcheck=False)
     return whole
 
 
 @kernel(allocates=False)
-def drop_repeats(pairs):  # type: ignore[no-untyped-def]
-    """Bring sorted pairs together, each once; how many there are."""
-    n = 0
+def drop_repeats(pairs, ends, items, met):  # type: ignore[no-untyped-def]
+    """Bring pairs together by user, each once; how many there are.
+
+    Args:
+        pairs: uint64[n_pairs], a user's code above an item's.
+        ends: int64[n_users], zeros; then where the items of each user end.
+        items: uint32[n_pairs], room for the items by user.
+        met: int32[n_items], -1; then the user whom each item was met with last.
+    """
     for row in range(pairs.size):
-        if row == 0 or pairs[row] != pairs[n - 1]:
-            pairs[n] = pairs[row]
-            n += 1
+        ends[np.int64(pairs[row] >> np.uint64(32))] += 1
+    begin = np.int64(0)
+    for user in range(ends.size):
+        n_own = ends[user]
+        ends[user] = begin
+        begin += n_own
+    for row in range(pairs.size):
+        owner = np.int64(pairs[row] >> np.uint64(32))
+        items[ends[owner]] = pairs[row] & np.uint64(0xFFFFFFFF)
+        ends[owner] += 1
+    n, begin = 0, np.int64(0)
+    for user in range(ends.size):
+        for place in range(begin, ends[user]):
+            item = items[place]
+            if met[item] != user:
+                met[item] = user
+                pairs[n] = (np.uint64(user) << np.uint64(32)) | np.uint64(item)
+                n += 1
+        begin = ends[user]
     return n
 
 

@@ -129,7 +129,7 @@ def write_baseline(table: Table, path: Path) -> int:
         MachineError: the file cannot be written [write-failed].
     """
     try:
-        with _reading(table), replacing(path) as file:
+        with replacing(path) as file, _reading(table):
             _renamed(table).sink_parquet(
                 file,
                 compression="zstd",

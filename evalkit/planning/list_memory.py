@@ -19,7 +19,7 @@ VALUE_COPIES = 3  # of what the table of items says: as read, by row, by code
 HELD = 40 << 20  # rows of any log that were let go of, and that the allocator still has
 
 # -- of the training log, while users of items are counted
-PAIR, OWNER = 8, 240  # where the rows of a user lie apart
+PAIR, OWNER = 12, 240  # where the rows of a user lie apart, while they are put by user
 OWNER_IN_ORDER = 32
 
 # -- of a share of the users

@@ -1,11 +1,12 @@
 """What every kind of run ends in: its key, and its report."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
 from evalkit import report
+from evalkit.aggregate.segments import UNKNOWN
 from evalkit.config import Config
 from evalkit.inference.conclude import Inference
 from evalkit.metrics import digest_of, hashes_of_files
@@ -65,7 +66,7 @@ def make_report(
         distributions=tuple(found.distributions),
         parts=found.parts,
         meta=meta,
-        warnings=tuple(found.warnings),
+        warnings=(*found.warnings, *_of_nobody(inference.estimates)),
         config=config.dump(),
         per_user_values=found.per_user_values,
     )
@@ -79,3 +80,15 @@ def key_of_inputs(config: Config, fingerprints: Sequence[str | None], sample: fl
         for request in config.requests
     ]
     return run_key({**asked, "sample": sample}, fingerprints, {"evalkit": VERSION}, definitions)
+
+
+def _of_nobody(estimates: Sequence[report.Estimate]) -> Iterator[report.Warning_]:
+    """Segmentations that nobody, and no item, has a value of: other ids, as a rule."""
+    found: dict[str, set[str | None]] = {}
+    for each in estimates:
+        if each.segmentation is not None:
+            found.setdefault(each.segmentation, set()).add(each.segment)
+    for name, segments in found.items():
+        if segments == {UNKNOWN}:
+            message = f"nothing has a value of {name!r}: all is {UNKNOWN}; has its table other ids?"
+            yield report.Warning_("segments-unknown", message)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalkit.errors import RequestError, did_you_mean, install_hint
+from evalkit.report.written import write_whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,7 +48,7 @@ class Plot(str):
             hint = "write .svg, .pdf or .png"
             raise RequestError(message, code="unknown-format", at=str(path), hint=hint)
         if ending == ".svg":
-            path.write_text(self.fixed, encoding="utf-8", errors="replace")
+            write_whole(path, self.fixed.encode("utf-8", "replace"))
             return path
         try:
             import vl_convert
@@ -57,7 +58,7 @@ class Plot(str):
             raise RequestError(message, code="missing-extra", at=str(path), hint=hint) from None
         is_pdf = ending == ".pdf"
         made = vl_convert.svg_to_pdf if is_pdf else vl_convert.svg_to_png
-        path.write_bytes(made(self.fixed, scale=1.0 if is_pdf else 3.0))
+        write_whole(path, made(self.fixed, scale=1.0 if is_pdf else 3.0))
         return path
 
     @property

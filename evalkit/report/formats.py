@@ -1,6 +1,7 @@
 """A report in one of its forms, as text or as a file."""
 
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 from evalkit.config.form_names import FILES, ON_TERMINALS, TEXTS, file_of, form_of
@@ -9,6 +10,7 @@ from evalkit.report.figures import PICTURES
 from evalkit.report.parquet import write_metrics_parquet
 from evalkit.report.record import Report
 from evalkit.report.shown import as_shown
+from evalkit.report.written import write_whole
 
 
 def render(report: Report, format: str, *, width: int | None = None, color: bool = False) -> str:
@@ -54,9 +56,11 @@ def save(report: Report, file: Path) -> Path:
         hint = f"write one of {', '.join(endings)}"
         raise RequestError(message, code="unknown-format", at=str(file), hint=hint)
     if form == "parquet":
-        write_metrics_parquet(report, file)
+        content = BytesIO()
+        write_metrics_parquet(report, content)
+        write_whole(file, content.getvalue())
     else:
-        file.write_text(render(report, form), encoding="utf-8", errors="replace", newline="")
+        write_whole(file, render(report, form).encode("utf-8", "replace"))
     return file
 
 

@@ -61,7 +61,9 @@ def replacing(path: Path) -> Iterator[BufferedWriter]:
             os.fsync(descriptor)
             os.replace(fresh, path)
     except OSError as error:
-        error.filename, error.filename2 = str(path), None
+        error.filename = str(path)
+        with suppress(AttributeError):  # None would be told as a second name
+            del error.filename2
         raise
 
 

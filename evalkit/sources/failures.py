@@ -16,7 +16,11 @@ READ_FAULTS: tuple[type[BaseException], ...] = (
     OSError,
     UnicodeDecodeError,
 )
-_MACHINE = {errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EDQUOT}
+_MACHINE = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+    *(errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+}
+_NUMBER = r"\(os error (\d+)\)"  # of an error of the system, in the words of Polars
 # Patterns are texts: those of faults need not be compiled by a run that meets none.
 _MEMORY = r"(?i)out of memory|cannot allocate memory|memory allocation|Unable to alloc"
 _ENCODING = r"(?i)invalid utf-?8"
@@ -107,7 +111,8 @@ def describe(error: BaseException, at: str) -> EvalkitError:
         message = f"the memory is used up: {first_line(error)}"
         hint = "--sample 0.1 measures a tenth of the users; --memory-limit bounds a run"
         return MachineError(message, code="out-of-memory", at=at, hint=hint)
-    if isinstance(error, OSError) and error.errno in _MACHINE:
+    number = re.search(_NUMBER, str(error))
+    if (int(number[1]) if number else getattr(error, "errno", None)) in _MACHINE:
         message = f"the machine gave up: {first_line(error)}"
         hint = "make room on the disk, or allow more open files (ulimit -n)"
         return MachineError(message, code="machine-limit", at=at, hint=hint)

@@ -208,15 +208,19 @@ def are_lists(given: object) -> bool:
 def is_one_ranking(given: Mapping[Any, object], users: Container[object] = ()) -> bool:
     """Whether a dict is {user: {item: score}} or {user: [item]}, not tables by their models' names.
 
-    A list might be one of paths: its key must be one of `users`, or no text, as no model's name is.
+    A list might be one of paths: its key must be one of `users`, or no text, as no model's name is;
+    and so where all are {}, which may be of users or of models.
     """
-    if not given or all(
+    is_of_users = any(not isinstance(key, str) or key in users for key in given)
+    if all(isinstance(each, Mapping) and not each for each in given.values()):
+        return is_of_users
+    if all(
         isinstance(each, Mapping)
         and all(value is None or isinstance(value, Real | Decimal) for value in each.values())
         for each in given.values()
     ):
-        return bool(given)
-    return any(not isinstance(key, str) or key in users for key in given) and all(
+        return True
+    return is_of_users and all(
         _is_listing(each)
         and not isinstance(each, Mapping)
         and not any(map(_is_listing, cast("list[object]", each)))

@@ -149,6 +149,10 @@ def _refuse_unfollowed(rule: SplitSection, refuse: Callable[[str, str], None]) -
     if rule.folds and rule.folds > 1 and rule.by in ("user", "item"):
         if rule.ratios or not isinstance(rule.test, int):
             refuse("folds of a share of rows would all be one", "test = 1, rows for each fold")
+    if rule.left_out != "drop" and (rule.folds or 1) < 2:
+        refuse("left_out is of several folds, and there is one", "folds = 2, or leave left_out out")
+    if rule.below_min != "train" and not rule.min_rows:
+        refuse("no min_rows says whose rows below_min is of", "min_rows = 5, or leave it out")
     if rule.by == "time-quantile" and not isinstance(rule.validation, float | None):
         refuse("by = 'time-quantile' takes shares", "validation = 0.1")
     if rule.min_train > 1 and rule.by not in _OF_ONE:

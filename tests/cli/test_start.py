@@ -76,6 +76,7 @@ def test_a_run_loads_no_masked_arrays(python, logs):
     assert (outcome.status, outcome.err) == (0, "False")  # they cost a run 12 ms
 
 
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("order", ["by user", "shuffled"])
 @pytest.mark.parametrize(
     "beside",

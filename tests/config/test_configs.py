@@ -307,10 +307,10 @@ OPERATIONS = Path(__file__).parents[2] / "configs" / "operations"
 
 
 def test_alerts_and_panels_speak_of_what_a_run_writes(place):
-    done = shell("evalkit demo --quiet --json --out runs", place)
+    done = run_here(["demo", "--quiet", "--json", "--out", "runs"], place)
     rules = yaml.safe_load((OPERATIONS / "prometheus-rules.yaml").read_text(encoding="utf-8"))
 
-    written = render_prometheus(Report.from_json(done.stdout))
+    written = render_prometheus(Report.from_json(done.out))
 
     asked = [rule["expr"] for rule in rules["groups"][0]["rules"]]
     page = json.loads((OPERATIONS / "grafana.json").read_text(encoding="utf-8"))

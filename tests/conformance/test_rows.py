@@ -1,7 +1,7 @@
 """Ratings, scored rows and areas of lists against what other libraries printed, under profiles.
 
 vectors/README.md says where the records are from. Where a library scores rows, each user's list is
-a log of rows, each item's label 1 where it is relevant; users become models for their own values.
+a log of rows, each item's label 1 where it is relevant.
 """
 
 import gzip
@@ -49,6 +49,9 @@ SCORED = {
     ("recbole", "auc_global"): "AUC",
     ("recommenders", "auc_global"): "AUC",
 }
+POOLED = dict.fromkeys(["AUC", "GAUC"], "AUC(over='users')") | {
+    "PR-AUC": f"PR-AUC(over='users', {LEFT_OUT})"
+}  # of one user's rows
 RANKED = {
     ("rectools", "partial_auc"),
     ("rectools", "pap"),
@@ -149,16 +152,16 @@ def test_scored_rows_are_those_of_every_library():
     n_means = 0
     for (library, log, variant), asked in groups.items():
         rows = rows_of(log, catalogue=variant == "catalog", copies=library == "cornac")
-        names = sorted({SCORED[library, record["metric"]] for record in asked})
-        report = evalkit.evaluate_labels(rows, metrics=names, profile=library)
-        own = rows.with_columns(model=pl.col("user"))
-        alone = evalkit.evaluate_labels(
-            own, metrics=names, profile=library, columns={"model": "model"}
+        names = {SCORED[library, record["metric"]] for record in asked}
+        of_users = {name: POOLED.get(name, name) for name in names}
+        report = evalkit.evaluate_labels(
+            rows, metrics=sorted({*names, *of_users.values()}), profile=library, per_user=True
         )
+        values = {each: dict(report.per_user(each).iter_rows()) for each in {*of_users.values()}}
         for record in asked:
             name = SCORED[library, record["metric"]]
             for user, theirs in (record.get("per_user") or {}).items():
-                ours = alone.value(name, model=user) if user in alone.models else math.nan
+                ours = values[of_users[name]].get(user, math.nan)
                 compare(theirs, turned(record, ours), record, user)
             if not math.isnan(number(record["mean"])):
                 n_means += 1

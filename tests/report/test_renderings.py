@@ -1,6 +1,7 @@
 """Table, Markdown, CSV, Parquet, HTML: what a person sees, and what a name cannot do to them."""
 
 import csv
+import errno
 import math
 import re
 from io import BytesIO, StringIO
@@ -433,3 +434,24 @@ def test_a_name_is_no_option_of_the_row_before_it_in_latex(name, cell):
     report = evalkit.evaluate({"u": ["a"]}, {name: {"u": ["a"]}}, metrics=["RR"])
 
     assert f"\n{cell} & " in report.to_latex()  # \\* and \\[ are commands of their own
+
+
+@pytest.mark.parametrize("ending", ["html", "md", "json", "parquet", "svg"])
+def test_what_cannot_be_written_leaves_what_was_there(tmp_path, monkeypatch, ending):
+    report = evalkit.evaluate({"u": ["a"]}, {"m": {"u": ["a"]}}, metrics=["RR"])
+    saved = report.plot() if ending == "svg" else report
+    file = tmp_path / f"report.{ending}"
+    file.write_bytes(b"what was there")
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "no space")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", refuse)
+        with pytest.raises(OSError, match="no space"):
+            saved.save(file)
+
+    assert [*tmp_path.iterdir()] == [file]
+    assert file.read_bytes() == b"what was there"
+    saved.save(file)
+    assert len(file.read_bytes()) > 100

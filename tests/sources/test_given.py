@@ -10,6 +10,7 @@ import pytest
 
 import evalkit
 from evalkit.errors import EvalkitError
+from evalkit.sources.failures import describe
 
 RANDOM = np.random.default_rng(7)
 RELEVANT = (RANDOM.random((30, 40)) < 0.1).astype(int)
@@ -265,3 +266,25 @@ def test_a_dataset_of_hugging_face_is_a_table():
     wanted = values(table, {"a": SCORES})
 
     assert values(Dataset(), {"a": SCORES}) == wanted
+
+
+def test_dicts_of_nothing_are_models_unless_they_are_users():
+    truth = {"u": ["a"], "v": ["b"]}
+    with pytest.raises(EvalkitError) as both:
+        evalkit.compare(truth, {"old": {}, "new": {}}, metrics=["RR"])
+    warned = {"metrics": ["RR"], "policies": {"empty_input": "warn"}}
+
+    users = evalkit.evaluate(truth, {"u": {}, "v": {}}, **warned)
+    models = evalkit.evaluate(truth, {"old": {}, "new": {}}, **warned)
+
+    assert "'old' have no rows" in str(both.value)
+    assert "'new' have no rows" in str(both.value)
+    assert (users.models, models.models) == (("model",), ("old", "new"))
+
+
+def test_words_of_a_full_disk_are_of_the_machine_and_not_of_the_data():
+    said = "parquet: underlying IO error: No space left on device (os error 28)"
+
+    found = describe(pl.exceptions.ComputeError(said), "b.parquet")
+
+    assert (found.code, found.exit_status) == ("machine-limit", 4)

@@ -83,6 +83,10 @@ def test_one_value_a_million_times_is_read(tmp_path, codec):
                        row_group_size=2_000_000, data_page_size=1 << 28)  # fmt: skip
 
         assert page_fault(str(path), ["user", "item"]) is None
+
+
+def test_one_long_text_many_times_is_read(tmp_path):
+    path = tmp_path / "a.parquet"
     with duckdb.connect() as connection:
         sql = f"copy (select 1 as user, repeat('a', 999) as item from range(300000)) to '{path}'"
         connection.execute(f"{sql} (format parquet, row_group_size 400000)")

@@ -617,6 +617,8 @@ def test_times_of_text_are_guessed_as_what_they_are(tmp_path, monkeypatch, capsy
         {"by": "user", "ratios": [0.8, 0.2], "validation": 1},
         {"by": "time", "test": 0.2, "folds": 2},
         {"by": "time", "test": "7d", "fold_in": 0.5},
+        {"by": "user", "test": 1, "left_out": "train"},
+        {"by": "user", "test": 1, "below_min": "drop"},
         {"by": "user", "test": 1, "train": "sliding"},
         {"by": "user", "test": 1, "boundary": "after"},
         {"by": "time-quantile", "test": 0.1, "validation": 3},

@@ -143,7 +143,7 @@ class _KeyRanges:
 
     @property
     def rows(self) -> Counts:
-        found: Counts = self.counts.sum(axis=1)
+        found: Counts = self.counts[:, 0] + self.counts[:, 1]  # `sum` takes ten times as long
         return found
 
 
@@ -186,7 +186,7 @@ class ScoreParts:
         is_one = (cells.lows == cells.highs)[begins] & (
             np.diff(begins, append=cells.rows.size) == 1
         )
-        is_counted = is_one & (counts.sum(axis=1) >= ROWS_A_PART)
+        is_counted = is_one & (counts[:, 0] + counts[:, 1] >= ROWS_A_PART)
         table = np.stack(
             [np.searchsorted(firsts, each, side="right") - 1 for each in (lows, lows + width)],
             axis=1,
@@ -196,7 +196,7 @@ class ScoreParts:
     @property
     def stored(self) -> Counts:
         """Rows of each part that are stored."""
-        return np.where(self.is_counted, 0, self.counts.sum(axis=1))
+        return np.where(self.is_counted, 0, self.counts[:, 0] + self.counts[:, 1])
 
     def part_of(self, keys: Column) -> npt.NDArray[np.int32]:
         """The part of each row."""

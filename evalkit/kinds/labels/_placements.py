@@ -68,7 +68,7 @@ def place_rows(
     most = MOST_UNDECIDED * pairs
     if shift > 0 and (good * bad).sum() > most and (good * bad)[find_mixed()].sum() > most:
         return None
-    used = np.flatnonzero(counts.any(axis=1))
+    used = np.flatnonzero(counts[:, 0] | counts[:, 1])
     cells = _CellRows(good[used], bad[used])
     width = -(-len(terms) // AT_A_TIME) * AT_A_TIME
     influence = np.zeros((2, counts.shape[0], width))

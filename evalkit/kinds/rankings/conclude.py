@@ -172,10 +172,9 @@ def _tied_orders(
     from evalkit.aggregate.accumulators.tied import moved_by_ties
 
     requests = {each.label: (place, each) for place, each in enumerate(task.requests)}
-    moved, weight = (
-        moved_by_ties(task.measured, task.config.policies),
-        task.config.statistics.weight,
-    )
+    moved = moved_by_ties(task.measured, task.config.policies)
+    column_of = {each: 2 * place for place, each in enumerate(moved)}  # of the best order
+    weight = task.config.statistics.weight
 
     def shifts_of(estimate: Estimate) -> list[float] | None:
         place, request = requests[estimate.metric]
@@ -183,28 +182,27 @@ def _tied_orders(
         shifts = sums.tie_shifts.get((segment, estimate.model))
         if shifts is None:
             return None
-        if request in moved:
+        if request in column_of:
             n: float = estimate.n_users
             if weight is not None:
                 total = sums.ratios.total(segment, estimate.model, place)
                 n = math.nan if total is None else total.terms[1].total
             means = [
-                shifts.sum_of(2 * moved.index(request) + side).total / (n or math.nan)
-                for side in (0, 1)
+                shifts.sum_of(column_of[request] + side).total / (n or math.nan) for side in (0, 1)
             ]
             if is_gmean(request):  # of logarithms
                 return [estimate.value * math.expm1(each) for each in means]
             return means
         combination = request.metric.combined
         parts = parts_of(request) if combination is None else combination.parts
-        if weight is not None or parts is None or not {*parts} <= {*moved}:
+        if weight is not None or parts is None or not column_of.keys() >= {*parts}:
             return None
         of_model = sums.totals.models[segment, estimate.model]
         totals = [of_model.sum_of(task.measured.index(part)) for part in parts]
         ends = []
         for side in (0, 1):
             means = [
-                total.mean + shifts.sum_of(2 * moved.index(part) + side).total / max(1, total.count)
+                total.mean + shifts.sum_of(column_of[part] + side).total / max(1, total.count)
                 for part, total in zip(parts, totals, strict=True)
             ]
             if combination is None:

@@ -1,5 +1,6 @@
 """Looks at one test part: what measured models on a truth of the same users and items."""
 
+import errno
 import json
 import os
 import re
@@ -292,10 +293,14 @@ def note_look(folder: Path, ahead: Ahead, report: Report) -> None:
         return
     look = asdict(Look(report.run_id, report.name, report.meta.started, (*report.models,)))
     with machine_errors(folder):
-        descriptor = os.open(folder / NOTED, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        descriptor = os.open(folder / NOTED, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         try:
             told = {"content": ahead.content, "most": ahead.most, **look}
-            os.write(descriptor, (json.dumps(told) + "\n").encode())
+            size = os.fstat(descriptor).st_size
+            is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+            line = ("\n" * is_torn + json.dumps(told) + "\n").encode()
+            if os.write(descriptor, line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(descriptor)
 

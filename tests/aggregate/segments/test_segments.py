@@ -901,3 +901,16 @@ def test_primary_metrics_are_a_family_of_their_own(logs):
     assert len(first) + len(others) + len(segments) == len(report.comparisons)
     for each in (*others, *segments):
         assert each.p_adjusted == pytest.approx(min(1, each.p_value * each.family_size))
+
+
+def test_a_table_of_other_users_is_told_of(logs):
+    folder, *_ = logs
+    users = pl.DataFrame({"who": [10**9], "plan": ["free"]})
+    users.write_parquet(folder / "others.parquet")
+    rule = {"path": str(folder / "others.parquet"), "user": "who", "by": "plan"}
+
+    told = run(folder, segments={"plan": rule}).warnings
+    half = run(folder, segments={"n": {"by": "n_relevant", "edges": [2]}}).warnings
+
+    assert [each.code for each in told if each.code == "segments-unknown"] == ["segments-unknown"]
+    assert "segments-unknown" not in {each.code for each in half}

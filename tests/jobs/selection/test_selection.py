@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from example_runs import TEXT
 from program import run_here
 
 import evalkit
@@ -17,9 +18,16 @@ from evalkit.errors import EvalkitError, MachineError, RequestError
 from evalkit.jobs.selection import How, choose_trial, find_test, finish, run_selection
 from evalkit.jobs.selection._measure import beside_values
 from evalkit.jobs.selection._trials import read_trials
+from evalkit.report import Report
 from evalkit.report.html import render_selection_page
 from evalkit.report.selection import parse_selection, tell_alike, tell_selection
-from evalkit.runs.history.holdout_uses import find_looks, known_parts
+from evalkit.runs.history.holdout_uses import (
+    Ahead,
+    HoldoutPart,
+    find_looks,
+    known_parts,
+    note_look,
+)
 from evalkit.statistics._draws import CHUNK, draw_poisson, start_streams
 from evalkit.statistics.selection import (
     choose_best,
@@ -652,6 +660,21 @@ def test_a_part_is_known_by_its_looks_wherever_its_selection_is_written(folder):
 
     assert done.status == 0, done.err
     assert (refused.status, refused.codes) == (1, ["looks-used-up"])
+
+
+def test_a_look_is_noted_behind_a_torn_one_and_none_is_noted_by_half(folder, monkeypatch):
+    ahead = Ahead("0" * 32 + "-80", 1, None)
+    report = replace(Report.from_json(TEXT), run_id="")
+    notes = folder / "looks.jsonl"
+    notes.write_text('{"content": "torn')
+    note_look(folder, ahead, report)
+    known = find_looks(folder, HoldoutPart(ahead.content, "test"))
+    monkeypatch.setattr("os.write", lambda *_: 7)
+
+    with pytest.raises(MachineError) as full:
+        note_look(folder, ahead, report)
+
+    assert (len(known), full.value.code) == (1, "disk-full")
 
 
 def test_a_part_that_where_takes_out_of_a_larger_file_is_known(folder):
