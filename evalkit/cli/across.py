@@ -22,7 +22,7 @@ def show_across(
     Raises:
         RequestError: options of other comparisons are given [bad-option].
     """
-    from evalkit.runs.history import load_together
+    from evalkit.runs.history import differences_of_measure, load_together
     from evalkit.runs.history.across import compare_across
 
     if is_read:
@@ -33,6 +33,10 @@ def show_across(
         message = "data sets are compared by one metric"
         raise RequestError(message, code="bad-option", at="-m", hint=f"-m {metrics[0]}")
     loaded = list(zip(names, load_together(folder, names, name=job), strict=True))
+    for name, report in loaded[1:]:
+        if differs := differences_of_measure(loaded[0][1], report, of_rows=False):
+            message = f"{names[0]} and {name} measure otherwise: {'; '.join(differs)}"
+            console.warn("measured-otherwise", message)
     chosen = {} if level is None else {"level": level}
     found = compare_across(loaded, metrics[0] if metrics else None, **chosen)
     if format == "json":

@@ -195,7 +195,8 @@ def _of_runs(
     for each in loaded:
         on_stdout = options.shown in ("screen", "table") and not options.quiet
         tell_taken(*each, on_stdout=on_stdout)
-    _refuse_twice([report.run_id for _, report in loaded], models, "evalkit compare last~1 last")
+    hint = f"evalkit compare last~1 last{where_of(runs, name)}"
+    _refuse_twice([report.run_id for _, report in loaded], models, hint)
 
     def compared() -> "Report":
         if options.memory_limit is not None:

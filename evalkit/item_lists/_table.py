@@ -13,6 +13,7 @@ from evalkit.errors import DataError
 from evalkit.item_lists._codes import Codes, ItemCodes
 from evalkit.metrics import Genres, Groups, Vectors
 from evalkit.sources import Table, reading
+from evalkit.sources.hints import keep_rows
 from evalkit.sources.ids import ITEM, ITEM_KEY
 
 NAMED = 3  # items that an error names
@@ -107,8 +108,7 @@ def read_items(
     frame = _collect(table, codes, asked)
     if frame[ITEM_KEY].null_count():
         message = f"{frame[ITEM_KEY].null_count():,} rows of the items have no item"
-        hint = 'where = "item is not null" under [items]'
-        raise DataError(message, code="null-id", at=table.at, hint=hint)
+        raise DataError(message, code="null-id", at=table.at, hint=keep_rows(table, "item"))
     if (n_items := frame[ITEM_KEY].n_unique()) < frame.height:
         frame = _collect(table, codes, others).unique(maintain_order=True)
         if n_items < frame.height:

@@ -5,6 +5,7 @@ import math
 import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FunctionType
@@ -24,15 +25,18 @@ if TYPE_CHECKING:
 
 OwnMetric: TypeAlias = Metric | Request | Callable[..., float]
 IN_MEMORY = "memory://"
+SLACK = 1e-9  # of bounds, for rounding
 _given: dict[str, Metric] = {}  # by what stands for a file under metrics.files
 
 
 class UserFunction(Kernel[..., None]):
     """A plain function of one user's relevances, called as a kernel is: for many users."""
 
-    def __init__(self, function: Callable[..., float]) -> None:
+    def __init__(self, function: Callable[..., float], bounds: tuple[float, float]) -> None:
         super().__init__(cast("Callable[..., None]", function))
-        self.takes_relevant = len(inspect.signature(function).parameters) == 2
+        self.takes_relevant = len(_taken(function)) == 2
+        low, high = bounds
+        self.ends = low - SLACK * (1.0 + abs(low)), high + SLACK * (1.0 + abs(high))
 
     def __call__(
         self,
@@ -57,8 +61,10 @@ class UserFunction(Kernel[..., None]):
                 shown = relevances[: int(cutoff)].copy()
                 more = (wanted.copy(),) if self.takes_relevant else ()
                 value = float(cast("Any", self.py_func(shown, *more)))
-                if math.isinf(value):
-                    raise ValueError(f"it gives {value} for the relevances {shown.tolist()[:10]}")
+                if math.isinf(value) or value < self.ends[0] or value > self.ends[1]:
+                    beyond = "" if math.isinf(value) else ", which is out of its bounds,"
+                    first = shown.tolist()[:10]
+                    raise ValueError(f"it gives {value}{beyond} for the relevances {first}")
                 out[user, column] = value
 
     @property
@@ -78,7 +84,8 @@ def user_metric(
     The function is given float64[n]: the relevance of each item of the user's list, best rank
     first, 0 of what is not relevant, cut at the cutoff; and, where it takes two arguments, the
     relevances of all the user's relevant items, descending. It returns a number; NaN where there
-    is none. Written `@user_metric` above the function, or with arguments.
+    is none. Written `@user_metric` above the function, or with arguments. A value out of
+    `bounds` is refused.
 
     Raises:
         RequestError: it is no function with a name, or takes other arguments [bad-own-metric].
@@ -97,7 +104,7 @@ def user_metric(
         hint = "def my_metric(relevances): ..., or @metric above a kernel"
         raise RequestError(message, code="bad-own-metric", hint=hint)
     place = f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
-    taken = list(inspect.signature(function).parameters)
+    taken = _taken(function)
     if len(taken) not in (1, 2):
         raise RequestError(
             f"{own} takes {len(taken)} arguments, and is given one user's relevances in rank order",
@@ -116,7 +123,14 @@ def user_metric(
         higher_is_better=higher_is_better,
         monotone=False,
     )
-    return declare(UserFunction(function))
+    return declare(UserFunction(function, bounds))
+
+
+def _taken(function: Callable[..., float]) -> list[str]:
+    """The arguments that are given by their place."""
+    named = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    given = inspect.signature(function).parameters.items()
+    return [name for name, each in given if each.kind not in named]
 
 
 def name_metrics(metrics: Sequence[object]) -> tuple[list[str], list[str]]:
@@ -145,7 +159,7 @@ def keep_metric(own: Metric) -> str:
     file = own.function.__code__.co_filename
     token = f"{IN_MEMORY}{file}#{own.name}-{digest_of(own)}"
     kept = _given.get(token)
-    if kept is None or kept.function is not own.function:
+    if kept is None or replace(kept, kernel=own.kernel) != own:
         _given[token] = own
     return token
 

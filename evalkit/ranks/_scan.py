@@ -54,6 +54,7 @@ from evalkit.ranks._rows import (
 )
 from evalkit.ranks._unsorted import Gatherer, Portion, are_unsorted
 from evalkit.sources import Table, reading
+from evalkit.sources.hints import keep_rows
 from evalkit.sources.ids import (
     ITEM,
     ITEM_KEY,
@@ -285,7 +286,7 @@ class RankScan:
             return
         if rows["model"].null_count():
             message = "rows of the rankings name no model"
-            hint = 'leave them out: where = "model is not null"'
+            hint = keep_rows(self.table, "model")
             raise DataError(message, code="null-model", at=self.table.at, hint=hint)
         for name, part in rows.partition_by(
             "model", maintain_order=True, include_key=False, as_dict=True

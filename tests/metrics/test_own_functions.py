@@ -139,6 +139,32 @@ def test_an_infinite_value_is_refused():
     assert caught.value.code == "own-metric-fails"
 
 
+def test_a_value_out_of_the_bounds_is_refused():
+    with pytest.raises(RequestError, match="out of its bounds") as caught:
+        evalkit.evaluate(TRUTH, LIST, metrics=[user_metric(bounds=(0.0, 1.0))(two)])
+
+    assert caught.value.code == "own-metric-fails"
+
+
+def test_arguments_by_name_are_left_as_they_are():
+    report = evalkit.evaluate(TRUTH, LIST, metrics=[user_metric(two)])
+
+    assert report.value("two") == 4 / 3  # of three users, one without a list
+
+
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_a_function_is_as_it_was_declared_last(higher_is_better):
+    own = user_metric(higher_is_better=higher_is_better)(two)
+
+    (found,) = evalkit.evaluate(TRUTH, LIST, metrics=[own]).estimates
+
+    assert found.higher_is_better is higher_is_better
+
+
+def two(relevances, *, more=0.0):
+    return 2.0 + more
+
+
 def lambda_named(relevances):
     return math.inf
 

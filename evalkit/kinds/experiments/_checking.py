@@ -22,6 +22,7 @@ from ._measuring import MetricNumbers, moments_of
 from ._phases import shares_by_phase
 from ._units import MOST_CROSSED, Flags, Floats, UnitDays, Units
 
+MOST_NAMED = 3
 UNBALANCED = 0.001
 
 
@@ -288,6 +289,14 @@ def _of_whole(units: Units, columns: Sequence[Floats], counts_in: Flags) -> list
     return found
 
 
+def _is_withheld(own: Comparison, error: float) -> bool:
+    """Whether p-values say what the verdict does not."""
+    told = [own.p_adjusted, own.p_equivalent]
+    told += [own.p_not_inferior] * (own.verdict == "cannot tell")
+    is_left = own.verdict in ("cannot tell", "not inferior")
+    return is_left and any(each is not None and each <= error for each in told)
+
+
 def warnings_of(
     units: Units,
     asked: ExperimentRequest,
@@ -339,6 +348,18 @@ def warnings_of(
             "no-interval",
             f"{metric} has no limits and no test ({', '.join(candidates)}): too few units, or "
             "values that do not vary, or a denominator of 0",
+        )
+    withheld: dict[str, list[str]] = {}
+    for own in comparisons:
+        if _is_withheld(own, 1.0 - asked.statistics.level):
+            where = own.candidate if own.segment is None else f"{own.candidate} in {own.segment}"
+            withheld.setdefault(own.metric, []).append(where)
+    for metric, places in withheld.items():
+        more = f" and {len(places) - MOST_NAMED:,} more" if len(places) > MOST_NAMED else ""
+        yield Warning_(
+            "uneven-spread",
+            f"{metric} has no verdict on {', '.join(places[:MOST_NAMED])}{more}: two variances "
+            "and one of both variants disagree, as where the smaller one lacks large values",
         )
     plan = asked.statistics
     if plan.spending is not None and not (plan.looks or asked.earlier):

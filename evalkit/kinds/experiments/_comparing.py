@@ -258,6 +258,23 @@ def margin_numbers(each: EffectDraft, level: float) -> tuple[float, float, Inter
     return found[0], found[1], newcombe(*each.few, two_sided)[0]
 
 
+def by_other_variance(each: EffectDraft) -> EffectDraft:
+    """The same effect by one variance of both variants, and by two where one was asked for.
+
+    Where a variant is small, and few values are large, it may have drawn none of them: its mean and
+    its variance are too low together, and Welch's test leans. The pooled one leans otherwise. Where
+    nothing differs, both find an effect on the same side at most as often as they say.
+    """
+    if each.contrast is None or each.few is not None:
+        return each
+    rules = replace(each.rules, is_pooled=not each.rules.is_pooled)
+    contrast = each.contrast.by_rules(rules)
+    found = contrast.difference()
+    p_value, error = number_of(found.p_value), number_of(found.std_error)
+    comparison = replace(each.comparison, p_value=p_value, std_error=error)
+    return replace(each, comparison=comparison, contrast=contrast)
+
+
 def _test_of(asked: ExperimentRequest) -> str:
     statistics = asked.statistics
     if statistics.is_sequential:

@@ -11,6 +11,7 @@ import polars as pl
 from evalkit.errors import DataError
 from evalkit.planning.counters import Clock
 from evalkit.sources import Table, ids, reading
+from evalkit.sources.hints import keep_rows
 
 from ._asked import ExperimentRequest
 from ._kernels import FULL, TWICE, enlarge, enter, note_exposures
@@ -256,5 +257,4 @@ def micros_of(table: Table) -> pl.Expr:
 def no_time(n: int, table: Table) -> DataError:
     """The refusal of rows without time."""
     message = f"{n:,} rows of {table.role} have no time"
-    hint = 'leave them out: where = "time is not null"'
-    return DataError(message, code="null-time", at=table.at, hint=hint)
+    return DataError(message, code="null-time", at=table.at, hint=keep_rows(table, "time"))

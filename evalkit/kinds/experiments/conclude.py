@@ -4,23 +4,33 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.report.entries import Check, Finding, Graph
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import normal_quantile
-from evalkit.statistics.independent import Rules
 from evalkit.statistics.intervals import Interval
 from evalkit.statistics.search import SegmentDelta, search_segments
 
 from ._asked import ExperimentRequest
 from ._cells import TRIGGERED
 from ._checking import by_day, checks_of, paths, warnings_of
-from ._comparing import EffectDraft, diluted, drafts_of, estimates_of, margin_numbers, number_of
+from ._comparing import (
+    EffectDraft,
+    by_other_variance,
+    diluted,
+    drafts_of,
+    estimates_of,
+    margin_numbers,
+    number_of,
+)
 from ._measuring import MetricNumbers
 from ._units import READ_COVARIATES, READ_EVENTS, READ_EXPOSURES, Units
 
 FEWEST_SEARCHED = 100
+ROUNDING = 1e-9  # of a standard error: variants of one size have the same by both variances
 READ = (READ_EXPOSURES, READ_EVENTS, READ_COVARIATES)
 
 
@@ -107,30 +117,42 @@ def correct(drafts: Sequence[EffectDraft], asked: ExperimentRequest) -> int:
     n_tests = 0
     for name, family in families.items():
         correction = "none" if name == "guardrail" else statistics.correction
-        p_values = [_or_nan(each.comparison.p_value) for each in family]
+        (p_values, *tests), limits = _tests_of(family, statistics.level)
         found = adjust(p_values, correction, error=error)
         if name.partition(" ")[0] in ("primary", "all"):
             n_tests += found.size
-        margins = [margin_numbers(each, statistics.level) for each in family]
-        tests = [
-            (max(above, below), above if each.higher_is_better else below)
-            for each, (above, below, _) in zip(family, margins, strict=True)
-        ]
-        same, not_worse = (
-            adjust(values, correction).p_adjusted for values in zip(*tests, strict=True)
-        )
-        for place, comparison in enumerate(family):
+        of_margins = [adjust(each, correction).p_adjusted for each in tests]
+        others, _ = _tests_of([by_other_variance(each) for each in family], statistics.level)
+        both = [np.fmax(own, other) for own, other in zip((p_values, *tests), others, strict=True)]
+        agreed = [adjust(each.tolist(), correction).p_adjusted for each in both]
+        for place, effect in enumerate(family):
             _finish(
-                comparison,
+                effect,
                 asked,
                 found.p_adjusted[place],
                 found.errors[place],
-                number_of(same[place]),
-                number_of(not_worse[place]),
-                margins[place][2],
+                (number_of(of_margins[0][place]), number_of(of_margins[1][place])),
+                limits[place],
                 found.size,
+                _verdict(effect, error, *(each[place] for each in agreed)),
             )
     return n_tests
+
+
+def _tests_of(
+    family: Sequence[EffectDraft], level: float
+) -> tuple[list[list[float]], list[Interval]]:
+    """p-values of no difference, of none by the margin, of none for the worse; margins' limits."""
+    margins = [margin_numbers(each, level) for each in family]
+    p_values = [
+        [_or_nan(each.comparison.p_value) for each in family],
+        [max(above, below) for above, below, _ in margins],
+        [
+            above if each.higher_is_better else below
+            for each, (above, below, _) in zip(family, margins, strict=True)
+        ],
+    ]
+    return p_values, [limits for _, _, limits in margins]
 
 
 def _finish(
@@ -138,10 +160,10 @@ def _finish(
     asked: ExperimentRequest,
     p_adjusted: float,
     judged_at: float,
-    same: float | None,
-    not_worse: float | None,
+    of_margins: tuple[float | None, float | None],
     margin_limits: Interval,
     size: int,
+    verdict: str,
 ) -> None:
     own, error = each.comparison, 1.0 - asked.statistics.level
     limits = own.low, own.high, own.relative_low, own.relative_high
@@ -158,29 +180,25 @@ def _finish(
         high_adjusted=limits[1],
         relative_low_adjusted=limits[2],
         relative_high_adjusted=limits[3],
-        p_equivalent=same,
-        p_not_inferior=not_worse,
+        p_equivalent=of_margins[0],
+        p_not_inferior=of_margins[1],
         low_margin=number_of(margin_limits.low),
         high_margin=number_of(margin_limits.high),
         family=family,
         family_size=None if family in (None, "guardrail") else size,
-        verdict=_verdict(own, each.higher_is_better, error, p_adjusted, same, not_worse),
+        verdict=verdict,
     )
 
 
 def _verdict(
-    own: Comparison,
-    higher_is_better: bool,
-    error: float,
-    p_adjusted: float,
-    same: float | None,
-    not_worse: float | None,
+    each: EffectDraft, error: float, p_adjusted: float, same: float, not_worse: float
 ) -> str:
-    if same is not None and same <= error:
+    delta = each.comparison.delta
+    if same <= error:
         return "equivalent"
-    if p_adjusted <= error and own.delta != 0.0:
-        return "better" if (own.delta > 0.0) == higher_is_better else "worse"
-    if not_worse is not None and not_worse <= error:
+    if p_adjusted <= error and delta != 0.0:
+        return "better" if (delta > 0.0) == each.higher_is_better else "worse"
+    if not_worse <= error:
         return "not inferior"
     return "not tested" if math.isnan(p_adjusted) else "cannot tell"
 
@@ -189,12 +207,16 @@ def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _widened(own: Comparison, rules: Rules) -> float | None:
-    """The standard error, larger by as much as repeated looks widen limits."""
-    if own.std_error is None or (rules.sequential is None and rules.spending is None):
-        return own.std_error
+def _widened(draft: EffectDraft) -> float | None:
+    """The standard error, the larger of both variances', and by as much as looks widen limits."""
+    error, rules = draft.comparison.std_error, draft.rules
+    other = by_other_variance(draft).comparison.std_error
+    if error is not None and other is not None and other > error * (1.0 + ROUNDING):
+        error = other
+    if error is None or (rules.sequential is None and rules.spending is None):
+        return error
     once = -normal_quantile(0.5 * rules.error)
-    return own.std_error * rules.reach(math.inf, own.n_users) / once
+    return error * rules.reach(math.inf, draft.comparison.n_users) / once
 
 
 def findings_of(asked: ExperimentRequest, drafts: Sequence[EffectDraft]) -> Iterator[Finding]:
@@ -207,7 +229,7 @@ def findings_of(asked: ExperimentRequest, drafts: Sequence[EffectDraft]) -> Iter
                 own.segment or "",
                 round(own.df + 1) if own.df is not None else own.n_users,
                 own.delta,
-                _widened(own, draft.rules),
+                _widened(draft),
                 metric=own.metric,
                 higher_is_better=draft.higher_is_better,
             )

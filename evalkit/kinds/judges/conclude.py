@@ -202,7 +202,7 @@ def _coefficient(
 
 
 def _warnings(section: JudgesTable, ratings: Ratings, codes: Codes) -> Iterator[report.Warning_]:
-    if not section.levels:
+    if not ratings.knows_levels:
         shown = ", ".join(ratings.names[:8])
         yield report.Warning_(
             "guessed-levels", f"levels are those that were given: {shown}; levels = [...] names all"

@@ -28,6 +28,7 @@ class Ratings:
         seconds: float64[n_units, n_judges] that a rating took, NaN where unknown; None without.
         segments: by segmentation, the segment of each unit.
         n_rows, n_null: rows, and those without a rating.
+        knows_levels: the config names the levels, or the type of the column does.
     """
 
     units: pl.DataFrame
@@ -40,6 +41,7 @@ class Ratings:
     segments: dict[str, npt.NDArray[np.object_]]
     n_rows: int
     n_null: int
+    knows_levels: bool
 
     def of(self, judges: Sequence[str]) -> Codes:
         """The ratings of some judges."""
@@ -73,7 +75,10 @@ def read_ratings(
     frame = long_rows(frame, section.columns.ratings or ())
     unit_columns = [name for name in frame.columns if name.startswith("user_")]
     # text of what is written, so that 2 and 2.0 are one level
-    rating = _text_of(pl.col("rating"), frame.schema["rating"])
+    dtype = frame.schema["rating"]
+    of_type = dtype.categories.to_list() if isinstance(dtype, pl.Enum) else []
+    declared = section.levels or of_type
+    rating = _text_of(pl.col("rating"), dtype)
     frame = frame.with_columns(pl.col("judge").cast(pl.String), rating)
     n_rows, n_null = frame.height, frame["rating"].null_count()
     # a plan's row that nobody took has neither
@@ -85,7 +90,7 @@ def read_ratings(
     rated = frame.filter(pl.col("rating").is_not_null())
     if not rated.height:
         raise DataError("no row has a rating", code="empty-input", at=at)
-    levels, names = _levels_of(rated["rating"], section, at)
+    levels, names = _levels_of(rated["rating"], declared, section.kind, at)
     _refuse_strange(rated["rating"], names, "ratings", at)
     _refuse_twice(rated, [*unit_columns, "judge"], at)
     units = frame.select(unit_columns).unique().sort(unit_columns)
@@ -114,7 +119,8 @@ def read_ratings(
         for number, name in enumerate(segmentations)
     }
     return Ratings(
-        units, tuple(judges), codes, levels, names, gold, seconds, segments, n_rows, n_null
+        *(units, tuple(judges), codes, levels, names, gold, seconds, segments, n_rows, n_null),
+        knows_levels=bool(declared),
     )
 
 
@@ -129,15 +135,17 @@ def _text_of(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
     return column.cast(pl.String)
 
 
-def _levels_of(ratings: pl.Series, section: JudgesTable, at: str) -> tuple[Values, tuple[str, ...]]:
+def _levels_of(
+    ratings: pl.Series, given: Sequence[str | float], kind: str, at: str
+) -> tuple[Values, tuple[str, ...]]:
     """The levels' values, ascending, and how they are written."""
-    given = [
+    written = [
         pl.select(_text_of(pl.lit(level), pl.Float64())).item()
         if isinstance(level, float) and math.isfinite(level)
         else str(level)
-        for level in section.levels
+        for level in given
     ]
-    names = given or ratings.unique().sort().to_list()
+    names = written or ratings.unique().sort().to_list()
     numbers = pl.Series(names, dtype=pl.String).cast(pl.Float64, strict=False)
     if numbers.null_count():  # texts: their places, the first where one stands there twice
         values = np.array([names.index(name) for name in names], dtype=np.float64)
@@ -148,7 +156,7 @@ def _levels_of(ratings: pl.Series, section: JudgesTable, at: str) -> tuple[Value
     for is_odd, what in (
         (~np.isfinite(values), "is no finite number"),
         (np.append(np.diff(values) == 0, False), "stands there twice"),
-        ((values < 0) & (section.kind == "ratio"), 'is below 0, and kind = "ratio" starts there'),
+        ((values < 0) & (kind == "ratio"), 'is below 0, and kind = "ratio" starts there'),
     ):
         if is_odd.any():
             name = names[int(is_odd.argmax())]

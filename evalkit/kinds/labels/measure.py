@@ -32,6 +32,7 @@ from evalkit.kinds.pointwise.repeats import find_repeats
 from evalkit.metrics import Request, Smooth, Term
 from evalkit.report import Input, TruthCounts
 from evalkit.sources import Table
+from evalkit.sources.hints import turn_column
 
 
 @dataclass
@@ -51,7 +52,10 @@ class LabelRun(RowRun):
         self.room = budget_beside(job, numbers, rows, self.groupings, copies=copies)
         self._given = list(zip(job.config.labels, rows, strict=True))
         thresholds = {id(table): each.threshold for each, table in self._given}
-        self.reader = LabelReader(job.config.policies, thresholds)
+        probable = [each for each in job.requests if each.metric.of_probabilities]
+        users = [] if set(probable) & set(pooled) else probable  # those are checked by their ends
+        names = ", ".join(each.label for each in users)
+        self.reader = LabelReader(job.config.policies, thresholds, names)
         self.reading = Reading(
             self.groupings, job, self.reader, self.room, mark_scores if pooled else None
         )
@@ -124,7 +128,7 @@ def _check_probabilities(leading: Leading, measurer: "Measurer", table: Table) -
     names = [each.label for each in measurer.job.over("rows") if each.metric.of_probabilities]
     if names and not (low >= 0.0 and high <= 1.0) and not math.isnan(low):
         message = f"{', '.join(names)} needs scores from 0 to 1, these go from {low!r} to {high!r}"
-        hint = 'if they are logits: score = "1 / (1 + exp(-score))" under [labels.columns]'
+        hint = f"if they are logits: {turn_column(table, 'score', '1 / (1 + exp(-{}))')}"
         raise DataError(message, code="not-a-probability", at=table.at, hint=hint)
 
 

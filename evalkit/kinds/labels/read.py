@@ -14,6 +14,7 @@ from evalkit.kinds.pointwise.counts import CheckedRows
 from evalkit.kinds.pointwise.open import float_column
 from evalkit.kinds.pointwise.store import order_keys
 from evalkit.sources import Table
+from evalkit.sources.hints import keep_rows, turn_column
 from evalkit.sources.ids import as_array
 
 LARGEST_WEIGHT = 1e100  # the pairs of two rows weigh as their product
@@ -39,11 +40,12 @@ class LabelReader:
 
     Args:
         thresholds: of labels, by table.
-        places: tables by the place where they stand.
+        probable: metrics of users or sessions whose scores are probabilities, as they are named.
     """
 
     policies: Policies
     thresholds: Mapping[int, float | None]
+    probable: str = ""
 
     def columns(self, table: Table) -> list[pl.Expr]:
         """What is read of a table: score, label as 0, 1 or 2 for none, and weight if there."""
@@ -91,13 +93,23 @@ class LabelReader:
         rows.row_counts.dropped["bad_label"] = 0
         if n_bad:
             if self.policies.bad_labels == "error":
-                hint = "write threshold = 4 under [labels] if they are grades, or "
-                hint += 'bad_labels = "drop" under [policies]'
-                what = "labels are neither 0 nor 1"
+                hint, what = 'bad_labels = "drop" under [policies]', "labels are null or NaN"
+                if self.thresholds[id(table)] is None:
+                    hint = f"write threshold = 4 under [labels] if they are grades, or {hint}"
+                    what = "labels are neither 0 nor 1"
                 rows.refuse_rows("bad-label", n_bad, what, at=table.at, hint=hint)
             rows.drop(labels > 1, "bad_label")
             keys = order_keys(_floats(rows.frame["score"]), counts)
             labels = rows.frame["label"]
+        if self.probable:
+            scores = _floats(rows.frame["score"])
+            bad = (scores < 0.0) | (scores > 1.0)
+            if table.frame.collect_schema()["score"].is_integer():
+                bad &= np.abs(scores) <= LARGEST_WHOLE  # larger ones are refused as such
+            n_bad = int(bad.sum())
+            what = f"scores are below 0 or above 1, and {self.probable} needs probabilities"
+            hint = f"if they are logits: {turn_column(table, 'score', '1 / (1 + exp(-{}))')}"
+            rows.refuse_rows("not-a-probability", n_bad, what, at=table.at, hint=hint)
         rows.columns["score"] = ~keys
         rows.columns["label"] = as_array(labels)
         rows.row_counts.noted["positives"] = int(rows.columns["label"].sum())
@@ -120,7 +132,7 @@ def _check_whole_scores(scores: npt.NDArray[np.floating], rows: CheckedRows, tab
         return
     n_bad = int((np.abs(scores) > LARGEST_WHOLE).sum())
     what = "scores are whole numbers above 2^53, which float64 does not tell apart"
-    hint = 'score = "cast(score as double) / 1000000" under [labels.columns], for one'
+    hint = turn_column(table, "score", "cast({} as double) / 1000000") + ", for one"
     rows.refuse_rows("score-too-large", n_bad, what, at=table.at, hint=hint)
 
 
@@ -129,7 +141,7 @@ def _weights(rows: CheckedRows, table: Table) -> npt.NDArray[np.uint64]:
     good = ((weights >= 0) & weights.is_finite()).fill_null(value=False)
     n_bad = weights.len() - int(good.sum())
     if n_bad:
-        hint = 'leave such rows out: where = "weight >= 0"'
+        hint = keep_rows(table, "weight", "between 0 and 1e100")
         what = "weights are null, NaN, infinite or below 0"
         rows.refuse_rows("bad-weight", n_bad, what, at=table.at, hint=hint)
         weights = weights.zip_with(good, pl.Series([1.0]))
@@ -137,6 +149,6 @@ def _weights(rows: CheckedRows, table: Table) -> npt.NDArray[np.uint64]:
     what = (
         f"weights are above {LARGEST_WEIGHT:g} or below its inverse, whose products are no numbers"
     )
-    hint = 'bring them near 1: weight = "weight / 1e200" under [labels.columns], for one'
+    hint = f"bring them near 1: {turn_column(table, 'weight', '{} / 1e200')}, for one"
     rows.refuse_rows("bad-weight", int(extreme.sum()), what, at=table.at, hint=hint)
     return order_keys(as_array(weights), np.zeros(2, dtype=np.int64))

@@ -42,7 +42,9 @@ class Keeping:
         """
         if not any(map(has_user_values, requests)):
             message = f"users have no values of {', '.join(each.label for each in requests)}"
-            hint = "leave out per_user, or name a mean over users, as AUC(over='users')"
+            have = (each.metric for each in requests if "over" in each.metric.defaults)
+            name = next((each.name for each in have), "AUC")
+            hint = f"leave out per_user, or name a mean over users, as {name}(over='users')"
             raise RequestError(message, code="per-user-off", hint=hint)
         return cls(user_names, folder, metrics)
 

@@ -14,7 +14,9 @@ from evalkit.kinds.pointwise.store import Column
 from evalkit.sources.ids import IdPlan, Keys, as_array, as_keys, distinct_keys, hash_ids
 
 OTHER_SEED = 0x9E3779B9
-CODES = ("null-id", "bad-score", "score-too-large", "bad-label", "bad-weight")  # as rows meet them
+CODES = (  # as rows meet them
+    *("null-id", "bad-score", "score-too-large", "bad-label", "not-a-probability", "bad-weight"),
+)
 
 
 @dataclass(frozen=True, slots=True)

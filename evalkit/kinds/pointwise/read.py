@@ -17,6 +17,7 @@ from evalkit.kinds.pointwise.counts import CheckedRows, Grouping, Lost, RowOutco
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.store import MOST_BITS, Store, by_hash, count_by_hash, parts_for
 from evalkit.sources import Table, reading
+from evalkit.sources.hints import keep_rows
 from evalkit.sources.ids import USER_KEY, Sample, as_keys
 
 BATCH_ROWS = 1 << 19
@@ -262,5 +263,5 @@ def names_of_models(table: Table) -> list[str]:
 
 
 def _null_model(n_rows: int, table: Table) -> DataError:
-    hint = 'leave them out: where = "model is not null"'
-    return DataError(f"{n_rows:,} rows have no model", code="null-model", at=table.at, hint=hint)
+    message, hint = f"{n_rows:,} rows have no model", keep_rows(table, "model")
+    return DataError(message, code="null-model", at=table.at, hint=hint)

@@ -272,11 +272,8 @@ def comparison_table(comparisons: Sequence[Comparison]) -> Html:
         digits = by_metric[comparison.metric]
         ends = finite(comparison.low), finite(comparison.high)
         limits = _tables.limits_of(*ends, digits, " … ", signed=True)
-        relative = (
-            "–"
-            if comparison.relative is None
-            else show(100 * comparison.relative, 1, signed=True) + " %"
-        )
+        share = finite(comparison.relative)
+        relative = "–" if share is None else show(100 * share, 1, signed=True) + " %"
         p_value = comparison.p_value if comparison.p_adjusted is None else comparison.p_adjusted
         kind = comparison.verdict if comparison.verdict in ("better", "worse") else None
         rows.append(

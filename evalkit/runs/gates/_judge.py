@@ -260,6 +260,8 @@ class _Judge:
             found, why = paired_difference((self.report, model), (old_run, old_model), now.metric)
             if found is not None:
                 return found.mean, found.limits(self.level), found.n_users, "paired", ""
+        if old_run is self.report and pair is None:
+            why += ", and the run does not compare both"
         limits = self._limits_of_value(self.report, now), self._limits_of_value(old_run, before)
         interval = difference_interval(now.value, limits[0], before.value, limits[1])
         n_users = min(now.n_users, before.n_users)

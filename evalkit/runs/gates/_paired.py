@@ -10,7 +10,7 @@ import polars as pl
 
 from evalkit.errors import DataError
 from evalkit.inference.spread import DifferenceSpread, counts_differing
-from evalkit.metrics import is_made_of_users, load_metric_files
+from evalkit.metrics import has_user_values, is_made_of_users, load_metric_files
 from evalkit.report import Report
 from evalkit.runs.history.compare import beyond_users, kind_of, settled_as_measured
 from evalkit.statistics.exact import ExactSums
@@ -70,7 +70,8 @@ def paired_difference(
         return None, "users have no values of it"
     if known is not None:
         request = known.request(estimate.cutoff, **estimate.parameters)
-        if not is_made_of_users(request):
+        by_rows = kind_of(candidate[0]) in ("ratings", "labels")
+        if not (has_user_values if by_rows else is_made_of_users)(request):
             return None, "users have no values of it"
     values = []
     for report, model in (candidate, baseline):

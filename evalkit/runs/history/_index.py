@@ -22,7 +22,7 @@ from evalkit.runs.history._find import read_tags
 from evalkit.runs.history._truths import name_measure, name_truth
 
 INDEX = "history.sqlite"
-VERSION = 4
+VERSION = 5
 WAIT_SECONDS = 30.0
 
 Value: TypeAlias = str | int | float | bytes | None

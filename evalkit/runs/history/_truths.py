@@ -35,10 +35,13 @@ def differences_of_truth(one: Report, other: Report) -> list[str]:
     return differs
 
 
-def differences_of_measure(one: Report, other: Report) -> list[str]:
+def differences_of_measure(one: Report, other: Report, *, of_rows: bool = True) -> list[str]:
     """In what two runs measure otherwise, so that their numbers may differ by that alone.
 
     Where a policy of one run is "error", nothing was there for the other's to change.
+
+    Args:
+        of_rows: also in which rows are taken and relevant, as data sets may have their own.
     """
     if one.config is None or other.config is None:
         return []
@@ -47,6 +50,7 @@ def differences_of_measure(one: Report, other: Report) -> list[str]:
         f"{name} is {before[name]!r} and {after[name]!r}"
         for name in before
         if before[name] != after[name] and "error" not in (before[name], after[name])
+        if of_rows or name not in _MEASURES
     ]
 
 
@@ -59,11 +63,22 @@ def _conventions(config: Mapping[str, object]) -> dict[str, object]:
     weight = statistics.get("weight") if isinstance(statistics, dict) else None
     found["weight"] = weight.get("by") if isinstance(weight, dict) else None
     found["drop_seen"] = bool(train.get("drop_seen")) if isinstance(train, dict) else False
+    found["kind"] = _rows_of(config)
     for name in _MEASURES:
         values = [table[name] for table in _measured_tables(config)]
         is_one = bool(values) and all(each == values[0] for each in values)
         found[name] = values[0] if is_one else tuple(values)
     return {name: value for name, value in found.items() if name not in _GUARDS}
+
+
+def names_of_data(report: Report) -> set[str]:
+    """What two runs share where one of their tables of right answers is the same, and its rows."""
+    wheres = dict.fromkeys(str(each.get("where")) for each in _tables(report.config))
+    return {
+        json.dumps([each.fingerprint, *wheres])
+        for each in report.inputs
+        if each.role in ("truth", "log", *other_kinds()) and each.fingerprint is not None
+    }
 
 
 def name_truth(report: Report) -> str:
@@ -93,6 +108,7 @@ def name_measure(report: Report) -> str:
     statistics = config.get("statistics")
     weight = statistics.get("weight") if isinstance(statistics, dict) else None
     found = {
+        "of": _rows_of(config),
         "profile": report.profile,
         "tables": list(dict.fromkeys(json.dumps(each, sort_keys=True) for each in tables)),
         "policies": policies,
@@ -100,6 +116,11 @@ def name_measure(report: Report) -> str:
         "sample": [each.message for each in report.warnings if each.code == "sample"],
     }
     return json.dumps(found, default=str, sort_keys=True)
+
+
+def _rows_of(config: Mapping[str, object]) -> str:
+    """What metrics of one name are other numbers of: `AUC` of labels and of rankings."""
+    return next((kind for kind in ("labels", "ratings") if config.get(kind)), "rankings")
 
 
 def _measured_tables(config: Mapping[str, object]) -> list[dict[str, object]]:

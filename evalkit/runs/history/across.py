@@ -10,6 +10,7 @@ import numpy as np
 from evalkit.errors import RequestError
 from evalkit.report import Estimate, Report
 from evalkit.report.across import TOO_FEW, Across, PairAcross
+from evalkit.runs.history._truths import names_of_data
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.friedman import FEWEST_SETS, critical_difference, friedman_test, nemenyi_p
 from evalkit.statistics.wilcoxon import count_outcomes, wilcoxon_test
@@ -71,13 +72,13 @@ def _estimates(report: Report, label: str) -> dict[str, Estimate]:
 def _refuse_copies(runs: Sequence[tuple[str, Report]]) -> None:
     seen: dict[str, str] = {}
     for name, report in runs:
-        print_ = next((each.fingerprint for each in report.inputs if each.role == "truth"), None)
-        if print_ is not None and print_ in seen:
-            message = f"{seen[print_]} and {name} are of one data set, and would count twice"
-            hint = f"evalkit compare {quote(seen[print_])} {quote(name)} compares them user by user"
+        prints = names_of_data(report)
+        if shared := sorted(prints & seen.keys()):
+            other = seen[shared[0]]
+            message = f"{other} and {name} are of one data set, and would count twice"
+            hint = f"evalkit compare {quote(other)} {quote(name)} compares them user by user"
             raise RequestError(message, code="same-truth", hint=hint)
-        if print_ is not None:
-            seen[print_] = name
+        seen |= dict.fromkeys(prints, name)
 
 
 def _names(runs: Sequence[tuple[str, Report]]) -> tuple[str, ...]:

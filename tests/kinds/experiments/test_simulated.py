@@ -71,6 +71,63 @@ def test_relative_limits_of_skewed_units_hold_the_truth():
     assert 0.90 <= held / N_DRAWS <= 0.99
 
 
+def seen_by(draw, sizes, effect=1.0, **asked):
+    """Of units that mostly buy nothing, those of the candidate `effect` times as much."""
+    n = sum(sizes)
+    is_b = np.arange(n) >= sizes[0]
+    bought = (draw.random(n) < 0.05) * draw.lognormal(size=n) * np.where(is_b, effect, 1.0)
+    units = pl.DataFrame({"unit": range(n), "variant": np.where(is_b, "b", "a"), "bought": bought})
+    variants = dict(zip("ab", sizes, strict=True))
+    return evalkit.evaluate_experiment(
+        units, variants=variants, metrics=["mean(bought)"], statistics=asked
+    )
+
+
+@pytest.mark.parametrize("sizes", [(100, 900), (900, 100)])
+@pytest.mark.parametrize("variance", ["welch", "pooled"])
+def test_a_small_variant_that_lacks_large_values_has_no_verdict(sizes, variance):
+    """By Welch's test alone 16 in 100 find an effect that is not there, by the pooled one 5."""
+    draw = np.random.default_rng(8)
+    reports = [seen_by(draw, sizes, variance=variance) for _ in range(60)]
+    own = [report.comparisons[0] for report in reports]
+    withheld = [each.p_value <= 0.05 for each in own]
+
+    assert sum(each.verdict != "cannot tell" for each in own) <= 1
+    assert sum(withheld) >= (6 if variance == "welch" else 1)
+    for report, is_withheld in zip(reports, withheld, strict=True):
+        codes = [each.code for each in report.warnings]
+        assert codes.count("uneven-spread") == is_withheld
+
+
+def test_an_effect_that_both_variances_find_has_its_verdict():
+    draw = np.random.default_rng(9)
+
+    assert seen_by(draw, (2000, 18000), 4.0).comparisons[0].verdict == "better"
+    few, many = (seen_by(draw, (n, n), 1.5) for n in (500, 20_000))
+    assert many.comparisons[0].verdict == "better"
+    for report in (few, many):  # of one size, variances are the same
+        own = report.comparisons[0]
+        assert (own.verdict == "better") == (own.p_value <= 0.05)
+        assert "uneven-spread" not in [each.code for each in report.warnings]
+
+
+def test_a_margin_is_met_by_both_variances():
+    """100 units of variance 0.048 beside 900 of 0.25: errors 0.027 by two, 0.05 by one."""
+    a, b = [0.0] * 95 + [1.0] * 5, [0.0] * 891 + [5.0] * 9
+    units = pl.DataFrame({"variant": ["a"] * 100 + ["b"] * 900, "y": [*a, *b]})
+    report = evalkit.evaluate_experiment(
+        units.with_row_index("unit"),
+        variants={"a": 1, "b": 9},
+        metrics=["mean(y)"],
+        statistics={"margin": 0.06},
+    )
+    own = report.comparisons[0]
+
+    assert own.p_not_inferior == own.p_equivalent == pytest.approx(0.0152, abs=0.001)
+    assert own.verdict == "cannot tell"
+    assert "uneven-spread" in [each.code for each in report.warnings]
+
+
 def test_covariates_gain_what_theory_says():
     """var(adjusted) = (1 - r^2) var(plain), r the correlation with the covariate."""
     draw = np.random.default_rng(7)

@@ -190,6 +190,19 @@ def test_guessed_levels_are_said() -> None:
     assert "guessed-levels" in codes_of(evalkit.evaluate_judges(RATED, columns=COLUMNS))
 
 
+def test_levels_of_an_enum_are_in_its_order() -> None:
+    words = ["poor", "fair", "good"]
+    texts = RATED.with_columns(pl.col("grade").replace_strict(dict(enumerate(words))))
+    typed = texts.with_columns(pl.col("grade").cast(pl.Enum(words)))
+
+    named = evalkit.evaluate_judges(texts, columns=COLUMNS, levels=words)
+    found = evalkit.evaluate_judges(typed, columns=COLUMNS)
+
+    assert "guessed-levels" not in codes_of(found)
+    assert found.value("alpha") == named.value("alpha")
+    assert found.value("alpha") != evalkit.evaluate_judges(texts, columns=COLUMNS).value("alpha")
+
+
 def odd_judges() -> pl.DataFrame:
     """Four good judges, one who answers at random, one who always says 1; the last is hasty."""
     rng = np.random.default_rng(2)

@@ -199,15 +199,37 @@ FAULTS = [
 ]
 
 
+@pytest.mark.parametrize("metric", ["Brier", "Brier(over='users')"])
 @pytest.mark.parametrize(("change", "columns", "code", "status"), FAULTS)
-def test_faulty_data_is_refused_with_one_clear_error(change, columns, code, status):
+def test_faulty_data_is_refused_with_one_clear_error(change, columns, code, status, metric):
     log = pl.DataFrame({"user": [1, 2], "score": [0.5, 0.6], "label": [1, 0], **change})
 
     with pytest.raises(DataError) as caught:
-        evalkit.evaluate_labels(log, metrics=["Brier"], columns=columns)
+        evalkit.evaluate_labels(log, metrics=[metric], columns=columns)
 
     assert (caught.value.code, caught.value.exit_status) == (code, status)
     assert caught.value.hint
+
+
+def test_weights_that_are_left_out_as_the_hint_says_are_no_more_refused():
+    weights = [1.0, math.nan, -1.0, math.inf, None, 2.0]
+    log = pl.DataFrame({"user": range(6), "score": 0.5, "label": 1, "my weight": weights})
+    columns = {"weight": "my weight"}
+
+    with pytest.raises(DataError) as caught:
+        evalkit.evaluate_labels(log, metrics=["Brier"], columns=columns)
+    kept = log.filter(pl.sql_expr(caught.value.hint.split("'")[1]))
+
+    assert kept["my weight"].to_list() == [1.0, 2.0]
+
+
+def test_labels_that_are_none_are_told_where_a_threshold_is_given():
+    log = pl.DataFrame({"user": [1, 2], "score": [0.5, 0.6], "label": [5.0, math.nan]})
+
+    with pytest.raises(DataError, match="1 labels are null or NaN") as caught:
+        evalkit.evaluate_labels(log, metrics=["Brier"], threshold=4)
+
+    assert "threshold" not in caught.value.hint
 
 
 def test_rows_that_are_dropped_are_counted():

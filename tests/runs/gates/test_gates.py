@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from example_runs import report
 
+import evalkit
 from evalkit.config import GateRule, build_config
 from evalkit.errors import Errors, RequestError
 from evalkit.jobs.job import Job
@@ -119,6 +120,19 @@ def test_drop_without_values_of_users_is_judged_by_independent_intervals(
     assert (gate.outcome, gate.judged_by, gate.baseline_run) == (outcome, "independent", "before")
     assert gate.delta == pytest.approx(0.5 - before)
     assert "kept no values of users" in gate.message
+
+
+def test_numbers_over_rows_have_no_values_of_users_whatever_a_run_kept():
+    rows = pl.DataFrame(
+        {"user": [1, 1, 2, 2], "score": [0.9, 0.2, 0.6, 0.4], "label": [1, 0, 1, 0]}
+    )
+    now = evalkit.evaluate_labels({"a": rows, "b": rows}, metrics=["AUC"])
+    rules = [GateRule(metric="AUC", max_drop=0.1, baseline="a", model="b")]
+
+    (gate,) = judge(rules, now, find_baselines(rules, now.models, "nowhere", name="x"), level=0.95)
+
+    assert gate.judged_by == "independent"
+    assert "since users have no values of it, and the run does not compare both" in gate.message
 
 
 def shifted(shift: float, n_users: int = 100) -> dict[int, float]:
@@ -484,3 +498,16 @@ def test_what_the_last_that_passed_lacks_is_compared_with_from_then_on(tmp_path,
     assert "this run will be it" in gate.message
     assert is_first(replace(now, gates=(gate,)))
     assert not is_first(replace(now, gates=(by_tag,)))  # a tag moves by hand
+
+
+def test_numbers_of_one_name_and_another_kind_are_not_compared(tmp_path):
+    rule = {"max_drop": 0.5, "baseline": "last"}
+    old, now = (
+        replace(run(run_id=name), config={"labels": [{"path": "rows"}]} if name == "now" else {})
+        for name in ("before", "now")
+    )
+
+    gate = judged(rule, now, old, tmp_path)
+
+    assert gate.outcome == "cannot tell"
+    assert "kind is 'rankings' and 'labels'" in gate.message

@@ -23,6 +23,7 @@ def runs_of(rows, models="abcd", better=True):
             SimpleNamespace(
                 name=f"set {number}",
                 inputs=[SimpleNamespace(role="truth", fingerprint=f"print {number}")],
+                config=None,
                 leading=("RR",),
                 label_of=lambda metric: metric,
                 estimates=[
@@ -96,6 +97,21 @@ def test_runs_that_cannot_be_compared_are_refused():
         compare_across([*runs_of(rows, "ab")[:1], *runs_of(rows, "cd")[1:]], "RR")
     with pytest.raises(RequestError, match="one data set"):
         compare_across(runs_of(rows, "ab")[:1] * 2, "RR")
+
+
+@pytest.mark.parametrize("role", ["truth", "labels", "ratings"])
+def test_a_data_set_of_any_kind_counts_once_and_its_rows_are_its_own(role):
+    (one, two) = runs_of([[0.3, 0.2], [0.4, 0.1]], "ab")
+    for _, report in (one, two):
+        report.inputs = [SimpleNamespace(role=role, fingerprint="one file")]
+    with pytest.raises(RequestError, match="one data set"):
+        compare_across([one, two], "RR")
+
+    for country, (_, report) in zip(("de", "fr"), (one, two), strict=True):
+        table = {"where": f"country = '{country}'"}
+        report.config = {role: table if role == "truth" else [table]}
+
+    assert len(compare_across([one, two], "RR").sets) == 2
 
 
 def test_latex_has_a_row_a_model_with_its_letters_and_the_best_values_bold():
