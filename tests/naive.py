@@ -36,7 +36,8 @@ def top(ranked: Gains, k: int | None) -> Gains:
 
 @naive("hits")
 def hits(ranked: Gains, relevant: Gains, k: int | None) -> float:
-    return sum(gain != 0 for gain in top(ranked, k))
+    shown = top(ranked, k)
+    return len(shown) - shown.count(0)
 
 
 @naive("hit")
@@ -148,6 +149,8 @@ def dcg(
 ) -> float:
     total = 0.0
     for rank, item_shown in enumerate(top(ranked, k), 1):
+        if not item_shown:
+            continue
         if discount == "log":
             total += worth(item_shown, gain) / math.log(1 + rank, log_base)
         else:
@@ -547,6 +550,8 @@ def rate(
         *accumulate(gains)
     ]  # one after the other, as cwl-eval adds them: T may be just missed
     for rank, gain in enumerate(gains[:-1], 1):
+        if not looks[-1]:
+            break
         looks.append(looks[-1] * goes_on(rank, gain, so_far[rank - 1]))
     return sum(map(lambda one, other: one * other, looks, gains)) / sum(looks)
 
@@ -625,16 +630,17 @@ def nearly_err(
     max_relevance: float = 4.0,
     horizon: float = 1000.0,
 ) -> float:
+    share = {
+        "inverse": lambda rank: 1.0,
+        "plain": lambda rank: rank / (rank + 1),
+        "rbp": lambda rank: patience,
+        "insq": lambda rank: ((rank + 2 * T - 1) / (rank + 2 * T)) ** 2,
+    }[users]
+
     def goes_on(rank: int, gain: float, gained: float) -> float:
         if users in ("inverse", "plain") and ends_at(k, rank):
             return 0.0
-        shares = {
-            "inverse": 1.0,
-            "plain": rank / (rank + 1),
-            "rbp": patience,
-            "insq": ((rank + 2 * T - 1) / (rank + 2 * T)) ** 2,
-        }
-        return (1 - gain) * shares[users]
+        return (1 - gain) * share(rank)
 
     return rate(ranked, k, max_relevance, horizon, goes_on)
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 
 from naive import NAIVE, worth
 
@@ -53,12 +54,12 @@ class Measure:
     cutoff: int | None = None
     parameters: Mapping[str, str | float] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def is_judged(self) -> bool:
         """Whether items below the threshold keep their gain."""
         return self.is_graded and self.parameters.get("below_threshold", "count") == "count"
 
-    @property
+    @cached_property
     def is_graded(self) -> bool:
         usual = {"CG": "linear", "DCG": "linear", "nDCG": "linear"}.get(self.name, "binary")
         return self.parameters.get("gain", usual) != "binary"
@@ -194,6 +195,12 @@ class Listed:
     ranked: list[tuple[int, object]]
     length: int
     deepest: int
+
+    @cached_property
+    def is_regular(self) -> bool:
+        """Whether ranks are 1..n, so that a list of gains says all."""
+        copies = Counter(rank for rank, _ in self.ranked).values()
+        return self.deepest <= self.length and max(copies, default=0) <= 1
 
 
 def tie_order(item: object, row: int, ties: str) -> object:
@@ -363,8 +370,13 @@ def evaluate(
         "depth": depth,
     }
     users = sorted(judged.relevance)  # type: ignore[type-var]
+    met = {
+        user: [(rank, items[item]) for rank, item in lists[user].ranked if item in items]
+        for user, items in judged.relevance.items()
+        if user in lists
+    }
     values = {
-        measure.label: [_value(measure, user, judged, lists, chosen) for user in users]
+        measure.label: [_value(measure, user, judged, lists, met, chosen) for user in users]
         for measure in measures
     }
     return Expected(judged.counts, model, counts.ties, users, values)
@@ -528,6 +540,7 @@ def _value(
     user: object,
     judged: Judged,
     lists: Mapping[object, Listed],
+    met: Mapping[object, Sequence[Hit]],
     policies: Mapping[str, object],
 ) -> float:
     items = judged.relevance[user]
@@ -538,16 +551,20 @@ def _value(
     if user not in lists:
         is_zero = policies["missing_ranking"] == "zero" and is_better_higher
         return 0.0 if is_zero else math.nan
-    value = measure_list(measure, lists[user], items, judged)
+    value = measure_list(measure, lists[user], met[user], items, judged)
     if math.isnan(value) and not has_relevant and is_better_higher:
         return 0.0
     return value
 
 
 def measure_list(
-    measure: Measure, listed: Listed, items: Mapping[object, float], judged: Judged
+    measure: Measure,
+    listed: Listed,
+    met: Sequence[Hit],
+    items: Mapping[object, float],
+    judged: Judged,
 ) -> float:
-    """The value of one list, before any policy."""
+    """The value of one list, before any policy; `met`: its items that are judged."""
 
     def counts(gain: float) -> bool:
         return judged.is_relevant(gain) or (measure.is_judged and gain > 0)
@@ -559,28 +576,18 @@ def measure_list(
         return gain if measure.is_graded else 1.0
 
     relevant = [credit(gain) for gain in items.values() if counts(gain)]
-    hits = sorted(
-        (rank, credit(items[item]))
-        for rank, item in listed.ranked
-        if item in items and stays(items[item])
-    )
+    hits = sorted((rank, credit(gain)) for rank, gain in met if stays(gain))
     if not any(gain > 0 for gain in relevant):
         if measure.name == "nDCG":
             return math.nan
         if measure.name == "RBP" and measure.is_graded:
             return 0.0  # no largest gain to compare with
-    if is_regular(listed):
+    if listed.is_regular:
         ranked = [0.0] * listed.length
         for rank, gain in hits:
             ranked[rank - 1] = gain
         return NAIVE[measure.name](ranked, relevant, measure.cutoff, **measure.parameters)
     return measure_hits(measure, hits, relevant, listed.length)
-
-
-def is_regular(listed: Listed) -> bool:
-    """Whether ranks are 1..n, so that a list of gains says all."""
-    ranks = [rank for rank, _ in listed.ranked]
-    return listed.deepest <= listed.length and max(Counter(ranks).values(), default=0) <= 1
 
 
 def measure_hits(

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from collections import Counter
 
 import numpy as np
 import polars as pl
@@ -51,17 +52,16 @@ def lists_of(frame, users=None):
 def numbers_of(lists, catalogue, k):
     """Every metric by its definition, over sets."""
     cut = [items[:k] for items in lists.values()]
-    c = {item: sum(item in each for each in cut) for item in catalogue}
+    sets = [{*each} for each in cut]
+    times = Counter(item for each in sets for item in each)
+    c = {item: times[item] for item in catalogue}
     total, m = sum(c.values()), len(catalogue)
     p = [n / total for n in c.values() if n]
-    e = {
-        item: sum(1 / math.log2(r + 1) for each in cut for r, i in enumerate(each, 1) if i == item)
-        for item in catalogue
-    }
-    similar = [
-        len({*a} & {*b}) / math.sqrt(len({*a}) * len({*b}))
-        for a, b in itertools.combinations(cut, 2)
-    ]
+    e = dict.fromkeys(catalogue, 0.0)
+    for rank, item in (row for each in cut for row in enumerate(each, 1)):
+        if item in e:
+            e[item] += 1 / math.log2(rank + 1)
+    similar = [len(a & b) / math.sqrt(len(a) * len(b)) for a, b in itertools.combinations(sets, 2)]
 
     def gini(numbers):
         ordered = sorted(numbers)

@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ BESIDES: dict[tuple[str, str], dict[str, Any]] = {
 }
 
 Judged = Mapping[object, float]
-Listed = tuple[Sequence[Any], Sequence[float]]
+Listed = tuple[tuple[Any, ...], tuple[float, ...]]
 
 _SORT = make_py_quicksort(is_argsort=True).run_quicksort
 
@@ -60,14 +61,15 @@ class Row:
     place: int  # in the log
 
 
-def ordered(items: Sequence[Any], scores: Sequence[float], axes: Mapping[str, Any]) -> list[Row]:
-    if axes["duplicates"] == "last":
+@lru_cache(1000)
+def ordered(
+    items: Sequence[Any], scores: Sequence[float], duplicates: str, score_dtype: str, order: str
+) -> list[Row]:
+    if duplicates == "last":
         kept = dict(zip(items, scores, strict=True))
         items, scores = list(kept), list(kept.values())
-    compared = [
-        float(np.float32(each)) if axes["score_dtype"] == "f32" else each for each in scores
-    ]
-    rows, order = list(range(len(items))), axes["order"]
+    compared = [float(np.float32(each)) if score_dtype == "f32" else each for each in scores]
+    rows = list(range(len(items)))
     if order in ("item_desc_text", "item_asc_text"):
         rows.sort(key=lambda row: str(items[row]).encode(), reverse=order == "item_desc_text")
     elif order == "item_desc":
@@ -116,7 +118,7 @@ def user_value(
         p = user_value("precision", cutoff, judged, listed, threshold, axes)
         r = user_value("recall", cutoff, judged, listed, threshold, axes)
         return NAN if math.isnan(p + r) else (2 * p * r / (p + r) if p + r else 0.0)
-    rows = ordered(*listed, axes)
+    rows = ordered(*listed, axes["duplicates"], axes["score_dtype"], axes["order"])
     whole = len(rows)
     last = whole if cutoff is None else cutoff
     shown = Counter(row.item for row in rows)
@@ -292,7 +294,7 @@ def measure(
     }[axes["users"]]
     values: dict[object, float] = {}
     for user in users:
-        judged, listed = truth.get(user, {}), run.get(user, ([], []))
+        judged, listed = truth.get(user, {}), run.get(user, ((), ()))
         if not listed[0]:
             value = NAN if axes["empty_list"] == "nan" else float(axes["empty_list"])
         else:

@@ -44,7 +44,7 @@ def make_logs(seed: int, *, grades: str, text: bool, repeats: bool) -> Logs:
     rng = np.random.default_rng(seed)
     items = [f"i{number}" if text else number for number in range(1, 161)]
     truth: dict[object, dict[object, float]] = {}
-    run: dict[object, tuple[list[object], list[float]]] = {}
+    run: dict[object, tuple[tuple[object, ...], tuple[float, ...]]] = {}
     for number in range(N_USERS):
         user = f"u{number}" if text else number
         if rng.random() < 0.9:
@@ -64,7 +64,7 @@ def make_logs(seed: int, *, grades: str, text: bool, repeats: bool) -> Logs:
             scores = np.round(rng.normal(size=size), int(rng.choice([0, 1, 8])))
             if rng.random() < 0.2:  # the same as float32
                 scores = scores + rng.integers(0, 3, size=size) * 1e-10
-            run[user] = ([items[at] for at in shown], [float(score) for score in scores])
+            run[user] = tuple(items[at] for at in shown), tuple(float(score) for score in scores)
     return Logs(truth, run, 3.5 if grades == "float" else 1.0)
 
 
