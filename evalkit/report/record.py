@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 
 SCHEMA_VERSION = 1
+MOST_DECIMALS = 20  # of a table for a paper
 WITHOUT_SEGMENTS = 2  # the schema of a report.json whose segments stand in Parquet beside it
 _HALF = re.compile("[\ud800-\udfff]")  # bytes of a name that is no UTF-8
 
@@ -327,8 +328,12 @@ class Report:
             digits: decimals of all values; by default what each column needs.
             caption, label: put it into a `table`; both are LaTeX, written as they are.
         Raises:
-            RequestError: as `value`.
+            RequestError: as `value`; so many decimals are none [out-of-range].
         """
+        if digits is not None and (type(digits) is not int or not 0 <= digits <= MOST_DECIMALS):
+            message = f"{digits!r} is no number of decimals from 0 to {MOST_DECIMALS}"
+            raise RequestError(message, code="out-of-range", at="digits", hint="digits=4")
+        metrics, order = ((e,) if isinstance(e, str) else e for e in (metrics, order))
         if not (metrics or order) and (digits, caption, label) == (None, None, None):
             return self._as("latex")
         labels = [self.label_of(each) for each in metrics]

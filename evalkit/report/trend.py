@@ -88,7 +88,8 @@ def tell_signals(trend: Trend) -> list[str]:
     """A line for each run that is out of order, the oldest first."""
     found = []
     for point in trend.points:
-        at = point.at[:19].replace("T", " ") or point.run_id
+        is_date = days_of(point.at) is not None
+        at = (point.at[:19].replace("T", " ") if is_date else point.at) or point.run_id
         for signal in point.signals:
             said = f"{trend.model}, {at}: {signal}"
             if signal == "outside":
@@ -116,6 +117,8 @@ def order_of(at: str) -> tuple[float, str]:
 
 def days_of(at: str) -> float | None:
     """Days since 1970 in UTC, of `2026-11-20` and of ISO 8601 with a time; None of no date."""
+    if at.isdigit() and len(at) != len("20261120"):
+        return None  # milliseconds, of which some would be read as dates
     try:
         moment = datetime.fromisoformat(at)
     except ValueError:

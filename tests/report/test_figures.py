@@ -104,6 +104,18 @@ def test_a_table_for_a_paper_has_caption_label_digits_metrics_and_order():
         report.to_latex(order=["nobody"])
 
 
+@pytest.mark.parametrize("digits", [-1, 2.5, True, 99])
+def test_a_table_for_a_paper_takes_one_name_and_decimals_that_there_are(digits):
+    report = page_report(2, 2)
+
+    one = report.to_latex(metrics=report.labels[0], order=report.models[1], digits=2)
+    with pytest.raises(RequestError) as error:
+        report.to_latex(digits=digits)
+
+    assert one == report.to_latex(metrics=report.labels[:1], order=report.models[1:], digits=2)
+    assert error.value.code == "out-of-range"
+
+
 def test_letters_of_all_pairs_stand_in_latex():
     report = page_report(3, 4)
     names = report.models

@@ -53,11 +53,14 @@ def find_test(config: Config, folder: Path, *, again: bool) -> Test | None:
         part = replace(holdout_uses.HoldoutPart.of(_opened(config, truth)), most=section.looks)
         aside.append(part.content)
     if by in aside:
+        hint = "[truth] is the validation part; confirm names the test part"
+        if config.truth.split is not None and config.truth.part != "test":
+            hint = "it is the test of an earlier fold: choose in the first one, fold = 1"
         raise RequestError(
             "the trials would be chosen by a test part",
             code="selection-on-test",
             at=config.at("truth", "path"),
-            hint="[truth] is the validation part; confirm names the test part",
+            hint=hint,
         )
     if truth is None or part is None:
         return None

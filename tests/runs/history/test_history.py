@@ -12,6 +12,7 @@ from evalkit.cli.app import run_command
 from evalkit.errors import BusyError, RequestError
 from evalkit.report import Gate
 from evalkit.report.html import render_trends
+from evalkit.report.trend import Point, Trend, order_of, tell_signals
 from evalkit.runs import history, hold, publish, verify
 
 FAILED = Gate(
@@ -366,3 +367,14 @@ def said(capsys, folder, *options):
     capsys.readouterr()
     run_command(["history", "show", "nDCG@10", "--out", str(folder), *options])
     return capsys.readouterr().out
+
+
+def test_values_of_a_variable_stand_as_they_are_and_numbers_by_size():
+    stamps = ["1764111223344", "1763999999999", "1764200000000"]  # of which one is a date of 1764
+    said = "THE TWENTIETH OF A MONTH"
+    point = Point("a", "", 0.5, None, None, 2, True, at=said, signals=("trend",))
+
+    (told,) = tell_signals(Trend("job", "RR", "als", None, None, (point,), by="day"))
+
+    assert sorted(stamps, key=order_of) == sorted(stamps)
+    assert told == f"als, {said}: trend"
