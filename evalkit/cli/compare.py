@@ -237,11 +237,13 @@ def _asked(
         request = load_config(config, overrides=settings, variables=filled)
         request = name_selected(request, runs)
         models = [request.statistics.baseline or models[0], *models[1:]]
-        known = [table.model for table in request.rankings]
+        section = _section_of_models(request)
+        tables = getattr(request, section)
+        known = [table.model for table in tables]
         if None not in known:  # the others need not be read
-            _check_models(models, [model for model in known if model is not None], config)
-            chosen = [table for table in request.rankings if table.model in models]
-            request = request.model_copy(update={"rankings": tuple(chosen)})
+            _check_models(models, known, config)
+            chosen = [table for table in tables if table.model in models]
+            request = request.model_copy(update={section: tuple(chosen)})
     else:
         if not metrics:
             raise RequestError(
@@ -261,6 +263,13 @@ def _asked(
     if request.statistics.search:
         request = _with_all_crosses(request)
     return request, given
+
+
+def _section_of_models(config: "Config") -> str:
+    """Which tables of a config are models'."""
+    if config.kind == "ratings":
+        return "predictions" if config.predictions else "ratings"
+    return "labels" if config.kind == "labels" else "rankings"
 
 
 def _settings_of(metrics: list[str], config: "Config") -> list[str]:
@@ -336,15 +345,13 @@ def _show(report: "Report", format: str, *, power: bool) -> None:
         console.say(render(first, format, width=console.table_width(), color=console.has_color()))
         return
     if format != "table":
-        console.say(render(report, format))
-        for warning in report.warnings:
-            console.warn(warning.code, warning.message)
-        return
-    width = console.table_width() or 80
-    report = as_shown(report)
-    lines = comparison_lines(report, width=width, power=power)
-    if searches(report):
-        lines += finding_lines(report, width=width)
-    console.say("\n".join(lines).strip("\n"))
+        text = render(report, format)
+    else:
+        width = console.table_width() or 80
+        report = as_shown(report)
+        lines = comparison_lines(report, width=width, power=power)
+        lines += finding_lines(report, width=width) if searches(report) else []
+        text = "\n".join(lines).strip("\n")
+    console.say(text)
     for warning in report.warnings:
         console.warn(warning.code, warning.message)

@@ -216,8 +216,7 @@ def show(
         rows.append((trend.job, trend.model, where, line, *ends))
     head = ("job", "model", "segment", clean(trends[0].metric), "last", "change", "expected")
     console.say(_table((*head, "least", "most", "runs"), rows, right={4, 5, 6, 7, 8, 9}))
-    for line in (each for trend in trends for each in tell_signals(trend)):
-        console.say(clean(line))
+    console.say(*(clean(line) for trend in trends for line in tell_signals(trend)))
 
 
 @history.command("nights")
@@ -254,8 +253,7 @@ def compare_nights(
 
         console.say("[\n" + ",\n".join(f"  {dump_line(each)}" for each in compared) + "\n]")
         return
-    for told in tell_nights(compared):
-        console.say(clean(told))
+    console.say(*map(clean, tell_nights(compared)))
 
 
 @history.command("query")
@@ -415,8 +413,7 @@ def prune(
     from evalkit.runs.history import prune, refresh
 
     removed = prune(out, keep=keep, name=name, wait_seconds=wait, dry=dry_run)
-    for path in removed:
-        console.say(str(path))
+    console.say(*map(str, removed))
     console.note(f"{len(removed)} runs {'would be ' if dry_run else ''}removed")
     if not dry_run:
         refresh(out)

@@ -10,9 +10,14 @@ import polars as pl
 
 from evalkit.errors import DataError
 from evalkit.inference.spread import DifferenceSpread, counts_differing
-from evalkit.metrics import has_user_values, is_made_of_users, load_metric_files
+from evalkit.metrics import load_metric_files
 from evalkit.report import Report
-from evalkit.runs.history.compare import beyond_users, kind_of, settled_as_measured
+from evalkit.runs.history.compare import (
+    beyond_users,
+    is_mean_of_users,
+    kind_of,
+    settled_as_measured,
+)
 from evalkit.statistics.exact import ExactSums
 from evalkit.statistics.intervals import Interval
 
@@ -70,8 +75,7 @@ def paired_difference(
         return None, "users have no values of it"
     if known is not None:
         request = known.request(estimate.cutoff, **estimate.parameters)
-        by_rows = kind_of(candidate[0]) in ("ratings", "labels")
-        if not (has_user_values if by_rows else is_made_of_users)(request):
+        if not is_mean_of_users(request, kind_of(candidate[0])):
             return None, "users have no values of it"
     values = []
     for report, model in (candidate, baseline):

@@ -17,7 +17,15 @@ from evalkit.aggregate.user_values.outcomes import as_measured
 from evalkit.config import Config, StatisticsSection, build_config
 from evalkit.errors import DataError, RequestError
 from evalkit.inference.conclude import Inference
-from evalkit.metrics import file_of, is_made_of_users, load_metric_files, other_kinds, parse_metrics
+from evalkit.metrics import (
+    Request,
+    file_of,
+    has_user_values,
+    is_made_of_users,
+    load_metric_files,
+    other_kinds,
+    parse_metrics,
+)
 from evalkit.report import PerUser, Report, Warning_
 from evalkit.runs.history._find import is_by_time
 from evalkit.runs.history._truths import differences_of_measure, differences_of_truth
@@ -162,7 +170,8 @@ def _measured_otherwise(runs: Sequence[Named]) -> list[Warning_]:
 
 def _not_of_users(runs: Sequence[Named], metric_files: Sequence[str]) -> list[str]:
     """What of the runs is no mean of users: numbers of all lists, those of means, combinations."""
-    known = load_metric_files(metric_files, kind_of(runs[0][1]))
+    kind = kind_of(runs[0][1])
+    known = load_metric_files(metric_files, kind)
     found = dict[str, None]()
     for _, report in runs:
         combined = _section(report.config).get("combined")
@@ -172,10 +181,16 @@ def _not_of_users(runs: Sequence[Named], metric_files: Sequence[str]) -> list[st
             request = (
                 None if metric is None else metric.request(estimate.cutoff, **estimate.parameters)
             )
-            is_other = request is not None and not is_made_of_users(request)
+            is_other = request is not None and not is_mean_of_users(request, kind)
             if estimate.name in of_all or "(" in estimate.name or is_other:
                 found[estimate.metric] = None
     return list(found)
+
+
+def is_mean_of_users(request: Request, kind: str) -> bool:
+    """Whether a number of a kind is the mean of the users' values."""
+    by_rows = kind in ("ratings", "labels")
+    return has_user_values(request) if by_rows else is_made_of_users(request)
 
 
 def _told(left_out: Sequence[str]) -> list[Warning_]:

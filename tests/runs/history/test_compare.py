@@ -472,6 +472,39 @@ def test_numbers_of_all_lists_are_left_out_between_runs_and_told(folder, capsys)
     assert "not-of-users" not in capsys.readouterr().err
 
 
+LABELS = """
+name = "labels"
+output = { per_user = true }
+labels = [{ model = "a", path = "a.parquet" }, { model = "b", path = "b.parquet" }]
+[metrics]
+names = ["log-loss(over='users')", "AUC", "GAUC"]
+"""
+
+
+def test_numbers_over_rows_are_left_out_between_runs_and_measured_anew_as_told(folder, capsys):
+    rows = pl.DataFrame(
+        {"user": [1, 1, 2, 2], "score": [0.9, 0.2, 0.6, 0.4], "label": [1, 0, 0, 1]}
+    )
+    rows.write_parquet(folder / "a.parquet")
+    rows.with_columns(score=1.0 - pl.col("score")).write_parquet(folder / "b.parquet")
+    (folder / "labels.toml").write_text(LABELS)
+    for _ in range(2):
+        assert run_command(["run", "labels.toml", "-q"]) == 0
+    capsys.readouterr()
+
+    assert run_command(["compare", "last~1", "last", "--format", "json"]) == 0
+    assert "warning[not-of-users]: AUC, AUC(over=" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(EvalkitError) as raised:
+        run_command(["compare", "last~1", "last", "-m", "AUC"])
+    assert raised.value.code == "not-of-users"
+    assert "evalkit compare --config CONFIG BASELINE CANDIDATE" in raised.value.hint
+    assert run_command(["compare", "--config", "labels.toml", "a", "b", "-m", "AUC"]) == 0
+    assert "by AUC" in capsys.readouterr().out
+    with pytest.raises(EvalkitError) as raised:
+        run_command(["compare", "--config", "labels.toml", "a", "c"])
+    assert raised.value.hint == "it has a, b"
+
+
 def test_metrics_of_a_config_are_compared_with_what_they_are_combined_of(folder, capsys):
     (folder / "job.toml").write_text(OF_LISTS)
     for asked, expected in (
