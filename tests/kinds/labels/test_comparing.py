@@ -58,6 +58,7 @@ def test_means_over_groups_are_compared_by_a_paired_t_test(group):
     assert found.n_users == old.size
 
 
+@pytest.mark.usefixtures("without_graphs")
 def test_numbers_over_rows_are_compared_by_the_influence_of_users():
     logs = two_models()
 
