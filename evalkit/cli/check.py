@@ -42,8 +42,7 @@ def check(config: ConfigFile, options: RunOptions) -> int:
     if options.json:
         console.say_json([asdict(finding) for finding in findings])
     else:
-        for finding in findings:
-            console.say(str(finding))
+        console.say(*map(str, findings))
         n_errors = len(statuses)
         n_odd = len(findings) - n_errors
         console.say(f"{config}: {n_errors} wrong, {n_odd} odd")

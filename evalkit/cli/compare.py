@@ -345,15 +345,13 @@ def _show(report: "Report", format: str, *, power: bool) -> None:
         console.say(render(first, format, width=console.table_width(), color=console.has_color()))
         return
     if format != "table":
-        console.say(render(report, format))
-        for warning in report.warnings:
-            console.warn(warning.code, warning.message)
-        return
-    width = console.table_width() or 80
-    report = as_shown(report)
-    lines = comparison_lines(report, width=width, power=power)
-    if searches(report):
-        lines += finding_lines(report, width=width)
-    console.say("\n".join(lines).strip("\n"))
+        text = render(report, format)
+    else:
+        width = console.table_width() or 80
+        report = as_shown(report)
+        lines = comparison_lines(report, width=width, power=power)
+        lines += finding_lines(report, width=width) if searches(report) else []
+        text = "\n".join(lines).strip("\n")
+    console.say(text)
     for warning in report.warnings:
         console.warn(warning.code, warning.message)

@@ -6,9 +6,12 @@ import time
 from collections.abc import Sequence
 from itertools import pairwise
 from threading import Lock
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from evalkit.errors import Errors, EvalkitError, clean, in_lines, masked
+
+if TYPE_CHECKING:
+    from evalkit.planning.counters import Progress
 
 REDRAW_SECONDS = 0.1
 
@@ -43,9 +46,10 @@ def say_json(value: object) -> None:
     say(escaped(json.dumps(value, indent=2, ensure_ascii=False)))
 
 
-def say(text: str) -> None:
-    """Write a result to stdout, ended by one newline."""
-    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+def say(*texts: str) -> None:
+    """Write results to stdout, each ended by one newline."""
+    for text in texts:
+        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
 
 def tell(error: EvalkitError) -> None:
@@ -140,19 +144,6 @@ def clear_progress() -> None:
         sys.stderr.flush()
 
 
-class Step(Protocol):
-    """How far a stage has come."""
-
-    @property
-    def stage(self) -> str: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def total_rows(self) -> int | None: ...
-    @property
-    def unit(self) -> str: ...
-
-
 class DrawnProgress:
     """One line on stderr that is drawn over: stage, rows, rate and time left."""
 
@@ -162,7 +153,7 @@ class DrawnProgress:
         self._began = self._drawn = time.monotonic()
         self._first_rows = 0
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: "Progress") -> None:
         now = time.monotonic()
         with self._lock:
             if step.stage != self._stage:
@@ -182,7 +173,7 @@ class DrawnProgress:
         sys.stderr.flush()
 
 
-def describe(step: Step, new_rows: int, seconds: float) -> str:
+def describe(step: "Progress", new_rows: int, seconds: float) -> str:
     """The progress line: `rankings als  1,200,000 of 5,000,000 rows  2.4 M rows/s  2 s left`."""
     parts = [step.stage]
     total = step.total_rows

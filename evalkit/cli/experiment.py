@@ -139,8 +139,7 @@ def _plan(
             console.say(f"{units.n:,} units of before; {what}, with power {asked.statistics.power}")
             console.say(str(sizes))
             if by_week.height:
-                console.say("the smallest effect by week:")
-                console.say(str(by_week))
+                console.say("the smallest effect by week:", str(by_week))
             return
         found = list(false_alarms(units, asked, n_splits))
         console.say(

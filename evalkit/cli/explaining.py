@@ -42,11 +42,9 @@ def explain_code(code: Code, *, as_json: bool) -> None:
             {"code": code.name, "means": code.means, "cause": code.cause, "cure": code.cure}
         )
         return
-    for line in textwrap.wrap(f"{code.name}: {code.means}", WIDTH):
-        console.say(line)
+    console.say(*textwrap.wrap(f"{code.name}: {code.means}", WIDTH))
     for title, text in (("cause", code.cause), ("cure", code.cure)):
-        for line in entry(title, text, 7):
-            console.say(line)
+        console.say(*entry(title, text, 7))
 
 
 def library_names(name: str, profile: str | None) -> "list[LibraryName]":

@@ -42,8 +42,7 @@ def figures(
             message = f"there are {len(found)} figures, and one file"
             hint = f"--figure {next(iter(found), 'TITLE')!r}"
             raise RequestError(message, code="bad-option", at=f"--file {file}", hint=hint)
-        for title in found:
-            console.say(title)
+        console.say(*found)
         return
     plot = found[figure] if figure is not None else next(iter(found.values()))
     console.say(plot.fixed if file is None else str(plot.save(file)))

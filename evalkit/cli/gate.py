@@ -76,8 +76,7 @@ def gate(
 
         console.say_json([asdict(each) for each in found])
     else:
-        for each in found:
-            console.say(f"{each.outcome}: {clean(each.message)}")
+        console.say(*(f"{each.outcome}: {clean(each.message)}" for each in found))
     for gate in found:
         if gate.fails:
             console.tell(DataError(gate.message, code="gate-failed", at=report.run_id))

@@ -12,7 +12,7 @@ from typer import Argument, Option
 from evalkit.cli import console
 from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder, Wait, takes
 from evalkit.cli.store_runs import ReadFolder, is_copy, local_copy
-from evalkit.errors import RequestError, clean
+from evalkit.errors import MachineError, RequestError, clean
 
 Name = Annotated[
     str | None, Option("--name", metavar="NAME", help="Runs of that job. Default: of all.")
@@ -216,8 +216,7 @@ def show(
         rows.append((trend.job, trend.model, where, line, *ends))
     head = ("job", "model", "segment", clean(trends[0].metric), "last", "change", "expected")
     console.say(_table((*head, "least", "most", "runs"), rows, right={4, 5, 6, 7, 8, 9}))
-    for line in (each for trend in trends for each in tell_signals(trend)):
-        console.say(clean(line))
+    console.say(*(clean(line) for trend in trends for line in tell_signals(trend)))
 
 
 @history.command("nights")
@@ -254,8 +253,7 @@ def compare_nights(
 
         console.say("[\n" + ",\n".join(f"  {dump_line(each)}" for each in compared) + "\n]")
         return
-    for told in tell_nights(compared):
-        console.say(clean(told))
+    console.say(*map(clean, tell_nights(compared)))
 
 
 @history.command("query")
@@ -415,8 +413,7 @@ def prune(
     from evalkit.runs.history import prune, refresh
 
     removed = prune(out, keep=keep, name=name, wait_seconds=wait, dry=dry_run)
-    for path in removed:
-        console.say(str(path))
+    console.say(*map(str, removed))
     console.note(f"{len(removed)} runs {'would be ' if dry_run else ''}removed")
     if not dry_run:
         refresh(out)
@@ -429,7 +426,11 @@ def rebuild(out: RunsFolder = RUNS, quiet: Quiet = False, log_format: LogFormat 
 
     with open_index(out, anew=True) as (connection, damaged):
         (number,) = connection.execute("SELECT count(*) FROM runs").fetchone()
+        (*_, file) = connection.execute("PRAGMA database_list").fetchone()
     _warn_of_damage(out, damaged)
+    if not file:  # it is in memory, and gone now
+        message = "the index cannot be written there; whoever reads it makes it anew"
+        raise MachineError(message, code="not-writable", at=str(out), hint="make room on the disk")
     console.say(f"{out}: {number:,} runs in the index")
 
 

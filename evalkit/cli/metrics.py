@@ -38,9 +38,7 @@ def metrics(metric_file: MetricFile = None, format: ListFormat = None, json: Jso
         return
     for kind, known in kinds.items():
         if kind != "rankings":
-            console.say("")
-            console.say(_WHERE.get(kind, f"Where a config has [{kind}]:"))
-            console.say("")
+            console.say("", _WHERE.get(kind, f"Where a config has [{kind}]:"), "")
         _list(known)
     console.say("")
     console.say("Written name(parameter=value)@cutoff, as nDCG@10 or recall@{5,20}.")
@@ -100,8 +98,7 @@ def explain(
     if name == "split":
         from evalkit.splits.libraries import explain_libraries
 
-        for line in explain_libraries(profile):
-            console.say(line)
+        console.say(*explain_libraries(profile))
         return
     if name in all_codes():
         explaining.explain_code(all_codes()[name], as_json=shown == "json")
@@ -114,9 +111,10 @@ def explain(
         found = _find(name, followed if profile else None, _own_by_kind(metric_file))
     except RequestError as error:
         if said and error.code in ("unknown-metric", "refused-metric", "ambiguous-metric"):
-            console.say_json(explaining.names_record(name, said)) if shown == "json" else None
-            for line in () if shown == "json" else explaining.lines_of_names(name, said):
-                console.say(line)
+            if shown == "json":
+                console.say_json(explaining.names_record(name, said))
+            else:
+                console.say(*explaining.lines_of_names(name, said))
             return
         if error.code != "unknown-metric":
             raise
@@ -147,8 +145,8 @@ def explain(
             console.say(textwrap.fill(text, explaining.WIDTH))
         for line in _explanation(name, request, kind, chosen, latex=latex):
             console.say(line)
-    for line in explaining.lines_of_names(name, said) if profile is None else ():
-        console.say(line)
+    if profile is None:
+        console.say(*explaining.lines_of_names(name, said))
 
 
 def _no_such_name(name: str, error: RequestError) -> RequestError:

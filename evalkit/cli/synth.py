@@ -57,7 +57,6 @@ def synth(
         form=form,
         seed=seed,
     )
-    for path in paths.values():
-        console.say(str(path))
+    console.say(*map(str, paths.values()))
     if "config" in paths:
         console.note(f"evalkit run {paths['config']}")

@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 from .decorator import intrinsic, kernel
+from .intrinsics import float_bits
 
 LN2_HIGH, LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 C1, C2, C3 = 6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01
@@ -24,28 +25,10 @@ ONE = 1023 << 52
 ABOVE_ROOT_HALF = ONE - 0x3FE6A09E667F3BCD  # moves fractions into [sqrt(1/2), sqrt(2))
 
 
-def _bits(value: Any) -> Any:
-    import numpy as np
-
-    return np.float64(value).view(np.int64)
-
-
 def _number(bits: Any) -> Any:
     import numpy as np
 
     return np.int64(bits).view(np.float64)
-
-
-@intrinsic(_bits)
-def bits_of(typing_context, value):
-    """The bits of a float64 as an int64."""
-    from llvmlite import ir
-    from numba.core import types
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.IntType(64))
-
-    return types.int64(types.float64), generate
 
 
 @intrinsic(_number)
@@ -64,7 +47,7 @@ def number_of(typing_context, bits):
 def split(value):
     """A power of two and 1 + f, about 1: f, f^2 / 2, and what ln(1 + f) is beyond both."""
     small = value < TINY
-    bits = bits_of(value * SCALE if small else value) + ABOVE_ROOT_HALF
+    bits = float_bits(value * SCALE if small else value) + ABOVE_ROOT_HALF
     exponent = (bits >> 52) - 1023 - (54 if small else 0)
     f = number_of((bits & FRACTION) + (ONE - ABOVE_ROOT_HALF)) - 1.0
     s = f / (2.0 + f)

@@ -38,34 +38,28 @@ class StoreObjects:
     store: "ObjectStore"
 
     def put(self, path: str, content: bytes | Path) -> None:
-        import obstore
-
-        obstore.put(self.store, path, content)
+        self.store.put(path, content)
 
     def create(self, path: str, content: bytes) -> str | None:
-        import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
         try:
-            return obstore.put(self.store, path, content, mode="create")["e_tag"] or ""
+            return self.store.put(path, content, mode="create")["e_tag"] or ""
         except (AlreadyExistsError, PreconditionError):
             return None
 
     def replace(self, path: str, content: bytes, version: str) -> str | None:
-        import obstore
         from obstore.exceptions import NotFoundError, PreconditionError
 
         try:
-            found = obstore.put(self.store, path, content, mode={"e_tag": version})
+            found = self.store.put(path, content, mode={"e_tag": version})
         except (PreconditionError, NotFoundError):
             return None
         return found["e_tag"] or ""
 
     def get(self, path: str, most_bytes: int = MOST_MANIFEST_BYTES) -> tuple[bytes, str] | None:
-        import obstore
-
         try:
-            found = obstore.get(self.store, path)
+            found = self.store.get(path)
         except FileNotFoundError:
             return None
         if found.meta["size"] > most_bytes:
@@ -73,10 +67,8 @@ class StoreObjects:
         return bytes(found.bytes()), found.meta["e_tag"] or ""
 
     def save(self, path: str, target: Path, most_bytes: int) -> None:
-        import obstore
-
         try:
-            found = obstore.get(self.store, path)
+            found = self.store.get(path)
         except FileNotFoundError:
             return
         left = most_bytes + 1
@@ -88,17 +80,11 @@ class StoreObjects:
                     return
 
     def names(self, prefix: str) -> list[str]:
-        import obstore
-
-        return [each["path"] for batch in obstore.list(self.store, prefix) for each in batch]
+        return [each["path"] for batch in self.store.list(prefix) for each in batch]
 
     def folders(self, prefix: str) -> list[str]:
-        import obstore
-
-        found = obstore.list_with_delimiter(self.store, prefix or None)
+        found = self.store.list_with_delimiter(prefix or None)
         return [path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"]]
 
     def delete(self, path: str) -> None:
-        import obstore
-
-        obstore.delete(self.store, path)
+        self.store.delete(path)

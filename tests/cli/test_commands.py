@@ -652,11 +652,11 @@ def test_synth_tells_numbers_outside_their_limits(evalkit):
 
 CALL_KERNELS = """
 import gc, pathlib, tempfile
-from evalkit.cli.warm import _run_all
+from evalkit.cli.warming import run_all
 from evalkit.kernels import Kernel
 
 with tempfile.TemporaryDirectory() as folder:
-    _run_all(pathlib.Path(folder))
+    run_all(pathlib.Path(folder))
 kernels = [each for each in gc.get_objects() if isinstance(each, Kernel)]
 assert kernels
 """

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -211,7 +212,8 @@ def _race(
     n_tests = max(1, (len(shares) - 1) * (len(tables) - 1))
     rungs: list[Rung] = []
     for share in shares:
-        found = measure_trials(config, tables, how, share)
+        with _of_anybody(config, share):
+            found = measure_trials(config, tables, how, share)
         names, n_users = list(tables), found.n_users
         dropped: list[str] = []
         if share < 1 and section.screen is not None:
@@ -233,6 +235,19 @@ def _race(
             + (f", {len(dropped):,} dropped" if share < 1 else "")
         )
     return found, rungs
+
+
+@contextmanager
+def _of_anybody(config: Config, share: float) -> Iterator[None]:
+    """Say of a rung that measures nobody that it is too small."""
+    try:
+        yield
+    except DataError as error:
+        if error.code != "no-common-user" or share == 1:
+            raise
+        message = f"nobody who is ranked is among {share:g} of the users, by which the race begins"
+        at, hint = config.at("selection", "screen"), "a larger share, or no screen"
+        raise DataError(message, code=error.code, at=at, hint=hint) from error
 
 
 def _dropped(

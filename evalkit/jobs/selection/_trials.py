@@ -18,8 +18,8 @@ _PATHS = (
     *("tags.rankings", "config/path"),
 )
 _STATES = ("state", "status", "done")
-_DONE = {"complete", "completed", "finished", "terminated", "done", "ok", "success", "true"}
-_SAID = {"false": "not done"}  # a column done has no more to say
+_DONE = {"complete", "completed", "finished", "terminated", "done", "ok", "success", "true", "1"}
+_SAID = {"false": "not done", "0": "not done"}  # a column done has no more to say
 _PARAMETER = re.compile(r"(?:params[_.]|config/)(.+)")
 _NO_PARAMETER = re.compile(
     r"values?(_.*)?|datetime_.*|duration|user_attrs_.*|system_attrs_.*|metrics\..*|tags\..*|"

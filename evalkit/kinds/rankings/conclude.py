@@ -124,7 +124,6 @@ def _concluded(
         graphs=(*precision_recall(curves), *_graphs_of(shown, models)),
         distributions=tuple(sums.histograms.distributions(models, task.requests)),
         parts=parts,
-        per_user_values=None,
     )
     meta = replace(
         task.clock.meta(sum(each.rows for each in inputs), task.threads, versions()),

@@ -73,7 +73,6 @@ def log_loss(scores, labels, clip, losses):
     source="Fawcett 2006, An introduction to ROC analysis, 2",
     bounds=(0.0, 1.0),
     undefined="without rows",
-    parameters=(),
     higher_is_better=None,
     over_rows=of_kernel(POSITIVES, ROWS),
 )
@@ -92,7 +91,6 @@ def base_rate(positives, rows):
     source="He et al. 2014, Practical lessons from predicting clicks on ads at Facebook, 3.1",
     bounds=(0.0, math.inf),
     undefined="without a row with label 1",
-    parameters=(),
     higher_is_better=None,
     over_rows=of_kernel(PREDICTED, POSITIVES, is_exact=False),
     of_probabilities=True,

@@ -116,7 +116,6 @@ def novelty(lists, within, cutoffs, information, pop_of, cold, den, out):
     undefined="where nothing is shown",
     parameters=(POP_OF, COLD),
     family="sums",
-    n_sums=2,
     by=lambda values, context, sums: sums[0] / sums[1] if sums[1] != 0 else math.nan,
     needs=("train",),
     tables=tables,

@@ -79,7 +79,6 @@ def popularity_and_history(values, context):
     undefined="where no user has both a list and train rows",
     higher_is_better=None,
     family="sums",
-    n_sums=2,
     by=lambda values, context, sums: sums[0] / sums[1] - 1.0 if sums[1] != 0 else np.nan,
     needs=("train", "history"),
     tables=popularity_and_history,

@@ -296,6 +296,24 @@ def test_a_changed_test_part_and_train_as_test_are_refused_before_anything_is_me
     assert (as_train.value.code, changed.value.code) == ("conflicting-keys", "split-changed")
 
 
+def test_a_rung_of_nobody_is_too_small(folder):
+    with pytest.raises(EvalkitError) as error:
+        chosen(folder, "screen = { users = [0.0001, 1.0] }")
+
+    assert error.value.code == "no-common-user"
+    assert "0.0001 of the users" in error.value.message
+
+
+def test_a_column_done_may_be_of_numbers(folder):
+    table = pl.read_csv(folder / "trials.csv").drop("state")
+    table.with_columns(done=pl.Series([1, 0, 1, 1, 0, 0])).write_csv(folder / "trials.csv")
+
+    found = chosen(folder)
+
+    assert (found.n_tried, found.n_measured) == (6, 3)
+    assert {each.state for each in found.trials} == {"measured", "not done"}
+
+
 def test_one_user_tells_no_trials_apart(folder):
     for name in ("validation", *(f"list-{n}" for n in range(4))):
         table = pl.read_parquet(folder / f"{name}.parquet")

@@ -247,6 +247,7 @@ def clustered(rng, n_users):
     return pl.DataFrame({"user": users, "label": label, "score": merit + rng.normal(size=len(own))})
 
 
+@pytest.mark.usefixtures("without_graphs")
 def test_errors_at_chosen_thresholds_are_the_spread_over_draws_of_users():
     """In 600 draws of 100 and of 300 users limits of 95 % held 93.0 to 95.3 times in 100."""
     rng, draws = np.random.default_rng(8), 60

@@ -223,7 +223,7 @@ def test_models_are_compared_and_segments_measured_in_passes(small_parts):
 
 
 def test_what_is_kept_of_users_takes_room_from_rows(small_parts, reads, monkeypatch):
-    log = pl.concat([impressions("spread")] * 20)  # about 1 MB, and 200 KB for users
+    log = pl.concat([impressions("spread")] * 10)  # about 500 KB, and 200 KB for users
     models = {"a": log, "b": log.with_columns(score=1 - pl.col("score"))}
     asked = {"metrics": ["AUC", "log-loss(over='users')"], "statistics": {"baseline": "a"}}
     whole = evalkit.evaluate_labels(models, **asked)
@@ -231,7 +231,7 @@ def test_what_is_kept_of_users_takes_room_from_rows(small_parts, reads, monkeypa
     def n_reads(slack: float) -> int:
         monkeypatch.setattr(_room, "SLACK", slack)
         before = len(reads)
-        for limit in (700_000, 1_100_000):
+        for limit in (350_000, 550_000):
             limited = evalkit.evaluate_labels(models, memory_limit=limit, **asked)
             assert limited.comparisons == whole.comparisons
         return len(reads) - before

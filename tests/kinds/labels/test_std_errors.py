@@ -54,11 +54,13 @@ def check(log: pl.DataFrame, names: list[str], **asked: object) -> None:
         assert estimate.low < estimate.value < estimate.high
 
 
+@pytest.mark.usefixtures("without_graphs")
 @pytest.mark.some_cases(1)
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 def test_standard_errors_are_those_of_leaving_out_users(ties):
     check(impressions(ties=ties).drop("weight"), NAMES)
 
 
+@pytest.mark.usefixtures("without_graphs")
 def test_standard_errors_of_rows_with_weights_are_too():
     check(impressions(), WEIGHTED, columns={"weight": "weight"})

@@ -9,7 +9,7 @@ import pytest
 from example_runs import report
 
 from evalkit.cli.app import run_command
-from evalkit.errors import BusyError, RequestError
+from evalkit.errors import BusyError, MachineError, RequestError
 from evalkit.report import Gate
 from evalkit.report.html import render_trends
 from evalkit.report.trend import Point, Trend, order_of, tell_signals
@@ -245,6 +245,22 @@ def test_trend_of_nothing_is_told(folder, asked, code):
         history.read_trends(folder, **asked)
 
     assert caught.value.code == code
+
+
+def test_an_index_that_cannot_be_written_is_read_and_not_said_to_be_made(folder, monkeypatch):
+    connect = sqlite3.connect
+
+    def in_memory_alone(path, **more):
+        if str(path) != ":memory:":
+            raise sqlite3.OperationalError("database or disk is full")
+        return connect(path, **more)
+
+    monkeypatch.setattr(sqlite3, "connect", in_memory_alone)
+
+    assert index_of(folder) == (["a", "b", "c", "w"], 0)
+    with pytest.raises(MachineError) as error:
+        run_command(["history", "rebuild", "--out", str(folder)])
+    assert error.value.code == "not-writable"
 
 
 def test_trend_where_no_run_is_says_so(tmp_path):
