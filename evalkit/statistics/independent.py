@@ -17,7 +17,7 @@ from .distributions import normal_quantile, normal_sf, t_quantile, t_sf, t_two_s
 from .intervals import NO_INTERVAL, Interval, check_level
 from .moments import Floats, Linear
 from .skewness import quantile_of
-from .spending import bounds_of
+from .spending import Sequential, bounds_of
 from .unseen import p_at_least, reach_at_least
 
 MORE = 1.5  # of the skewness of samples, in tests against a margin
@@ -25,49 +25,6 @@ MOST_LEANING = 0.4  # of both groups' skewness in the difference, before few val
 
 Alternative = Literal["two-sided", "greater", "less"]
 Relative = Literal["fieller", "delta", "log", "fixed"]
-
-
-@dataclass(frozen=True, slots=True)
-class Sequential:
-    """Limits and p-values that hold at any number of looks: the mixture over normal priors.
-
-    Args:
-        tightest_at: units of both variants at which limits are tightest.
-        level: for which that is so.
-
-    Source:
-        Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024, Annals of Statistics 52(6),
-        2613-2640, theorem 2.2; Robbins 1970, Annals of Mathematical Statistics 41(5), 1397-1409.
-    """
-
-    tightest_at: float
-    level: float
-
-    def mixed(self, n: float) -> float:
-        """n times the mixing variance, in units of a unit's variance."""
-        log_error = math.log(1.0 - self.level)
-        return n * (-2.0 * log_error + math.log(1.0 - 2.0 * log_error)) / self.tightest_at
-
-    def reach(self, error: float, n: float) -> float:
-        """Standard errors from the estimate to either limit at a two-sided error.
-
-        Example:
-            >>> round(Sequential(5000.0, 0.95).reach(0.05, 5000.0), 4)
-            3.0352
-        """
-        mixed = self.mixed(max(n, 1.0))
-        return math.sqrt(2.0 * (mixed + 1.0) / mixed * math.log(math.sqrt(mixed + 1.0) / error))
-
-    def p_value(self, z: float, n: float) -> float:
-        """Two-sided: the error at which a limit is reached.
-
-        Example:
-            >>> round(Sequential(5000.0, 0.95).p_value(3.0352, 5000.0), 3)
-            0.05
-        """
-        mixed = self.mixed(n)
-        log = 0.5 * math.log1p(mixed) - 0.5 * z * z * mixed / (mixed + 1.0)
-        return min(1.0, math.exp(min(0.0, log)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,3 +183,28 @@ def theta_of(whole: Linear) -> Floats:
     else:
         theta[varies] = np.linalg.solve(alike, mixed / size) / size
     return theta
+
+
+def added_by_units(columns: Floats, whole: Moments, terms: Terms) -> Floats:
+    """float64[n_units], between -1 and 1: what each adds to an estimate, to the first order.
+
+    Args:
+        columns: float64[n_units, n_columns]; `whole`: of all of them.
+    Example:
+        >>> columns = np.array([[3.0, 1.0], [1.0, 3.0]])
+        >>> added_by_units(columns, Moments(2, np.array([2.0, 2.0]), np.eye(2)), Terms((0, 1)))
+        array([ 0.5, -0.5])
+    """
+    joint, added = linear_of(whole, terms), np.zeros(columns.shape[0])
+    slopes = np.concatenate([[1.0], -theta_of(joint)])
+    rows = terms.value, *terms.covariates
+    for slope, estimate, mean, (above, below) in zip(
+        slopes, joint.estimates, joint.denominators, rows, strict=True
+    ):
+        own = columns[:, above]
+        if below is not None:
+            own = own - estimate * columns[:, below]
+        if slope and mean and np.isfinite(estimate):
+            added += slope * own / mean
+    scaled: Floats = np.ldexp(added, -scales_of(added[:, None])[0])
+    return scaled

@@ -15,6 +15,7 @@ from evalkit.statistics.moments import (
     Linear,
     Moments,
     Terms,
+    added_by_units,
     linear_of,
     scales_of,
     summed_columns,
@@ -215,7 +216,7 @@ def _by_cells(
     if asked.statistics.has_margin:
         every = sums.over(np.arange(cells.n_cells))
         whole = Moments.of([every.sum_of(column) for column in range(n_columns)], scales)
-        values = _added_by_units(matrix, whole, Terms(value, covariates))
+        values = added_by_units(matrix, whole, Terms(value, covariates))
         added.add(values[:, None], rows=CellRows.of(own, cells.n_cells))
     for segment, members in cells.members.items():
         strata = np.unique(cells.strata[members]) if members.any() else [0]
@@ -252,22 +253,6 @@ def _by_cells(
             skewness = tuple(each.skewness_of(0) for each in added.over_each(of_arms))
             adjusted[segment] = replace(adjusted[segment], skewness=skewness)
     return adjusted, raw
-
-
-def _added_by_units(matrix: Floats, whole: Moments, terms: Terms) -> Floats:
-    """float64[n_units], between -1 and 1: what each adds to the estimate, to the first order."""
-    joint = _without_undefined(linear_of(whole, terms), np.zeros(1 + len(terms.covariates)))
-    slopes = Adjustment(theta_of(joint), joint.estimates[1:]).slopes
-    added = np.zeros(matrix.shape[0])
-    rows = terms.value, *terms.covariates
-    for slope, estimate, mean, (above, below) in zip(
-        slopes, joint.estimates, joint.denominators, rows, strict=True
-    ):
-        own = matrix[:, above] if below is None else matrix[:, above] - estimate * matrix[:, below]
-        if mean:
-            added += slope * own / mean
-    scaled: Floats = np.ldexp(added, -scales_of(added[:, None])[0])
-    return scaled
 
 
 def _ones(total: ExactSum, scale: int) -> int:

@@ -5,8 +5,9 @@ import polars as pl
 import pytest
 
 import evalkit
-from evalkit.statistics.independent import Contrast, Group, Part, Rules, Sequential
+from evalkit.statistics.independent import Contrast, Group, Part, Rules
 from evalkit.statistics.moments import Linear
+from evalkit.statistics.spending import Sequential
 
 N_DRAWS = 200
 
