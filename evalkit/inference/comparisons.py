@@ -141,7 +141,7 @@ def _drafts(
                     sums[0].df,
                     sums[0].skewness,
                     widest=most - least,
-                    table=signs.table,
+                    table=signs.table if n_without is None else None,
                     is_clustered=chosen.has_clusters,
                     is_mended=chosen.skewness,
                     is_weighted=chosen.weight is not None,

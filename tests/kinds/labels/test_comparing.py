@@ -220,3 +220,16 @@ def test_nothing_is_drawn_for_an_infinite_mean(asked):
     good, noisy = report.estimates
     assert good.low < good.value < good.high
     assert (noisy.value, noisy.low, noisy.high) == (math.inf, None, None)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "accuracy(over='users', weighting='impressions')"])
+def test_what_users_move_is_no_value_of_0_or_1_however_it_is_rounded(name):
+    rng = np.random.default_rng(5)
+    tests = set()
+    for _ in range(12):
+        one = pl.DataFrame({"user": range(6), "label": rng.integers(0, 2, 6)})
+        logs = {each: one.with_columns(score=rng.random(6)) for each in ("good", "other")}
+        found = evalkit.evaluate_labels(logs, metrics=[name], statistics={"baseline": "good"})
+        tests.add(found.comparisons[0].test.partition(",")[0])
+
+    assert "mcnemar" not in tests
