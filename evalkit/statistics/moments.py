@@ -10,10 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.statistics.exact import SCALE_BITS, ExactSum
+from evalkit.kernels.threads import slices_of
+from evalkit.statistics.exact import SCALE_BITS, ExactSum, ExactSums
 
 Floats = npt.NDArray[np.float64]
 
+ROWS_TOGETHER = 1 << 18
 NOISE = 1e-13  # of the terms that cancel: what is below it is rounding
 LEAST_APART = 1e-10  # of correlated covariates, below which one says what the others say
 
@@ -85,6 +87,20 @@ class Moments:
                     covariances[j, i] = covariances[i, j]
                     place += 1
         return cls(n, means, covariances)
+
+
+def moments_of(columns: Floats, scales: npt.NDArray[np.int64]) -> Moments:
+    """Means and covariances of float64[n, n_columns], by exact sums.
+
+    Example:
+        >>> columns = np.array([[1.0], [3.0]])
+        >>> moments_of(columns, scales_of(columns)).means.tolist()
+        [2.0]
+    """
+    sums = ExactSums(scales.size * (scales.size + 1) // 2)
+    for rows in slices_of(columns.shape[0], ROWS_TOGETHER):
+        sums.add(summed_columns(columns[rows], scales))
+    return Moments.of([sums.sum_of(place) for place in range(sums.n_columns)], scales)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from evalkit.statistics.moments import (
     Terms,
     added_by_units,
     linear_of,
+    moments_of,
     scales_of,
     summed_columns,
     theta_of,
@@ -421,14 +422,6 @@ def _by_clusters(
             own_units = tuple(sum(n_units[arm::n_arms]) for arm in range(n_arms))
             into[segment] = MeasuredUnits(made.groups, made.adjustment, n_units=own_units)
     return adjusted, raw
-
-
-def moments_of(columns: Floats, scales: npt.NDArray[np.int64]) -> Moments:
-    """Means and covariances of float64[n, n_columns]."""
-    sums = ExactSums(scales.size * (scales.size + 1) // 2)
-    for rows in slices_of(columns.shape[0], ROWS_TOGETHER):
-        sums.add(summed_columns(columns[rows], scales))
-    return Moments.of([sums.sum_of(place) for place in range(sums.n_columns)], scales)
 
 
 def _cluster_sums(matrix: Floats, clusters: npt.NDArray[np.uint64]) -> Floats:
