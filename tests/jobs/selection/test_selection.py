@@ -695,6 +695,24 @@ def test_a_look_is_noted_behind_a_torn_one_and_none_is_noted_by_half(folder, mon
     assert (len(known), full.value.code) == (1, "disk-full")
 
 
+def test_a_look_that_nothing_keeps_is_not_said_to_be_recorded(folder):
+    table = pl.read_parquet(folder / "test.parquet").with_columns(time=pl.int_range(pl.len()))
+    table.write_parquet(folder / "log.parquet")
+    done = run_here(
+        ["split", "log.parquet", "--by", "rows", "--test", "0.5", "--out", "splits/s"], folder
+    )
+    asked = ["evaluate", "--truth", "splits/s/test", "--rankings", "a=list-3.parquet", "-m", "RR"]
+
+    nowhere = run_here(asked, folder)
+    (folder / "runs").mkdir()
+    first, second = run_here(asked, folder), run_here(asked, folder)
+
+    assert done.status == 0, done.err
+    assert "recorded nowhere" in nowhere.out
+    assert "first use of this test set recorded here" in first.out
+    assert "use 2 of this test set" in second.out
+
+
 def test_a_part_that_where_takes_out_of_a_larger_file_is_known(folder):
     select(folder, written(folder, 'confirm = { path = "test.parquet" }'))
     parts = [("validation", "va"), ("test", "te")]
