@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from evalkit.aggregate.segments import Segment
 from evalkit.kernels.threads import slices_of
-from evalkit.statistics.exact import CellRows, ExactSum, ExactSums
+from evalkit.statistics.exact import CellRows, ExactSums
 from evalkit.statistics.independent import Adjustment, Group, Part
 from evalkit.statistics.moments import (
     Linear,
@@ -215,9 +215,7 @@ def _by_cells(
         above = np.bincount(own[matrix[:, 0] > mean], minlength=cells.n_cells)
     added = ExactSums(1, cells.n_cells)
     if asked.statistics.has_margin:
-        every = sums.over(np.arange(cells.n_cells))
-        whole = Moments.of([every.sum_of(column) for column in range(n_columns)], scales)
-        values = added_by_units(matrix, whole, Terms(value, covariates))
+        values = added_by_units(matrix, moments_of(matrix, scales), Terms(value, covariates))
         added.add(values[:, None], rows=CellRows.of(own, cells.n_cells))
     for segment, members in cells.members.items():
         strata = np.unique(cells.strata[members]) if members.any() else [0]
@@ -237,7 +235,7 @@ def _by_cells(
             counts = tuple(
                 Few(
                     sum(
-                        _ones(found[i * n_arms + arm][0], int(scales[0]))
+                        round(found[i * n_arms + arm][0].total * 2.0 ** int(scales[0]))
                         for i in range(len(strata))
                     ),
                     sum(stratum[arm].n for stratum in by_stratum),
@@ -254,11 +252,6 @@ def _by_cells(
             skewness = tuple(each.skewness_of(0) for each in added.over_each(of_arms))
             adjusted[segment] = replace(adjusted[segment], skewness=skewness)
     return adjusted, raw
-
-
-def _ones(total: ExactSum, scale: int) -> int:
-    """How many values of 0 and 1 are 1, summed at a scale."""
-    return round(total.total * 2.0**scale)
 
 
 def _measured(
