@@ -296,6 +296,18 @@ def test_a_changed_test_part_and_train_as_test_are_refused_before_anything_is_me
     assert (as_train.value.code, changed.value.code) == ("conflicting-keys", "split-changed")
 
 
+@pytest.mark.parametrize(
+    ("asked", "code"), [({"threads": 0}, "bad-threads"), ({"memory_limit": "1GB"}, "wrong-type")]
+)
+def test_python_refuses_what_an_evaluation_refuses(folder, asked, code):
+    written(folder)
+
+    with pytest.raises(RequestError) as error:
+        evalkit.select(folder / "select.toml", runs=folder / "runs", **asked)
+
+    assert error.value.code == code
+
+
 def test_a_rung_of_nobody_is_too_small(folder):
     with pytest.raises(EvalkitError) as error:
         chosen(folder, "screen = { users = [0.0001, 1.0] }")
