@@ -110,7 +110,7 @@ class Job:
                 )
                 with suppress(EvalkitError):  # whoever reads the index next brings it up to date
                     history.refresh(self.folder, kept)
-            holdout_uses.note_look(self._runs, ahead, report)
+            ahead = holdout_uses.note_look(self._runs, ahead, report)
             if self.per_user is not None:
                 _copy_values(report, self.per_user, path)
         return Done(report, path, ahead=ahead)

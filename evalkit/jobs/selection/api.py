@@ -8,7 +8,7 @@ from pathlib import Path
 from evalkit.config import build_config, hinted, load_config
 from evalkit.jobs.selection._measure import How
 from evalkit.jobs.selection._publish import Selected, run_selection
-from evalkit.kernels.threads import usable_cores
+from evalkit.planning.work import MeasureOptions
 
 PathLike = str | os.PathLike[str]
 
@@ -52,11 +52,13 @@ def select(
         ...     select(asked, runs=f"{folder}/runs").selection.winner
         'b'
     """
+    asked = MeasureOptions(threads=threads, memory_limit=memory_limit)
+    overrides = [overrides] if isinstance(overrides, str) else overrides
     if isinstance(config, Mapping):
         tree = copy.deepcopy(dict(config))
         request = build_config(tree, name="select", overrides=overrides, entry_point="python")
     else:
         request = load_config(Path(config), overrides=overrides)
     folder = Path(runs if runs is not None else request.output.path)
-    how = How(threads or usable_cores(), memory_limit)
+    how = How(asked.useful_threads, memory_limit)
     return run_selection(request, folder, None if out is None else Path(out), how, again=again)

@@ -49,7 +49,7 @@ from evalkit.planning.counters import Clock, input_of
 from evalkit.planning.tables import Given
 from evalkit.planning.work import SEEDS, Kind, MeasureOptions, ShareResult, try_seeds, with_warnings
 from evalkit.report import Input, Report, Warning_
-from evalkit.sources import Table, reading
+from evalkit.sources import ChosenColumns, Table, reading
 from evalkit.sources.ids import USER_KEY, DrawnShare, Sample
 
 
@@ -213,6 +213,8 @@ class KeptTables:
         by = (Segmentation(by=config.statistics.cluster or ""),)
         clusters = [SegmentTable(each.table, each.names, by) for each in self.clusters]
         rows = [each.table for each in self.rows]
+        for place, read in enumerate(inputs[: len(rows)]):  # which hints name columns by
+            rows[place] = replace(rows[place], chosen=ChosenColumns(read.columns))
         return RowTables(config, rows, UserSources(segments, next(iter(clusters), None)), inputs)
 
 

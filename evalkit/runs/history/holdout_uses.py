@@ -104,11 +104,13 @@ class Ahead:
         content: the fingerprint of its users and items.
         number: of this look; 0 where no test part is looked at.
         most: looks that are allowed, where a selection says so.
+        is_noted: whether later looks will know of it.
     """
 
     content: str = ""
     number: int = 0
     most: int | None = None
+    is_noted: bool = True
 
     def corrected(self, config: Config) -> Config:
         """The config at the level that all looks hold together (Bonferroni)."""
@@ -129,6 +131,8 @@ class Ahead:
         return Warning_("looked-before", message + "so that those of all uses hold together")
 
     def __str__(self) -> str:
+        if not self.is_noted:
+            return "this use of the test set is recorded nowhere: there is no folder of runs here"
         uses = "first use" if self.number == 1 else f"use {self.number}"
         return f"{uses} of this test set recorded here; other folders and machines are not counted"
 
@@ -287,10 +291,10 @@ def open_whole(truth: TruthTable, guessing: Guessing, given: object | None = Non
     return open_truth(truth.model_copy(update={"where": None}), given, guessing)
 
 
-def note_look(folder: Path, ahead: Ahead, report: Report) -> None:
-    """Keep a look in a folder of runs that is there, whatever becomes of its run."""
+def note_look(folder: Path, ahead: Ahead, report: Report) -> Ahead:
+    """Keep a look in a folder of runs that is there, whatever becomes of its run; the look."""
     if not ahead.number or not folder.is_dir():
-        return
+        return replace(ahead, is_noted=not ahead.number)
     look = asdict(Look(report.run_id, report.name, report.meta.started, (*report.models,)))
     with machine_errors(folder):
         descriptor = os.open(folder / NOTED, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
@@ -303,6 +307,7 @@ def note_look(folder: Path, ahead: Ahead, report: Report) -> None:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         finally:
             os.close(descriptor)
+    return ahead
 
 
 def fetch_notes(store: StoreFolder, folder: Path) -> int:

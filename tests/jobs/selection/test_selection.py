@@ -296,6 +296,18 @@ def test_a_changed_test_part_and_train_as_test_are_refused_before_anything_is_me
     assert (as_train.value.code, changed.value.code) == ("conflicting-keys", "split-changed")
 
 
+@pytest.mark.parametrize(
+    ("asked", "code"), [({"threads": 0}, "bad-threads"), ({"memory_limit": "1GB"}, "wrong-type")]
+)
+def test_python_refuses_what_an_evaluation_refuses(folder, asked, code):
+    written(folder)
+
+    with pytest.raises(RequestError) as error:
+        evalkit.select(folder / "select.toml", runs=folder / "runs", **asked)
+
+    assert error.value.code == code
+
+
 def test_a_rung_of_nobody_is_too_small(folder):
     with pytest.raises(EvalkitError) as error:
         chosen(folder, "screen = { users = [0.0001, 1.0] }")
@@ -693,6 +705,24 @@ def test_a_look_is_noted_behind_a_torn_one_and_none_is_noted_by_half(folder, mon
         note_look(folder, ahead, report)
 
     assert (len(known), full.value.code) == (1, "disk-full")
+
+
+def test_a_look_that_nothing_keeps_is_not_said_to_be_recorded(folder):
+    table = pl.read_parquet(folder / "test.parquet").with_columns(time=pl.int_range(pl.len()))
+    table.write_parquet(folder / "log.parquet")
+    done = run_here(
+        ["split", "log.parquet", "--by", "rows", "--test", "0.5", "--out", "splits/s"], folder
+    )
+    asked = ["evaluate", "--truth", "splits/s/test", "--rankings", "a=list-3.parquet", "-m", "RR"]
+
+    nowhere = run_here(asked, folder)
+    (folder / "runs").mkdir()
+    first, second = run_here(asked, folder), run_here(asked, folder)
+
+    assert done.status == 0, done.err
+    assert "recorded nowhere" in nowhere.out
+    assert "first use of this test set recorded here" in first.out
+    assert "use 2 of this test set" in second.out
 
 
 def test_a_part_that_where_takes_out_of_a_larger_file_is_known(folder):
