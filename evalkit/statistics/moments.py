@@ -10,10 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.statistics.exact import SCALE_BITS, ExactSum
+from evalkit.kernels.threads import slices_of
+from evalkit.statistics.exact import SCALE_BITS, ExactSum, ExactSums
 
 Floats = npt.NDArray[np.float64]
 
+ROWS_TOGETHER = 1 << 18
 NOISE = 1e-13  # of the terms that cancel: what is below it is rounding
 LEAST_APART = 1e-10  # of correlated covariates, below which one says what the others say
 
@@ -85,6 +87,20 @@ class Moments:
                     covariances[j, i] = covariances[i, j]
                     place += 1
         return cls(n, means, covariances)
+
+
+def moments_of(columns: Floats, scales: npt.NDArray[np.int64]) -> Moments:
+    """Means and covariances of float64[n, n_columns], by exact sums.
+
+    Example:
+        >>> columns = np.array([[1.0], [3.0]])
+        >>> moments_of(columns, scales_of(columns)).means.tolist()
+        [2.0]
+    """
+    sums = ExactSums(scales.size * (scales.size + 1) // 2)
+    for rows in slices_of(columns.shape[0], ROWS_TOGETHER):
+        sums.add(summed_columns(columns[rows], scales))
+    return Moments.of([sums.sum_of(place) for place in range(sums.n_columns)], scales)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,3 +199,28 @@ def theta_of(whole: Linear) -> Floats:
     else:
         theta[varies] = np.linalg.solve(alike, mixed / size) / size
     return theta
+
+
+def added_by_units(columns: Floats, whole: Moments, terms: Terms) -> Floats:
+    """float64[n_units], between -1 and 1: what each adds to an estimate, to the first order.
+
+    Args:
+        columns: float64[n_units, n_columns]; `whole`: of all of them.
+    Example:
+        >>> columns = np.array([[3.0, 1.0], [1.0, 3.0]])
+        >>> added_by_units(columns, Moments(2, np.array([2.0, 2.0]), np.eye(2)), Terms((0, 1)))
+        array([ 0.5, -0.5])
+    """
+    joint, added = linear_of(whole, terms), np.zeros(columns.shape[0])
+    slopes = np.concatenate([[1.0], -theta_of(joint)])
+    rows = terms.value, *terms.covariates
+    for slope, estimate, mean, (above, below) in zip(
+        slopes, joint.estimates, joint.denominators, rows, strict=True
+    ):
+        own = columns[:, above]
+        if below is not None:
+            own = own - estimate * columns[:, below]
+        if slope and mean and np.isfinite(estimate):
+            added += slope * own / mean
+    scaled: Floats = np.ldexp(added, -scales_of(added[:, None])[0])
+    return scaled

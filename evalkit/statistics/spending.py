@@ -1,4 +1,4 @@
-"""Bounds of a planned number of looks: the error is spent as information comes in."""
+"""Bounds of several looks: of a planned number, and of any number that may come."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -145,3 +145,46 @@ def _root(beyond: Callable[[float], float], goal: float) -> float:
         return log_goal - math.log(max(beyond(bound), 1e-300))
 
     return 0.0 if short(0.0) >= 0.0 else root_of(short, 0.0, FARTHEST, accuracy=1e-12)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequential:
+    """Limits and p-values that hold at any number of looks: the mixture over normal priors.
+
+    Args:
+        tightest_at: units of both variants at which limits are tightest.
+        level: for which that is so.
+
+    Source:
+        Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024, Annals of Statistics 52(6),
+        2613-2640, theorem 2.2; Robbins 1970, Annals of Mathematical Statistics 41(5), 1397-1409.
+    """
+
+    tightest_at: float
+    level: float
+
+    def mixed(self, n: float) -> float:
+        """n times the mixing variance, in units of a unit's variance."""
+        log_error = math.log(1.0 - self.level)
+        return n * (-2.0 * log_error + math.log(1.0 - 2.0 * log_error)) / self.tightest_at
+
+    def reach(self, error: float, n: float) -> float:
+        """Standard errors from the estimate to either limit at a two-sided error.
+
+        Example:
+            >>> round(Sequential(5000.0, 0.95).reach(0.05, 5000.0), 4)
+            3.0352
+        """
+        mixed = self.mixed(max(n, 1.0))
+        return math.sqrt(2.0 * (mixed + 1.0) / mixed * math.log(math.sqrt(mixed + 1.0) / error))
+
+    def p_value(self, z: float, n: float) -> float:
+        """Two-sided: the error at which a limit is reached.
+
+        Example:
+            >>> round(Sequential(5000.0, 0.95).p_value(3.0352, 5000.0), 3)
+            0.05
+        """
+        mixed = self.mixed(n)
+        log = 0.5 * math.log1p(mixed) - 0.5 * z * z * mixed / (mixed + 1.0)
+        return min(1.0, math.exp(min(0.0, log)))

@@ -11,14 +11,14 @@ from evalkit.report import Comparison, Warning_
 from evalkit.report.entries import Check, Graph
 from evalkit.statistics.distributions import chi_squared_sf, normal_sf
 from evalkit.statistics.exact import SCALE_BITS, ExactSum
-from evalkit.statistics.moments import Moments, Terms, linear_of, scales_of
+from evalkit.statistics.moments import Moments, Terms, linear_of, moments_of, scales_of
 from evalkit.statistics.sample_ratio import ALARM, sample_ratio_p, sequential_ratio_p
 
 from ._asked import ExperimentRequest
 from ._cells import TRIGGERED
 from ._comparing import number_of
 from ._kernels import add_products
-from ._measuring import MetricNumbers, moments_of
+from ._measuring import MetricNumbers
 from ._phases import shares_by_phase
 from ._units import MOST_CROSSED, Flags, Floats, UnitDays, Units
 
@@ -357,9 +357,9 @@ def warnings_of(
     for metric, places in withheld.items():
         more = f" and {len(places) - MOST_NAMED:,} more" if len(places) > MOST_NAMED else ""
         yield Warning_(
-            "uneven-spread",
-            f"{metric} has no verdict on {', '.join(places[:MOST_NAMED])}{more}: two variances "
-            "and one of both variants disagree, as where the smaller one lacks large values",
+            "large-values",
+            f"{metric} has no verdict on {', '.join(places[:MOST_NAMED])}{more}, for all that p "
+            "is: it stands on few large values, which one variant may lack by chance",
         )
     plan = asked.statistics
     if plan.spending is not None and not (plan.looks or asked.earlier):

@@ -169,7 +169,8 @@ def drafts_of(
                 base, new = measured.counts[0], measured.counts[arm]
                 few, test = ((base.ones, new.ones), (base.n, new.n)), "newcombe"
             by = _adjustment(asked, measured, is_few=few is not None)
-            contrast = Contrast(groups[0], groups[arm], rules, by, others, seen)
+            lean = _skewness(asked, measured, arm)
+            contrast = Contrast(groups[0], groups[arm], rules, by, others, seen, lean)
         find = partial(_difference, measured, arm, measure.q, contrast, few)
         found = find(rules)
         if contrast is not None:
@@ -239,6 +240,12 @@ def _seen(measured: MeasuredUnits, arm: int) -> BoundedValues | None:
     return BoundedValues(measured.widest, above, below)
 
 
+def _skewness(asked: ExperimentRequest, measured: MeasuredUnits, arm: int) -> tuple[float, float]:
+    if not measured.skewness or asked.statistics.limits == "wald":
+        return math.nan, math.nan
+    return measured.skewness[0], measured.skewness[arm]
+
+
 def margin_numbers(each: EffectDraft, level: float) -> tuple[float, float, Interval]:
     """One-sided p of "not above baseline - margin" and of "not below + margin", and the two-sided
     limits that go with them; by Newcombe's where conversions are few.
@@ -258,8 +265,9 @@ def margin_numbers(each: EffectDraft, level: float) -> tuple[float, float, Inter
     return found[0], found[1], newcombe(*each.few, two_sided)[0]
 
 
-def by_other_variance(each: EffectDraft) -> EffectDraft:
-    """The same effect by one variance of both variants, and by two where one was asked for.
+def by_variance(each: EffectDraft, *, is_other: bool) -> EffectDraft:
+    """The same effect as a verdict needs it: margins count skewness, and one variance of both
+    variants stands beside Welch's, which is the other where it was asked for.
 
     Where a variant is small, and few values are large, it may have drawn none of them: its mean and
     its variance are too low together, and Welch's test leans. The pooled one leans otherwise. Where
@@ -267,7 +275,8 @@ def by_other_variance(each: EffectDraft) -> EffectDraft:
     """
     if each.contrast is None or each.few is not None:
         return each
-    rules = replace(each.rules, is_pooled=not each.rules.is_pooled)
+    is_pooled = each.rules.is_pooled != is_other
+    rules = replace(each.rules, is_pooled=is_pooled, counts_lean=True)
     contrast = each.contrast.by_rules(rules)
     found = contrast.difference()
     p_value, error = number_of(found.p_value), number_of(found.std_error)

@@ -9,13 +9,15 @@ import numpy.typing as npt
 
 from evalkit.aggregate.segments import Segment
 from evalkit.kernels.threads import slices_of
-from evalkit.statistics.exact import CellRows, ExactSum, ExactSums
+from evalkit.statistics.exact import CellRows, ExactSums
 from evalkit.statistics.independent import Adjustment, Group, Part
 from evalkit.statistics.moments import (
     Linear,
     Moments,
     Terms,
+    added_by_units,
     linear_of,
+    moments_of,
     scales_of,
     summed_columns,
     theta_of,
@@ -53,6 +55,7 @@ class MeasuredUnits:
         totals: by variant, of sums and counts.
         widest: what a unit's value can differ by, of fractions and capped means.
         above: by variant, units above the mean of all, where that is known.
+        skewness: by variant, of what units add to the estimate, where a margin asks.
     """
 
     groups: tuple[Group, ...] = ()
@@ -63,6 +66,7 @@ class MeasuredUnits:
     n_units: tuple[int, ...] = ()
     widest: float = math.inf
     above: tuple[int, ...] = ()
+    skewness: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +213,10 @@ def _by_cells(
     if widest < math.inf:
         mean = np.ldexp(sums.over(np.arange(cells.n_cells)).sum_of(0).mean, scales[0])
         above = np.bincount(own[matrix[:, 0] > mean], minlength=cells.n_cells)
+    added = ExactSums(1, cells.n_cells)
+    if asked.statistics.has_margin:
+        values = added_by_units(matrix, moments_of(matrix, scales), Terms(value, covariates))
+        added.add(values[:, None], rows=CellRows.of(own, cells.n_cells))
     for segment, members in cells.members.items():
         strata = np.unique(cells.strata[members]) if members.any() else [0]
         places = [
@@ -227,7 +235,7 @@ def _by_cells(
             counts = tuple(
                 Few(
                     sum(
-                        _ones(found[i * n_arms + arm][0], int(scales[0]))
+                        round(found[i * n_arms + arm][0].total * 2.0 ** int(scales[0]))
                         for i in range(len(strata))
                     ),
                     sum(stratum[arm].n for stratum in by_stratum),
@@ -239,12 +247,11 @@ def _by_cells(
             n_above = [int(above[each].sum()) for each in places] if above.size else []
             seen = tuple(sum(n_above[arm::n_arms]) for arm in range(n_arms)) if n_above else ()
             into[segment] = replace(made, widest=widest, above=seen)
+        if asked.statistics.has_margin:
+            of_arms = [np.flatnonzero(members & (cells.arms == arm)) for arm in range(n_arms)]
+            skewness = tuple(each.skewness_of(0) for each in added.over_each(of_arms))
+            adjusted[segment] = replace(adjusted[segment], skewness=skewness)
     return adjusted, raw
-
-
-def _ones(total: ExactSum, scale: int) -> int:
-    """How many values of 0 and 1 are 1, summed at a scale."""
-    return round(total.total * 2.0**scale)
 
 
 def _measured(
@@ -408,14 +415,6 @@ def _by_clusters(
             own_units = tuple(sum(n_units[arm::n_arms]) for arm in range(n_arms))
             into[segment] = MeasuredUnits(made.groups, made.adjustment, n_units=own_units)
     return adjusted, raw
-
-
-def moments_of(columns: Floats, scales: npt.NDArray[np.int64]) -> Moments:
-    """Means and covariances of float64[n, n_columns]."""
-    sums = ExactSums(scales.size * (scales.size + 1) // 2)
-    for rows in slices_of(columns.shape[0], ROWS_TOGETHER):
-        sums.add(summed_columns(columns[rows], scales))
-    return Moments.of([sums.sum_of(place) for place in range(sums.n_columns)], scales)
 
 
 def _cluster_sums(matrix: Floats, clusters: npt.NDArray[np.uint64]) -> Floats:

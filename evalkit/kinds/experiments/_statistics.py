@@ -7,9 +7,9 @@ from typing import Any
 
 from evalkit.errors import EvalkitError, RequestError, did_you_mean, noting, raise_all
 from evalkit.statistics.corrections import CORRECTIONS
-from evalkit.statistics.independent import Rules, Sequential
+from evalkit.statistics.independent import Rules
 from evalkit.statistics.paired import check_margin
-from evalkit.statistics.spending import bounds_of, rho_of
+from evalkit.statistics.spending import Sequential, bounds_of, rho_of
 
 from ._refused import not_built
 
@@ -52,6 +52,11 @@ class Statistics:
     spending: str | None = None
     final: float | None = None
     looks: tuple[float, ...] = ()  # shares of the final size at which somebody looked before
+
+    @property
+    def has_margin(self) -> bool:
+        """Whether tests are against a margin, too."""
+        return self.margin is not None or self.margin_relative is not None
 
     @property
     def is_sequential(self) -> bool:

@@ -19,7 +19,7 @@ from ._cells import TRIGGERED
 from ._checking import by_day, checks_of, paths, warnings_of
 from ._comparing import (
     EffectDraft,
-    by_other_variance,
+    by_variance,
     diluted,
     drafts_of,
     estimates_of,
@@ -122,8 +122,11 @@ def correct(drafts: Sequence[EffectDraft], asked: ExperimentRequest) -> int:
         if name.partition(" ")[0] in ("primary", "all"):
             n_tests += found.size
         of_margins = [adjust(each, correction).p_adjusted for each in tests]
-        others, _ = _tests_of([by_other_variance(each) for each in family], statistics.level)
-        both = [np.fmax(own, other) for own, other in zip((p_values, *tests), others, strict=True)]
+        by_both = [
+            _tests_of([by_variance(each, is_other=is_other) for each in family], statistics.level)
+            for is_other in (False, True)
+        ]
+        both = [np.fmax(*each) for each in zip(*(tests for tests, _ in by_both), strict=True)]
         agreed = [adjust(each.tolist(), correction).p_adjusted for each in both]
         for place, effect in enumerate(family):
             _finish(
@@ -210,7 +213,7 @@ def _or_nan(value: float | None) -> float:
 def _widened(draft: EffectDraft) -> float | None:
     """The standard error, the larger of both variances', and by as much as looks widen limits."""
     error, rules = draft.comparison.std_error, draft.rules
-    other = by_other_variance(draft).comparison.std_error
+    other = by_variance(draft, is_other=True).comparison.std_error
     if error is not None and other is not None and other > error * (1.0 + ROUNDING):
         error = other
     if error is None or (rules.sequential is None and rules.spending is None):

@@ -17,8 +17,7 @@ from evalkit.kinds.experiments import measure
 from evalkit.kinds.experiments.kind import units_of_config
 from evalkit.kinds.pointwise import passes
 from evalkit.pipeline import run_config
-from evalkit.statistics.independent import Sequential
-from evalkit.statistics.spending import bounds_of
+from evalkit.statistics.spending import Sequential, bounds_of
 
 JOB = """
 name = "job"

@@ -5,8 +5,9 @@ import polars as pl
 import pytest
 
 import evalkit
-from evalkit.statistics.independent import Contrast, Group, Part, Rules, Sequential
+from evalkit.statistics.independent import Contrast, Group, Part, Rules
 from evalkit.statistics.moments import Linear
+from evalkit.statistics.spending import Sequential
 
 N_DRAWS = 200
 
@@ -96,7 +97,7 @@ def test_a_small_variant_that_lacks_large_values_has_no_verdict(sizes, variance)
     assert sum(withheld) >= (6 if variance == "welch" else 1)
     for report, is_withheld in zip(reports, withheld, strict=True):
         codes = [each.code for each in report.warnings]
-        assert codes.count("uneven-spread") == is_withheld
+        assert codes.count("large-values") == is_withheld
 
 
 def test_an_effect_that_both_variances_find_has_its_verdict():
@@ -108,7 +109,7 @@ def test_an_effect_that_both_variances_find_has_its_verdict():
     for report in (few, many):  # of one size, variances are the same
         own = report.comparisons[0]
         assert (own.verdict == "better") == (own.p_value <= 0.05)
-        assert "uneven-spread" not in [each.code for each in report.warnings]
+        assert "large-values" not in [each.code for each in report.warnings]
 
 
 def test_a_margin_is_met_by_both_variances():
@@ -125,7 +126,30 @@ def test_a_margin_is_met_by_both_variances():
 
     assert own.p_not_inferior == own.p_equivalent == pytest.approx(0.0152, abs=0.001)
     assert own.verdict == "cannot tell"
-    assert "uneven-spread" in [each.code for each in report.warnings]
+    assert "large-values" in [each.code for each in report.warnings]
+
+
+@pytest.mark.parametrize("n", [50, 300])
+def test_what_has_lost_the_margin_is_seldom_equivalent(n):
+    """A candidate that sells nothing any more: by t alone 22 to 29 in 100 are equivalent."""
+    draw, margin = np.random.default_rng(11), 0.05 * np.exp(0.5)
+    reports = [seen_by(draw, (n, n), 0.0, margin=margin) for _ in range(60)]
+    own = [report.comparisons[0] for report in reports]
+    false = [each.p_not_inferior is not None and each.p_not_inferior <= 0.05 for each in own]
+
+    assert sum(false) >= 6
+    assert sum(each.verdict in ("equivalent", "not inferior") for each in own) <= 4
+    for report, each, is_false in zip(reports, own, false, strict=True):
+        is_withheld = is_false and each.verdict == "cannot tell"
+        assert ("large-values" in [one.code for one in report.warnings]) == is_withheld
+
+
+def test_margins_of_many_units_are_met_as_before():
+    draw = np.random.default_rng(12)
+    own = seen_by(draw, (20_000, 20_000), 1.0, margin=0.04).comparisons[0]
+
+    assert own.verdict == "equivalent"
+    assert own.p_equivalent < 1e-4
 
 
 def test_covariates_gain_what_theory_says():
