@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..errors import RequestError
+
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
@@ -83,6 +85,12 @@ class OfSums:
             return as_float(self._made(sums))
         except ZeroDivisionError:
             return math.nan
+        except (TypeError, ValueError) as error:
+            message = f"a function of sums fails: {type(error).__name__}: {error}"
+            hint = "a function of fractions and of complex numbers that gives one number"
+            raise RequestError(
+                message, code="bad-metric-file", at="over_rows", hint=hint
+            ) from error
 
     def _made(self, sums: Sequence[Any]) -> Any:
         try:

@@ -170,3 +170,24 @@ def test_python_takes_own_metrics_of_ratings_by_file_and_as_they_are(rows):
     as_it_is = evalkit.evaluate_ratings(rows, metrics=[within.request(most=0.5)])
 
     assert by_file.value("within") == as_it_is.value("within") == by_config
+
+
+@pytest.mark.parametrize("name", ["distance", "distance(over='users')"])
+@pytest.mark.parametrize("loss", ["nan", "nan if labels[row] else 1.0"])
+def test_rows_without_a_loss_are_refused(rows, name, loss):
+    text = FILES["distance"].replace("abs(scores[row] - labels[row])", loss)
+    text = text.replace("from evalkit", "from math import nan\n\nfrom evalkit", 1)
+
+    with pytest.raises(EvalkitError, match="gives NaN for rows") as caught:
+        run("labels", [name], text)
+
+    assert caught.value.code == "own-metric-fails"
+
+
+def test_a_function_of_sums_that_gives_no_number_is_refused(rows):
+    text = FILES["within"].replace("by=ratio)", "by=lambda near, n: 'near', is_smooth=False)")
+
+    with pytest.raises(EvalkitError, match="a function of sums fails") as caught:
+        run("ratings", ["within"], text)
+
+    assert caught.value.code == "bad-metric-file"

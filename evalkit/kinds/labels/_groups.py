@@ -18,6 +18,7 @@ from evalkit.kinds.labels._kernels import (
     add_up_weights,
 )
 from evalkit.kinds.labels._placements import Placements, is_area
+from evalkit.kinds.labels._walk import losses_of
 from evalkit.kinds.labels.merge import LabelSums
 from evalkit.kinds.pointwise.counts import Grouping
 from evalkit.kinds.pointwise.spread import Floats
@@ -87,8 +88,8 @@ class GroupRows:
         return self.known[asked]
 
     def _mean_loss(self, request: metrics.Request) -> Floats:
-        losses, sums = np.empty(self.scores.size), np.empty(self.n_groups)
-        request.call(self.scores, self.labels, *request.own_arguments, losses)
+        sums = np.empty(self.n_groups)
+        losses = losses_of(request, self.scores, self.labels)
         add_up_losses(self.starts, losses, self.weights, sums)
         rows = self.term(metrics.ROWS)
         means: Floats = np.divide(sums, rows, out=np.full(sums.size, np.nan), where=rows > 0.0)

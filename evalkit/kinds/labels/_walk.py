@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit import metrics
+from evalkit.errors import RequestError
 from evalkit.kinds.labels import _kernels
 from evalkit.kinds.pointwise.means import product_and_rest
 from evalkit.statistics.exact import LIMB_BITS, SCALE_BITS, SUM_LIMBS
@@ -205,6 +206,22 @@ class Area(TermSum):
         self.add_values(area[:n])
 
 
+def losses_of(request: metrics.Request, scores: Floats, labels: npt.NDArray[np.uint8]) -> Floats:
+    """What each row loses.
+
+    Raises:
+        RequestError: a metric of somebody's own gives no number for a row [own-metric-fails].
+    """
+    losses = np.full(scores.size, np.nan)
+    request.call(scores, labels, *request.own_arguments, losses)
+    if math.isnan(float(losses.sum())) and np.isnan(losses).any():
+        message = f"the metric {request.metric.name!r} gives NaN for rows"
+        hint = "every row has a loss; leave rows out by where under [labels]"
+        at = request.metric.function.__code__.co_filename
+        raise RequestError(message, code="own-metric-fails", at=at, hint=hint)
+    return losses
+
+
 @dataclass(slots=True)
 class Loss(TermSum):
     """The losses of rows times their weights; `infinite`: the weight of those without a number."""
@@ -215,8 +232,8 @@ class Loss(TermSum):
     def add(self, ties: "Ties", above: tuple[float, float], totals: LabelTotals) -> None:
         for label in (0, 1):
             scores, weights = ties.weighty(label)
-            losses, labels = np.empty(scores.size), np.full(scores.size, label, dtype=np.uint8)
-            self.request.call(scores, labels, *self.request.own_arguments, losses)
+            labels = np.full(scores.size, label, dtype=np.uint8)
+            losses = losses_of(self.request, scores, labels)
             self.infinite += float(_kernels.set_infinite_aside(losses, weights))
             self.add_products(losses, weights, weighted=totals.weighted)
 

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -84,13 +84,36 @@ def read_trends(
             gated = _bounds(connection, latest, of, asked_of)
             taken = tuple(_judged(listed, bounds_of(metric_name))[-limit:])
             trends.append(Trend(job, label, of, rule, part, taken, by or "started", gated))
-    if not found:
-        asked = {"job": name, "model": model, "segment": segment, "variable": by}
-        said = ", ".join(f"{key} {value!r}" for key, value in asked.items() if value is not None)
-        message = f"no run has a value of {label}" + (f" for {said}" if said else "")
-        hint = f"evalkit history list --out {quote(str(folder))} shows the runs"
-        raise RequestError(message, code="no-values", at=str(folder), hint=hint)
+        if not found:
+            asked = {"job": name, "model": model, "segment": segment, "variable": by}
+            raise _no_values(connection, label, folder, asked)
     return trends, damaged
+
+
+def _no_values(
+    connection: sqlite3.Connection, label: str, folder: Path, asked: Mapping[str, str | None]
+) -> RequestError:
+    """That a metric has no values of what is asked for, and what of it there is."""
+    said = ", ".join(f"{key} {value!r}" for key, value in asked.items() if value is not None)
+    message = f"no run has a value of {label}" + (f" for {said}" if said else "")
+    hint = f"evalkit history list --out {quote(str(folder))} shows the runs"
+    for key, column in (
+        ("job", "runs.name"),
+        ("model", "model"),
+        ("segment", "segmentation || '=' || segment"),
+        ("variable", "json_each.key"),
+    ):
+        rows = connection.execute(
+            f"SELECT DISTINCT {column} FROM metrics JOIN runs USING (run_id) "  # noqa: S608
+            "LEFT JOIN json_each(variables) WHERE metric = ? ORDER BY 1",
+            (label,),
+        )
+        known = [each for (each,) in rows if each is not None]
+        wanted = asked[key]
+        if wanted is not None and wanted not in known and known:
+            hint = did_you_mean(wanted, known, f"there are the {key}s {', '.join(known[:8])}")
+            break
+    return RequestError(message, code="no-values", at=str(folder), hint=hint)
 
 
 def _judged(points: Sequence[Point], bounds: tuple[float, float]) -> list[Point]:

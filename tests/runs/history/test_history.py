@@ -263,6 +263,22 @@ def test_an_index_that_cannot_be_written_is_read_and_not_said_to_be_made(folder,
     assert error.value.code == "not-writable"
 
 
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ({"name": "nightl"}, "did you mean 'nightly'?"),
+        ({"model": "alz"}, "did you mean 'als'?"),
+        ({"model": "quite another"}, "there are the models als"),
+        ({"name": "nightly", "by": "day"}, "shows the runs"),
+    ],
+)
+def test_what_no_run_has_is_hinted_at_by_what_they_have(folder, asked, hint):
+    with pytest.raises(RequestError) as caught:
+        history.read_trends(folder, "nDCG@10", **asked)
+
+    assert hint in caught.value.hint
+
+
 def test_trend_where_no_run_is_says_so(tmp_path):
     with pytest.raises(RequestError) as caught:
         history.read_trends(tmp_path, "RR")
