@@ -278,8 +278,9 @@ def by_variance(each: EffectDraft, *, is_other: bool) -> EffectDraft:
     is_pooled = each.rules.is_pooled != is_other
     rules = replace(each.rules, is_pooled=is_pooled, counts_lean=True)
     contrast = each.contrast.by_rules(rules)
-    found = contrast.difference()
-    p_value, error = number_of(found.p_value), number_of(found.std_error)
+    variance, df = contrast.variance(0.0)
+    error = number_of(math.sqrt(variance)) if variance > 0.0 else None
+    p_value = error and number_of(rules.p_value(contrast.delta / error, df, contrast.n))
     comparison = replace(each.comparison, p_value=p_value, std_error=error)
     return replace(each, comparison=comparison, contrast=contrast)
 

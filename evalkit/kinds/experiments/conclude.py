@@ -27,7 +27,7 @@ from ._comparing import (
     number_of,
 )
 from ._measuring import MetricNumbers
-from ._units import READ_COVARIATES, READ_EVENTS, READ_EXPOSURES, Units
+from ._units import READ_COVARIATES, READ_EVENTS, READ_EXPOSURES, Flags, Units
 
 FEWEST_SEARCHED = 100
 ROUNDING = 1e-9  # of a standard error: variants of one size have the same by both variances
@@ -122,12 +122,14 @@ def correct(drafts: Sequence[EffectDraft], asked: ExperimentRequest) -> int:
         if name.partition(" ")[0] in ("primary", "all"):
             n_tests += found.size
         of_margins = [adjust(each, correction).p_adjusted for each in tests]
-        by_both = [
-            _tests_of([by_variance(each, is_other=is_other) for each in family], statistics.level)
-            for is_other in (False, True)
-        ]
-        both = [np.fmax(*each) for each in zip(*(tests for tests, _ in by_both), strict=True)]
-        agreed = [adjust(each.tolist(), correction).p_adjusted for each in both]
+        by_both = np.array([p_values, *tests])  # what one variance does not say, both do not
+        told_by = [each <= error for each in (found.p_adjusted, *of_margins)]
+        is_told: Flags = np.any(told_by, axis=0)
+        for is_other in (False, True) if is_told.any() else ():
+            told = [by_variance(family[at], is_other=is_other) for at in np.flatnonzero(is_told)]
+            others = _tests_of(told, statistics.level)[0]
+            by_both[:, is_told] = np.fmax(by_both[:, is_told], others)
+        agreed = [adjust(each, correction).p_adjusted for each in by_both.tolist()]
         for place, effect in enumerate(family):
             _finish(
                 effect,
