@@ -3,7 +3,9 @@
 `one`: false alarms at one look, of a skewed mean, a ratio of events with users as units, a rare
 fraction and a mean adjusted by what was before, 500 units a variant. `looks`: false alarms of five
 looks, by plan; the guardrail is worse by just its margin. `relative`: limits of a relative effect
-of 20 %, 500 skewed units a variant. Written to --out as JSON, too.
+of 20 %, 500 skewed units a variant. `large`: verdicts where 5 % of the units buy, of variants that
+do not differ, and of one that has lost just the margin, all of its revenue or half. Written to
+--out as JSON, too.
 """
 
 import argparse
@@ -113,7 +115,40 @@ def relative(draws: int) -> Iterator[Row]:
     yield {"units a variant": n, "held, %": 100 * held / draws}
 
 
-PARTS = {"one": (one_look, 2000), "looks": (looks, 500), "relative": (relative, 2000)}
+def large(draws: int) -> Iterator[Row]:
+    """Share of wrong verdicts, and of wrong p-values, where few units have large values."""
+    buyers, mean = 0.05, np.exp(0.5)
+    for sizes in ((100, 900), (900, 100), (50, 50), (300, 300), (1000, 1000)):
+        for name, kept in (("no effect", 1.0), ("all lost", 0.0), ("half lost", 0.5)):
+            draw, found = np.random.default_rng(4), Counter[str]()
+            is_b = np.arange(sum(sizes)) >= sizes[0]
+            statistics = {} if kept == 1.0 else {"margin": (1.0 - kept) * buyers * mean}
+            wrong = ("better", "worse") if kept == 1.0 else ("equivalent", "not inferior")
+            for _ in range(draws):
+                buys = draw.random(is_b.size) < buyers * np.where(is_b, kept, 1.0)
+                variants = np.where(is_b, "b", "a")
+                units = pl.DataFrame(
+                    {"variant": variants, "y": buys * draw.lognormal(size=is_b.size)}
+                )
+                report = evalkit.evaluate_experiment(
+                    units.with_row_index("unit"),
+                    variants=dict(zip("ab", sizes, strict=True)),
+                    metrics=["mean(y)"],
+                    statistics=statistics,
+                )
+                (each,) = report.comparisons
+                found["verdict"] += each.verdict in wrong
+                found["p"] += _is_small(each.p_value if kept == 1.0 else each.p_not_inferior)
+            shares = {f"by {what}, %": 100 * found[what] / draws for what in ("verdict", "p")}
+            yield {"units": f"{sizes[0]} and {sizes[1]}", "truth": name, **shares}
+
+
+PARTS = {
+    "one": (one_look, 2000),
+    "looks": (looks, 500),
+    "relative": (relative, 2000),
+    "large": (large, 500),
+}
 
 
 def main() -> None:
