@@ -160,6 +160,10 @@ def _check_model(
             message = f"max_drop_relative compares with a model, and none is called {baseline!r}"
             hint = did_you_mean(baseline, known, "max_drop compares with a run")
             problems.add((*key, "baseline"), "unknown-model", message, hint=hint)
+    if gate.get("data") in _OF_TRUTH and baseline in (known or ()):
+        message = f"{gate['data']} is of the truth, and {baseline!r} is a model"
+        hint = 'baseline = "last" compares with the last run'
+        problems.add((*key, "baseline"), "conflicting-keys", message, hint=hint)
     if model is not None and model == baseline:
         problems.add(
             (*key, "baseline"),

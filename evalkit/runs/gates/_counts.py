@@ -15,7 +15,7 @@ def count_of(report: Report, model: str | None, name: str) -> float | None:
             return _share(truth.rows - truth.rows_used, truth.rows)
         return float(getattr(truth, name))
     counts = report.counts.models.get(model)
-    if counts is None:
+    if counts is None or name not in OF_MODELS:
         return None
     if name == "rows_dropped":
         return _share(counts.rows - counts.rows_used, counts.rows)

@@ -295,7 +295,9 @@ class _Judge:
         if rule.data in OF_CHECKS:
             yield from self._checked()
             return
-        if rule.model is None and rule.data in OF_TRUTH:
+        is_run = rule.baseline is None or self.baselines.is_run(rule.baseline)
+        is_of_models = not is_run and rule.data in OF_MODELS  # the truth is no model
+        if rule.model is None and rule.data in OF_TRUTH and not is_of_models:
             yield self._count(None)
         for model in self.models if rule.data in OF_MODELS else ():
             yield self._count(model)

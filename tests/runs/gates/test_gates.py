@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from example_runs import report
+from example_runs import report, with_users
 
 import evalkit
 from evalkit.config import GateRule, build_config
@@ -16,6 +16,7 @@ from evalkit.report import Comparison, PerUser, Report
 from evalkit.report.verdict import is_first, render_prometheus
 from evalkit.runs import publish
 from evalkit.runs.gates import find_baselines, judge
+from evalkit.runs.gates._counts import count_of
 from evalkit.runs.gates._paired import difference_of
 
 LOSSES = {"higher_is_better": False, "name": "first_hit_rank"}
@@ -511,3 +512,31 @@ def test_numbers_of_one_name_and_another_kind_are_not_compared(tmp_path):
 
     assert gate.outcome == "cannot tell"
     assert "kind is 'rankings' and 'labels'" in gate.message
+
+
+@pytest.mark.parametrize(("data", "judged"), [("rows", ["b"]), ("users", ["b"])])
+def test_a_count_of_the_truth_is_not_held_against_a_model(data, judged):
+    now = with_users()
+    models = {name: now.counts.models["als"] for name in ("als", "b")}
+    now = replace(now, counts=replace(now.counts, models=models))
+    rules = [GateRule(data=data, max_change=0.1, baseline="als")]
+    baselines = find_baselines(rules, now.models, "nowhere", name="nightly")
+
+    gates = judge(rules, now, baselines, level=0.95)
+
+    assert [each.model for each in gates] == judged
+
+
+def test_pairs_are_of_the_truth_and_no_model_has_any():
+    tree = {
+        "truth": {"path": "t"},
+        "rankings": [{"model": "a", "path": "a"}, {"model": "b", "path": "b"}],
+        "metrics": {"names": ["RR"]},
+        "gates": [{"data": "pairs", "max_change": 0.1, "baseline": "b"}],
+    }
+
+    with pytest.raises(RequestError) as error:
+        build_config(tree, name="job")
+
+    assert error.value.code == "conflicting-keys"
+    assert count_of(with_users(), "als", "pairs") is None
