@@ -123,7 +123,7 @@ def correct(drafts: Sequence[EffectDraft], asked: ExperimentRequest) -> int:
             n_tests += found.size
         of_margins = [adjust(each, correction).p_adjusted for each in tests]
         by_both = np.array([p_values, *tests])  # what one variance does not say, both do not
-        told_by = [each <= error for each in (found.p_adjusted, *of_margins)]
+        told_by = [np.asarray(each) <= error for each in (found.p_adjusted, *of_margins)]
         is_told: Flags = np.any(told_by, axis=0)
         for is_other in (False, True) if is_told.any() else ():
             told = [by_variance(family[at], is_other=is_other) for at in np.flatnonzero(is_told)]
