@@ -98,6 +98,25 @@ def test_logged_feedback_says_what_it_did_with_a_margin_and_tukeys_test():
     assert numbers(report) == numbers(plain)
 
 
+def test_beside_rankings_what_one_of_the_two_follows_is_not_told():
+    log = LOG.with_columns(item=pl.Series([1, 2, 3] * 20))
+    lists = pl.DataFrame({"user": USERS, "item": [1, 3, 2] * 20, "rank": [1, 2, 3] * 20})
+    truth = pl.DataFrame({"user": list(range(20)), "item": [1] * 20})
+
+    report = evalkit.evaluate_logged(
+        log,
+        {"a": {"probability": "p"}},
+        columns={"user": "user", "item": "item"},
+        metrics=["SNIPS", "recall@2"],
+        rankings={"b": lists},
+        truth=truth,
+        policies={"units": "rounds", "no_relevant": "zero", "unrated": "error"},
+        statistics={"margin": 0.1},
+    )
+
+    assert told(report) == ["policies.unrated"]
+
+
 def test_values_that_are_the_defaults_are_not_told():
     assert not told(measure("ratings", {"ties": "item"}, {"alternative": "two-sided"}))
 
