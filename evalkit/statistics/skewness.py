@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from .distributions import t_sf, t_sf_of
 
 LEAST = 1e-9  # skewness / sqrt(n) below which Student's t stands as it is
+FARTHEST = 1e100  # whose cube is a number
 MORE_FROM, MORE_BY, MOST = 0.3, 6.0, 1.5  # more than half of it beyond that skewness / sqrt(n)
 
 
@@ -54,7 +55,7 @@ def quantile_of(reached: float, skewness: float, n: int) -> float:
         (2.0, 1.7119)
     """
     k = skewness / math.sqrt(n) if n else math.nan
-    if not abs(k) >= LEAST or not math.isfinite(reached):
+    if not abs(k) >= LEAST or not abs(reached) < FARTHEST:
         return reached
     return min(reached, reached + k * reached**2 / 3.0 + k**2 * reached**3 / 27.0 + k / 6.0)
 

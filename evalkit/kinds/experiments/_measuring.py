@@ -210,12 +210,13 @@ def _by_cells(
     raw: dict[Segment, MeasuredUnits] = {}
     n_arms = len(asked.names)
     above = np.zeros(0, dtype=np.int64)
+    every = sums.over(np.arange(cells.n_cells))
+    whole = Moments.of([every.sum_of(column) for column in range(n_columns)], scales)
     if widest < math.inf:
-        mean = np.ldexp(sums.over(np.arange(cells.n_cells)).sum_of(0).mean, scales[0])
-        above = np.bincount(own[matrix[:, 0] > mean], minlength=cells.n_cells)
+        above = np.bincount(own[matrix[:, 0] > whole.means[0]], minlength=cells.n_cells)
     added = ExactSums(1, cells.n_cells)
     if asked.statistics.has_margin:
-        values = added_by_units(matrix, moments_of(matrix, scales), Terms(value, covariates))
+        values = added_by_units(matrix, whole, Terms(value, covariates))
         added.add(values[:, None], rows=CellRows.of(own, cells.n_cells))
     for segment, members in cells.members.items():
         strata = np.unique(cells.strata[members]) if members.any() else [0]

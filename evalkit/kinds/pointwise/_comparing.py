@@ -372,5 +372,6 @@ def _stand_in(found: Mapping[str, Floats], column: int, numbers: Mapping[str, Ro
         influence = found[model][moves, column]
         if not np.all(np.isnan(influence)):
             influence = np.nan_to_num(influence, nan=0.0)
-            around = (influence - influence.mean()) * influence.size
+            mean = math.fsum(influence) / influence.size  # the same in any order of users
+            around = (influence - mean) * influence.size
             found[model][moves, column] = number.value + around

@@ -152,6 +152,26 @@ def test_margins_of_many_units_are_met_as_before():
     assert own.p_equivalent < 1e-4
 
 
+@pytest.mark.parametrize("power", [-500, -365, 365, 500])
+def test_verdicts_of_margins_have_no_scale(power):
+    """Cubes of errors of such values are 0 or infinite."""
+    values = np.random.default_rng(13).lognormal(size=200)
+
+    def seen_at(scale, margin):
+        units = pl.DataFrame({"variant": ["a", "b"] * 100, "y": values * scale})
+        return evalkit.evaluate_experiment(
+            units.with_row_index("unit"),
+            variants={"a": 1, "b": 1},
+            metrics=["mean(y)"],
+            statistics={"margin": margin},
+        ).comparisons[0]
+
+    for margin in (0.5, 0.9, 1e120):
+        own, scaled = seen_at(1.0, margin), seen_at(2.0**power, margin * 2.0**power)
+        assert (scaled.verdict, scaled.p_equivalent) == (own.verdict, own.p_equivalent)
+    assert own.verdict == "equivalent"
+
+
 def test_covariates_gain_what_theory_says():
     """var(adjusted) = (1 - r^2) var(plain), r the correlation with the covariate."""
     draw = np.random.default_rng(7)
