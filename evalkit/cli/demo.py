@@ -18,7 +18,7 @@ def demo(
 
     path = demo_config()
     config = options.load(path)
-    console.note(f"evalkit run {path}")
+    console.note(f"evalkit run {quote(str(path))}")
     status = result.run_and_show(config, options, folder=out, memory_limit=options.limit)
     where = "" if out == Path("runs") else f" --out {quote(str(out))}"
     for command in (

@@ -5,6 +5,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from typer import Argument, Option
@@ -85,8 +86,9 @@ def init(
     with replacing(out) as file:
         file.write(f"{text}\n".encode())
     console.say(str(out))
-    cut = f"evalkit split {out} cuts the log, then " if split else ""
-    console.note(f"{cut}evalkit check {out} looks for mistakes, evalkit run {out} runs it")
+    path = quote(str(out))
+    cut = f"evalkit split {path} cuts the log, then " if split else ""
+    console.note(f"{cut}evalkit check {path} looks for mistakes, evalkit run {path} runs it")
 
 
 def _config_lines(
@@ -100,7 +102,8 @@ def _config_lines(
 ) -> Iterator[str]:
     name = out.stem if str(out) != "-" else "evaluation"
     if split:
-        yield f"# evalkit split {out} cuts the log; evalkit run {out} measures models on its parts."
+        to = quote(str(out))
+        yield f"# evalkit split {to} cuts the log; evalkit run {to} measures models on its parts."
     yield "# What evalkit evaluates. Commented keys show their defaults, or how they are written;"
     yield "# evalkit schema describes them all. Paths are relative to this file."
     yield from ("", _default("name", f'"{name}"', "jobs of one name share history"))

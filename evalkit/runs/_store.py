@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from shlex import quote
 
 from evalkit import errors
 from evalkit.config.credentials import expand
@@ -115,7 +116,7 @@ class StoreFolder:
                     f"nobody knows whether the run is written: {error.message}",
                     code="store-unreachable",
                     at=url,
-                    hint=f"evalkit verify {url} says it when the store answers again",
+                    hint=f"evalkit verify {quote(url)} says it when the store answers again",
                 ) from error
             if not is_there:
                 raise

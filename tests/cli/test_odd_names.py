@@ -1,0 +1,34 @@
+"""Commands that notes and hints name can be pasted, whatever folders are called."""
+
+import re
+import shlex
+
+import polars as pl
+from program import run_here
+
+TRUTH = pl.DataFrame({"user": [1, 2, 3] * 4, "item": list(range(12))})
+LISTS = TRUTH.with_columns(score=pl.Series([n / 12 for n in range(12)]))
+
+
+def test_what_init_says_comes_next_can_be_pasted(tmp_path):
+    folder = tmp_path / 'o\'dir "é" x'
+    folder.mkdir()
+    TRUTH.write_parquet(folder / "right ones.parquet")
+    LISTS.write_parquet(folder / "a'a.parquet")
+    given = [
+        "--truth",
+        str(folder / "right ones.parquet"),
+        "--rankings",
+        str(folder / "a'a.parquet"),
+    ]
+
+    made = run_here(
+        ["init", "--truth", truth, "--rankings", lists, "--out", str(folder / "jo b.toml")],
+        tmp_path,
+    )
+
+    said = " ".join(made.err.split())
+    check = re.search(r"evalkit (check .*) looks for mistakes, evalkit (run .*) runs it", said)
+    assert check is not None, said
+    for command in check.groups():
+        assert run_here(shlex.split(command), tmp_path).status == 0, command
