@@ -137,11 +137,12 @@ def _weigh_hits() -> None:
 
 
 def _judge_all() -> None:
-    """The lowest and highest values over judgements of what nobody judged."""
-    rows = pl.DataFrame({"user": [1, 1], "item": [1, 2], "relevance": [1.0, 0.0]})
+    """The lowest and highest values over judgements of what nobody judged; clusters of users."""
+    rows = pl.DataFrame({"user": [1, 1], "item": [1, 2], "relevance": [1.0, 0.0], "group": 1})
     shown = pl.DataFrame({"user": [1, 1], "item": [1, 3], "rank": [1, 2]})
     names = ["RR(unjudged='lowest')", "ERR(unjudged='highest')"]
     evaluate(rows, shown, metrics=names)
+    evaluate(rows, shown, metrics=["RR"], statistics={"cluster": "group"})
 
 
 def _rank_deep_lists() -> None:

@@ -1,6 +1,7 @@
 """A report says the same whatever form its log has, and what plain Python says."""
 
 import datetime
+import json
 import math
 import os
 import subprocess
@@ -20,6 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from logs import body, logs, run_log
 
+import evalkit
 from evalkit import pipeline, truth
 from evalkit.aggregate.user_values import blocks as aggregate
 from evalkit.config import build_config
@@ -622,3 +624,50 @@ def test_the_hash_seed_of_python_changes_no_byte(tmp_path):
 
     report = made.run(*files, mode="score", policies={"duplicates": "best"})
     assert printed == f"{body(report)} {report.run_key}\n"
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_ids_of_another_type_change_no_byte(seed):
+    """Users come in another order where ids are texts, in clusters and where rows are ranked."""
+    draw, n = np.random.default_rng(seed), 60
+    users, items = np.repeat(np.arange(n), 10), np.tile(np.arange(10), n)
+    truth = pl.DataFrame({"user": users, "item": items, "group": users % 7})
+    truth = truth.filter(pl.Series(draw.random(users.size) < 0.3))
+    ranks = [
+        pl.DataFrame({"user": users, "item": np.roll(items, k), "rank": items + 1}) for k in (3, 7)
+    ]
+    rated = pl.DataFrame({"user": users % 12, "item": np.arange(users.size)})
+    ratings = rated.with_columns(rating=draw.normal(3.0, 1.0, users.size))
+    labels = rated.with_columns(label=draw.integers(0, 2, users.size))
+
+    def named(frame, form):
+        return frame.with_columns(pl.format(form, "user").alias("user")) if form else frame
+
+    def numbers(form):
+        told = {"statistics": {"baseline": "a"}}
+        noise = np.random.default_rng(seed + 10).normal(size=(2, users.size))
+        predictions = {
+            name: named(rated.with_columns(prediction=ratings["rating"] + own), form)
+            for name, own in zip("ab", noise, strict=True)
+        }
+        scored = [
+            labels.with_columns(score=pl.Series(own).rank() / users.size, model=pl.lit(name))
+            for name, own in zip("ab", noise, strict=True)
+        ]
+        clustered = evalkit.evaluate(
+            named(truth, form),
+            {name: named(each, form) for name, each in zip("ab", ranks, strict=True)},
+            metrics=["nDCG@5", "AP@10", "RR"],
+            statistics={"baseline": "a", "cluster": "group"},
+        )
+        by_rating = evalkit.evaluate_ratings(
+            named(ratings, form), predictions, metrics=["RMSE", "R2"], **told
+        )
+        by_label = evalkit.evaluate_labels(
+            named(pl.concat(scored), form), metrics=["AUC", "log-loss"], **told
+        )
+        reports = [json.loads(each.to_json()) for each in (clustered, by_rating, by_label)]
+        return [(each["metrics"], each["comparisons"]) for each in reports]
+
+    assert numbers("user {}") == numbers(None)
+    assert numbers("a long name of the user {} in a log") == numbers(None)

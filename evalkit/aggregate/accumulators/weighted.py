@@ -17,7 +17,7 @@ from evalkit.aggregate.segments import ALL, Segment
 from evalkit.aggregate.sums import Pair, add_all, pool
 from evalkit.aggregate.user_values.blocks import USERS_A_BLOCK, BlockValues, Values, stack_columns
 from evalkit.kernels.threads import ordered_map
-from evalkit.statistics.exact import CellRows, ExactSums
+from evalkit.statistics.exact import CellRows, ExactSums, sums_of_runs
 from evalkit.statistics.ratios import N_TERMS, RatioSum, terms_of
 
 Target: TypeAlias = str | Pair
@@ -177,8 +177,7 @@ def _by_cluster(
     known = ~np.isnan(values[order])
     weight = np.where(known, weights[order, None], 0.0)
     value = np.where(known, values[order], 0.0) * weight
-    sums = np.add.reduceat(value, firsts, axis=0)
-    totals = np.add.reduceat(weight, firsts, axis=0)
+    sums, totals = sums_of_runs(value, firsts), sums_of_runs(weight, firsts)
     absent = ~np.logical_or.reduceat(known, firsts, axis=0)
     sums[absent] = totals[absent] = np.nan
     return terms_of(sums, totals), codes[order][firsts]

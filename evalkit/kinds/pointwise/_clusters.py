@@ -9,7 +9,7 @@ from evalkit.aggregate.segments import SegmentTable, hash_clusters, no_cluster, 
 from evalkit.kinds.pointwise.segments import RowUsers
 from evalkit.kinds.pointwise.spread import Floats
 from evalkit.sources.ids import Keys
-from evalkit.statistics.exact import ExactSums
+from evalkit.statistics.exact import ExactSums, sums_of_runs
 from evalkit.statistics.ratios import N_TERMS, RatioSum, terms_of
 
 
@@ -88,7 +88,8 @@ class Bundles:
             ordered = moves[self.order]
             is_there = ~np.isnan(ordered)
             n_users = np.add.reduceat(is_there.astype(np.float64), self.starts)
-            together = np.add.reduceat(np.where(is_there, ordered, 0.0), self.starts)
+            values = np.where(is_there, ordered, 0.0)[:, None]
+            together = sums_of_runs(values, self.starts)[:, 0]
             weights = np.where(n_users > 0, n_users if is_mean else 1.0, np.nan)
             together = np.where(n_users > 0, together * np.nansum(weights), np.nan)
             sums.add(terms_of(together.reshape(-1, 1), weights.reshape(-1, 1)))

@@ -16,6 +16,7 @@ from evalkit.statistics.exact._kernels import (
     WINS,
     add_shifted,
 )
+from evalkit.statistics.exact._runs import sums_of_runs
 from evalkit.statistics.exact._steps import StepSums
 from evalkit.statistics.exact._summaries import Summaries, summarize
 from evalkit.statistics.exact._sums import CellRows, ExactSum, ExactSums, Paired
