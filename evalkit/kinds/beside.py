@@ -91,6 +91,10 @@ def conclude_both(
     ranked = RANKINGS.conclude(of_rankings, replace(work, per_user_folder=None), (), clock)
     inputs = [*log.inputs, *ranked.inputs]
     known = {(w.code, w.message) for w in log.warnings}
+    ignored = {w for w in (*log.warnings, *ranked.warnings) if w.code == "not-followed"}
+    followed = ignored - ({*log.warnings} & {*ranked.warnings})  # by one of the two
+    told = [w for w in log.warnings if w not in followed]
+    told += [w for w in ranked.warnings if (w.code, w.message) not in known and w not in followed]
     used = log.statistics
     if used is not None and ranked.statistics is not None:
         used = replace(used, n_tests=used.n_tests + ranked.statistics.n_tests)
@@ -108,7 +112,7 @@ def conclude_both(
         macros=ranked.macros,
         graphs=(*log.graphs, *ranked.graphs),
         checks=(*log.checks, *(each for each in ranked.checks if each.model is not None)),
-        warnings=(*log.warnings, *(w for w in ranked.warnings if (w.code, w.message) not in known)),
+        warnings=tuple(told),
         config=config.dump(),
         per_user_values=ranked.per_user_values,
     )

@@ -73,6 +73,7 @@ from ._declare import (
 )
 from ._declared import (
     KINDS,
+    OF_EXPERIMENTS,
     RANKED_COUNTS,
     Complaints,
     CountWords,

@@ -89,6 +89,12 @@ RANKED_COUNTS = CountWords(
 )
 
 
+OF_EXPERIMENTS = (  # keys of `[statistics]` that say nothing about other kinds
+    *("margin_relative", "distribution", "variance", "relative", "alternative", "sample_ratio"),
+    *("clusters", "strata", "sequential"),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
     """What the rest of evalkit has to know of a kind before anything of it is measured.
@@ -104,6 +110,8 @@ class Declaration:
         refuses: keys of `[statistics]` that say nothing about it.
         lenient: policies under which `evalkit check` measures, so that no fault hides another.
         faults: of rows, for `evalkit check`.
+        follows: policies that say something about it; a report tells of others that were set.
+        idle: keys of `[statistics]` that change nothing of it, and are not refused.
         beside: sections of rankings that may stand beside its own: their metrics are measured too.
     """
 
@@ -117,6 +125,8 @@ class Declaration:
     refuses: tuple[str, ...] = ("weight", "two_way", "curves", "distributions")
     lenient: Mapping[str, str] = field(default_factory=dict)
     faults: tuple[RowFault, ...] = ()
+    follows: tuple[str, ...] = ()
+    idle: tuple[str, ...] = OF_EXPERIMENTS
     beside: tuple[str, ...] = ()
 
 

@@ -7,9 +7,9 @@ import polars as pl
 
 from evalkit import report
 from evalkit.aggregate.segments import UNKNOWN
-from evalkit.config import Config
+from evalkit.config import Config, Policies
 from evalkit.inference.conclude import Inference
-from evalkit.metrics import digest_of, hashes_of_files
+from evalkit.metrics import declared, digest_of, hashes_of_files
 from evalkit.planning.counters import Clock
 from evalkit.report.version import VERSION
 from evalkit.runs import new_run_id, run_key
@@ -66,7 +66,7 @@ def make_report(
         distributions=tuple(found.distributions),
         parts=found.parts,
         meta=meta,
-        warnings=(*found.warnings, *_of_nobody(inference.estimates)),
+        warnings=(*found.warnings, *_idle(config), *_of_nobody(inference.estimates)),
         config=config.dump(),
         per_user_values=found.per_user_values,
     )
@@ -80,6 +80,32 @@ def key_of_inputs(config: Config, fingerprints: Sequence[str | None], sample: fl
         for request in config.requests
     ]
     return run_key({**asked, "sample": sample}, fingerprints, {"evalkit": VERSION}, definitions)
+
+
+def as_followed(config: Config) -> Config:
+    """The config without policies that say nothing about its kind."""
+    other = config.set_by_hand.difference(declared(config.kind).follows)
+    if not other:
+        return config
+    update = {name: Policies.model_fields[name].default for name in other}
+    return config.model_copy(update={"policies": config.policies.model_copy(update=update)})
+
+
+def _idle(config: Config) -> Iterator[report.Warning_]:
+    """Keys that were set, and change nothing of such a run."""
+    kind, statistics = declared(config.kind), config.statistics
+    ask = {name: "policies" for name in config.set_by_hand if name not in kind.follows}
+    ask |= dict.fromkeys(kind.idle, "statistics")
+    has_bootstrap = statistics.method == "bootstrap"
+    of_fractions = statistics.limits in ("newcombe", "wald", "auto")
+    if config.kind != "experiment" and (of_fractions or not has_bootstrap):
+        ask["limits"] = "statistics"
+    for name, where in sorted(ask.items()):
+        section = getattr(config, where)
+        value = getattr(section, name)
+        if value != type(section).model_fields[name].default:
+            message = f"{where}.{name} = {value!r} changes nothing of such a run"
+            yield report.Warning_("not-followed", message)
 
 
 def _of_nobody(estimates: Sequence[report.Estimate]) -> Iterator[report.Warning_]:

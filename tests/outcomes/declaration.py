@@ -43,6 +43,7 @@ DECLARATION = Declaration(
     check=check_outcomes,
     numbers=("outcome",),
     lenient={"null_ids": "drop", "bad_scores": "drop"},
+    follows=("null_ids", "bad_scores"),
     faults=(
         RowFault("null_id", "null-id", "null_ids"),
         RowFault("bad_score", "bad-score", "bad_scores"),

@@ -124,6 +124,10 @@ def check_experiment(tree: Mapping[str, object], problems: Complaints) -> None:
             problems.add(("experiment", "variants"), "bad-share", message, hint="control = 50")
 
 
+OF_POLICIES = (
+    *("crossed_units", "unknown_variants", "bad_values", "open_windows", "unexposed_events"),
+    "equal_events",
+)
 DECLARATION = Declaration(
     sections={
         "experiment": Section(ExperimentSection, "An online experiment: variants and windows."),
@@ -142,6 +146,8 @@ DECLARATION = Declaration(
         *("weight", "two_way", "curves", "distributions", "method", "test", "pairs"),
         *("replicates", "seed", "skewness", "over_nights", "metrics"),
     ),
+    follows=OF_POLICIES,
+    idle=("skewness",),
     lenient={
         **{"unknown_variants": "drop", "bad_values": "drop", "unexposed_events": "drop"},
         "crossed_units": "first",

@@ -17,6 +17,7 @@ from ._asked import ExperimentRequest, WrittenExperiment, read_asked
 from ._phases import read_phases, with_phases
 from ._units import Units
 from .api import inputs_of, moment_of
+from .declaration import OF_POLICIES
 from .measure import read_units, report_of, said_of
 from .merge import UnitsByShare
 from .open import LocatedFiles, OpenedTables, open_tables
@@ -27,10 +28,6 @@ OF_STATISTICS = (
     *("level", "correction", "family", "margin", "margin_relative", "baseline", "distribution"),
     *("variance", "relative", "alternative", "limits", "sample_ratio", "clusters", "cluster"),
     *("strata", "power", "search", "sequential"),
-)
-OF_POLICIES = (
-    *("crossed_units", "unknown_variants", "bad_values", "open_windows", "unexposed_events"),
-    "equal_events",
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from evalkit.config import KindTable, Listed, Record, Texts, key
-from evalkit.metrics import Complaints, CountWords, Declaration, Section
+from evalkit.metrics import OF_EXPERIMENTS, Complaints, CountWords, Declaration, Section
 
 Level = str | float
 RATED, PREFERRED = ("unit", "judge", "rating"), ("judge", "first", "second", "preferred")
@@ -94,4 +94,5 @@ DECLARATION = Declaration(
         *("weight", "two_way", "curves", "distributions", "cluster", "baseline", "over_nights"),
         *("search", "margin"),
     ),
+    idle=(*OF_EXPERIMENTS, "method", "limits", "skewness", "pairs", "test", "family", "power"),
 )

@@ -49,6 +49,9 @@ DECLARATION = Declaration(
         **{"bad_scores": "drop", "bad_labels": "drop", "unpredicted": "skip", "unrated": "skip"},
         "duplicates": "count",
     },
+    follows=(
+        *("bad_scores", "bad_labels", "duplicates", "null_ids", "empty_input", "mixed_splits"),
+    ),
     faults=(
         RowFault("null_id", "null-id", "null_ids"),
         RowFault("bad_score", "bad-score", "bad_scores"),

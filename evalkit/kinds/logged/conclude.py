@@ -84,6 +84,9 @@ def conclude_logged(
                 _keep(per_user, sums, request.label, numbers)
     comparisons = _judged(drafts, chosen, checks)
     warnings = [*told, *_weights.warnings_of(checks), *rough]
+    if chosen.correction == "tukey":
+        message = "statistics.correction = 'tukey' says nothing about estimators: Holm's corrects"
+        warnings.append(report.Warning_("not-followed", message))
     inference = Inference(
         estimates=tuple(estimates), comparisons=tuple(comparisons), standings=(), findings=(),
         macros=(), used=_used(chosen, comparisons), warnings=(),
@@ -111,11 +114,16 @@ def _counts_of(sums: LoggedSums, models: Sequence[str]) -> report.Counts:
     )
 
 
+def _correction(chosen: Any) -> str:
+    """Tukey's is of t tests of plain means."""
+    return "holm" if chosen.correction == "tukey" else str(chosen.correction)
+
+
 def _used(chosen: Any, comparisons: Sequence[report.Comparison]) -> report.StatisticsUsed:
     tested = [each for each in comparisons if each.p_value is not None]
     return report.StatisticsUsed(
-        level=chosen.level, method="normal", test="t", correction=chosen.correction,
-        family="report", n_tests=len(tested), baseline=LOGGING, margin=chosen.margin,
+        level=chosen.level, method="normal", test="t", correction=_correction(chosen),
+        family="report", n_tests=len(tested), baseline=LOGGING, margin=None,
         power=chosen.power,
     )  # fmt: skip
 
@@ -225,9 +233,8 @@ def _judged(
     drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]
 ) -> list[report.Comparison]:
     """Comparisons, corrected together; where few rounds carry a target, nothing is told apart."""
-    correction = "holm" if chosen.correction == "tukey" else chosen.correction
     p_values = [draft.p_value for draft in drafts]
-    adjusted = adjust(p_values, correction, error=1 - chosen.level)
+    adjusted = adjust(p_values, _correction(chosen), error=1 - chosen.level)
     thin = {
         (each.model, each.segment)
         for each in checks

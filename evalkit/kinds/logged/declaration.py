@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalkit.config import KindTable, Record, Texts, key, unsaid
-from evalkit.metrics import Complaints, CountWords, Declaration, Section
+from evalkit.metrics import OF_EXPERIMENTS, Complaints, CountWords, Declaration, Section
 
 NUMBERS = (
     *("reward", "propensity", "predicted", "position"),
@@ -125,5 +125,7 @@ DECLARATION = Declaration(
         *("weight", "two_way", "curves", "distributions", "method", "cluster"),
         *("search", "test"),
     ),
+    follows=("units", "ratio_errors", "first_rank"),
+    idle=(*OF_EXPERIMENTS, "margin", "power", "skewness", "family", "limits"),
     beside=("rankings", "truth", "train", "items", "users"),
 )

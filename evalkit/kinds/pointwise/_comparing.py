@@ -20,6 +20,7 @@ from evalkit.kinds.pointwise.numbers import NO_NUMBER, RowNumber
 from evalkit.kinds.pointwise.spread import Floats
 from evalkit.kinds.pointwise.units import Measured, columns_of
 from evalkit.metrics import Request, is_drawn, is_ordered, is_plain_mean
+from evalkit.planning.record import as_followed
 from evalkit.report import Warning_
 from evalkit.sources.ids import Keys
 from evalkit.statistics.ratios import RatioSum
@@ -182,6 +183,7 @@ def infer(
         hash_users: stable hashes of users by their keys.
     """
     models = tuple(measured.get(ALL, {}))
+    config = as_followed(config)
     pairs = pairs_among(models, config.statistics, at=config.at("statistics", "baseline"))
     resampling = Resampling.of(
         config, [each for each in requests if is_drawn(each)], in_passes=False

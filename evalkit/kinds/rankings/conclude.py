@@ -24,7 +24,7 @@ from evalkit.kinds.rankings._job import RankingTask
 from evalkit.kinds.rankings.merge import RankingSums
 from evalkit.metrics import is_gmean
 from evalkit.planning.counters import Clock, input_of, versions
-from evalkit.planning.record import RunResults, make_report
+from evalkit.planning.record import RunResults, as_followed, make_report
 from evalkit.planning.tables import Tables
 from evalkit.planning.work import MeasureOptions, ShareResult
 from evalkit.report import Counts, Estimate, Graph, Input, PerUser, Report, UserWriter, Warning_
@@ -97,7 +97,9 @@ def _concluded(
     items = _items_of(sums)
     ratios = sums.ratios if task.has_ratios else items
     shown = _numbers_of(task, sums)
-    inference = Inference.of(config, task.measured, models, totals, resampling, ratios, shown=shown)
+    inference = Inference.of(
+        as_followed(config), task.measured, models, totals, resampling, ratios, shown=shown
+    )
     labels = [each.label for each in task.requests]
     tied = _tied_orders(task, sums, inference.estimates)
     crossed = () if items is None else tuple(items.warnings(labels))

@@ -3,6 +3,10 @@
 from evalkit import config
 from evalkit.metrics import RANKED_COUNTS, Declaration, Section
 
+OF_OTHERS = (
+    *("unpredicted", "unrated", "bad_labels", "crossed_units", "unknown_variants", "bad_values"),
+    *("open_windows", "unexposed_events", "equal_events", "units", "ratio_errors"),
+)
 DECLARATION = Declaration(
     sections={
         "rankings": Section(
@@ -19,4 +23,5 @@ DECLARATION = Declaration(
     kernels_take="hits, relevant, lengths, cutoffs",
     words=RANKED_COUNTS,
     refuses=(),
+    follows=tuple(name for name in config.Policies.model_fields if name not in OF_OTHERS),
 )

@@ -56,6 +56,10 @@ DECLARATION = Declaration(
         **{"bad_scores": "drop", "bad_labels": "drop", "unpredicted": "skip", "unrated": "skip"},
         "duplicates": "error",  # a pair predicted twice is always refused
     },
+    follows=(
+        *("bad_scores", "unpredicted", "unrated", "duplicates", "truth_duplicates", "null_ids"),
+        *("empty_input", "mixed_splits"),
+    ),
     faults=(
         RowFault("null_id", "null-id", "null_ids"),
         RowFault("bad_score", "bad-score", "bad_scores"),
