@@ -358,8 +358,9 @@ def warnings_of(
         more = f" and {len(places) - MOST_NAMED:,} more" if len(places) > MOST_NAMED else ""
         yield Warning_(
             "large-values",
-            f"{metric} has no verdict on {', '.join(places[:MOST_NAMED])}{more}, for all that p "
-            "is: it stands on few large values, which one variant may lack by chance",
+            f"the verdict on {metric} of {', '.join(places[:MOST_NAMED])}{more} says less than p: "
+            "by one variance of both variants, or by skewness, it may be chance, as where one "
+            "variant lacks few large values",
         )
     plan = asked.statistics
     if plan.spending is not None and not (plan.looks or asked.earlier):

@@ -360,16 +360,16 @@ class _Clustering:
             weights = self.columns[:, below]
             if not weights.any():
                 continue
-            mean = weights.mean() if mean is None else mean
+            mean = math.fsum(weights) / n if mean is None else mean
             left += slope * (self.columns[:, above] - estimate * weights) / mean
         if whole is not None:  # whose ratio is not the stratum's own
-            left -= left.mean()
-        if not (total := self.columns[:, terms.value[1]].sum()):
+            left -= math.fsum(left) / n
+        if not (total := math.fsum(self.columns[:, terms.value[1]])):
             return None, 1.0
         h = self.columns[:, terms.value[1]] / total
-        squares = float((left**2).sum())
-        leverage = float((left**2 * h).sum()) / squares if squares > 0.0 else 1.0 / n
-        second, third = float((h**2).sum()), float((h**3).sum())
+        squares = math.fsum(left**2)  # the same in any order of clusters
+        leverage = math.fsum(left**2 * h) / squares if squares > 0.0 else 1.0 / n
+        second, third = math.fsum(h**2), math.fsum(h**3)
         if leverage >= 1.0 or second >= 1.0:
             return None, np.nan
         room = 1.0 - third / second

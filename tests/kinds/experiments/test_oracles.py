@@ -276,3 +276,20 @@ def test_parts_without_units_are_no_fault(statistics, asked):
     for metric in ("mean(y)", "ratio(none, none)", "quantile(y, q=0.5)"):
         report = effect(units, metric, statistics, **asked)
         assert all(each.low is None or each.low <= each.delta for each in report.comparisons)
+
+
+def test_ids_of_another_type_change_no_digit_of_clusters():
+    draw = np.random.default_rng(4)
+    units = units_of(draw, (200, 200)).with_columns(
+        pl.Series("group", draw.integers(0, 20, 400)), y=pl.Series(draw.lognormal(size=400))
+    )
+    units = units.with_columns(
+        variant=pl.when(pl.col("group") < 10).then(pl.lit("a")).otherwise(pl.lit("b"))
+    )
+
+    def numbers(form):
+        named = units.with_columns(pl.format(form, pl.col("group") * 7919 % 10007).alias("group"))
+        report = effect(named, statistics={"cluster": "group"})
+        return report.estimates, report.comparisons
+
+    assert numbers("{}") == numbers("cluster {} of the log") == numbers("{}0")
