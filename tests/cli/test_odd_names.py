@@ -15,12 +15,7 @@ def test_what_init_says_comes_next_can_be_pasted(tmp_path):
     folder.mkdir()
     TRUTH.write_parquet(folder / "right ones.parquet")
     LISTS.write_parquet(folder / "a'a.parquet")
-    given = [
-        "--truth",
-        str(folder / "right ones.parquet"),
-        "--rankings",
-        str(folder / "a'a.parquet"),
-    ]
+    truth, lists = str(folder / "right ones.parquet"), str(folder / "a'a.parquet")
 
     made = run_here(
         ["init", "--truth", truth, "--rankings", lists, "--out", str(folder / "jo b.toml")],
