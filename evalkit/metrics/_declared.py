@@ -112,6 +112,7 @@ class Declaration:
         faults: of rows, for `evalkit check`.
         follows: policies that say something about it; a report tells of others that were set.
         idle: keys of `[statistics]` that change nothing of it, and are not refused.
+        segments: keys of `[segments]` that it looks at; None: all.
         beside: sections of rankings that may stand beside its own: their metrics are measured too.
     """
 
@@ -127,6 +128,7 @@ class Declaration:
     faults: tuple[RowFault, ...] = ()
     follows: tuple[str, ...] = ()
     idle: tuple[str, ...] = OF_EXPERIMENTS
+    segments: tuple[str, ...] | None = None
     beside: tuple[str, ...] = ()
 
 

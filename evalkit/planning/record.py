@@ -7,7 +7,7 @@ import polars as pl
 
 from evalkit import report
 from evalkit.aggregate.segments import UNKNOWN
-from evalkit.config import Config, Policies
+from evalkit.config import Config, Policies, Record
 from evalkit.inference.conclude import Inference
 from evalkit.metrics import declared, digest_of, hashes_of_files
 from evalkit.planning.counters import Clock
@@ -100,12 +100,30 @@ def _idle(config: Config) -> Iterator[report.Warning_]:
     of_fractions = statistics.limits in ("newcombe", "wald", "auto")
     if config.kind != "experiment" and (of_fractions or not has_bootstrap):
         ask["limits"] = "statistics"
-    for name, where in sorted(ask.items()):
-        section = getattr(config, where)
-        value = getattr(section, name)
-        if value != type(section).model_fields[name].default:
-            message = f"{where}.{name} = {value!r} changes nothing of such a run"
-            yield report.Warning_("not-followed", message)
+    idle = [
+        f"{where}.{name} = {getattr(getattr(config, where), name)!r}"
+        for name, where in sorted(ask.items())
+        if _is_set(getattr(config, where), name)
+    ]
+    if config.kind != "rankings" and config.metrics.reference is not None:
+        idle.append("metrics.reference")  # which may be a URL
+    if not config.has_parts:
+        idle += [f"[{name}]" for name in kind.beside if getattr(config, name)]
+    if kind.segments is not None:
+        tables: dict[str, Record] = {"segments": config.segments}
+        tables |= {f"segments.{name}": rule for name, rule in config.segments.named.items()}
+        idle += [
+            f"{where}.{name}"
+            for where, table in tables.items()
+            for name in type(table).model_fields
+            if name not in kind.segments and _is_set(table, name)
+        ]
+    for what in idle:
+        yield report.Warning_("not-followed", f"{what} changes nothing of such a run")
+
+
+def _is_set(table: Record, name: str) -> bool:
+    return bool(getattr(table, name) != type(table).model_fields[name].default)
 
 
 def _of_nobody(estimates: Sequence[report.Estimate]) -> Iterator[report.Warning_]:

@@ -7,9 +7,10 @@ import polars as pl
 import pytest
 
 import evalkit
-from evalkit.config import Policies
+from evalkit.config import Policies, load_config
 from evalkit.metrics import declared
 from evalkit.metrics._declared import KINDS
+from evalkit.pipeline import run_config
 from evalkit.report import Report
 
 USERS = [user for user in range(20) for _ in range(3)]
@@ -115,6 +116,40 @@ def test_beside_rankings_what_one_of_the_two_follows_is_not_told():
     )
 
     assert told(report) == ["policies.unrated"]
+
+
+@pytest.mark.parametrize(
+    ("segments", "idle"),
+    [
+        ({"s": {"by": "p", "quantiles": 3}}, ["segments.s.quantiles"]),
+        (
+            {"s": {"by": "p", "edges": [0.5], "where": "p > 0"}},
+            ["segments.s.where", "segments.s.edges"],
+        ),
+        ({"min_users": 5, "s": {"by": "p"}}, ["segments.min_users"]),
+        ({"s": {"by": "p"}}, []),
+    ],
+)
+def test_segments_of_a_log_are_made_of_columns_alone(segments, idle):
+    targets = {"a": {"probability": "p"}}
+
+    report = evalkit.evaluate_logged(LOG, targets, columns={"user": "user"}, segments=segments)
+
+    assert told(report) == idle
+
+
+def test_tables_beside_a_log_without_lists_are_told(tmp_path):
+    LOG.write_parquet(tmp_path / "log.parquet")
+    text = """logged = { path = "log.parquet", columns = { user = "user" } }
+targets = [{ model = "a", probability = "p" }]
+train = { path = "log.parquet" }
+metrics = { names = ["SNIPS"], reference = "a" }
+"""
+    (tmp_path / "job.toml").write_text(text)
+
+    report = run_config(load_config(tmp_path / "job.toml"))
+
+    assert told(report) == ["metrics.reference", "[train]"]
 
 
 def test_values_that_are_the_defaults_are_not_told():

@@ -147,6 +147,7 @@ DECLARATION = Declaration(
         *("replicates", "seed", "skewness", "over_nights", "metrics"),
     ),
     follows=OF_POLICIES,
+    segments=("by", "min_users"),
     idle=("skewness",),
     lenient={
         **{"unknown_variants": "drop", "bad_values": "drop", "unexposed_events": "drop"},

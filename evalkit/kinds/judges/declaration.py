@@ -94,5 +94,6 @@ DECLARATION = Declaration(
         *("weight", "two_way", "curves", "distributions", "cluster", "baseline", "over_nights"),
         *("search", "margin"),
     ),
+    segments=("by",),
     idle=(*OF_EXPERIMENTS, "method", "limits", "skewness", "pairs", "test", "family", "power"),
 )

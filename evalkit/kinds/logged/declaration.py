@@ -126,6 +126,7 @@ DECLARATION = Declaration(
         *("search", "test"),
     ),
     follows=("units", "ratio_errors", "first_rank"),
+    segments=("by",),
     idle=(*OF_EXPERIMENTS, "margin", "power", "skewness", "family", "limits"),
     beside=("rankings", "truth", "train", "items", "users"),
 )
