@@ -10,8 +10,8 @@ def decisions_of(report: Report) -> dict[str, tuple[str, str]]:
     """Candidate -> ship, do not ship, not yet or cannot be read, and why.
 
     A sample-ratio alarm stands above everything. Then what got worse, primary or guardrail; a
-    guardrail that cannot tell holds back what is better, with a margin, and without one where p
-    says worse; what is surely no worse may ship.
+    guardrail that cannot tell by its margin, and what is worse by p alone, hold back what is
+    better; what is surely no worse may ship.
     """
     if any(each.is_alarm for each in report.checks):
         why = "units did not come in the shares that were declared"
@@ -33,9 +33,9 @@ def _decision(rows: list[Comparison], report: Report) -> tuple[str, str]:
     better = [each.metric for each in deciding if each.verdict == "better"]
     unclear = [
         each
-        for each in guarded
+        for each in (*deciding, *guarded)
         if each.verdict == "cannot tell"
-        and (each.p_not_inferior is not None or _is_worse_by_p(each, report))
+        and (_is_worse_by_p(each, report) or (each in guarded and each.p_not_inferior is not None))
     ]
     if unclear:
         than = " than the margin allows" if unclear[0].p_not_inferior is not None else ""

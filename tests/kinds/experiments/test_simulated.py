@@ -154,7 +154,8 @@ def test_margins_of_many_units_are_met_as_before():
 
 
 @pytest.mark.parametrize("is_lower", [False, True])
-def test_a_guardrail_whose_loss_is_withheld_holds_back(is_lower):
+@pytest.mark.parametrize("role", ["primary", "guardrails"])
+def test_a_loss_whose_verdict_is_withheld_holds_back(is_lower, role):
     draw, n = np.random.default_rng(8), 1000
     is_b = np.arange(n) >= 100
     reports = []
@@ -173,9 +174,8 @@ def test_a_guardrail_whose_loss_is_withheld_holds_back(is_lower):
                 units,
                 variants={"a": 9, "b": 1},
                 metrics=["mean(y)", "mean(bought)"],
-                primary=["mean(y)"],
-                guardrails=["mean(bought)"],
                 lower_is_better=["mean(bought)"] if is_lower else [],
+                **{"primary": ["mean(y)"], role: ["mean(y)", "mean(bought)"][role != "primary" :]},
             )
         )
     held = []
