@@ -10,7 +10,8 @@ def decisions_of(report: Report) -> dict[str, tuple[str, str]]:
     """Candidate -> ship, do not ship, not yet or cannot be read, and why.
 
     A sample-ratio alarm stands above everything. Then what got worse, primary or guardrail; a
-    guardrail that cannot tell holds back what is better; what is surely no worse may ship.
+    guardrail that cannot tell by its margin, and what is worse by p alone, hold back what is
+    better; what is surely no worse may ship.
     """
     if any(each.is_alarm for each in report.checks):
         why = "units did not come in the shares that were declared"
@@ -19,24 +20,26 @@ def decisions_of(report: Report) -> dict[str, tuple[str, str]]:
     for comparison in report.comparisons:
         if comparison.segment is None and comparison.verdict:
             by_candidate.setdefault(comparison.candidate, []).append(comparison)
-    return {name: _decision(rows, report.primary) for name, rows in by_candidate.items()}
+    return {name: _decision(rows, report) for name, rows in by_candidate.items()}
 
 
-def _decision(rows: list[Comparison], primary: tuple[str, ...]) -> tuple[str, str]:
+def _decision(rows: list[Comparison], report: Report) -> tuple[str, str]:
     guarded = [each for each in rows if each.family == "guardrail"]
     asked = [each for each in rows if each.p_adjusted is not None and each not in guarded]
-    deciding = [each for each in rows if each.metric in primary] or asked[:1]
+    deciding = [each for each in rows if each.metric in report.primary] or asked[:1]
     worse = [each.metric for each in (*deciding, *guarded) if each.verdict == "worse"]
     if worse:
         return NO, f"{', '.join(worse)} got worse"
     better = [each.metric for each in deciding if each.verdict == "better"]
     unclear = [
-        each.metric
-        for each in guarded
-        if each.verdict == "cannot tell" and each.p_not_inferior is not None
+        each
+        for each in (*deciding, *guarded)
+        if each.verdict == "cannot tell"
+        and (_is_worse_by_p(each, report) or (each in guarded and each.p_not_inferior is not None))
     ]
     if unclear:
-        return NOT_YET, f"{', '.join(unclear)} may have got worse than the margin allows"
+        than = " than the margin allows" if unclear[0].p_not_inferior is not None else ""
+        return NOT_YET, f"{', '.join(each.metric for each in unclear)} may have got worse{than}"
     if better:
         return SHIP, f"{', '.join(better)} got better"
     if deciding and all(each.verdict in ("equivalent", "not inferior") for each in deciding):
@@ -44,6 +47,15 @@ def _decision(rows: list[Comparison], primary: tuple[str, ...]) -> tuple[str, st
     if not deciding:
         return NOT_YET, "nothing was tested"
     return NOT_YET, f"{', '.join(each.metric for each in deciding)} cannot be told apart"
+
+
+def _is_worse_by_p(each: Comparison, report: Report) -> bool:
+    """Whether a verdict was withheld that its p would have made a loss."""
+    level = 0.95 if report.statistics is None else report.statistics.level
+    value = report.estimate(each.candidate, each.metric, None, None)
+    is_lower = value is not None and value.higher_is_better is False
+    is_told = each.p_adjusted is not None and each.p_adjusted <= 1.0 - level
+    return is_told and (each.delta > 0.0) == is_lower
 
 
 def decision_kind(report: Report) -> str:

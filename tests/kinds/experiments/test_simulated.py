@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 import evalkit
+from evalkit.report.decision import decision_sentence
 from evalkit.statistics.independent import Contrast, Group, Part, Rules
 from evalkit.statistics.moments import Linear
 from evalkit.statistics.spending import Sequential
@@ -150,6 +151,42 @@ def test_margins_of_many_units_are_met_as_before():
 
     assert own.verdict == "equivalent"
     assert own.p_equivalent < 1e-4
+
+
+@pytest.mark.parametrize("is_lower", [False, True])
+@pytest.mark.parametrize("role", ["primary", "guardrails"])
+def test_a_loss_whose_verdict_is_withheld_holds_back(is_lower, role):
+    draw, n = np.random.default_rng(8), 1000
+    is_b = np.arange(n) >= 100
+    reports = []
+    for _ in range(30):
+        bought = (draw.random(n) < 0.05) * draw.lognormal(size=n)
+        units = pl.DataFrame(
+            {
+                "unit": range(n),
+                "variant": np.where(is_b, "a", "b"),
+                "bought": bought,
+                "y": draw.normal(size=n) + ~is_b,
+            }
+        )
+        reports.append(
+            evalkit.evaluate_experiment(
+                units,
+                variants={"a": 9, "b": 1},
+                metrics=["mean(y)", "mean(bought)"],
+                lower_is_better=["mean(bought)"] if is_lower else [],
+                **{"primary": ["mean(y)"], role: ["mean(y)", "mean(bought)"][role != "primary" :]},
+            )
+        )
+    held = []
+    for report in reports:
+        own = next(each for each in report.comparisons if each.metric == "mean(bought)")
+        is_held = own.p_value <= 0.05 and (own.delta > 0.0) == is_lower
+        assert own.verdict == "cannot tell"
+        said = "not yet, mean(bought) may have got worse" if is_held else "ship, mean(y) got better"
+        assert decision_sentence(report) == f"b: {said}"
+        held.append(is_held)
+    assert any(held) != is_lower
 
 
 @pytest.mark.parametrize("power", [-500, -365, 365, 500])
