@@ -152,6 +152,22 @@ metrics = { names = ["SNIPS"], reference = "a" }
     assert told(report) == ["metrics.reference", "[train]"]
 
 
+def test_preferences_tell_keys_of_ratings(tmp_path):
+    rows = [("x", n, "a", "b", "a" if n % 3 else "b") for n in range(30)]
+    names = ["judge", "unit", "first", "second", "preferred"]
+    pl.DataFrame(rows, schema=names, orient="row").write_parquet(tmp_path / "won.parquet")
+    columns = ", ".join(f'{name} = "{name}"' for name in names)
+    text = f"""judges = {{ path = "won.parquet", columns = {{ {columns} }}, kind = "nominal" }}
+metrics = {{ names = ["win-rate"] }}
+segments = {{ s = {{ by = "unit % 2" }} }}
+"""
+    (tmp_path / "job.toml").write_text(text)
+
+    report = run_config(load_config(tmp_path / "job.toml"))
+
+    assert told(report) == ["judges.kind", "segments.s"]
+
+
 def test_values_that_are_the_defaults_are_not_told():
     assert not told(measure("ratings", {"ties": "item"}, {"alternative": "two-sided"}))
 

@@ -59,6 +59,7 @@ def conclude_judges(
     truth = None
     if is_preferred:
         found = conclude_preferences(config, frame, at=body.at)
+        told = (*told, *_of_ratings(config))
     else:
         ratings = read_ratings(frame, section, list(config.segments.named), at=body.at)
         found, truth = _conclude_ratings(config, section, ratings, body.unit_names, work)
@@ -71,6 +72,16 @@ def conclude_judges(
     if section.truth.path is not None:
         write_truth(truth.table, section.truth.path)
     return replace(whole, truth=truth.table, judge_errors=truth.errors)
+
+
+def _of_ratings(config: Any) -> Iterator[report.Warning_]:
+    """Keys of ratings, which change nothing of preferences."""
+    section, names = section_of(config), ("levels", "kind", "judges", "models", "truth")
+    fields = JudgesTable.model_fields
+    idle = [f"judges.{name}" for name in names if getattr(section, name) != fields[name].default]
+    for what in [*idle, *(f"segments.{name}" for name in config.segments.named)]:
+        message = f"{what} is of ratings, and changes nothing of preferences"
+        yield report.Warning_("not-followed", message)
 
 
 def _conclude_ratings(
