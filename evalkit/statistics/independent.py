@@ -412,7 +412,7 @@ class Contrast:
         """p of candidate - (1 + t) baseline where few values are large: 1 where too few make it.
 
         Of samples the skewness is too small, as the largest values were not drawn yet; with `MORE`
-        of it, 6 in 100 at most are wrong at 5 % (docs/experiments.md).
+        of it, up to 6 or 7 in 100 are wrong at 5 % (docs/experiments.md).
         """
         whole = math.sqrt(variance)
         leans = [
