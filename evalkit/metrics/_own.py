@@ -35,7 +35,7 @@ class UserFunction(Kernel[..., None]):
     def __init__(self, function: Callable[..., float], bounds: tuple[float, float]) -> None:
         super().__init__(cast("Callable[..., None]", function))
         self.takes_relevant = len(_taken(function)) == 2
-        low, high = bounds
+        self.bounds = low, high = bounds
         self.ends = low - SLACK * (1.0 + abs(low)), high + SLACK * (1.0 + abs(high))
 
     def __call__(
@@ -66,6 +66,9 @@ class UserFunction(Kernel[..., None]):
                     first = shown.tolist()[:10]
                     raise ValueError(f"it gives {value}{beyond} for the relevances {first}")
                 out[user, column] = value
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.py_func, self.bounds)
 
     @property
     def plain(self) -> Callable[..., None]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 import re
 from pathlib import Path
 
@@ -227,3 +228,11 @@ def test_a_text_alone_is_still_refused():
         with pytest.raises(EvalkitError) as caught:
             evalkit.evaluate(TRUTH, LIST, metrics=metrics)
         assert caught.value.code == "wrong-type"
+
+
+def test_a_function_of_one_user_is_told_to_other_processes():
+    own = user_metric(hits_found, bounds=(0.0, 2.0)).kernel
+
+    there = pickle.loads(pickle.dumps(own))
+
+    assert (there.py_func, there.ends) == (hits_found, own.ends)
