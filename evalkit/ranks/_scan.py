@@ -256,7 +256,7 @@ class RankScan:
 
     def _count_lists(self, probe: ModelProbe, lists: pl.DataFrame) -> None:
         """Note users of the truth who have had a list before, which goes on in this one."""
-        codes = self.codes(as_keys(lists.drop_nulls(USER_KEY)[USER_KEY]))
+        codes = self.codes(as_keys(lists[USER_KEY].drop_nulls()))
         if probe.model not in self.n_lists:
             self.n_lists[probe.model] = np.zeros(self.truth.pairs.n_users, dtype=np.uint8)
         n_lists = self.n_lists[probe.model]
