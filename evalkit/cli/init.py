@@ -106,7 +106,7 @@ def _config_lines(
         yield f"# evalkit split {to} cuts the log; evalkit run {to} measures models on its parts."
     yield "# What evalkit evaluates. Commented keys show their defaults, or how they are written;"
     yield "# evalkit schema describes them all. Paths are relative to this file."
-    yield from ("", _default("name", f'"{name}"', "jobs of one name share history"))
+    yield from ("", _default("name", _text(name), "jobs of one name share history"))
     if split:
         yield from _split_lines(split, rankings, f"splits/{name}", folder)
     else:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from evalkit import errors
 from evalkit.cli import console
@@ -177,11 +177,14 @@ def _usage_error(raised: BaseException) -> errors.EvalkitError:
         return errors.RequestError(
             f"no option is called {name!r}", code="unknown-option", at=command, hint=hint
         )
-    unknown = re.fullmatch(r"No such command '(.*)'\.", message, re.DOTALL)
+    unknown = re.fullmatch(r"No such command (.*)\.", message, re.DOTALL)
     if unknown:
+        from ast import literal_eval  # it stands there as repr has it
+
         commands = getattr(getattr(context, "command", None), "commands", {})
-        hint = errors.did_you_mean(unknown[1], commands, f"{command} --help lists all")
-        message = f"no command is called {unknown[1]!r}"
+        name = literal_eval(unknown[1])
+        hint = errors.did_you_mean(name, commands, f"{command} --help lists all")
+        message = f"no command is called {name!r}"
         return errors.RequestError(message, code="unknown-command", at=command, hint=hint)
     extra = re.fullmatch(r"Got unexpected extra argument\(s\) \((.*)\)", message, re.DOTALL)
     if extra:
@@ -198,9 +201,23 @@ def _usage_error(raised: BaseException) -> errors.EvalkitError:
             return errors.RequestError(
                 f"{name} is not given", code="missing-option", at=command, hint=hint
             )
-        message = f"{name}: {message.removeprefix('Value error, ')}"
+        message = f"{name}: {_fault_of(raised.__cause__) or message.removeprefix('Value error, ')}"
     message = message[:1].lower() + message[1:].rstrip(".")
     return errors.RequestError(message, code="bad-option", at=command, hint=hint)
+
+
+_FAULTS = {"float_parsing": "no number", "int_parsing": "no whole number"}
+
+
+def _fault_of(cause: BaseException | None) -> str:
+    """What pydantic found wrong with a value, in our words; nothing where there are none."""
+    found = getattr(cause, "errors", None)
+    each: dict[str, Any] = found()[0] if found else {"type": ""}
+    if each["type"] in _FAULTS:
+        return f"{each['input']!r} is {_FAULTS[each['type']]}"
+    if each["type"] == "greater_than_equal":
+        return f"{each['input']} is not at least {each['ctx']['ge']:g}"
+    return ""
 
 
 def _first_line(raised: BaseException) -> str:

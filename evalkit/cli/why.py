@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from evalkit.cli import console
-from evalkit.cli.named_runs import JobName, tell_taken
+from evalkit.cli.named_runs import JobName, tell_taken, where_of
 from evalkit.cli.options import RunOptions, RunsFolder, takes
 from evalkit.errors import RequestError, clean
 
@@ -43,6 +43,10 @@ def why(
     from evalkit.runs.history.why import explain_runs
 
     first, second = load_together(runs, (before, after), name=name)
+    if first.run_id == second.run_id:
+        message = f"{before!r} and {after!r} are one run"
+        hint = f"evalkit why last~1 last{where_of(runs, name)}"
+        raise RequestError(message, code="same-run", at=first.run_id, hint=hint)
     _check_jobs(first, second)
     if differs := differences_of_measure(first, second):
         message = f"{before} and {after} measure otherwise: {'; '.join(differs)}"

@@ -1,8 +1,10 @@
 """What pydantic finds wrong with a config, in our words and with a hint."""
 
 import difflib
+import json
 import math
 from collections.abc import Mapping
+from shlex import quote
 from typing import Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import ValidationError
@@ -79,7 +81,8 @@ def translate(each: Mapping[str, object], tree: object, problems: Problems) -> N
         wanted = _KINDS[kind]
         if kind == "tuple_type" and takes_text(annotation_at(key)) and key[-1] in _TEXT_KEYS:
             wanted = "text or a list of texts"
-        hint = _type_hint(key, value, wanted)
+        is_set = problems.places.at(key) == f"--set {spell(key)}"
+        hint = _type_hint(key, value, wanted, is_set=is_set)
         problems.add(key, "wrong-type", f"{show(value)} is not {wanted}", hint=hint)
     elif kind == "too_short":
         problems.add(key, "missing-key", f"{spell(key)!r} is empty", hint="name one at least")
@@ -123,22 +126,34 @@ def show(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def _type_hint(key: Key, value: object, wanted: str) -> str:
+def _type_hint(key: Key, value: object, wanted: str, *, is_set: bool = False) -> str:
     if wanted == "text" and isinstance(value, int | float) and not isinstance(value, bool):
         name = key[-1] if str(key[-1]).isidentifier() else f'"{key[-1]}"'
         return f'{name} = "{value}"' if isinstance(key[-1], str) else "put it in quotes"
+    if key[0] == "gates" and key[-1] in ("min", "max") and isinstance(value, str):
+        if not _is_number(value):
+            return f'{key[-1]} = 0.5; of age a span in whole m, h or d: {key[-1]} = "14d"'
     if wanted == "a list" and key[-1] in ("rankings", "gates"):
         return f"write [[{key[-1]}]], in double brackets"
     if wanted == "a list" and isinstance(value, str):
-        return f'{key[-1]} = ["{value}"]'
+        listed = json.dumps([value] if value else ["..."], ensure_ascii=False)
+        return f"--set {quote(f'{spell(key)}={listed}')}" if is_set else f"{key[-1]} = {listed}"
     if wanted == "a table" and isinstance(value, str) and key[0] == "segments":
-        return f'write {key[-1]} = {{ path = "{value}", by = "COLUMN" }}'
+        path = json.dumps(value, ensure_ascii=False)
+        return f'write {key[-1]} = {{ path = {path}, by = "COLUMN" }}'
     if wanted == "a table" and isinstance(value, list):
         return f"write [{spell(key)}] once; columns.model takes a table of many models"
     if wanted in ("a number", "a whole number", "true or false") and isinstance(value, str):
         name = f"{key[-1]} = " if isinstance(key[-1], str) else ""
         return f"leave the quotes out: {name}{_unquoted(value.strip(), wanted)}"
     return ""
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text.strip().removesuffix("%")))
+    except ValueError:
+        return False
 
 
 def _unquoted(text: str, wanted: str) -> str:

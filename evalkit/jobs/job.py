@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from evalkit import pipeline, runs
 from evalkit.config import Config
 from evalkit.config.form_names import file_of
-from evalkit.errors import EvalkitError, MachineError, warn
+from evalkit.errors import EvalkitError, MachineError, RequestError, warn
 from evalkit.planning.work import MeasureArguments
 from evalkit.report import PerUser, Report, Warning_
 from evalkit.runs import gates, history
@@ -339,18 +339,20 @@ def _copy_values(report: Report, path: Path, run: Path | None) -> None:
 
     Raises:
         MachineError: it cannot be written, but the run can [write-failed].
+        RequestError: there are none [per-user-off].
     """
-    if report.per_user_values is None:
-        raise AssertionError("values of users were asked for")
-    first, *others = report.per_user_values.files
+    stands = f"the run is complete in {run}, but " if run is not None else ""
+    if (kept := report.per_user_values) is None:
+        message, hint = f"{stands}such a run has no values of users", "leave out --per-user"
+        raise RequestError(message, code="per-user-off", at=f"--per-user {path}", hint=hint)
     try:
-        with open(first, "rb") as values, runs.replacing(path) as file:
-            if others:
-                report.per_user_values.table().sink_parquet(file, maintain_order=True)
+        with runs.replacing(path) as file:
+            if len(kept.files) == 1:
+                with open(kept.files[0], "rb") as values:
+                    shutil.copyfileobj(values, file, 1 << 20)
             else:
-                shutil.copyfileobj(values, file, 1 << 20)
+                kept.table().sink_parquet(file, maintain_order=True)
     except OSError as error:
-        stands = f"the run is complete in {run}, but " if run is not None else ""
         message = f"{stands}its values of users are not written: {error.strerror or error}"
         hint = "make room there, or name another file: --per-user FILE"
         raise MachineError(message, code="write-failed", at=str(path), hint=hint) from error

@@ -21,12 +21,16 @@ def track(report: Report, project: str, path: Path | None) -> str:
         settings=wandb.Settings(silent=True, console="off"),
     )
     told = {"evalkit/name": readable(report.name), "evalkit/verdict": str(verdict)}
-    run.summary.update({**dict(name_numbers(report)), **told})
-    found = [path / name for name in FILES if (path / name).is_file()] if path is not None else []
-    if found:
-        artifact = wandb.Artifact(f"evalkit-{report.run_id}", type="evaluation")
-        for file in found:
-            artifact.add_file(str(file))
-        run.log_artifact(artifact)
-    run.finish(exit_code=0 if verdict.is_fine else 1)
+    exit_code = 1
+    try:
+        run.summary.update({**dict(name_numbers(report)), **told})
+        found = [path / name for name in FILES if (path / name).is_file()] if path else []
+        if found:
+            artifact = wandb.Artifact(f"evalkit-{report.run_id}", type="evaluation")
+            for file in found:
+                artifact.add_file(str(file))
+            run.log_artifact(artifact)
+        exit_code = 0 if verdict.is_fine else 1
+    finally:
+        run.finish(exit_code=exit_code)
     return str(run.id)

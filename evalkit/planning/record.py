@@ -100,6 +100,8 @@ def _idle(config: Config) -> Iterator[report.Warning_]:
     of_fractions = statistics.limits in ("newcombe", "wald", "auto")
     if config.kind != "experiment" and (of_fractions or not has_bootstrap):
         ask["limits"] = "statistics"
+    if config.kind == "experiment":
+        ask |= _of_events(config)
     idle = [
         f"{where}.{name} = {getattr(getattr(config, where), name)!r}"
         for name, where in sorted(ask.items())
@@ -107,6 +109,9 @@ def _idle(config: Config) -> Iterator[report.Warning_]:
     ]
     if config.kind != "rankings" and config.metrics.reference is not None:
         idle.append("metrics.reference")  # which may be a URL
+    if config.kind != "experiment":
+        of_experiments = ("guardrails", "lower_is_better")
+        idle += [f"metrics.{name}" for name in of_experiments if getattr(config.metrics, name)]
     if not config.has_parts:
         idle += [f"[{name}]" for name in kind.beside if getattr(config, name)]
     if kind.segments is not None:
@@ -120,6 +125,15 @@ def _idle(config: Config) -> Iterator[report.Warning_]:
         ]
     for what in idle:
         yield report.Warning_("not-followed", f"{what} changes nothing of such a run")
+
+
+def _of_events(config: Config) -> dict[str, str]:
+    """Keys of an experiment that say nothing without clusters, or of ready-made rows."""
+    found = {"clusters": "statistics"} if config.statistics.cluster is None else {}
+    if getattr(config, "events", None) is None:
+        found |= dict.fromkeys(("open_windows", "unexposed_events", "equal_events"), "policies")
+        found |= dict.fromkeys(("until", "covariate_days"), "experiment")
+    return found
 
 
 def _is_set(table: Record, name: str) -> bool:

@@ -104,6 +104,22 @@ def test_per_user_values_are_written_to_a_file(evalkit, logs):
     assert not [each for each in logs.iterdir() if each.name.startswith(".")]
 
 
+def test_values_of_units_are_written_to_a_file(evalkit, tmp_path):
+    rows = {"unit": range(40), "variant": ["a", "b"] * 20, "clicks": [0, 1, 2, 1, 0] * 8}
+    pl.DataFrame(rows).write_parquet(tmp_path / "rows.parquet")
+    (tmp_path / "job.toml").write_text("""experiment = { variants = { a = 50, b = 50 } }
+exposures = { path = "rows.parquet", columns = { unit = "unit", variant = "variant" } }
+metrics = { names = ["mean(clicks)"] }
+output = { per_user = true }
+""")
+
+    outcome = evalkit("run", "job.toml", "--per-user", "units.parquet")
+
+    assert outcome.status == 0
+    kept = pl.read_parquet(tmp_path / "runs" / "latest" / "per_user.parquet")
+    assert pl.read_parquet(tmp_path / "units.parquet").equals(kept)
+
+
 def test_per_user_values_need_no_run(evalkit, logs):
     evalkit(
         "evaluate", "--truth", "truth.parquet", "--rankings", "good.parquet", "-m", "RR",

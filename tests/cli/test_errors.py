@@ -85,9 +85,12 @@ def test_polars_errors_are_about_the_data(capsys):
     [
         (["rnu"], "unknown-command", "did you mean 'run'?"),
         (["zzzzzz"], "unknown-command", "evalkit --help lists all"),
+        (['it\'s "x"'], "unknown-command", """no command is called 'it\\'s "x"'"""),
         (["run", "--thread", "2", "x"], "unknown-option", "did you mean '--threads'?"),
         (["run", "--threads", "0", "x"], "bad-option", "evalkit run --help says more"),
         (["run", "--threads", "two", "x"], "bad-option", "evalkit run --help says more"),
+        (["run", "--threads", "two", "x"], "bad-option", "--threads: 'two' is no whole number"),
+        (["run", "--wait", "-1", "x"], "bad-option", "--wait: -1 is not at least 0"),
         (["run", "--threads"], "bad-option", "evalkit --help says more"),
         (["run"], "missing-option", "evalkit run --help says more"),
         (["run", "a", "b"], "unknown-argument", "evalkit run --help says what it takes"),

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 
 import polars as pl
 from program import run_here
@@ -18,10 +19,14 @@ def test_what_init_says_comes_next_can_be_pasted(tmp_path):
     truth, lists = str(folder / "right ones.parquet"), str(folder / "a'a.parquet")
 
     made = run_here(
-        ["init", "--truth", truth, "--rankings", lists, "--out", str(folder / "jo b.toml")],
+        ["init", "--truth", truth, "--rankings", lists, "--out", str(folder / 'jo "b.toml')],
         tmp_path,
     )
 
+    (config,) = folder.glob("*.toml")
+    named = re.search(r"^# (name = .*)$", config.read_text(), re.MULTILINE)
+    assert named is not None
+    assert tomllib.loads(named[1])["name"] == 'jo "b'
     said = " ".join(made.err.split())
     check = re.search(r"evalkit (check .*) looks for mistakes, evalkit (run .*) runs it", said)
     assert check is not None, said

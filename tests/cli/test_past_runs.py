@@ -208,9 +208,12 @@ def test_nothing_is_compared_with_itself(evalkit, runs):
     of_runs = evalkit("compare", "last", runs[1])
     of_models = evalkit("compare", "--config", "job.toml", "good", "bad", "good")
 
+    why = evalkit("why", runs[1], "last")
+
     assert [(each.status, each.codes) for each in (of_runs, of_models)] == [
         (2, ["nothing-to-compare"])
     ] * 2
+    assert (why.status, why.codes) == (2, ["same-run"])
     assert f"'last' and '{runs[1]}' are one" in of_runs.err
 
 

@@ -399,6 +399,7 @@ def test_the_later_set_wins():
         ('segments."a=b".by=x', "out-of-range", '--set segments."a=b".by'),
         ('segments."a b.by=x', "bad-set", '--set segments."a b.by=x'),
         ("metrics.names[0]=ndgc", "unknown-metric", "--set metrics.names[0]"),
+        ("metrics.names=RR", "wrong-type", "--set metrics.names"),
         ('metrics.names=["ndgc"]', "unknown-metric", "--set metrics.names: metrics.names[0]"),
     ],
 )
@@ -406,6 +407,17 @@ def test_a_wrong_set_is_told_with_the_option(override, code, at):
     error = only_error(SMALL, override)
 
     assert (error.code, error.at) == (code, at)
+
+
+@pytest.mark.parametrize(
+    ("override", "hint"),
+    [
+        ('metrics.names=["a', """--set 'metrics.names=["[\\"a"]'"""),
+        ('gates=[{data="age", max="2w"}]', "max = 0.5; of age a span in whole m, h or d: max = "),
+    ],
+)
+def test_hints_of_wrong_types_can_be_pasted(override, hint):
+    assert only_error(SMALL, override).hint.startswith(hint)
 
 
 # ---------------------------------------------------------------- --var and paths

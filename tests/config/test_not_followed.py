@@ -159,13 +159,43 @@ def test_preferences_tell_keys_of_ratings(tmp_path):
     columns = ", ".join(f'{name} = "{name}"' for name in names)
     text = f"""judges = {{ path = "won.parquet", columns = {{ {columns} }}, kind = "nominal" }}
 metrics = {{ names = ["win-rate"] }}
+output.per_user = true
 segments = {{ s = {{ by = "unit % 2" }} }}
 """
     (tmp_path / "job.toml").write_text(text)
 
     report = run_config(load_config(tmp_path / "job.toml"))
 
-    assert told(report) == ["judges.kind", "segments.s"]
+    assert told(report) == ["judges.kind", "segments.s", "output.per_user"]
+
+
+def test_ready_made_rows_tell_keys_of_events_and_of_clusters(tmp_path):
+    rows = {"unit": range(40), "variant": ["a", "b"] * 20, "clicks": [0, 1, 2, 1, 0] * 8}
+    pl.DataFrame(rows).write_parquet(tmp_path / "rows.parquet")
+    text = """experiment = { variants = { a = 1, b = 1 }, until = "2026-01-31", covariate_days = 3 }
+exposures = { path = "rows.parquet", columns = { unit = "unit", variant = "variant" } }
+metrics = { names = ["mean(clicks)"], guardrails = ["mean(clicks)"] }
+policies = { open_windows = "keep" }
+statistics = { clusters = "delta" }
+"""
+    (tmp_path / "job.toml").write_text(text)
+
+    report = run_config(load_config(tmp_path / "job.toml"))
+
+    idle = ["policies.open_windows", "experiment.until"]
+    assert told(report) == ["statistics.clusters", "experiment.covariate_days", *idle]
+
+
+def test_what_metrics_of_experiments_have_is_told_of_others(tmp_path):
+    ROWS.write_parquet(tmp_path / "rows.parquet")
+    text = """ratings = [{ model = "a", path = "rows.parquet" }]
+metrics = { names = ["MAE"], guardrails = ["MAE"], lower_is_better = ["MAE"] }
+"""
+    (tmp_path / "job.toml").write_text(text)
+
+    report = run_config(load_config(tmp_path / "job.toml"))
+
+    assert told(report) == ["metrics.guardrails", "metrics.lower_is_better"]
 
 
 def test_values_that_are_the_defaults_are_not_told():

@@ -7,11 +7,13 @@ import sys
 from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 from example_runs import report
 
-from evalkit.jobs.trackers import name_numbers
+from evalkit.errors import MachineError
+from evalkit.jobs.trackers import name_numbers, tell_tracker
 
 ROOT = Path(__file__).parents[2]
 
@@ -170,6 +172,19 @@ from evalkit.report import Report
 from evalkit.jobs.trackers import tell_tracker
 tell_tracker("wandb", Report.from_json(sys.argv[1]), "nightly", Path(sys.argv[2]))
 """
+
+
+def test_a_run_of_weights_and_biases_ends_also_where_it_fails(tmp_path, monkeypatch):
+    pytest.importorskip("wandb", reason='pip install "evalkit-recsys[wandb]"')
+    (tmp_path / "report.html").write_text("<!doctype html>")
+    run = MagicMock()
+    run.log_artifact.side_effect = OSError("full")
+    monkeypatch.setattr("wandb.init", lambda **given: run)
+
+    with pytest.raises(MachineError, match="wandb did not take it: full"):
+        tell_tracker("wandb", report(), "nightly", tmp_path)
+
+    run.finish.assert_called_once_with(exit_code=1)
 
 
 def test_run_reaches_weights_and_biases_offline(tmp_path):

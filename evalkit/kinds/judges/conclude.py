@@ -79,7 +79,9 @@ def _of_ratings(config: Any) -> Iterator[report.Warning_]:
     section, names = section_of(config), ("levels", "kind", "judges", "models", "truth")
     fields = JudgesTable.model_fields
     idle = [f"judges.{name}" for name in names if getattr(section, name) != fields[name].default]
-    for what in [*idle, *(f"segments.{name}" for name in config.segments.named)]:
+    idle += [f"segments.{name}" for name in config.segments.named]
+    idle += ["output.per_user"] if config.output.per_user else []
+    for what in idle:
         message = f"{what} is of ratings, and changes nothing of preferences"
         yield report.Warning_("not-followed", message)
 

@@ -17,7 +17,7 @@ from evalkit.statistics.distributions import t_quantile
 from evalkit.statistics.exact import ExactSum
 
 _ALWAYS = ("model", "metric", "relevant", "is_ranked", "n_users", "sum")
-_PAIRED = "both runs have the same users: evalkit compare RUN RUN pairs them"
+_PAIRED = "both runs have the same users, whom evalkit compare pairs"
 Named = tuple[str, Report]  # what a person calls the run, and its report
 
 
@@ -210,7 +210,7 @@ def _chosen(wanted: Sequence[str], listed: Sequence[pl.Series], what: str, code:
         if name not in common:
             hint = did_you_mean(name, common, f"they have {', '.join(common)}")
             raise RequestError(f"the runs have no {what} {name!r} in common", code=code, hint=hint)
-    return list(wanted) or common
+    return list(dict.fromkeys(wanted)) or common
 
 
 def _cells(
