@@ -282,8 +282,8 @@ class Choice(Folder):
     def check(self) -> None:
         """Every split, list and selection that is there is whole."""
         from evalkit import runs
+        from evalkit.config import find_part
         from evalkit.runs.history import read_tags
-        from evalkit.splits.manifest import find_part
 
         for split in self.path.glob("s-*"):
             for part in ("train", "validation", "test"):

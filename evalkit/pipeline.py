@@ -1,25 +1,19 @@
 """The whole way on one screen: config, tables, shares measured and merged, report."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from evalkit.config import Config, reads_catalogs, refuse_layout, speaking
-from evalkit.config.credentials import storing
 from evalkit.errors import RequestError
-from evalkit.kernels.memory import run_within
 from evalkit.kinds import kind_of
 from evalkit.planning.record import key_of_inputs
-from evalkit.planning.tables import Given
-from evalkit.planning.work import MeasureArguments, MeasureOptions, ShareResult
+from evalkit.planning.tables import Given, reading_as
+from evalkit.planning.work import MeasureArguments, MeasureOptions, ShareResult, run_within
 from evalkit.report import Report
-from evalkit.sources import verifying
 
 if TYPE_CHECKING:
     from evalkit.planning.partials import Partial, PartialFiles
-
-Done = TypeVar("Done")
 
 
 def run_config(config: Config, **options: Unpack[MeasureArguments]) -> Report:
@@ -31,27 +25,19 @@ def run_config(config: Config, **options: Unpack[MeasureArguments]) -> Report:
         MachineError: no split holds the memory limit [memory-limit].
     """
     measure_options = MeasureOptions.of_run(**options)
-    with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
+    with reading_as(config):
         refuse_layout(config)
         if config.engine.kind == "spark":
             _refuse_judgements(config, "measure in this process: --engine local")
             from evalkit.engines import run_on_spark
 
             return run_on_spark(config, measure_options)
-        run = partial(_run_within, kind_of(config).run)
+        run = partial(run_within, kind_of(config).run)
         if config.truth is not None and config.truth.judgements is not None:
             from evalkit.kinds.judges.judged_truth import run_judged  # no other run needs it
 
             return run_judged(config, measure_options, run)
         return run(config, measure_options)
-
-
-def _run_within(
-    run: Callable[[Config, MeasureOptions], Done], config: Config, options: MeasureOptions
-) -> Done:
-    """What `run` gives, with room for compiling where that is found to be needed."""
-    once_told = replace(options, opened=None)
-    return run_within(lambda: run(config, options), lambda: run(config, once_told))
 
 
 def measure_partial(
@@ -77,8 +63,8 @@ def measure_partial(
     _refuse_judgements(config, "evalkit run CONFIG; or path = ... of a truth that [judges] wrote")
     options.setdefault("keep_parts", True)
     measure_options = MeasureOptions(share=share, **options)
-    with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
-        share_result = _run_within(kind_of(config).measure, config, measure_options)
+    with reading_as(config):
+        share_result = run_within(kind_of(config).measure, config, measure_options)
         return Partial(Header.of(share_result, measure_options), share_result.sums)
 
 
@@ -139,7 +125,7 @@ def key_of_run(config: Config, *, sample: float | None = None) -> str | None:
     Raises:
         RequestError, DataError: as `run_config` does for what can be seen without reading rows.
     """
-    with storing(config.storage), verifying(config.verify_pages):
+    with reading_as(config):
         if config.engine.kind == "spark" and reads_catalogs(config):
             from evalkit.engines import open_catalogs
 

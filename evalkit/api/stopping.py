@@ -7,7 +7,7 @@ from numbers import Integral
 
 from evalkit.config import build_statistics
 from evalkit.errors import RequestError
-from evalkit.kernels.threads import usable_cores
+from evalkit.planning.work import MeasureOptions
 from evalkit.report import Report, Warning_
 from evalkit.runs.history.compare import compare_runs
 
@@ -107,10 +107,10 @@ class EarlyStopping:
         return replace(self._best, warnings=warned)
 
     def _compared(self, number: int, value: float, best: Report, report: Report) -> Epoch:
-        files = _files_of(report)
+        files, threads = _files_of(report), MeasureOptions().useful_threads
         pair = [("best", best), (f"epoch {number}", report)]
         compared = compare_runs(
-            pair, self._chosen, metrics=[self.metric], metric_files=files, threads=usable_cores()
+            pair, self._chosen, metrics=[self.metric], metric_files=files, threads=threads
         )
         (pair_found,) = compared.comparisons
         is_better = pair_found.verdict == "better"

@@ -23,7 +23,6 @@ from evalkit.aggregate.user_values.gather import ranges
 from evalkit.config import Config, policies_of
 from evalkit.errors import RequestError
 from evalkit.inference.caveats import FEWEST_MOVING, of_few_lists
-from evalkit.item_lists import n_sums_of
 from evalkit.kernels import kernel
 from evalkit.metrics import Ends, ItemContext, Items, Request, Shown, Values
 from evalkit.report import Warning_
@@ -288,7 +287,7 @@ class ShownNumbers:
         for one_request in self.requests:
             if metrics.family_of(one_request) != "sums" or one_request.policies != request.policies:
                 continue
-            n = n_sums_of(one_request, context)
+            n = metrics.n_sums_of(one_request, context)
             if one_request == request:
                 return list(range(first, first + n))
             first += n

@@ -6,5 +6,5 @@ Open first: `_collect.py`.
 """
 
 from evalkit.item_lists._collect import ListCollector
-from evalkit.item_lists._context import ListWork, Measure, depth_of, n_sums_of
+from evalkit.item_lists._context import ListWork, Measure, depth_of
 from evalkit.item_lists._facts import ItemFacts

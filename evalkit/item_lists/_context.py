@@ -232,14 +232,6 @@ def depth_of(requests: Sequence[Request]) -> int | None:
     return None if None in cutoffs else max(each for each in cutoffs if each is not None)
 
 
-def n_sums_of(request: Request, context: ItemContext) -> int:
-    """How many sums a request of the family `sums` is made of."""
-    rules = request.metric.lists
-    assert rules is not None
-    assert rules.n_sums is not None
-    return rules.n_sums(dict(request.parameters), context)
-
-
 def rows_of(lists: Lists, users: npt.NDArray[np.int64]) -> Lists:
     """The lists of some users."""
     return Lists(lists.starts[users], lists.lengths[users], lists.items)
@@ -326,7 +318,7 @@ class Measure:
 
     def n_sums(self, requests: Sequence[Request]) -> int:
         """How many numbers a user adds to the sums of some requests."""
-        return sum(n_sums_of(each, self.context) for each in requests)
+        return sum(metrics.n_sums_of(each, self.context) for each in requests)
 
     def sums(
         self, requests: Sequence[Request], lists: Lists, counted: Mask, users: npt.NDArray[np.int64]
@@ -339,7 +331,7 @@ class Measure:
         """
         mine, found = rows_of(lists, users), []
         for request in requests:
-            out = np.full((users.size, 1, n_sums_of(request, self.context)), np.nan)
+            out = np.full((users.size, 1, metrics.n_sums_of(request, self.context)), np.nan)
             cutoffs = np.array([request.kernel_cutoff])
             metrics.measure_lists(request, mine, cutoffs, self._tables_of(request, users), out)
             found.append(out[:, 0])

@@ -115,6 +115,7 @@ from ._measuring import (
     is_of_means,
     is_ordered,
     measure_lists,
+    n_sums_of,
     needs_of,
     weighing_of,
     weighted,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..kernels import Kernel
 from ._declare import Metric, Request, _frozen
-from ._lists import Lists
+from ._lists import ItemContext, Lists
 from ._over_users import FORMULAS, ORDERED, SOURCES, SUMMARIES, OverUsers
 from ._parameters import Values
 
@@ -22,6 +22,14 @@ def family_of(request: Request) -> str:
     if request.metric.combined is not None:
         return "combined"
     return "" if request.metric.lists is None else request.metric.lists.family
+
+
+def n_sums_of(request: Request, context: ItemContext) -> int:
+    """How many sums a request of the family `sums` is made of."""
+    rules = request.metric.lists
+    assert rules is not None
+    assert rules.n_sums is not None
+    return rules.n_sums(dict(request.parameters), context)
 
 
 def is_of_means(request: Request) -> bool:

@@ -1,6 +1,7 @@
 """What a run will read, opened and checked: tables, the common keys of their ids, passes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,8 +17,10 @@ from evalkit.config import (
     Segmentation,
     TruthColumns,
     TruthTable,
+    check_files,
     read_split,
     refuse_layout,
+    speaking,
 )
 from evalkit.config.credentials import storing
 from evalkit.errors import DataError, EvalkitError, RequestError, noting, raise_all
@@ -127,6 +130,13 @@ class Tables:
         return [*self.logs, *self.context_tables, *self.segment_tables]
 
 
+@contextmanager
+def reading_as(config: Config) -> Iterator[None]:
+    """A context in which tables are read, and errors told, as a config says."""
+    with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
+        yield
+
+
 def open_tables(config: Config, given: Given) -> Tables:
     """Open every log; all that is wrong with any of them at once."""
     refuse_layout(config)
@@ -137,7 +147,7 @@ def open_tables(config: Config, given: Given) -> Tables:
             at=config.at("selection", "trials"),
             hint="evalkit select CONFIG measures them",
         )
-    with storing(config.storage), verifying(config.verify_pages):
+    with reading_as(config):
         return _open_tables(config, given)
 
 
@@ -253,8 +263,6 @@ def _check_parts(config: Config) -> None:
     """Refuse parts of a split that are not as they were written."""
     for table in (config.truth, config.train):
         if table is not None and table.split is not None:
-            from evalkit.splits.manifest import check_files
-
             check_files(Path(table.split), read_split(table.split), table.path)
 
 

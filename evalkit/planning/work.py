@@ -10,6 +10,7 @@ import polars as pl
 
 from evalkit.config import Config
 from evalkit.errors import MachineError, RequestError
+from evalkit.kernels.memory import run_within as _run_within
 from evalkit.kernels.threads import usable_cores
 from evalkit.metrics import Request
 from evalkit.planning.counters import Clock, Progress, ProgressLine
@@ -137,6 +138,14 @@ class MeasureOptions:
     def clock(self, tables: Sequence[Table] = ()) -> Clock:
         """A clock that tells the progress of reading tables."""
         return Clock(ProgressLine(self.progress, tables))
+
+
+def run_within(
+    run: Callable[[Config, MeasureOptions], Done], config: Config, options: MeasureOptions
+) -> Done:
+    """What `run` gives, with room for compiling where that is found to be needed."""
+    once_told = replace(options, opened=None)
+    return _run_within(lambda: run(config, options), lambda: run(config, once_told))
 
 
 def places_kept(requests: Sequence[Request], kept: bool | Sequence[str]) -> list[int]:

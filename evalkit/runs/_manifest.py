@@ -34,6 +34,7 @@ TAGS = "tags"
 SCHEMA_VERSION = 1
 MOST_MANIFEST_BYTES = 16 << 20
 MOST_REPORT_BYTES = 1 << 30
+MOST_TABLE_BYTES = 2 << 30  # of what is held: unpacked pages, and decoded numbers
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 FILE = re.compile(r"(per_user/)?[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -347,7 +348,7 @@ def _read_report(
     def rows_beside(name: str) -> list[dict[str, object]]:
         file = f"{name}.parquet"
         has_any = file in manifest.files
-        return read_rows(_content(folder, manifest, file), metrics) if has_any else []
+        return read_rows(_table(folder, manifest, file), metrics) if has_any else []
 
     content = _content(folder, manifest, REPORT)
     at = str(folder / REPORT)
@@ -366,11 +367,22 @@ def _content(folder: Path, manifest: Manifest, name: str) -> bytes:
     return content
 
 
+def _table(folder: Path, manifest: Manifest, name: str) -> bytes:
+    """The content of a table, which is as large as its file may be."""
+    from evalkit.sources.parquet import content_fault
+
+    content = _content(folder, manifest, name)
+    fault = content_fault(content, MOST_TABLE_BYTES)
+    if fault is not None:
+        raise ValueError(fault)
+    return content
+
+
 def _parts(folder: Path, manifest: Manifest) -> "pl.DataFrame":
     from evalkit.report.parquet import read_kept
 
     try:
-        return read_kept(_content(folder, manifest, PARTS))
+        return read_kept(_table(folder, manifest, PARTS))
     except (OSError, ValueError) as error:
         raise _damaged(folder, f"{PARTS}: {words(error)}") from None
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evalkit.config import SPLIT_FILE, SPLIT_VERSION, SplitSection, read_split
+from evalkit.config import SPLIT_FILE, SPLIT_VERSION, SplitSection, find_part, read_split
 from evalkit.config.credentials import storing
 from evalkit.errors import DataError, RequestError
 from evalkit.kernels.memory import give_back_early, run_within
@@ -21,7 +21,6 @@ from evalkit.report.figures import Figures
 from evalkit.report.version import VERSION
 from evalkit.runs import digest, file_record, machine_errors, private_folder, sync_directory, write
 from evalkit.sources import Guessing, open_split
-from evalkit.splits import manifest
 from evalkit.splits._codes import ReadAgainError
 from evalkit.splits._cut import Cut, cut_rows, tell_leaks
 from evalkit.splits._describe import Counting, OddTimes
@@ -72,7 +71,7 @@ class Split:
             DataError: its files changed [split-changed].
         """
         if self.path is not None and self.manifest["rule"]["write"] == "parts":
-            files = manifest.find_part(self.path, name, fold).files
+            files = find_part(self.path, name, fold).files
             return pl.scan_parquet(list(files), glob=False)
         if name not in PARTS or self._log is None:
             message = f"the split has no part {name!r}"

@@ -6,20 +6,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evalkit.config import SELECTED, Config, Confirmation, RankingsTable, TruthColumns, TruthTable
-from evalkit.config.credentials import storing
+from evalkit.config import (
+    SELECTED,
+    Config,
+    Confirmation,
+    RankingsTable,
+    TruthColumns,
+    TruthTable,
+    find_part,
+)
 from evalkit.errors import RequestError
 from evalkit.jobs.job import Job
 from evalkit.jobs.selection._choose import Choice, choose_trial
 from evalkit.jobs.selection._measure import How
-from evalkit.planning.tables import Given
+from evalkit.planning.tables import Given, reading_as
 from evalkit.report import Report
 from evalkit.report.html import render_selection_page
 from evalkit.report.selection import Confirmed, Selection, render_selection
 from evalkit.runs import history, is_store, machine_errors, private_folder
 from evalkit.runs.history import holdout_uses
-from evalkit.sources import Table, verifying
-from evalkit.splits.manifest import find_part
+from evalkit.sources import Table
 
 FILE, PAGE = "selection.json", "selection.html"
 
@@ -83,7 +89,7 @@ def _test_truth(config: Config, truth: TruthTable, confirm: Confirmation) -> Tru
 
 
 def _opened(config: Config, truth: TruthTable) -> Table:
-    with storing(config.storage), verifying(config.verify_pages):
+    with reading_as(config):
         return holdout_uses.open_whole(truth, Given().guessing(config))
 
 

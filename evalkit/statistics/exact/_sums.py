@@ -3,13 +3,11 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from evalkit.metrics import as_float
 from evalkit.statistics.exact import _kernels as kernels
 
 Limbs = npt.NDArray[np.int64]
@@ -67,7 +65,10 @@ class ExactSum:
     @property
     def total(self) -> float:
         """The correctly rounded sum, equal to `math.fsum`; infinite where no float holds it."""
-        return as_float(Fraction(self.scaled, 1 << kernels.SCALE_BITS))
+        try:
+            return self.scaled / (1 << kernels.SCALE_BITS)
+        except OverflowError:
+            return math.inf if self.scaled > 0 else -math.inf
 
     @property
     def whole(self) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evalkit.config import find_entry, read_split
+from evalkit.config._parts import find_entry, read_split
 from evalkit.errors import DataError
 
 
