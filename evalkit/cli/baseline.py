@@ -8,7 +8,14 @@ from typer import Argument, Option
 from evalkit.cli import console
 from evalkit.cli.guess import tell_columns
 from evalkit.cli.options import Threads as ThreadCount
-from evalkit.cli.options import UserColumns, check_file_option, set_threads, takes
+from evalkit.cli.options import (
+    UserColumns,
+    check_apart,
+    check_columns,
+    check_file_option,
+    set_threads,
+    takes,
+)
 
 
 @takes("quiet log_format")
@@ -47,7 +54,9 @@ def baseline(
     gives users their own items again. In a config: [[rankings]] with builtin = "popular"."""
     from evalkit.config import build_builtin
 
+    check_columns(user=user, item=item, time=time)
     check_file_option(out, "--out")
+    check_apart(out, "--out", [*train, *users])
     asked = {"builtin": builtin, "k": k, "seen": seen, "seed": seed, "by": by}
     asked |= {"half_life": half_life, "window": window}
     options = {name: f"--{name.replace('_', '-')}" for name in asked}

@@ -6,7 +6,15 @@ from typer import Argument, Option
 
 from evalkit.cli import result
 from evalkit.cli.guess import name_rankings, unnamed_models
-from evalkit.cli.options import RunOptions, RunsWritten, Truth, UserColumns, set_threads, takes
+from evalkit.cli.options import (
+    RunOptions,
+    RunsWritten,
+    Truth,
+    UserColumns,
+    check_columns,
+    set_threads,
+    takes,
+)
 
 
 @takes(
@@ -42,6 +50,7 @@ def evaluate(
     from evalkit.config import evaluate_config
 
     options.check()
+    check_columns(user=user, item=item, rank=rank, score=score, relevance=relevance)
     texts = [*rankings, *(more_rankings or ())]
     models = name_rankings(texts)
     ids: dict[str, str | list[str]] = {}

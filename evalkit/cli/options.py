@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
@@ -321,6 +321,30 @@ def set_threads(threads: int | None) -> None:
 
     cores = usable_cores()
     os.environ["POLARS_MAX_THREADS"] = str(min(threads or cores, cores))
+
+
+def check_columns(**named: str | list[str] | None) -> None:
+    """Refuses, before any work, an option of a column that names none."""
+    for name, column in named.items():
+        if column is not None and "" in ([column] if isinstance(column, str) else column):
+            hint = "leave it out: columns are guessed then"
+            message = f"--{name} names no column"
+            raise RequestError(message, code="bad-option", at=f"--{name}", hint=hint)
+
+
+def check_apart(path: Path | None, option: str, inputs: Iterable[str]) -> None:
+    """Refuses, before any work, to write over a file that is read."""
+    if path is None or not path.is_file():
+        return
+    from glob import glob
+
+    target = os.path.realpath(path)
+    for each in inputs:
+        for found in map(os.path.realpath, [each, *glob(each, recursive=True)]):
+            if target == found or target.startswith(os.path.join(found, "")):
+                hint = "name another file"
+                message = "this file is read, and would be written over"
+                raise RequestError(message, code="bad-option", at=f"{option} {path}", hint=hint)
 
 
 def check_file_option(path: Path | None, option: str) -> None:

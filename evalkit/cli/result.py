@@ -1,7 +1,7 @@
 """What a finished run prints, and how it ends."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalkit import errors
 from evalkit.cli import console
 from evalkit.cli.guess import tell_columns
-from evalkit.cli.options import RunOptions
+from evalkit.cli.options import RunOptions, check_apart
 
 if TYPE_CHECKING:
     from evalkit.config import AlertsSection, Config
@@ -45,6 +45,10 @@ def run_and_show(
     from evalkit.jobs.job import Job, run_in_store
     from evalkit.planning.tables import Given
 
+    if options.per_user is not None or options.prometheus is not None:
+        inputs = [config.at(), *_paths_in(config.model_dump(exclude={"output"}))]
+        check_apart(options.per_user, "--per-user", inputs)
+        check_apart(options.prometheus, "--prometheus", inputs)
     told = config.model_copy(update={"alerts": config.alerts if partials is None else alerts})
 
     def begin(run_id: str) -> None:
@@ -89,6 +93,18 @@ def run_and_show(
             _track(done, name, where)
         _alert(told, done.report, folder, store, str(done.path or ""))
     return _show(done, options)
+
+
+def _paths_in(value: object, name: str = "") -> Iterator[str]:
+    """Every path of a table in what a config asks for."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _paths_in(each, key)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            yield from _paths_in(each, name)
+    elif isinstance(value, str) and name in ("path", "earlier", "judgements"):
+        yield value
 
 
 def _trackers_of(config: "Config") -> dict[str, str]:

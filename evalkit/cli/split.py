@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, Option
 
 from evalkit.cli import console
-from evalkit.cli.options import RunOptions, UserColumns, set_threads, takes
+from evalkit.cli.options import RunOptions, UserColumns, check_columns, set_threads, takes
 from evalkit.errors import RequestError
 from evalkit.kernels.memory import let_polars_give_back
 
@@ -63,6 +63,7 @@ def split(
     The folder appears whole or not at all: a Parquet file for each part, and split.json, which
     says what was done. An argument that ends in .toml is a config, any other is the log.
     """
+    check_columns(user=user, item=item, time=time, relevance=relevance)
     named = {"item": item, "time": time, "relevance": relevance, "user": user}
     ids: dict[str, object] = {key: each for key, each in named.items() if each}
     if check:

@@ -49,6 +49,13 @@ def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
         path = table.get("path")
         if path in ([], "") or (isinstance(path, list) and "" in path):
             problems.add((*key, "path"), "missing-key", f"{spell((*key, 'path'))!r} is empty")
+        for name, column in table_in(table, "columns").items():
+            if column == "" or (
+                isinstance(column, list) and ("" in column or [name, column] == ["user", []])
+            ):
+                where = (*key, "columns", name)
+                hint = "name a column, or leave it out"
+                problems.add(where, "missing-key", f"{spell(where)!r} is empty", hint=hint)
         if key[0] not in ranking or (len(key) == 1 and key[0] != "log"):
             continue
         has_column = "model" in table_in(table, "columns")

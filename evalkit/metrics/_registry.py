@@ -220,7 +220,7 @@ def _load(path: Path) -> ModuleType:
         source = path.read_bytes()
     except OSError as error:
         message = f"cannot read the metric file {str(path)!r}: {error.strerror}"
-        hint = "paths in a config are relative to the config"
+        hint = "name a Python file; a path in a config is relative to the config"
         raise RequestError(message, code="missing-metric-file", at=str(path), hint=hint) from error
     stamp = blake2b(str(path.resolve()).encode() + source, digest_size=6).hexdigest()
     name = f"evalkit_metric_{path.stem}_{stamp}"

@@ -268,6 +268,9 @@ def _found(out: Path, rule: SplitSection, identity: str | None) -> Split:
         there = read_split(out)
         if identity is not None and there["split_id"] == wanted:
             return Split(there, out, is_new=False)
+    if out.is_file():
+        message, hint = "a file is there, and no folder", "--out another folder"
+        raise RequestError(message, code="file-exists", at=str(out), hint=hint)
     message = "the folder is there, and holds no such split"
     hint = f"--out another folder, or remove it: rm -r {quote(str(out))}"
     raise RequestError(message, code="file-exists", at=str(out), hint=hint)

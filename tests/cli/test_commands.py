@@ -120,6 +120,27 @@ output = { per_user = true }
     assert pl.read_parquet(tmp_path / "units.parquet").equals(kept)
 
 
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        ("run job.toml --per-user", "job.toml"),
+        ("run job.toml --prometheus", "truth.parquet"),
+        ("evaluate --truth truth.parquet --rankings good.parquet -m RR --per-user", "good.parquet"),
+        ("baseline popular --train truth.parquet --users truth.parquet --out", "truth.parquet"),
+        ("split truth.parquet --by users --test 0.5 --out", "job.toml"),
+    ],
+)
+def test_no_file_that_is_read_is_written_over(evalkit, logs, command, file):
+    there = (logs / file).read_bytes()
+
+    outcome = evalkit(*command.split(), file)
+
+    assert outcome.status == 2
+    assert outcome.codes in (["bad-option"], ["file-exists"])
+    assert "written over" in outcome.err or "a file is there" in outcome.err
+    assert (logs / file).read_bytes() == there
+
+
 def test_per_user_values_need_no_run(evalkit, logs):
     evalkit(
         "evaluate", "--truth", "truth.parquet", "--rankings", "good.parquet", "-m", "RR",

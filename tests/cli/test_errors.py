@@ -103,6 +103,12 @@ def test_polars_errors_are_about_the_data(capsys):
         (["run", "x", "--var", "day"], "bad-var", "--var day=2026-01-31"),
         (["run", "x.toml"], "missing-config", "evalkit init"),
         (["evaluate", "--truth", "a"], "missing-option", "--rankings NAME=PATH"),
+        (
+            ["evaluate", "--rankings", "a", "-m", "RR", "--user", ""],
+            "bad-option",
+            "--user names no column",
+        ),
+        (["split", "a", "--item", ""], "bad-option", "--item names no column"),
         (["explain", "ndgc"], "unknown-metric", "did you mean 'nDCG'?"),
         (["explain", "nDCG@0"], "bad-cutoff", ""),
         (["synth", "--users", "many", "--out", "x"], "bad-option", ""),

@@ -399,6 +399,8 @@ def test_the_later_set_wins():
         ('segments."a=b".by=x', "out-of-range", '--set segments."a=b".by'),
         ('segments."a b.by=x', "bad-set", '--set segments."a b.by=x'),
         ("metrics.names[0]=ndgc", "unknown-metric", "--set metrics.names[0]"),
+        ("truth.columns.user=[]", "missing-key", "--set truth.columns.user"),
+        ("truth.columns.item=", "missing-key", "--set truth.columns.item"),
         ("metrics.names=RR", "wrong-type", "--set metrics.names"),
         ('metrics.names=["ndgc"]', "unknown-metric", "--set metrics.names: metrics.names[0]"),
     ],
