@@ -1,5 +1,6 @@
 """`evalkit experiment`: a look at an experiment without a config, and before there is one."""
 
+from math import isfinite
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
@@ -60,6 +61,7 @@ def experiment(
 
     options.check()
     is_plan = power or aa is not None
+    _check_effects({"--relative": relative, "--delta": delta}, has_power=power and aa is None)
     section: dict[str, Any] = {"variants": _shares(variants, is_plan=is_plan)}
     if window is not None:
         section["window"] = window
@@ -106,6 +108,21 @@ def _shares(text: str, *, is_plan: bool) -> dict[str, float]:
             hint = f"--variants {','.join(f'{each}=50' for each in names)}"
             raise RequestError(message, code="bad-share", at="--variants", hint=hint)
     return found
+
+
+def _check_effects(effects: dict[str, float | None], *, has_power: bool) -> None:
+    """Refuse an effect to plan for that is none, and one where nothing is planned."""
+    given = {option: size for option, size in effects.items() if size is not None}
+    for option, size in given.items():
+        message, hint = "", f"--power {option} 0.01"
+        if not has_power:
+            message = f"{option} is an effect to plan for"
+        elif size == 0 or not isfinite(size):
+            message = f"{size} is no effect to plan for"
+        elif len(given) > 1:
+            message, hint = f"{' and '.join(given)} exclude each other", "leave one out"
+        if message:
+            raise RequestError(message, code="bad-option", at=option, hint=hint)
 
 
 def _sum(text: str) -> tuple[str, object]:

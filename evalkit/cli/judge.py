@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from evalkit.cli import console
-from evalkit.cli.options import ConfigFile, RunOptions, takes
+from evalkit.cli.options import ConfigFile, RunOptions, check_file_option, takes
+from evalkit.errors import RequestError
 
 judge = typer.Typer(no_args_is_help=True, help="People as judges: what to judge next.")
 
@@ -46,6 +47,7 @@ def plan(
     from evalkit.planning.tables import Given
     from evalkit.runs import machine_errors, replacing
 
+    _check_plan(out)
     asked = options.load(config)
     found = plan_of_config(
         asked,
@@ -66,3 +68,17 @@ def plan(
             f"{high:+.4f}, {expected}width {width:.4f}{own}"
         )
     console.say(f"plan: {out} ({found.frame.height:,} pairs)")
+
+
+def _check_plan(out: Path) -> None:
+    """Refuses, before any work, to write over judgements, or over what is no plan."""
+    import csv
+
+    check_file_option(out, "--out")
+    if not out.is_file():
+        return
+    with out.open(encoding="utf-8", errors="replace", newline="") as file:
+        is_filled = any(row.get("rating") != "" for row in csv.DictReader(file))
+    if is_filled:
+        message, hint = "there are judgements already, or no plan", "--out another file"
+        raise RequestError(message, code="file-exists", at=str(out), hint=hint)

@@ -80,6 +80,9 @@ def test_polars_errors_are_about_the_data(capsys):
     assert (status, "error[unreadable-data]" in capsys.readouterr().err) == (3, True)
 
 
+EXPERIMENT = ["experiment", "--exposures", "a", "-m", "mean(x)"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "hint"),
     [
@@ -107,6 +110,13 @@ def test_polars_errors_are_about_the_data(capsys):
             ["evaluate", "--rankings", "a", "-m", "RR", "--user", ""],
             "bad-option",
             "--user names no column",
+        ),
+        ([*EXPERIMENT, "--relative", "0.1"], "bad-option", "--power --relative 0.01"),
+        ([*EXPERIMENT, "--power", "--relative", "nan"], "bad-option", "nan is no effect"),
+        (
+            [*EXPERIMENT, "--power", "--relative", "0.1", "--delta", "1"],
+            "bad-option",
+            "--relative and --delta exclude each other",
         ),
         (["split", "a", "--item", ""], "bad-option", "--item names no column"),
         (["explain", "ndgc"], "unknown-metric", "did you mean 'nDCG'?"),

@@ -634,6 +634,8 @@ def test_a_study_leads_to_a_run_a_plan_and_back(
     assert command(*again).status == 0  # nobody has judged anything of it yet
     filled = plan.with_columns(judge=pl.Series(["x", None]), rating=pl.Series([2.0, None]))
     filled.write_csv("plan.csv")
+    over = command("judge", "plan", "job.toml", "-m", "nDCG@2", "--out", "plan.csv")
+    assert (over.status, over.codes) == (2, ["file-exists"])
     ran = command(*again)
     assert ran.status == 0, ran.err
     assert pl.read_parquet("truth.parquet").filter(pl.col("relevance") == 2).height == 1
