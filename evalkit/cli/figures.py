@@ -1,6 +1,7 @@
 """`evalkit figures`: pictures of what is finished, by name, as files."""
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 from typer import Argument, Option
@@ -40,7 +41,7 @@ def figures(
     if figure is None and (file is None or len(found) != 1):
         if file is not None:
             message = f"there are {len(found)} figures, and one file"
-            hint = f"--figure {next(iter(found), 'TITLE')!r}"
+            hint = f"--figure {quote(next(iter(found), 'TITLE'))}"
             raise RequestError(message, code="bad-option", at=f"--file {file}", hint=hint)
         console.say(*found)
         return

@@ -141,6 +141,13 @@ def test_no_file_that_is_read_is_written_over(evalkit, logs, command, file):
     assert (logs / file).read_bytes() == there
 
 
+def test_a_sample_of_nobody_says_what_to_do(evalkit, logs):
+    outcome = evalkit("run", "job.toml", "--sample", "1e-9")
+
+    assert (outcome.status, set(outcome.codes)) == (3, {"no-common-user"})
+    assert "hint: --sample 0.5 takes half of the users" in outcome.err
+
+
 def test_per_user_values_need_no_run(evalkit, logs):
     evalkit(
         "evaluate", "--truth", "truth.parquet", "--rankings", "good.parquet", "-m", "RR",

@@ -176,6 +176,8 @@ def check_whole(task: RankingTask, sums: RankingSums, inputs: Sequence[Input]) -
                 message = f"all {row_counts.rows:,} rows of {name!r} were dropped: "
                 message += ", ".join(reasons)
                 hint = "where that can be: " + task.config.spell_policy("no_common_user", "warn")
+                if dropped.get("not_sampled") == row_counts.rows:
+                    hint = "--sample 0.5 takes half of the users"
             told.add(policies.no_common_user, "no-common-user", message, at, hint, name)
         else:
             for other, of in OTHERS.items():
