@@ -88,6 +88,18 @@ def jackknife_ratios(parts: Values, wholes: Values) -> tuple[Values, Values]:
     return values, (n - 1) / n * (moved.T @ moved)
 
 
+def effective_number(sizes: Codes) -> float:
+    """Clusters of one size that would weigh as these do: the square of the sum by that of squares.
+
+    Args:
+        sizes: int64[n_clusters], rows of each.
+    Example:
+        >>> effective_number(np.array([30, 30, 30])), effective_number(np.array([300, 10, 10]))
+        (3.0, 1.1352549889135255)
+    """
+    return float(sizes.sum()) ** 2 / max(1.0, float((sizes**2).sum()))
+
+
 def win_rates(
     first: Codes, second: Codes, outcomes: Values, judges: Codes, *, n_models: int
 ) -> Rates:

@@ -28,6 +28,7 @@ from evalkit.statistics.distributions import t_quantile, t_two_sided
 from evalkit.statistics.intervals import NO_INTERVAL, Interval
 
 SHOWN_FIRST = "(shown first)"
+LEAST_DF = 0.5  # below, limits would be hundreds of errors wide
 _SIDES = {
     **dict.fromkeys(("first", "left"), 1.0),
     **dict.fromkeys(("second", "right"), 0.0),
@@ -47,12 +48,21 @@ class Preferences:
     by: Codes
     n_null: int
 
-    def limits(self, value: float, error: float, level: float) -> Interval:
+    def df(self, *models: int) -> float:
+        """Judges less one, as many of equal weight as those who compared any of the models.
+
+        Source:
+            Carter, Schnepel and Steigerwald 2017, Review of Economics and Statistics 99, 698-709
+            (the effective number of clusters, by their sizes alone).
+        """
+        own = np.isin(self.first, models) | np.isin(self.second, models)
+        return preferences.effective_number(np.bincount(self.by[own])) - 1.0
+
+    def limits(self, value: float, error: float, df: float, level: float) -> Interval:
         """Student's, with judges as clusters."""
-        n = len(self.judges)
-        if not math.isfinite(value) or not error > 0 or n < 2:
+        if not math.isfinite(value) or not error > 0 or not df >= LEAST_DF:
             return NO_INTERVAL
-        half = t_quantile((1 + level) / 2, n - 1) * error
+        half = t_quantile((1 + level) / 2, df) * error
         return Interval(value - half, value + half)
 
 
@@ -108,7 +118,8 @@ def conclude_preferences(config: Any, frame: pl.DataFrame, *, at: str) -> RunRes
     for request in config.requests:
         values, covariance = _measured(request, found)
         errors = np.sqrt(np.maximum(np.diag(covariance), 0.0)).tolist()  # rounding falls below 0
-        rows = zip(found.models, values.tolist(), errors, n_rows, strict=True)
+        dfs = map(found.df, range(n_models))
+        rows = zip(found.models, values.tolist(), errors, n_rows, dfs, strict=True)
         estimates += [_estimate(request, found, *row, chosen.level) for row in rows]
         own = [*_compared(request, found, values, covariance, chosen.level)]
         comparisons += corrected(own, chosen, {request.label: True})
@@ -144,13 +155,12 @@ def _measured(request: Request, found: Preferences) -> tuple[Values, Values]:
 
 def _estimate(
     request: Request, found: Preferences, model: str, value: float, error: float, n_rows: int,
-    level: float,
+    df: float, level: float,
 ) -> Estimate:  # fmt: skip
-    interval = found.limits(value, error, level).within(request.metric.bounds)
-    n_judges = len(found.judges)
+    interval = found.limits(value, error, df, level).within(request.metric.bounds)
     return estimate(
         request, model, value, interval, n_rows, std_error=None if math.isnan(error) else error,
-        n_clusters=n_judges, df=float(n_judges - 1),
+        n_clusters=len(found.judges), df=max(0.0, df),
     )  # fmt: skip
 
 
@@ -158,12 +168,12 @@ def _compared(
     request: Request, found: Preferences, values: Values, covariance: Values, level: float
 ) -> Iterator[Comparison]:
     """Every two models."""
-    df = len(found.judges) - 1
     for one, other in combinations(range(len(found.models)), 2):
         delta = float(values[other] - values[one])
         square = covariance[one, one] + covariance[other, other] - 2 * covariance[one, other]
         error = math.sqrt(square) if square > 1e-18 else math.nan
-        interval = found.limits(delta, error, level)
+        df = found.df(one, other)
+        interval = found.limits(delta, error, df, level)
         p = t_two_sided(delta / error, df) if interval.exists else math.nan
         won = np.concatenate(
             [
@@ -174,7 +184,7 @@ def _compared(
         yield comparison(
             request, (found.models[one], found.models[other]), delta, interval, p, error,
             test="t", n_users=len(won), wins=int((won == 1).sum()), ties=int((won == 0.5).sum()),
-            losses=int((won == 0).sum()), n_clusters=df + 1, df=float(df),
+            losses=int((won == 0).sum()), n_clusters=len(found.judges), df=max(0.0, df),
         )  # fmt: skip
 
 
@@ -183,20 +193,27 @@ def _position_bias(config: Any, found: Preferences, warnings: list[Warning_]) ->
     sums = (np.bincount(found.by, weights) for weights in (found.outcomes, None))
     value, error = preferences.jackknife_error(*(each.astype(np.float64) for each in sums))
     level = config.statistics.level
-    interval = found.limits(value, error, level).within((0.0, 1.0))
+    df = found.df(*range(len(found.models)))
+    interval = found.limits(value, error, df, level).within((0.0, 1.0))
     if interval.exists and not interval.holds(0.5):
         shown = [f"{100 * each:.1f}" for each in (value, interval.low, interval.high)]
         message = "the side shown first won {} % ({} … {}): show each pair in both orders"
         warnings.append(Warning_("position-bias", message.format(*shown)))
     rates = [request for request in config.requests if request.metric.name == "win-rate"]
     for request in rates[:1]:
-        yield _estimate(request, found, SHOWN_FIRST, value, error, len(found.first), level)
+        yield _estimate(request, found, SHOWN_FIRST, value, error, len(found.first), df, level)
 
 
 def _warnings(found: Preferences) -> Iterator[Warning_]:
     n_models, n_judges = len(found.models), len(found.judges)
-    if n_judges < FEW_JUDGES:
-        yield Warning_("few-judges", f"{n_judges} judges: limits are rough below {FEW_JUDGES}")
+    n_alike = found.df(*range(n_models)) + 1.0
+    if n_alike < FEW_JUDGES:
+        few = f"{n_judges} judges"
+        if n_alike < n_judges:
+            few += f" of unequal numbers of comparisons count as {n_alike:.1f}"
+        told = f"limits are rough below {FEW_JUDGES}"
+        told += f", none are given below {1.0 + LEAST_DF}" if n_alike < 1.0 + LEAST_DF else ""
+        yield Warning_("few-judges", f"{few}: {told}")
 
     def named(groups: list[list[int]]) -> str:
         return "; ".join(", ".join(found.models[model] for model in group) for group in groups)

@@ -772,3 +772,37 @@ def test_a_covariance_that_is_rounded_below_zero_is_none() -> None:
     )
 
     assert all(each.std_error is None or each.std_error >= 0.0 for each in report.estimates)
+
+
+def draw_preferences(rng: np.random.Generator, sizes: list[int], spread: float) -> pl.DataFrame:
+    """Comparisons of two equal models, to which each judge leans by a logit of its own."""
+    judges = np.repeat(np.arange(len(sizes)), sizes)
+    leans = rng.normal(0.0, spread, len(sizes))[judges]
+    won = np.where(rng.random(judges.size) < 1.0 / (1.0 + np.exp(-leans)), "a", "b")
+    return pl.DataFrame({"first": "a", "second": "b", "judge": judges, "preferred": won})
+
+
+@pytest.mark.parametrize("sizes", [[300] + [10] * 9, [60, 30, 30, 20, 20, 10], [30] * 6])
+def test_no_judge_alone_makes_one_of_two_equal_models_better(sizes: list[int]) -> None:
+    rng, n_found = np.random.default_rng(7), 0
+    for _ in range(60):
+        report = evalkit.evaluate_preferences(
+            draw_preferences(rng, sizes, 0.7), metrics=["win-rate", "bradley-terry"]
+        )
+        n_found += any(each.verdict in ("better", "worse") for each in report.comparisons)
+
+    assert n_found <= 7  # at 5 %, more come once in 100 such tests
+
+
+def test_judges_count_by_how_much_they_said() -> None:
+    rng = np.random.default_rng(8)
+    equal, unequal, alone = (
+        evalkit.evaluate_preferences(draw_preferences(rng, sizes, 0.1), metrics=["win-rate"])
+        for sizes in ([20] * 5, [300] + [10] * 9, [2000, 5, 5])
+    )
+    (few,) = (each for each in unequal.warnings if each.code == "few-judges")
+
+    assert equal.comparisons[0].df == 4.0
+    assert unequal.comparisons[0].df == pytest.approx(390**2 / (300**2 + 9 * 10**2) - 1)
+    assert few.message.startswith("10 judges of unequal numbers of comparisons count as 1.7")
+    assert (alone.comparisons[0].low, alone.comparisons[0].verdict) == (None, "not tested")
