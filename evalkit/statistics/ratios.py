@@ -161,3 +161,30 @@ class RatioSum:
         by_weight = by_one - 2 * mean * by_two + mean**2 * by_three
         thirds = cubes - 3 * mean * by_one + 3 * mean**2 * by_two - mean**3 * by_three
         return weights, max(Fraction(0), squares), by_weight, thirds
+
+
+def by_shares(left: Values, shares: Values) -> tuple[float | None, float]:
+    """Degrees of freedom of a ratio, and what its variance over n - 1 is multiplied by.
+
+    Args:
+        left: float64[n], what clusters leave of it; in any order.
+        shares: float64[n], of the weight.
+    Returns:
+        As `RatioSum` has them; None and NaN where one cluster has all the weight.
+    Source:
+        Bell and McCaffrey 2002, Survey Methodology 28(2); Imbens and Kolesar 2016, Review of
+        Economics and Statistics 98(4), 701-712.
+    Example:
+        >>> df, factor = by_shares(np.array([1.0, -1.0, 0.0, 0.0]), np.full(4, 0.25))
+        >>> round(df, 9), factor
+        (3.0, 1.0)
+    """
+    n, sums = left.size, ExactSums(4)
+    sums.add(np.column_stack([left**2, left**2 * shares, shares**2, shares**3]))
+    squares, by_weight, second, third = (sums.sum_of(column).total for column in range(4))
+    leverage = by_weight / squares if squares > 0.0 else 1.0 / n
+    if leverage >= 1.0 or second >= 1.0:
+        return None, math.nan
+    room = 1.0 - third / second
+    df = max(1.0, 1.0 / (second + (second**2 - third**2 / second) / room**2))
+    return df, (n - 1) / (n * (1.0 - leverage))

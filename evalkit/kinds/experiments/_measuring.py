@@ -23,6 +23,7 @@ from evalkit.statistics.moments import (
     theta_of,
 )
 from evalkit.statistics.quantiles import Sorted, deviation_at
+from evalkit.statistics.ratios import by_shares
 
 from ._asked import ExperimentRequest
 from ._cells import Cells, Cellular
@@ -341,9 +342,6 @@ class _Clustering:
 
         Args:
             whole: of all strata together, where these clusters are of one of them.
-        Source:
-            Bell and McCaffrey 2002, Survey Methodology 28(2); Imbens and Kolesar 2016, Review of
-            Economics and Statistics 98(4), 701-712; as `ratios.RatioSum`.
         """
         n = self.columns.shape[0]
         if self.rule == "delta" or n < 2:
@@ -366,15 +364,7 @@ class _Clustering:
             left -= math.fsum(left) / n
         if not (total := math.fsum(self.columns[:, terms.value[1]])):
             return None, 1.0
-        h = self.columns[:, terms.value[1]] / total
-        squares = math.fsum(left**2)  # the same in any order of clusters
-        leverage = math.fsum(left**2 * h) / squares if squares > 0.0 else 1.0 / n
-        second, third = math.fsum(h**2), math.fsum(h**3)
-        if leverage >= 1.0 or second >= 1.0:
-            return None, np.nan
-        room = 1.0 - third / second
-        df = max(1.0, 1.0 / (second + (second**2 - third**2 / second) / room**2))
-        return df, (n - 1) / (n * (1.0 - leverage))
+        return by_shares(left, self.columns[:, terms.value[1]] / total)
 
 
 def _by_clusters(

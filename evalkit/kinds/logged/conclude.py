@@ -1,7 +1,7 @@
 """From sums of users to a report: estimates, the logging policy's own value, and diagnostics."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, cast
@@ -19,6 +19,7 @@ from evalkit.kinds.logged.declaration import LOGGING
 from evalkit.kinds.logged.merge import LoggedSums
 from evalkit.kinds.logged.open import open_logged, section_of, targets_of
 from evalkit.metrics import Request
+from evalkit.metrics.logged import Term
 from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.work import Kind, MeasureOptions, ShareResult, in_one_share
@@ -26,9 +27,11 @@ from evalkit.report.entries import Check
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import t_two_sided
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval, normal_interval
+from evalkit.statistics.ratios import by_shares
 
 Values = npt.NDArray[np.float64]
 ROUNDING = 1e-12  # of a value, below which its error is none
+PULLING = 1e-3  # of the rounds, below which no user moves an error by more than that
 
 
 def conclude_logged(
@@ -63,6 +66,8 @@ def conclude_logged(
         if is_whole:
             _weights.refuse_no_overlap(own, sums)
             rough = list(_weights.few_rewards(cell, wanted, names, sums))
+        rounds = wanted.column(0, Term("ones"))
+        shares = cell.sums(rounds) / cell.total(rounds)
         for request, recipe in zip(config.requests, recipes, strict=True):
             numbers = {LOGGING: _numbers.number_of(cell, wanted, 0, _numbers.of_logging(recipe))}
             numbers |= {
@@ -79,11 +84,12 @@ def conclude_logged(
                     limits = rare or limits
                 estimates.append(_estimate(request, name, number, cell, limits))
             widest = _numbers.widest_of(recipe, cell.users.height, sums.counts)
-            drafts += _drafts(request, numbers, cell, chosen, widest)
+            drafts += _drafts(request, numbers, cell, chosen, widest, shares)
             if is_whole and work.per_user and sums.user_names:
                 _keep(per_user, sums, request.label, numbers)
     comparisons = _judged(drafts, chosen, checks)
     warnings = [*told, *_weights.warnings_of(checks), *rough]
+    warnings += _withheld(comparisons, _thin(checks), 1 - chosen.level)
     if chosen.correction == "tukey":
         message = "statistics.correction = 'tukey' says nothing about estimators: Holm's corrects"
         warnings.append(report.Warning_("not-followed", message))
@@ -182,7 +188,8 @@ class _Draft:
     cell: _numbers.SegmentSums
     one: _numbers.LoggedNumber
     other: _numbers.LoggedNumber
-    widest: float = math.inf
+    widest: float
+    shares: Values  # of the rounds, by user
     std_error: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -211,6 +218,17 @@ class _Draft:
         unseen = self.spread.p_unseen(abs(self.delta), self.delta, error, is_above=self.delta > 0)
         return max(t_two_sided(self.delta / error, len(self.one.influence) - 1), min(1, 2 * unseen))
 
+    @property
+    def p_by_shares(self) -> float:
+        """`p_value` where users have unequal shares of the rounds, and pull the value by them."""
+        p, shares = self.p_value, self.shares
+        if math.isnan(p) or shares.max() < PULLING:
+            return p
+        df, factor = by_shares(self.other.influence - self.one.influence, shares)
+        if df is None:
+            return 1.0
+        return max(p, t_two_sided(self.delta / (self.std_error * math.sqrt(factor)), df))
+
 
 def _drafts(
     request: Request,
@@ -218,6 +236,7 @@ def _drafts(
     cell: _numbers.SegmentSums,
     chosen: Any,
     widest: float,
+    shares: Values,
 ) -> Iterator[_Draft]:
     baseline = chosen.baseline or LOGGING
     pairs = (
@@ -226,23 +245,23 @@ def _drafts(
         else ((baseline, name) for name in numbers if name != baseline)
     )
     for one, other in pairs:
-        yield _Draft(one, other, request.label, cell, numbers[one], numbers[other], widest)
+        yield _Draft(one, other, request.label, cell, numbers[one], numbers[other], widest, shares)
 
 
 def _judged(
     drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]
 ) -> list[report.Comparison]:
-    """Comparisons, corrected together; where few rounds carry a target, nothing is told apart."""
+    """Comparisons, corrected together; where few rounds carry a target, nothing is told apart.
+
+    Nor is it where few users have most of the rounds, but for what `by_shares` leaves.
+    """
     p_values = [draft.p_value for draft in drafts]
     adjusted = adjust(p_values, _correction(chosen), error=1 - chosen.level)
-    thin = {
-        (each.model, each.segment)
-        for each in checks
-        if each.check == "effective-sample-size" and each.verdict != "ok"
-    }
+    agreed = adjust([each.p_by_shares for each in drafts], _correction(chosen)).p_adjusted
+    thin = _thin(checks)
     found = []
-    for draft, p, p_adjusted, error in zip(
-        drafts, p_values, adjusted.p_adjusted, adjusted.errors, strict=True
+    for draft, p, p_adjusted, p_agreed, error in zip(
+        drafts, p_values, adjusted.p_adjusted, agreed, adjusted.errors, strict=True
     ):
         n, std_error, delta = len(draft.one.influence), draft.std_error, draft.delta
         is_tested = not math.isnan(p)
@@ -254,7 +273,7 @@ def _judged(
             (name, draft.cell.segment) in thin for name in (draft.baseline, draft.candidate)
         )
         verdict = "cannot tell" if is_tested else "not tested"
-        if is_tested and not is_thin and p_adjusted <= 1 - chosen.level:
+        if is_tested and not is_thin and max(p_adjusted, p_agreed) <= 1 - chosen.level:
             verdict = "better" if delta > 0 else "worse"
         base = draft.one.value
         found.append(
@@ -270,6 +289,31 @@ def _judged(
             )
         )  # fmt: skip
     return found
+
+
+def _thin(checks: Sequence[Check]) -> set[tuple[str | None, str | None]]:
+    """Targets, by segment, that few rounds carry."""
+    return {
+        (each.model, each.segment)
+        for each in checks
+        if each.check == "effective-sample-size" and each.verdict != "ok"
+    }
+
+
+def _withheld(
+    comparisons: Sequence[report.Comparison],
+    thin: Collection[tuple[str | None, str | None]],
+    error: float,
+) -> Iterator[report.Warning_]:
+    """Differences that p alone would tell, and users' shares of the rounds do not."""
+    for each in comparisons:
+        sides = {(name, each.segment) for name in (each.baseline, each.candidate)}
+        is_told = each.p_adjusted is not None and each.p_adjusted <= error
+        if is_told and each.verdict == "cannot tell" and sides.isdisjoint(thin):
+            among = f" among {each.segment}" if each.segment is not None else ""
+            message = f"{each.metric} of {each.candidate}{among}: few users have most of the rounds"
+            message += f", so that no verdict is given although p is {each.p_adjusted:.2g}"
+            yield report.Warning_("few-clusters", message, each.candidate)
 
 
 def _limit(number: float) -> float | None:

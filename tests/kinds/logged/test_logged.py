@@ -740,3 +740,28 @@ def test_slips_of_targets_are_told() -> None:
         evalkit.evaluate_logged(of_two_items(1.0), {"b": "p"})  # type: ignore[dict-item]
 
     assert (unknown.value.code, text.value.code) == ("unknown-model", "wrong-type")
+
+
+@pytest.mark.parametrize("sizes", [[5_000] + [5] * 200, [1_000] * 2 + [20] * 50, [20] * 100])
+def test_no_user_alone_makes_a_policy_better(sizes: list[int]) -> None:
+    rng, users = np.random.default_rng(5), np.repeat(np.arange(len(sizes)), sizes)
+    n_found, codes = 0, set()
+    for _ in range(40):
+        likes = rng.normal(0.0, 1.0, len(sizes))[users]  # by whom the policy gains or loses
+        is_shown = rng.random(users.size) < 0.5
+        chances = 1.0 / (1.0 + np.exp(np.where(is_shown, -likes, likes)))
+        log = pl.DataFrame(
+            {
+                "user": users,
+                "reward": (rng.random(users.size) < chances).astype(np.float64),
+                "propensity": 0.5,
+                "p": np.where(is_shown, 0.8, 0.2),
+            }
+        )
+        target = {"b": {"probability": "p"}}
+        report = evalkit.evaluate_logged(log, target, columns={"user": "user"})
+        n_found += any(each.verdict in ("better", "worse") for each in report.comparisons)
+        codes |= {each.code for each in report.warnings}
+
+    assert n_found <= 6  # at 5 %, more come once in 100 such tests
+    assert ("few-clusters" in codes) == (max(sizes) > 20)
