@@ -31,6 +31,7 @@ from evalkit.statistics.ratios import by_shares
 
 Values = npt.NDArray[np.float64]
 ROUNDING = 1e-12  # of a value, below which its error is none
+NAMED = 3  # comparisons that a warning names
 PULLING = 1e-3  # of the rounds, below which no user moves an error by more than that
 
 
@@ -305,15 +306,18 @@ def _withheld(
     thin: Collection[tuple[str | None, str | None]],
     error: float,
 ) -> Iterator[report.Warning_]:
-    """Differences that p alone would tell, and users' shares of the rounds do not."""
+    """Differences that p alone would tell, and users' shares of the rounds do not: told at once."""
+    told = []
     for each in comparisons:
         sides = {(name, each.segment) for name in (each.baseline, each.candidate)}
         is_told = each.p_adjusted is not None and each.p_adjusted <= error
         if is_told and each.verdict == "cannot tell" and sides.isdisjoint(thin):
             among = f" among {each.segment}" if each.segment is not None else ""
-            message = f"{each.metric} of {each.candidate}{among}: few users have most of the rounds"
-            message += f", so that no verdict is given although p is {each.p_adjusted:.2g}"
-            yield report.Warning_("few-clusters", message, each.candidate)
+            told.append(f"{each.metric} of {each.candidate}{among} (p {each.p_adjusted:.2g})")
+    if told:
+        more = f" and {len(told) - NAMED:,} more" if len(told) > NAMED else ""
+        message = "few users have most of the rounds, so no verdict is given that p alone would: "
+        yield report.Warning_("few-clusters", f"{message}{', '.join(told[:NAMED])}{more}")
 
 
 def _limit(number: float) -> float | None:
