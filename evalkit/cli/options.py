@@ -339,7 +339,7 @@ def check_apart(path: Path | None, option: str, inputs: Iterable[str]) -> None:
     from glob import glob
 
     target = os.path.realpath(path)
-    for each in inputs:
+    for each in filter(None, inputs):
         for found in map(os.path.realpath, [each, *glob(each, recursive=True)]):
             if target == found or target.startswith(os.path.join(found, "")):
                 hint = "name another file"

@@ -149,11 +149,10 @@ def test_a_sample_of_nobody_says_what_to_do(evalkit, logs):
 
 
 def test_per_user_values_need_no_run(evalkit, logs):
-    evalkit(
-        "evaluate", "--truth", "truth.parquet", "--rankings", "good.parquet", "-m", "RR",
-        "--per-user", "users.parquet",
-    )  # fmt: skip
+    asked = "evaluate --truth truth.parquet --rankings good.parquet -m RR --per-user users.parquet"
+    outcomes = [evalkit(*asked.split()) for _ in range(2)]  # its own file is written over
 
+    assert [each.status for each in outcomes] == [0, 0]
     assert pl.read_parquet(logs / "users.parquet")["RR"].to_list() == [1.0, 1.0]
     assert not (logs / "runs").exists()
 
