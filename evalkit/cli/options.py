@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_type_hints
 
 from typer import Argument, Option
@@ -206,11 +207,11 @@ class RunOptions:
         if self.profile is not None:
             is_file = self.profile.endswith(".toml") or "/" in self.profile
             named = os.path.abspath(self.profile) if is_file else self.profile
-            found.append(f"metrics.profile={named}")
+            found.append(f"--profile={named}")
         if self.primary:
-            found.append(f"metrics.primary={json.dumps(list(self.primary), ensure_ascii=False)}")
+            found.append(f"--primary={json.dumps(list(self.primary), ensure_ascii=False)}")
         found += [f"--combined {combination}" for combination in self.combined or ()]
-        return [*found, *([] if self.engine is None else [f"engine.kind={self.engine}"])]
+        return [*found, *([] if self.engine is None else [f"--engine={self.engine}"])]
 
 
 def file_settings(paths: list[str] | None) -> list[str]:
@@ -330,6 +331,15 @@ def check_columns(**named: str | list[str] | None) -> None:
             hint = "leave it out: columns are guessed then"
             message = f"--{name} names no column"
             raise RequestError(message, code="bad-option", at=f"--{name}", hint=hint)
+
+
+def only_one(texts: list[str], option: str) -> str:
+    """The one text of an option that takes no more, of which the shell's last would win."""
+    if len(texts) == 1:
+        return texts[0]
+    message = f"{option} is given {len(texts)} times, and takes one"
+    hint = f"{option} {quote(texts[0])}"
+    raise RequestError(message, code="bad-option", at=option, hint=hint)
 
 
 def check_apart(path: Path | None, option: str, inputs: Iterable[str]) -> None:

@@ -217,6 +217,17 @@ def test_nothing_is_compared_with_itself(evalkit, runs):
     assert f"'last' and '{runs[1]}' are one" in of_runs.err
 
 
+@pytest.mark.parametrize(
+    "which",
+    [["last~1", "last"], ["last~1", "last", "--across"], ["--config", "job.toml", "good", "bad"]],
+)
+def test_an_option_that_is_wrong_is_told_by_its_name(evalkit, runs, which):
+    level = evalkit("compare", *which, "--level", "95")
+
+    assert (level.status, level.codes) == (2, ["out-of-range"])
+    assert "at:   --level\n" in level.err
+
+
 @pytest.mark.parametrize("name", ['"good"', "a\x7fb", "back\\slash", "5"])
 def test_a_first_model_of_any_name_is_the_baseline(evalkit, logs, name):
     rankings = [f"{name}=good.parquet", "bad=bad.parquet"]
