@@ -91,6 +91,10 @@ def conclude_logged(
     comparisons = _judged(drafts, chosen, checks)
     warnings = [*told, *_weights.warnings_of(checks), *rough]
     warnings += _withheld(comparisons, _thin(checks), 1 - chosen.level)
+    if sums.unnamed:
+        message = f"rounds are units, though the log has {sums.unnamed!r}: name it by columns, as "
+        message += f'user = "{sums.unnamed}", or write units = "rounds" under [policies]'
+        warnings.append(report.Warning_("unread-column", message))
     if chosen.correction == "tukey":
         message = "statistics.correction = 'tukey' says nothing about estimators: Holm's corrects"
         warnings.append(report.Warning_("not-followed", message))

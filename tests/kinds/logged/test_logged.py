@@ -67,6 +67,22 @@ def test_errors_are_of_users_over_n_less_one() -> None:
     assert {each.n_users for each in alone.estimates} == {4}
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"columns": {"propensity": "p0"}}, ["user"]),
+        ({"columns": {"propensity": "p0", "user": "user"}}, []),
+        ({"columns": {"propensity": "p0"}, "policies": {"units": "rounds"}}, []),
+        ({"columns": {"propensity": "p0"}, "log": LOG.drop("user")}, []),
+    ],
+)
+def test_a_user_that_nobody_names_is_told(options: dict[str, object], told: list[str]) -> None:
+    warnings = [each for each in measured("SNIPS", **options).warnings]
+
+    found = [each.message for each in warnings if each.code == "unread-column"]
+    assert [re.findall("has '(.*)': name", each) for each in found] == [[each] for each in told]
+
+
 def of_few(n_hits: int, reward: float = 1.0) -> pl.DataFrame:
     """400 rounds of weights 0.5 and 1.5 in turn: 320 effective ones, the first of them rewarded."""
     rewards = [reward if at < n_hits else 0.0 for at in range(400)]
