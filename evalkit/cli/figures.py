@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.named_runs import JobName
-from evalkit.cli.options import RunsFolder, only_one, takes
+from evalkit.cli.options import RunsFolder, check_file_option, only_one, takes
 from evalkit.errors import RequestError
 
 
@@ -37,6 +37,7 @@ def figures(
     Several runs of different data sets give the critical-difference diagram."""
     from evalkit.api.figures import figures as find
 
+    check_file_option(file, "--file")
     chosen = only_one(metric, "--metric") if metric else None
     found = find(*names, metric=chosen, folder=out, name=name)
     if figure is None and (file is None or len(found) != 1):

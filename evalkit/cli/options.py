@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from evalkit.cli.isolation import Isolated
 from evalkit.config.form_names import TextForm
-from evalkit.errors import RequestError, check_writable
+from evalkit.errors import RequestError, check_writable, warn
 from evalkit.kernels.memory import default_limit, let_polars_give_back
 
 if TYPE_CHECKING:
@@ -186,6 +186,11 @@ class RunOptions:
 
         found = load_config(config, overrides=self.settings(), variables=self.filled)
         set_threads(self.threads)
+        asked = found.engine.model_dump(exclude={"kind"}, exclude_defaults=True)
+        if asked and found.engine.kind == "local":
+            names = ", ".join(f"engine.{name}" for name in asked)
+            told = f"{names}: of Spark, and the work is done in this process"
+            warn("not-followed", told, hint='--engine spark, or kind = "spark" under [engine]')
         return found
 
     def settings(self) -> list[str]:
@@ -357,13 +362,26 @@ def check_apart(path: Path | None, option: str, inputs: Iterable[str]) -> None:
                 raise RequestError(message, code="bad-option", at=f"{option} {path}", hint=hint)
 
 
-def check_file_option(path: Path | None, option: str) -> None:
-    """Refuses, before any work, a file that cannot be written."""
+def runs_in(*folders: str | Path) -> Iterator[str]:
+    """What is read of folders of runs: their runs and index; other paths are themselves."""
+    from glob import escape
+
+    for folder in map(str, folders):
+        if os.path.isdir(folder) and not os.path.exists(os.path.join(folder, "manifest.json")):
+            yield os.path.join(escape(folder), "*", "")
+            yield os.path.join(folder, "history.sqlite")
+        else:
+            yield folder
+
+
+def check_file_option(path: Path | None, option: str, inputs: Iterable[str] = ()) -> None:
+    """Refuses, before any work, a file that cannot be written, or that is read."""
     if path is None:
         return
     folder = path.parent
     if path.is_dir() or not folder.is_dir():
-        message = f"no {option.strip('-')} file can be written there"
+        message = "no file can be written there"
         hint = "name a file in a folder that exists"
         raise RequestError(message, code="bad-option", at=f"{option} {path}", hint=hint)
     check_writable(folder, f"{option} {path}")
+    check_apart(path, option, inputs)
