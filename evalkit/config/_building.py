@@ -222,6 +222,11 @@ _OPTIONS = {  # that are short for a key
     **{f"--{section}": f"{section}.path" for section in ("train", "items", "users")},
     "--reference": "metrics.reference",
     "--combined": "metrics.combined.",
+    "--profile": "metrics.profile",
+    "--primary": "metrics.primary",
+    "--engine": "engine.kind",
+    "-m": "metrics.names",
+    **{f"--{name}": f"statistics.{name}" for name in ("test", "correction", "margin", "level")},
 }
 _NAME = r"""(?:[A-Za-z0-9_-]+|"[^"]+")(?:\[\d+\])*"""
 _SET_KEY = re.compile(rf"{_NAME}(?:\.{_NAME})*")
@@ -297,14 +302,19 @@ def _override_value(key: Key, text: str) -> object:
     return value
 
 
-def build_statistics(values: Mapping[str, object]) -> StatisticsSection:
+def build_statistics(
+    values: Mapping[str, object], told: Mapping[str, str] | None = None
+) -> StatisticsSection:
     """The statistics that options ask for, without a config around them.
 
+    Args:
+        told: the option of a key.
     Raises:
         RequestError: as `parse_config` says of the same keys.
     """
     tree: dict[str, object] = {"statistics": dict(values)}
-    problems = Problems(Places())
+    options: dict[Key, str] = {("statistics", name): at for name, at in (told or {}).items()}
+    problems = Problems(Places(options=options))
     _checks.check_statistics(tree, problems)
     section = validated(StatisticsSection, tree["statistics"], tree, problems, ("statistics",))
     problems.raise_all()
