@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .distributions import f_sf, normal_cdf, normal_quantile
+from .distributions import f_quantile, normal_cdf, normal_quantile
 from .intervals import NO_INTERVAL, Interval
 
 Codes = npt.NDArray[np.int64]
@@ -382,23 +382,6 @@ def intraclass_interval(sums: Values, n_judges: int, *, form: str, level: float)
     if form[2] == "k":
         low, high = k * low / (1 + (k - 1) * low), k * high / (1 + (k - 1) * high)
     return Interval(low, high)
-
-
-def f_quantile(upper: float, df_1: float, df_2: float) -> float:
-    """The value that an F variable passes with probability `upper`, by bisection on its log.
-
-    Example:
-        >>> round(f_quantile(0.05, 3, 20), 4)
-        3.0984
-    """
-    low, high = -60.0, 60.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        if f_sf(math.exp(middle), df_1, df_2) > upper:
-            low = middle
-        else:
-            high = middle
-    return math.exp((low + high) / 2)
 
 
 def _pair_agreement(counts: Values, kernel: Values) -> Values:
