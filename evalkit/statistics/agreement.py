@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .distributions import f_sf, normal_cdf, normal_quantile
+from .distributions import f_quantile, normal_cdf, normal_quantile
 from .intervals import NO_INTERVAL, Interval
 
 Codes = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 
 MISSING = -1
+ROUNDING = 1e-12  # coefficients that differ by less are one
 KINDS = ("nominal", "ordinal", "interval", "ratio")
 WEIGHTS = ("identity", "linear", "quadratic", "ordinal", "ratio")
 FORMS = ("1,1", "A,1", "C,1", "1,k", "A,k", "C,k")
@@ -47,6 +48,16 @@ class Coefficient:
 
     features: Callable[[Codes], Values]
     read: Callable[[Values], Values]
+
+
+def sum_of(features: Values) -> Values:
+    """The sum over units of each feature, float64[n_features], rounded once: of any order of units.
+
+    Example:
+        >>> sum_of(np.array([[0.1], [0.2], [0.3]])).tolist()
+        [0.6]
+    """
+    return np.array([math.fsum(column.tolist()) for column in features.T])
 
 
 def coefficient_named(
@@ -373,23 +384,6 @@ def intraclass_interval(sums: Values, n_judges: int, *, form: str, level: float)
     return Interval(low, high)
 
 
-def f_quantile(upper: float, df_1: float, df_2: float) -> float:
-    """The value that an F variable passes with probability `upper`, by bisection on its log.
-
-    Example:
-        >>> round(f_quantile(0.05, 3, 20), 4)
-        3.0984
-    """
-    low, high = -60.0, 60.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        if f_sf(math.exp(middle), df_1, df_2) > upper:
-            low = middle
-        else:
-            high = middle
-    return math.exp((low + high) / 2)
-
-
 def _pair_agreement(counts: Values, kernel: Values) -> Values:
     """Whether two judges or more rated the unit, and the weighted share of pairs that agree."""
     totals = counts.sum(axis=1)
@@ -456,7 +450,7 @@ def resample(
     n_units, n_judges = ratings.shape
     coefficient = make(n_judges)
     features = coefficient.features(ratings)
-    total = features.sum(axis=0)
+    total = sum_of(features)
     without = coefficient.read(total - features)
     even = np.full(n_units, 1 / n_units)
     if not judges:
@@ -482,13 +476,14 @@ def bca_interval(estimate: float, draws: AgreementDraws, *, level: float) -> Int
         (0.05, 0.95)
     """
     values = draws.values[~np.isnan(draws.values)]
-    if math.isnan(estimate) or len(values) < len(draws.values) / 2 or np.ptp(values) < 1e-12:
+    if math.isnan(estimate) or len(values) < len(draws.values) / 2 or np.ptp(values) < ROUNDING:
         return NO_INTERVAL
     leans = draws.without[~np.isnan(draws.without)]
     leans = leans.sum() / max(len(leans), 1) - leans
     spread = float((leans**2).sum()) ** 1.5
     acceleration = float((leans**3).sum()) / (6 * spread) if spread > 0 else 0.0
-    below = float((values < estimate).mean() + (values == estimate).mean() / 2)
+    apart = values - estimate  # what is equal counts half
+    below = float((apart < -ROUNDING).mean() + (apart <= ROUNDING).mean()) / 2
     edge = 1 / (2 * len(values))
     bias = normal_quantile(min(max(below, edge), 1 - edge))
     tail = (1 - level) / 2
