@@ -104,6 +104,7 @@ def _build(
     _checks.check_statistics(tree, problems)
     check_gates(tree, variables, problems)
     check_storage(tree, problems)
+    _checks.check_folders(tree, problems)
     check_alerts(tree, problems)
     check_layout(tree, problems)
     problems.raise_all()
@@ -175,6 +176,7 @@ def build_split(
             own["gates"] = [each for each in gates if _is_of_leakage(each)]
         config = validated(SplitConfig, own, tree, problems)
         check_storage(own, problems)
+        _checks.check_folders(own, problems)
         problems.raise_all()
         assert config is not None
         config._places, config._entry_point = places, entry_point
