@@ -43,9 +43,6 @@ def answers_of(request: Request, ratings: Ratings, codes: Codes) -> Values:
                 code="not-a-scale",
                 hint="a unit is a question, a judge a person; where = ... leaves others out",
             )
-        names = ratings.units.to_series(0).cast(str).to_list()
-        if all(name.isdigit() for name in names):
-            given = given[:, np.argsort([int(name) for name in names])]
     found: Values = request.metric.function(given)
     return found
 

@@ -13,6 +13,8 @@ from evalkit.errors import DataError
 from evalkit.kinds.judges.declaration import JudgesTable
 from evalkit.statistics.agreement import MISSING, Codes, Values
 
+MOST = 1e100  # squares of levels, and their sums, are far from the end of float64
+
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
@@ -164,7 +166,8 @@ def _levels_of(
     values, names = values[order], [names[place] for place in order]
     for is_odd, what in (
         (~np.isfinite(values), "is no finite number"),
-        (np.append(np.diff(values) == 0, False), "stands there twice"),
+        (np.abs(values) > MOST, f"is beyond {MOST:g}"),
+        (np.append(values[1:] == values[:-1], False), "stands there twice"),
         ((values < 0) & (kind == "ratio"), 'is below 0, and kind = "ratio" starts there'),
     ):
         if is_odd.any():
