@@ -84,7 +84,7 @@ def _build(
         if isinstance(tree.get(section), dict):  # [labels] is one table of [[labels]]
             tree[section] = [tree[section]]
             places.make_list(section)
-    with_defaults(tree)
+    with_defaults(tree, places)
     _place_judgements(tree, problems)
     fill_tables(tree, problems)
     fill_variables(tree, variables, problems)

@@ -109,6 +109,8 @@ def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -
         )
     elif kind == "rankings" and "rankings" not in has | _of_trials(tree):
         both = "or [log] instead of both"
+        if isinstance(tree.get("selection"), dict):
+            both = 'or trials = "trials.csv" under [selection]'
         problems.add((), "missing-key", "[[rankings]] is not given", hint=both)
     if kind in other_kinds():
         _refuse_of_rankings(kind, tree, problems)
