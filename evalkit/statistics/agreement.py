@@ -325,11 +325,14 @@ def mean_squares(sums: Values, n_judges: int) -> MeanSquares:
         between = sums[..., -1] / n_judges - middle
         judges = (by_judge**2).sum(axis=-1) / n - middle
         within = sums[..., -2] - sums[..., -1] / n_judges
+        squares = np.stack([between, judges, within - judges, within])
+        # what rounding left of nothing would be divided by nothing
+        squares[squares <= ROUNDING * sums[..., -2]] = 0.0
         return MeanSquares(
-            units=between / (n - 1),
-            judges=judges / (n_judges - 1),
-            error=np.maximum(within - judges, 0.0) / ((n - 1) * (n_judges - 1)),
-            within=within / (n * (n_judges - 1)),
+            units=squares[0] / (n - 1),
+            judges=squares[1] / (n_judges - 1),
+            error=squares[2] / ((n - 1) * (n_judges - 1)),
+            within=squares[3] / (n * (n_judges - 1)),
             n_units=n,
         )
 
@@ -342,7 +345,8 @@ def _icc(squares: MeanSquares, k: int, form: str) -> Values:
         return _share(between - squares.within, below)
     extra = k * (judges - error) / squares.n_units if which == "A" else np.zeros_like(error)
     below = between + extra / k if of == "k" else between + (k - 1) * error + extra
-    return _share(between - error, below)
+    is_nothing = np.abs(below) <= ROUNDING * (between + judges + error)
+    return _share(between - error, np.where(is_nothing, 0.0, below))
 
 
 def intraclass_interval(sums: Values, n_judges: int, *, form: str, level: float) -> Interval:
@@ -360,7 +364,7 @@ def intraclass_interval(sums: Values, n_judges: int, *, form: str, level: float)
     squares, k = mean_squares(sums, n_judges), n_judges
     n, which = float(squares.n_units), form[0]
     below = float(squares.within if which == "1" else squares.error)
-    if n < 2 or k < 2 or not below > 0:
+    if n < 2 or k < 2 or not below > 0 or (form[2] == "k" and not squares.units > 0):
         return NO_INTERVAL
     tail = (1 - level) / 2
     f = float(squares.units) / below
@@ -372,16 +376,18 @@ def intraclass_interval(sums: Values, n_judges: int, *, form: str, level: float)
     one = float(_icc(squares, k, "A,1"))
     between, judges, error = float(squares.units), float(squares.judges), below
     a, b = k * one / (n * (1 - one)), 1 + k * one * (n - 1) / (n * (1 - one))
-    df = (a * judges + b * error) ** 2 / (
-        (a * judges) ** 2 / (k - 1) + (b * error) ** 2 / ((n - 1) * (k - 1))
-    )
+    own, rest = (a * judges) ** 2 / (k - 1), (b * error) ** 2 / ((n - 1) * (k - 1))
+    df = (a * judges + b * error) ** 2 / (own + rest) if own + rest > 0 else (n - 1) * (k - 1)
     upper, lower = f_quantile(tail, n - 1, df), f_quantile(tail, df, n - 1)
     rest = k * judges + (k * n - k - n) * error
+    if rest + n * between == 0:
+        return NO_INTERVAL
     low = n * (between - upper * error) / (upper * rest + n * between)
     high = n * (lower * between - error) / (rest + n * lower * between)
-    if form[2] == "k":
-        low, high = k * low / (1 + (k - 1) * low), k * high / (1 + (k - 1) * high)
-    return Interval(low, high)
+    if form[2] == "1":
+        return Interval(low, high)
+    room = 1 + (k - 1) * low  # without it, more judges would agree less
+    return Interval(k * low / room, k * high / (1 + (k - 1) * high)) if room > 0 else NO_INTERVAL
 
 
 def _pair_agreement(counts: Values, kernel: Values) -> Values:
@@ -450,8 +456,7 @@ def resample(
     n_units, n_judges = ratings.shape
     coefficient = make(n_judges)
     features = coefficient.features(ratings)
-    total = sum_of(features)
-    without = coefficient.read(total - features)
+    without = coefficient.read(sum_of(features) - features)
     even = np.full(n_units, 1 / n_units)
     if not judges:
         picked = generator.multinomial(n_units, even, size=n_draws)
