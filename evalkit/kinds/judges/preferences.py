@@ -100,6 +100,7 @@ def read_preferences(frame: pl.DataFrame, *, at: str) -> Preferences:
                 at=at,
                 hint="preferred is first, second, tie, or the name of the model",
             )
+    rows = rows.sort("first", "second", "outcome", "judge")  # sums are then the same in any order
     models, sides = np.unique(pl.concat([rows["first"], rows["second"]]), return_inverse=True)
     judges, by = np.unique(rows["judge"], return_inverse=True)
     first, second = sides.reshape(2, -1)
