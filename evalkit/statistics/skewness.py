@@ -54,7 +54,7 @@ def reaches_of_leaning(t: float, skewness: float, n: int) -> tuple[float, float]
 
     Example:
         >>> [round(each, 4) for each in reaches_of_leaning(1.96, 2.0, 100)]
-        [1.96, 2.3286]
+        [1.96, 2.6504]
     """
     if abs(skewness) > MOST_LEANING * math.sqrt(n):
         return math.inf, math.inf
