@@ -28,6 +28,7 @@ _KINDS = {
     "bool_type": "true or false",
     "tuple_type": "a list",
     "model_type": "a table",
+    "dict_type": "a table",
     "model_attributes_type": "a table",
 }
 
