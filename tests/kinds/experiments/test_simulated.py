@@ -452,3 +452,13 @@ def test_relative_gates_of_few_conversions_go_by_newcombes_limits():
         failed += gates_on(report, "fraction(y)", max_drop_relative=0.9)[0].outcome == "fail"
 
     assert failed <= 2
+
+
+def test_gates_of_interleaving_go_by_its_limits():
+    users, won = np.repeat(np.arange(100), 5), np.arange(500) % 2
+    credits = pl.DataFrame({"user": users, "credit_a": won, "credit_b": 1 - won})
+    report = evalkit.evaluate_interleaving(credits, models=["a", "b"])
+    (gate,) = gates_on(report, "share", max_drop=0.3)
+
+    assert gate.outcome == "pass"
+    assert (gate.low, gate.high) == (report.comparisons[0].low, report.comparisons[0].high)
