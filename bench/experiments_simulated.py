@@ -4,8 +4,9 @@
 fraction and a mean adjusted by what was before, 500 units a variant. `looks`: false alarms of five
 looks, by plan; the guardrail is worse by just its margin. `relative`: limits of a relative effect
 of 20 %, 500 skewed units a variant. `large`: verdicts where 5 % of the units buy, of variants that
-do not differ, and of one that has lost just the margin, all of its revenue or half. Written to
---out as JSON, too.
+do not differ, and of one that has lost just the margin, all of its revenue or half.
+`interleaved`: limits where neither of two models wins, and users have unequally many impressions.
+Written to --out as JSON, too.
 """
 
 import argparse
@@ -143,11 +144,39 @@ def large(draws: int) -> Iterator[Row]:
             yield {"units": f"{sizes[0]} and {sizes[1]}", "truth": name, **shares}
 
 
+def interleaved(draws: int) -> Iterator[Row]:
+    """Share of limits that hold no difference, of draws that have limits, and of verdicts."""
+    draw = np.random.default_rng(5)
+    for name, medians, spread in (
+        ("50 with 6 each", [6] * 50, 0.0),
+        ("50, lognormal", [3] * 50, 1.2),
+        ("300, lognormal", [3] * 300, 1.5),
+        ("2 with 200, 60 with 5", [200] * 2 + [5] * 60, 0.0),
+        ("1 with 1,000, 20 with 1", [1000] + [1] * 20, 0.0),
+    ):
+        found = Counter[str]()
+        for _ in range(draws):
+            sizes = np.ceil(medians * draw.lognormal(0.0, spread, len(medians))).astype(int)
+            users = np.repeat(np.arange(sizes.size), sizes)
+            chances = 1 / (1 + np.exp(-draw.normal(0, 0.8, sizes.size)))
+            won = (draw.random(users.size) < chances[users]).astype(int)
+            seen = pl.DataFrame({"user": users, "credit_a": 1 - won, "credit_b": won})
+            (each,) = evalkit.evaluate_interleaving(seen, models=["a", "b"]).comparisons
+            if each.low is not None and each.high is not None:
+                found["with limits"] += 1
+                found["held"] += each.low <= 0.0 <= each.high
+            found["verdicts"] += each.verdict != "cannot tell"
+        held = 100 * found["held"] / found["with limits"] if found["with limits"] else np.nan
+        shares = {f"{what}, %": 100 * found[what] / draws for what in ("with limits", "verdicts")}
+        yield {"users": name, "held, %": held, **shares}
+
+
 PARTS = {
     "one": (one_look, 2000),
     "looks": (looks, 500),
     "relative": (relative, 2000),
     "large": (large, 500),
+    "interleaved": (interleaved, 1000),
 }
 
 

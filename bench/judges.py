@@ -1,7 +1,8 @@
 """How often what is said of judges holds: `python bench/judges.py [agreement rates ...]`.
 
 `agreement`: limits of alpha, AC and percent agreement over units, against the coefficient of
-200,000 units of the same judges. `rates`: limits of win rates, judges as clusters. `metrics`:
+200,000 units of the same judges. `rates`: limits of win rates, judges as clusters. `unequal`: equal
+models that are told apart, by judges who said unequally much. `metrics`:
 precision of a ranking against a consensus, limits over users and judges, against its mean over all
 draws. `skills`: Dawid and Skene's estimate against judges whose errors are known. `plans`:
 judgements until a verdict that full judging reverses is reversed for good, by `judge plan` and by
@@ -12,16 +13,19 @@ import argparse
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+import evalkit
 from evalkit.kinds.judges.judged_truth import error_of
 from evalkit.kinds.judges.plan import plan_judgements
 from evalkit.statistics import agreement, preferences, votes
 from evalkit.statistics.agreement import Coefficient
-from evalkit.statistics.distributions import t_quantile
+from evalkit.statistics.corrections import adjust
+from evalkit.statistics.distributions import t_quantile, t_two_sided
 
 Values = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int64]
@@ -92,6 +96,57 @@ def rate_rows(draws: int) -> Iterator[str]:
             found = preferences.win_rates(*draw(n_judges, n_each), n_models=3)
             held += abs(found.values[0] - target) < half * math.sqrt(found.covariance[0, 0])
         yield f"| {n_judges} | {n_each} | {100 * held / draws:.1f} |"
+
+
+def unequal_rows(draws: int) -> Iterator[str]:
+    """Draws of three equal models with a verdict, and with one if all judges counted alike.
+
+    Judges lean to each model by a logit of spread 0.7; one comparison in five is a tie.
+    """
+    told = "verdicts by {0}, percent | all judges alike"
+    names = ("win-rate", "bradley-terry", "bradley-terry(ties='davidson')")
+    yield f"| comparisons by judge | {' | '.join(told.format(name) for name in names)} |"
+    yield f"| {' | '.join(['---'] * (1 + 2 * len(names)))} |"
+    for shown, sizes in (
+        ("6 x 30", [30] * 6),
+        ("60, 30, 30, 20, 20, 10", [60, 30, 30, 20, 20, 10]),
+        ("200, 20, 20, 10", [200, 20, 20, 10]),
+        ("300, 9 x 10", [300] + [10] * 9),
+    ):
+        rng, found = np.random.default_rng(6), np.zeros((len(names), 2))
+        judges = np.repeat(np.arange(len(sizes)), sizes)
+        for _ in range(draws):
+            first = rng.integers(0, 3, len(judges))
+            second = (first + rng.integers(1, 3, len(judges))) % 3
+            own = rng.normal(0, 0.7, (len(sizes), 3))
+            apart = own[judges, first] - own[judges, second]
+            won = (rng.random(len(judges)) < 1 / (1 + np.exp(-apart))).astype(np.float64)
+            won[rng.random(len(judges)) < 0.2] = 0.5
+            said = np.select([won == 1.0, won == 0.0], ["first", "second"], "tie")
+            table = {"first": first, "second": second, "preferred": said, "judge": judges}
+            report = evalkit.evaluate_preferences(pl.DataFrame(table), metrics=names)
+            for place, name in enumerate(names):
+                verdicts = {x.verdict for x in report.comparisons if x.metric == name}
+                rows = first, second, won, judges
+                found[place] += [bool(verdicts & {"better", "worse"}), _alike(rows, name)]
+        shares = (f"{share:.1f}" for share in (100 * found / draws).ravel())
+        yield f"| {shown} | {' | '.join(shares)} |"
+
+
+def _alike(rows: tuple[Codes, Codes, Values, Codes], name: str) -> bool:
+    """Whether any two of three models differ, with a degree of freedom less than judges."""
+    found: preferences.Rates | preferences.Strengths
+    if name == "win-rate":
+        found = preferences.win_rates(*rows, n_models=3)
+    else:
+        ties = "davidson" if "davidson" in name else "half"
+        found = preferences.bradley_terry(*rows, n_models=3, ties=ties)
+    covariance, p_values = found.covariance, list[float]()
+    for a, b in combinations(range(3), 2):
+        square = covariance[a, a] + covariance[b, b] - 2 * covariance[a, b]
+        t = float(found.values[a] - found.values[b]) / math.sqrt(square)
+        p_values.append(t_two_sided(t, len(np.unique(rows[3])) - 1))
+    return min(adjust(p_values, "holm").p_adjusted) <= 0.05
 
 
 def metric_rows(draws: int) -> Iterator[str]:
@@ -256,6 +311,7 @@ def plan_rows(draws: int) -> Iterator[str]:
 ROWS = {
     "agreement": (agreement_rows, 1000),
     "rates": (rate_rows, 2000),
+    "unequal": (unequal_rows, 400),
     "metrics": (metric_rows, 1000),
     "skills": (skill_rows, 50),
     "plans": (plan_rows, 200),

@@ -87,6 +87,22 @@ def check_text(text: str, what: str = "the path") -> None:
         raise RequestError(message, code="not-utf-8", at=clean(text), hint=hint) from None
 
 
+def check_folder(folder: str | os.PathLike[str]) -> None:
+    """Refuse a folder that is none of this machine.
+
+    Raises:
+        RequestError: as `check_text`; it is empty, has a null byte or is a URL, of which a path
+            makes a folder of that name [bad-path].
+    """
+    text = os.fspath(folder)
+    check_text(text)
+    if text and "\0" not in text and not re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/+[^/]", text):
+        return
+    message = "this is no folder of this machine"
+    hint = "name a folder; runs are written to s3://, gs:// and az://, too"
+    raise RequestError(message, code="bad-path", at=clean(text), hint=hint)
+
+
 def clean(text: str) -> str:
     """`text` on one line without control, format or unassigned characters; these become U+FFFD."""
     if text.isascii() and text.isprintable():

@@ -24,7 +24,8 @@ def figures(
         folder: of runs that are no paths.
         name: of the job.
     Raises:
-        RequestError: there is no such thing [unknown-run, missing-runs]; as the comparison.
+        RequestError: there is no such thing [unknown-run, missing-runs]; a metric is named of one
+            thing [bad-option]; as the comparison.
         DataError: what is there cannot be read [run-damaged, selection-unreadable, ...].
     Example:
         >>> import tempfile
@@ -50,6 +51,7 @@ def figures(
     path = Path(given[0])
     for file, draw in ((path / "leakage.json", _of_split), (path / "selection.json", _of_choice)):
         if file.is_file():
+            _refuse_metric(metric, path)
             return draw(file)
     if path.is_dir() and not (path / "manifest.json").exists():
         from evalkit.report.html import trend_figures
@@ -57,7 +59,15 @@ def figures(
         leading = metric or load_named(path, "last", name=name).leading[0]
         return trend_figures(read_trends(path, leading, name=name)[0])
     found = load_named(Path(folder), given[0], name=name)
+    _refuse_metric(metric, path)
     return Figures(found.figures)
+
+
+def _refuse_metric(metric: str | None, path: Path) -> None:
+    if metric is not None:
+        message = f"a metric is of several runs, and over time; {str(path)!r} has figures by title"
+        hint = "leave it out, and choose by title"
+        raise RequestError(message, code="bad-option", at="metric", hint=hint)
 
 
 def _of_split(file: Path) -> Figures:

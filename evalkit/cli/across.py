@@ -22,6 +22,7 @@ def show_across(
     Raises:
         RequestError: options of other comparisons are given [bad-option].
     """
+    from evalkit.config import build_statistics
     from evalkit.runs.history import differences_of_measure, load_together
     from evalkit.runs.history.across import compare_across
 
@@ -38,6 +39,7 @@ def show_across(
             message = f"{names[0]} and {name} measure otherwise: {'; '.join(differs)}"
             console.warn("measured-otherwise", message)
     chosen = {} if level is None else {"level": level}
+    build_statistics(chosen, {"level": "--level"})
     found = compare_across(loaded, metrics[0] if metrics else None, **chosen)
     if format == "json":
         from evalkit.report.across import render_across

@@ -53,6 +53,7 @@ def alert(
         report = load_named(Path(where), "last", name=asked.name)
         failures = tell_change(asked, report, Path(where), f"{where}/{report.run_id}")
     for failure in failures:
+        failure.hint = "" if test else failure.hint
         console.tell(failure)
     if test and not failures:
         console.say("sent")

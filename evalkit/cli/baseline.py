@@ -10,7 +10,6 @@ from evalkit.cli.guess import tell_columns
 from evalkit.cli.options import Threads as ThreadCount
 from evalkit.cli.options import (
     UserColumns,
-    check_apart,
     check_columns,
     check_file_option,
     set_threads,
@@ -55,8 +54,7 @@ def baseline(
     from evalkit.config import build_builtin
 
     check_columns(user=user, item=item, time=time)
-    check_file_option(out, "--out")
-    check_apart(out, "--out", [*train, *users])
+    check_file_option(out, "--out", [*train, *users])
     asked = {"builtin": builtin, "k": k, "seen": seen, "seed": seed, "by": by}
     asked |= {"half_life": half_life, "window": window}
     options = {name: f"--{name.replace('_', '-')}" for name in asked}

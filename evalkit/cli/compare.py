@@ -95,7 +95,10 @@ def compare(
     asked = {key: value for key, value in given.items() if value is not None}
     if not is_read:
         _refuse_unread(options, search=search)
-    settings = [*(f"statistics.{key}={_spelled(value)}" for key, value in asked.items())]
+    settings = [
+        f"{_OPTIONS.get(key, f'statistics.{key}')}={_spelled(value)}"
+        for key, value in asked.items()
+    ]
     settings += options.settings()
     set_threads(threads)
     if is_read:
@@ -106,6 +109,9 @@ def compare(
     else:
         report = _of_runs(models, asked, metric or [], options, runs, name)
     _show(report, "table" if power and shown == "screen" else shown, power=power)
+
+
+_OPTIONS = {name: f"--{name}" for name in ("test", "correction", "margin", "level")}
 
 
 def _refused(option: str, message: str, hint: str = "") -> RequestError:
@@ -203,7 +209,7 @@ def _of_runs(
             _check_room([report for _, report in loaded], metrics, asked, options.limit)
         return compare_runs(
             loaded,
-            build_statistics(asked),
+            build_statistics(asked, _OPTIONS),
             metrics=metrics,
             primary=options.primary or [],
             metric_files=options.metric_file or [],
@@ -276,7 +282,7 @@ def _settings_of(metrics: list[str], config: "Config") -> list[str]:
     """What asks for some metrics of a config, and for what those are combined of."""
     written = config.metrics.combined
     if not written:
-        return [f"metrics.names={_as_toml(metrics)}"]
+        return [f"-m={_as_toml(metrics)}"]
     parts = {each.metric.name: each.metric.combined for each in config.requests}
     names = dict.fromkeys(metric for metric in metrics if metric not in written)
     chosen = [metric for metric in metrics if metric in written]
@@ -284,7 +290,7 @@ def _settings_of(metrics: list[str], config: "Config") -> list[str]:
         assert combination is not None
         names |= dict.fromkeys(part.label for part in combination.parts)
     combined = ", ".join(f"{_as_toml(name)} = {_as_toml(written[name])}" for name in chosen)
-    return [f"metrics.names={_as_toml(list(names))}", f"metrics.combined={{{combined}}}"]
+    return [f"-m={_as_toml(list(names))}", f"metrics.combined={{{combined}}}"]
 
 
 def _as_toml(text: "str | list[str]") -> str:

@@ -10,7 +10,16 @@ import typer
 from typer import Argument, Option
 
 from evalkit.cli import console
-from evalkit.cli.options import Json, LogFormat, Quiet, RunsFolder, Wait, takes
+from evalkit.cli.options import (
+    Json,
+    LogFormat,
+    Quiet,
+    RunsFolder,
+    Wait,
+    check_file_option,
+    runs_in,
+    takes,
+)
 from evalkit.cli.store_runs import ReadFolder, is_copy, local_copy
 from evalkit.errors import MachineError, RequestError, clean
 
@@ -81,6 +90,7 @@ def write_index(
         raise RequestError(
             "no page is written into a store", code="bad-option", hint="--file index.html"
         )
+    check_file_option(file, "--file", runs_in(out))
     page = file or out / "index.html"
     runs = [
         PastRun(
@@ -175,6 +185,7 @@ def show(
     json: Json = False,
 ) -> None:
     """Show one metric over time, a line for each model."""
+    check_file_option(html, "--html", runs_in(out))
     from evalkit.runs.history import read_trends
 
     trends, damaged = read_trends(
@@ -304,6 +315,7 @@ def export(
         message = f"what is written is Parquet, and not {file.suffix}"
         hint = 'FILE.parquet, or evalkit history query "SELECT * FROM metrics" --format csv'
         raise RequestError(message, code="unknown-format", at=str(file), hint=hint)
+    check_file_option(file, "FILE", runs_in(out))
     from io import BytesIO
 
     import polars as pl

@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.guess import is_named, name_rankings
-from evalkit.cli.options import Items, Reference, Train, Truth, Users, takes
+from evalkit.cli.options import Items, Reference, Train, Truth, Users, check_file_option, takes
 from evalkit.errors import RequestError
 
 if TYPE_CHECKING:
@@ -76,6 +76,11 @@ def init(
         raise RequestError(
             "the file exists", code="file-exists", at=str(out), hint="--force overwrites it"
         )
+    if not to_stdout:
+        read = [*(truth or ()), *models, *([log] if log else ()), *([split] if split else ())]
+        read += [path for paths in beside.values() for path in paths]
+        names = [*read, *(each.partition("=")[2] for each in read)]
+        check_file_option(out, "--out", () if out.suffix == ".toml" else names)
     folder = Path() if to_stdout else out.parent
     text = "\n".join(_config_lines(truth or [], models, log, split, beside, folder, out))
     if to_stdout:

@@ -95,12 +95,15 @@ def explain(
     computes it. An error: the code in its brackets, such as few-users.
     """
     shown = choose_format(format, json)
+    own = {"--latex": latex, "--metric-file": metric_file}
     if name == "split":
+        _refuse_idle({**own, "--json": shown == "json"}, "the splits of libraries")
         from evalkit.splits.libraries import explain_libraries
 
         console.say(*explain_libraries(profile))
         return
     if name in all_codes():
+        _refuse_idle({**own, "--profile": profile}, f"the code {name!r}")
         explaining.explain_code(all_codes()[name], as_json=shown == "json")
         return
     from evalkit.metrics.profiles import DEFAULT, find_profile
@@ -147,6 +150,13 @@ def explain(
             console.say(line)
     if profile is None:
         console.say(*explaining.lines_of_names(name, said))
+
+
+def _refuse_idle(options: Mapping[str, object], what: str) -> None:
+    """Raise where an option is given that changes nothing of what is explained."""
+    for option in (option for option, value in options.items() if value):
+        message = f"{option} changes nothing of {what}"
+        raise RequestError(message, code="bad-option", at=option, hint="leave it out")
 
 
 def _no_such_name(name: str, error: RequestError) -> RequestError:

@@ -3,18 +3,19 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_type_hints
 
 from typer import Argument, Option
 
 from evalkit.cli.isolation import Isolated
 from evalkit.config.form_names import TextForm
-from evalkit.errors import RequestError, check_writable
+from evalkit.errors import RequestError, check_writable, warn
 from evalkit.kernels.memory import default_limit, let_polars_give_back
 
 if TYPE_CHECKING:
@@ -185,6 +186,11 @@ class RunOptions:
 
         found = load_config(config, overrides=self.settings(), variables=self.filled)
         set_threads(self.threads)
+        asked = found.engine.model_dump(exclude={"kind"}, exclude_defaults=True)
+        if asked and found.engine.kind == "local":
+            names = ", ".join(f"engine.{name}" for name in asked)
+            told = f"{names}: of Spark, and the work is done in this process"
+            warn("not-followed", told, hint='--engine spark, or kind = "spark" under [engine]')
         return found
 
     def settings(self) -> list[str]:
@@ -206,11 +212,11 @@ class RunOptions:
         if self.profile is not None:
             is_file = self.profile.endswith(".toml") or "/" in self.profile
             named = os.path.abspath(self.profile) if is_file else self.profile
-            found.append(f"metrics.profile={named}")
+            found.append(f"--profile={named}")
         if self.primary:
-            found.append(f"metrics.primary={json.dumps(list(self.primary), ensure_ascii=False)}")
+            found.append(f"--primary={json.dumps(list(self.primary), ensure_ascii=False)}")
         found += [f"--combined {combination}" for combination in self.combined or ()]
-        return [*found, *([] if self.engine is None else [f"engine.kind={self.engine}"])]
+        return [*found, *([] if self.engine is None else [f"--engine={self.engine}"])]
 
 
 def file_settings(paths: list[str] | None) -> list[str]:
@@ -332,6 +338,15 @@ def check_columns(**named: str | list[str] | None) -> None:
             raise RequestError(message, code="bad-option", at=f"--{name}", hint=hint)
 
 
+def only_one(texts: list[str], option: str) -> str:
+    """The one text of an option that takes no more, of which the shell's last would win."""
+    if len(texts) == 1:
+        return texts[0]
+    message = f"{option} is given {len(texts)} times, and takes one"
+    hint = f"{option} {quote(texts[0])}"
+    raise RequestError(message, code="bad-option", at=option, hint=hint)
+
+
 def check_apart(path: Path | None, option: str, inputs: Iterable[str]) -> None:
     """Refuses, before any work, to write over a file that is read."""
     if path is None or not path.is_file():
@@ -347,13 +362,26 @@ def check_apart(path: Path | None, option: str, inputs: Iterable[str]) -> None:
                 raise RequestError(message, code="bad-option", at=f"{option} {path}", hint=hint)
 
 
-def check_file_option(path: Path | None, option: str) -> None:
-    """Refuses, before any work, a file that cannot be written."""
+def runs_in(*folders: str | Path) -> Iterator[str]:
+    """What is read of folders of runs: their runs and index; other paths are themselves."""
+    from glob import escape
+
+    for folder in map(str, folders):
+        if os.path.isdir(folder) and not os.path.exists(os.path.join(folder, "manifest.json")):
+            yield os.path.join(escape(folder), "*", "")
+            yield os.path.join(folder, "history.sqlite")
+        else:
+            yield folder
+
+
+def check_file_option(path: Path | None, option: str, inputs: Iterable[str] = ()) -> None:
+    """Refuses, before any work, a file that cannot be written, or that is read."""
     if path is None:
         return
     folder = path.parent
     if path.is_dir() or not folder.is_dir():
-        message = f"no {option.strip('-')} file can be written there"
+        message = "no file can be written there"
         hint = "name a file in a folder that exists"
         raise RequestError(message, code="bad-option", at=f"{option} {path}", hint=hint)
     check_writable(folder, f"{option} {path}")
+    check_apart(path, option, inputs)

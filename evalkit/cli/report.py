@@ -7,7 +7,7 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.named_runs import JobName
-from evalkit.cli.options import RunsFolder, takes
+from evalkit.cli.options import RunsFolder, check_file_option, runs_in, takes
 from evalkit.config.form_names import ON_TERMINALS, AnyForm
 from evalkit.errors import RequestError
 
@@ -27,6 +27,7 @@ def report(
         message = "Parquet goes to a file"
         hint = "--file metrics.parquet"
         raise RequestError(message, code="bad-option", at="--format parquet", hint=hint)
+    check_file_option(file, "--file", [*runs_in(out), run])
     from evalkit.runs.history import load_named
 
     found = load_named(out, run, name=name)

@@ -6,7 +6,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from evalkit.cli import console
-from evalkit.cli.options import Json, takes
+from evalkit.cli.options import Json, check_file_option, runs_in, takes
 
 
 @takes("quiet log_format")
@@ -33,6 +33,7 @@ def surrogates(
     offline_error, online, online_error, and metric where there are several. Of folders of runs,
     experiments are put beside the offline runs of their candidates.
     """
+    check_file_option(html, "--html", runs_in(*past))
     from evalkit.kinds.experiments.surrogates import surrogates as read
 
     named, pairs = (

@@ -9,7 +9,7 @@ from evalkit.config._tables import Listed, Record, key
 
 Event = Literal["failed", "cannot tell", "recovered"]
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_ADDRESS = re.compile(r"[A-Za-z0-9_][^\s<>,;:\"\\()]*@[A-Za-z0-9.-]+")
+_ADDRESS = re.compile(r"[A-Za-z0-9_][^\s\x00-\x1f\x7f<>,;:\"\\()]*@[A-Za-z0-9.-]+")
 
 
 class AlertsSection(Record):
@@ -46,6 +46,13 @@ def check_alerts(tree: Mapping[str, object], problems: Problems) -> None:
         if isinstance(address, str) and not _ADDRESS.fullmatch(address):
             place = ("alerts", "mail", number)
             problems.add(place, "bad-value", f"{address!r} is no address", hint="name@example.org")
+    for name in ("command", "sendmail"):
+        program = section.get(name)
+        words = program if isinstance(program, list) else [program]
+        if "" in words[:1] or any(isinstance(word, str) and "\0" in word for word in words):
+            message = f"{name} names no program"
+            hint = 'command = ["notify"]' if name == "command" else "leave it out"
+            problems.add(("alerts", name), "bad-value", message, hint=hint)
     if not any(section.get(name) for name in ("command", "webhook", "mail")):
         hint = 'command = ["notify"], webhook = "ALERTS_URL" or mail = ["name@example.org"]'
         problems.add(("alerts",), "missing-key", "nobody is told", hint=hint)

@@ -84,7 +84,7 @@ def _build(
         if isinstance(tree.get(section), dict):  # [labels] is one table of [[labels]]
             tree[section] = [tree[section]]
             places.make_list(section)
-    with_defaults(tree)
+    with_defaults(tree, places)
     _place_judgements(tree, problems)
     fill_tables(tree, problems)
     fill_variables(tree, variables, problems)
@@ -104,6 +104,7 @@ def _build(
     _checks.check_statistics(tree, problems)
     check_gates(tree, variables, problems)
     check_storage(tree, problems)
+    _checks.check_folders(tree, problems)
     check_alerts(tree, problems)
     check_layout(tree, problems)
     problems.raise_all()
@@ -175,6 +176,7 @@ def build_split(
             own["gates"] = [each for each in gates if _is_of_leakage(each)]
         config = validated(SplitConfig, own, tree, problems)
         check_storage(own, problems)
+        _checks.check_folders(own, problems)
         problems.raise_all()
         assert config is not None
         config._places, config._entry_point = places, entry_point
@@ -222,6 +224,11 @@ _OPTIONS = {  # that are short for a key
     **{f"--{section}": f"{section}.path" for section in ("train", "items", "users")},
     "--reference": "metrics.reference",
     "--combined": "metrics.combined.",
+    "--profile": "metrics.profile",
+    "--primary": "metrics.primary",
+    "--engine": "engine.kind",
+    "-m": "metrics.names",
+    **{f"--{name}": f"statistics.{name}" for name in ("test", "correction", "margin", "level")},
 }
 _NAME = r"""(?:[A-Za-z0-9_-]+|"[^"]+")(?:\[\d+\])*"""
 _SET_KEY = re.compile(rf"{_NAME}(?:\.{_NAME})*")
@@ -297,14 +304,19 @@ def _override_value(key: Key, text: str) -> object:
     return value
 
 
-def build_statistics(values: Mapping[str, object]) -> StatisticsSection:
+def build_statistics(
+    values: Mapping[str, object], told: Mapping[str, str] | None = None
+) -> StatisticsSection:
     """The statistics that options ask for, without a config around them.
 
+    Args:
+        told: the option of a key.
     Raises:
         RequestError: as `parse_config` says of the same keys.
     """
     tree: dict[str, object] = {"statistics": dict(values)}
-    problems = Problems(Places())
+    options: dict[Key, str] = {("statistics", name): at for name, at in (told or {}).items()}
+    problems = Problems(Places(options=options))
     _checks.check_statistics(tree, problems)
     section = validated(StatisticsSection, tree["statistics"], tree, problems, ("statistics",))
     problems.raise_all()

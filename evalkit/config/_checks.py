@@ -35,6 +35,16 @@ from evalkit.metrics import (
 from evalkit.metrics.profiles import find_profile, is_path
 
 
+def check_folders(tree: Mapping[str, object], problems: Problems) -> None:
+    """Folders that are written have a name."""
+    for key, hint in ((("output", "path"), "runs"), (("split", "out"), "splits/week")):
+        folder = table_in(tree, key[0]).get(key[1])
+        if isinstance(folder, str) and (not folder or "\0" in folder):
+            message = f"{spell(key)!r} is {'no name of a folder' if folder else 'empty'}"
+            code = "bad-path" if folder else "missing-key"
+            problems.add(key, code, message, hint=f'{key[1]} = "{hint}"')
+
+
 def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
     """Truth and rankings or a log; every table has a path and, where it ranks, a model."""
     has = sections_in(tree)
@@ -99,6 +109,8 @@ def _check_kind(has: set[str], tree: Mapping[str, object], problems: Problems) -
         )
     elif kind == "rankings" and "rankings" not in has | _of_trials(tree):
         both = "or [log] instead of both"
+        if isinstance(tree.get("selection"), dict):
+            both = 'or trials = "trials.csv" under [selection]'
         problems.add((), "missing-key", "[[rankings]] is not given", hint=both)
     if kind in other_kinds():
         _refuse_of_rankings(kind, tree, problems)

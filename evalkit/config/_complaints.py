@@ -28,6 +28,7 @@ _KINDS = {
     "bool_type": "true or false",
     "tuple_type": "a list",
     "model_type": "a table",
+    "dict_type": "a table",
     "model_attributes_type": "a table",
 }
 
@@ -136,7 +137,8 @@ def _type_hint(key: Key, value: object, wanted: str, *, is_set: bool = False) ->
     if wanted == "a list" and key[-1] in ("rankings", "gates"):
         return f"write [[{key[-1]}]], in double brackets"
     if wanted == "a list" and isinstance(value, str):
-        listed = json.dumps([value] if value else ["..."], ensure_ascii=False)
+        words = value.split() if key == ("alerts", "command") else [value]
+        listed = json.dumps(words if value else ["..."], ensure_ascii=False)
         return f"--set {quote(f'{spell(key)}={listed}')}" if is_set else f"{key[-1]} = {listed}"
     if wanted == "a table" and isinstance(value, str) and key[0] == "segments":
         path = json.dumps(value, ensure_ascii=False)

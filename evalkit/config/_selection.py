@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import Literal
 
-from evalkit.config._places import Key, table_in
+from evalkit.config._places import Key, Places, table_in
 from evalkit.config._problems import Problems
 from evalkit.config._tables import Listed, RankingsColumns, Record, Texts, Threshold, key
 
@@ -89,7 +89,13 @@ def check_selection(tree: Mapping[str, object], problems: Problems) -> None:
         if name in section and "trials" not in section:
             message = f"{name} is of a table of trials, and there is none"
             refuse(name, message, 'trials = "trials.csv" under [selection]', "missing-key")
+    for name in ("trials", "cost"):
+        if section.get(name) == "":
+            refuse(name, f"'selection.{name}' is empty", "leave it out", "missing-key")
     confirm = section.get("confirm")
+    if section.get("looks", 1) != 1 and confirm is None:
+        message = "looks are at the test part of confirm, and there is none"
+        refuse("looks", message, 'confirm = { split = "splits/NAME" }', "missing-key")
     others = table_in(section, "confirm").get("rankings")
     for name, place, value in (
         ("path", "path", section.get("path")),
@@ -98,6 +104,10 @@ def check_selection(tree: Mapping[str, object], problems: Problems) -> None:
         if isinstance(value, str) and not re.search(r"\{[^{}]+\}", value):
             message = f"{place} = {value!r} is one file for all trials"
             refuse(name, message, 'a column in braces: "lists/{model}.parquet"')
+    columns = set(re.findall(r"\{([^{}]+)\}", others)) if isinstance(others, str) else set()
+    if "trials" not in section and (unknown := sorted(columns - {"model"})):
+        message = f"rankings has {{{unknown[0]}}}, and there is no table of trials with columns"
+        refuse("confirm", message, 'rankings = "lists/{model}-test.parquet"')
     if section.get("rule") == "simplest-within" and "cost" not in section:
         message = "simplest-within needs to know what a trial costs"
         refuse("rule", message, 'cost = "parameters", a column of trials', "missing-key")
@@ -115,6 +125,11 @@ def check_selection(tree: Mapping[str, object], problems: Problems) -> None:
         message = "path and split exclude each other" if both else "there is no test part"
         code = "conflicting-keys" if both else "missing-key"
         refuse("confirm", message, 'confirm = { split = "splits/NAME", part = "test" }', code)
+    elif isinstance(confirm, dict):
+        if confirm.get("path") in ("", []) or confirm.get("split") == "":
+            refuse("confirm", "the test part is empty", 'path = "test.parquet"', "missing-key")
+        for name in sorted({"part", "fold"} & confirm.keys() if "path" in confirm else ()):
+            refuse("confirm", f"{name} is of a split, and path names none", f"leave {name} out")
     users = table_in(section, "screen").get("users")
     if isinstance(users, list) and all(isinstance(each, int | float) for each in users):
         rising = all(a < b for a, b in pairwise(users))
@@ -123,14 +138,22 @@ def check_selection(tree: Mapping[str, object], problems: Problems) -> None:
             refuse("screen", message, "users = [0.02, 0.1, 1.0]", "out-of-range")
 
 
-def with_defaults(tree: dict[str, object]) -> None:
-    """Measure what a selection asks for, where no [metrics] say what is measured."""
-    match tree:
-        case {"metrics": _}:
-            return
-        case {"selection": {"metric": str() as metric, **others}}:
-            listed = others.get("constraints")
-            rules = listed if isinstance(listed, list) else []
-            of_rules = [each.get("metric") for each in rules if isinstance(each, dict)]
-            names = [metric, *(each for each in of_rules if isinstance(each, str))]
-            tree["metrics"] = {"names": list(dict.fromkeys(names))}
+def with_defaults(tree: dict[str, object], places: Places) -> None:
+    """Measure what a selection asks for, where no [metrics] say what is measured.
+
+    A metric that is no text is told of the selection alone: another one stands in for it.
+    """
+    section = tree.get("selection")
+    if "metrics" in tree or not isinstance(section, dict):
+        return
+    listed = section.get("constraints")
+    tables: list[tuple[Key, object]] = [(("selection",), section)]
+    for number, rule in enumerate(listed if isinstance(listed, list) else []):
+        tables.append((("selection", "constraints", number), rule))
+    named: dict[str, Key] = {}
+    for place, table in tables:
+        if isinstance(table, dict) and isinstance(name := table.get("metric"), str):
+            named.setdefault(name, (*place, "metric"))
+    tree["metrics"] = {"names": [*named] or ["RR"]}
+    for number, place in enumerate(named.values()):
+        places.options["metrics", "names", number] = places.at(place)

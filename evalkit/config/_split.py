@@ -135,7 +135,11 @@ class SplitSection(Record):
     )
     validation: Size = key(None, "The same before the test; default: no validation.")
     ratios: Shares = key((), "Shares of train, validation and test together, as [0.8, 0.1, 0.1].")
-    validation_of_rest: bool = key(False, "The share of validation is one of what test leaves.")
+    validation_of_rest: bool = key(
+        False,
+        "With rounding = ceil, round-test or floor-test the share of validation is one of what "
+        "test leaves, as it is with others.",
+    )
     folds: int | None = key(None, "So many splits, the oldest first.", ge=1, le=1000)
     train: Literal["expanding", "sliding"] = key(
         "expanding", "Train of later folds: all before, or as long as the first"

@@ -77,11 +77,29 @@ def _read(key: str, text: str) -> str | int | float:
     if key not in _NUMBERS:
         return text
     try:
-        return _NUMBERS[key](text)
+        number = _NUMBERS[key](text)
     except ValueError:
-        message = f"{key} is {text!r}, not a number"
-        hint = f'such as {key} = "2"'
-        raise RequestError(message, code="bad-value", at="[storage]", hint=hint) from None
+        number = -1
+    if 0 <= number < 2**32:
+        return number
+    message = f"{key} is {text!r}, not a number from 0"
+    hint = f'such as {key} = "2"'
+    raise RequestError(message, code="bad-value", at="[storage]", hint=hint)
+
+
+def store_options(options: Mapping[str, str]) -> tuple[dict[str, str], int, int]:
+    """What a store of runs takes of these, how often it is asked again, and how long, in ms.
+
+    Other options of retries, caches and times are of logs, which another library reads.
+
+    Raises:
+        RequestError: as `expand` and `reader_options`.
+    """
+    given = expand(options)
+    retries = int(_read("max_retries", given.get("max_retries", "3")))
+    for_ms = int(_read("retry_timeout_ms", given.get("retry_timeout_ms", "30000")))
+    of_logs = (*_NUMBERS, *_TIMES)
+    return {key: each for key, each in given.items() if key not in of_logs}, retries, for_ms
 
 
 def current_options() -> dict[str, str] | None:

@@ -128,7 +128,9 @@ def send(alerts: "AlertsSection", message: Message) -> list[EvalkitError]:
         except subprocess.TimeoutExpired:
             failures.append(_failed(channel, f"no end within {SECONDS:.0f} s"))
         except OSError as error:
-            failures.append(_failed(channel, error.strerror or type(error).__name__))
+            reason = error.strerror or type(error).__name__
+            told = f"{error.filename}: {reason}" if error.filename else reason
+            failures.append(_failed(channel, told))
     return failures
 
 

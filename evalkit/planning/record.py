@@ -114,7 +114,9 @@ def _idle(config: Config) -> Iterator[report.Warning_]:
         idle += [f"metrics.{name}" for name in of_experiments if getattr(config.metrics, name)]
     if not config.has_parts:
         idle += [f"[{name}]" for name in kind.beside if getattr(config, name)]
-    if kind.segments is not None:
+    if not config.segments.named and _is_set(config.segments, "min_users"):
+        idle.append("segments.min_users")
+    elif kind.segments is not None:
         tables: dict[str, Record] = {"segments": config.segments}
         tables |= {f"segments.{name}": rule for name, rule in config.segments.named.items()}
         idle += [

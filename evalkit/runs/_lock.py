@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from evalkit.errors import BusyError, check_text
+from evalkit.errors import BusyError, check_folder
 from evalkit.runs._files import machine_errors, sync_directory
 from evalkit.runs._keys import hash_name
 from evalkit.runs._private import removed_at_the_end, sweep
@@ -71,12 +71,12 @@ def hold(folder: str | Path, name: str, *, wait_seconds: float = 0.0) -> Iterato
     Args:
         wait_seconds: how long to wait while somebody else holds it.
     Raises:
-        RequestError: the folder's name is not UTF-8 [not-utf-8].
+        RequestError: it is no folder of this machine [not-utf-8, bad-path].
         BusyError: somebody else holds it, still [run-locked].
         MachineError: the folder cannot be made or written [disk-full, not-writable,
             write-failed].
     """
-    check_text(str(folder))
+    check_folder(folder)
     job = RunLock(Path(folder), name)
     path = job.folder / f".lock-{job.key}"
     with machine_errors(job.folder):

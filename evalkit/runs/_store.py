@@ -19,7 +19,7 @@ from pathlib import Path
 from shlex import quote
 
 from evalkit import errors
-from evalkit.config.credentials import expand
+from evalkit.config.credentials import store_options
 from evalkit.runs import _manifest
 from evalkit.runs._keys import hash_name
 from evalkit.runs._objects import Objects, StoreObjects
@@ -370,18 +370,20 @@ def open_store(url: str, options: Mapping[str, str]) -> StoreFolder:
         message = "runs go to a store through obstore, which is not installed"
         hint = errors.install_hint("s3")
         raise errors.RequestError(message, code="missing-extra", at=url, hint=hint) from error
-    given = expand(options)
+    given, retries, for_ms = store_options(options)
     of_environment = os.environ.get("AWS_ALLOW_HTTP", "false")
     allow_http = given.pop("aws_allow_http", of_environment).lower() == "true"
     try:
-        retries = int(given.pop("max_retries", "3"))
         store = from_url(
             f"{found['scheme']}://{found['bucket']}",
             config=given or None,
             client_options={"allow_http": allow_http},
-            retry_config={"max_retries": retries, "retry_timeout": timedelta(seconds=30)},
+            retry_config={"max_retries": retries, "retry_timeout": timedelta(milliseconds=for_ms)},
         )
-    except (BaseError, ValueError, TypeError) as error:
+    except BaseException as error:
+        is_panic = type(error).__name__ == "PanicException"  # of options that are none of a store
+        if not (is_panic or isinstance(error, (BaseError, ValueError, TypeError))):
+            raise
         message = f"the store cannot be opened: {first_line(error)}"
         hint = "[storage] takes options such as aws_region and aws_endpoint_url"
         raise errors.RequestError(message, code="bad-store", at=url, hint=hint) from error

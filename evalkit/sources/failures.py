@@ -46,7 +46,7 @@ _ASKS_THE_MACHINE = (  # for credentials, as nothing else names any
     r"169\.254\.169\.254|metadata\.google\.internal|/latest/api/token|/latest/meta-data"
 )
 _OF_THE_REQUEST = (
-    rf"{_ASKS_THE_MACHINE}|"
+    rf"{_ASKS_THE_MACHINE}|builder error|Generic Config error|"
     r"status code: (?:3\d\d|4(?!08|29)\d\d)|Client error with status 4|redirect without LOCATION"
 )
 _STORE_SAYS = (  # what its words mean, with the code and the hint
@@ -61,7 +61,14 @@ _STORE_SAYS = (  # what its words mean, with the code and the hint
         r"InvalidUri|relative URL without a base|builder error",
         "the address of the store is none",
         "unreadable-file",
-        'write it whole: aws_endpoint_url = "https://host:9000" under [storage]',
+        'write it whole: aws_endpoint_url = "https://host:9000" under [storage]; http:// needs '
+        'aws_allow_http = "true"',
+    ),
+    (
+        "Generic Config error",
+        "an option of the store is none",
+        "unreadable-file",
+        'look at [storage]: times are written read_timeout = "15s", switches "true" or "false"',
     ),
     (
         r"lacked (?:the necessary privileges|valid authentication)|status code: 40[13]",

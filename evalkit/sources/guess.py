@@ -95,7 +95,10 @@ _NUMBERED = re.compile(  # what names of ids end in, as articleNo or customer_ke
 )
 OF_ITEMS = ("genres", "vector", "published")  # looked for where a metric needs them
 _OPTIONAL_KEYS = ("relevance", "rank", "score", "model", "time", *OF_ITEMS)
-_ONLY_NAMED = {"labels": ("weight",)}  # read where they are named, and told where they are not
+_ONLY_NAMED = {
+    "labels": ("weight",),
+    "logged": ("user",),
+}  # read where they are named, and told where they are not
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def settle_rule(section: SplitSection, at: str = "split") -> SplitSection:
     if ties is None or ties == "unstable":
         ties = "together" if by == "time-ratio" and ties is None else "input"
     rule = rule.model_copy(update={"by": by, "ties": ties})
-    _check(rule, section.ties, at)
+    _check(rule, section, at)
     return rule
 
 
@@ -170,14 +170,35 @@ def _refuse_ties(ties: str | None, by: str, refuse: Callable[[str, str], None]) 
         refuse(f"by = {by!r} has no ties = {ties!r}", hint)
 
 
-def _check(rule: SplitSection, ties: str | None, at: str) -> None:
+def _refuse_idle(
+    rule: SplitSection, section: SplitSection, refuse: Callable[[str, str], None]
+) -> None:
+    """Refuse keys that were written, and say nothing beside the others."""
+    sizes = (rule.test, rule.validation)
+    shares = rule.ratios or any(isinstance(each, float) for each in sizes)
+    if section.rounding != "floor" and not (shares and rule.by in ("time-ratio", "user", "item")):
+        refuse("no share is turned into a number of rows, to be rounded", "leave rounding out")
+    if section.validation_of_rest and not isinstance(rule.validation, float):
+        refuse("validation_of_rest is of a share", "validation = 0.1, or leave it out")
+    if section.validation_of_rest and rule.by in ("users", "rows"):
+        refuse(f"by = {rule.by!r} draws shares of all", "leave validation_of_rest out")
+    if rule.train == "sliding" and (rule.folds or 1) < 2:
+        refuse("train slides over several folds, and there is one", "folds = 2, or leave train out")
+    if rule.threshold_in != "all" and rule.threshold is None:
+        refuse("threshold_in is of a threshold, and there is none", "threshold = 4.0")
+    if rule.core is not None and not (rule.core.user or rule.core.item):
+        refuse("core asks for no row of users and of items", "core = { user = 5, item = 5 }")
+
+
+def _check(rule: SplitSection, section: SplitSection, at: str) -> None:
     """Refuse what cannot be a split."""
 
     def refuse(message: str, hint: str) -> None:
         raise RequestError(message, code="bad-split", at=at, hint=hint)
 
     _refuse_unfollowed(rule, refuse)
-    _refuse_ties(ties, rule.by, refuse)
+    _refuse_ties(section.ties, rule.by, refuse)
+    _refuse_idle(rule, section, refuse)
     sizes = [each for each in (rule.test, rule.validation) if isinstance(each, float)]
     if any(not 0 <= each < 1 for each in sizes) or sum(sizes) >= 1:
         refuse(
@@ -215,9 +236,12 @@ def _check(rule: SplitSection, ties: str | None, at: str) -> None:
     negative = [each for each in (rule.test, rule.validation) if isinstance(each, int) and each < 0]
     if negative and rule.by != "time":
         refuse(f"{negative[0]} rows are no part", "test = 1")
-    moments = [rule.validation, rule.test] if rule.by == "time" else []
-    for moment in moments:
+    moments = {"test": rule.test, "validation": rule.validation} if rule.by == "time" else {}
+    for name, moment in moments.items():
         if moment is not None and read_moment(moment, "s", rule.zone) is None:
-            refuse(f"{moment!r} is no moment", 'test = "2026-11-01", "2026-11-01 06:00", or "7d"')
+            is_test = name == "test"
+            message = f"{name} = {moment!r} is no moment{'' if is_test else ', as test is'}"
+            others = ', "2026-11-01 06:00", or "7d"' if is_test else ""
+            refuse(message, f'{name} = "2026-11-01"{others}')
     if rule.write == "where" and rule.by not in ("time", "window", "time-ratio", "time-quantile"):
         refuse("write = 'where' needs one moment for all", 'by = "time", or write = "assignment"')

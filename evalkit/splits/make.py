@@ -15,7 +15,7 @@ import polars as pl
 
 from evalkit.config import SPLIT_FILE, SPLIT_VERSION, SplitSection, find_part, read_split
 from evalkit.config.credentials import storing
-from evalkit.errors import DataError, RequestError
+from evalkit.errors import DataError, RequestError, check_folder
 from evalkit.kernels.memory import give_back_early, run_within
 from evalkit.report.figures import Figures
 from evalkit.report.version import VERSION
@@ -96,13 +96,15 @@ def make_split(
         out: the folder of the split; None writes nothing.
     Raises:
         RequestError: keys that do not go together [bad-split], a folder that is there
-            [file-exists].
+            [file-exists], or none of this machine [bad-path].
         DataError: the log is wrong, or does not fit the rule [empty-part, null-id, ...].
         BusyError: the log changed meanwhile [input-changed].
         MachineError: the disk refuses [disk-full, not-writable, write-failed], what is held does
             not fit into the limit [memory-limit].
     """
     rule = settle_rule(section, at)
+    if out is not None:
+        check_folder(out)
     if rule.memory_limit is not None:
         give_back_early()
     with storing(storage or {}):
@@ -271,8 +273,9 @@ def _found(out: Path, rule: SplitSection, identity: str | None) -> Split:
     if out.is_file():
         message, hint = "a file is there, and no folder", "--out another folder"
         raise RequestError(message, code="file-exists", at=str(out), hint=hint)
-    message = "the folder is there, and holds no such split"
-    hint = f"--out another folder, or remove it: rm -r {quote(str(out))}"
+    message, hint = "the folder is there, and holds no such split", "--out another folder"
+    if (out / SPLIT_FILE).is_file():
+        hint += f", or remove that split: rm -r {quote(str(out))}"
     raise RequestError(message, code="file-exists", at=str(out), hint=hint)
 
 

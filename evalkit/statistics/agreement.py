@@ -23,13 +23,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .distributions import f_sf, normal_cdf, normal_quantile
+from .distributions import f_quantile, normal_cdf, normal_quantile
 from .intervals import NO_INTERVAL, Interval
 
 Codes = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 
 MISSING = -1
+ROUNDING = 1e-12  # coefficients that differ by less are one
 KINDS = ("nominal", "ordinal", "interval", "ratio")
 WEIGHTS = ("identity", "linear", "quadratic", "ordinal", "ratio")
 FORMS = ("1,1", "A,1", "C,1", "1,k", "A,k", "C,k")
@@ -47,6 +48,16 @@ class Coefficient:
 
     features: Callable[[Codes], Values]
     read: Callable[[Values], Values]
+
+
+def sum_of(features: Values) -> Values:
+    """The sum over units of each feature, float64[n_features], rounded once: of any order of units.
+
+    Example:
+        >>> sum_of(np.array([[0.1], [0.2], [0.3]])).tolist()
+        [0.6]
+    """
+    return np.array([math.fsum(column.tolist()) for column in features.T])
 
 
 def coefficient_named(
@@ -314,11 +325,14 @@ def mean_squares(sums: Values, n_judges: int) -> MeanSquares:
         between = sums[..., -1] / n_judges - middle
         judges = (by_judge**2).sum(axis=-1) / n - middle
         within = sums[..., -2] - sums[..., -1] / n_judges
+        squares = np.stack([between, judges, within - judges, within])
+        # what rounding left of nothing would be divided by nothing
+        squares[squares <= ROUNDING * sums[..., -2]] = 0.0
         return MeanSquares(
-            units=between / (n - 1),
-            judges=judges / (n_judges - 1),
-            error=np.maximum(within - judges, 0.0) / ((n - 1) * (n_judges - 1)),
-            within=within / (n * (n_judges - 1)),
+            units=squares[0] / (n - 1),
+            judges=squares[1] / (n_judges - 1),
+            error=squares[2] / ((n - 1) * (n_judges - 1)),
+            within=squares[3] / (n * (n_judges - 1)),
             n_units=n,
         )
 
@@ -331,7 +345,8 @@ def _icc(squares: MeanSquares, k: int, form: str) -> Values:
         return _share(between - squares.within, below)
     extra = k * (judges - error) / squares.n_units if which == "A" else np.zeros_like(error)
     below = between + extra / k if of == "k" else between + (k - 1) * error + extra
-    return _share(between - error, below)
+    is_nothing = np.abs(below) <= ROUNDING * (between + judges + error)
+    return _share(between - error, np.where(is_nothing, 0.0, below))
 
 
 def intraclass_interval(sums: Values, n_judges: int, *, form: str, level: float) -> Interval:
@@ -349,7 +364,7 @@ def intraclass_interval(sums: Values, n_judges: int, *, form: str, level: float)
     squares, k = mean_squares(sums, n_judges), n_judges
     n, which = float(squares.n_units), form[0]
     below = float(squares.within if which == "1" else squares.error)
-    if n < 2 or k < 2 or not below > 0:
+    if n < 2 or k < 2 or not below > 0 or (form[2] == "k" and not squares.units > 0):
         return NO_INTERVAL
     tail = (1 - level) / 2
     f = float(squares.units) / below
@@ -361,33 +376,18 @@ def intraclass_interval(sums: Values, n_judges: int, *, form: str, level: float)
     one = float(_icc(squares, k, "A,1"))
     between, judges, error = float(squares.units), float(squares.judges), below
     a, b = k * one / (n * (1 - one)), 1 + k * one * (n - 1) / (n * (1 - one))
-    df = (a * judges + b * error) ** 2 / (
-        (a * judges) ** 2 / (k - 1) + (b * error) ** 2 / ((n - 1) * (k - 1))
-    )
+    own, rest = (a * judges) ** 2 / (k - 1), (b * error) ** 2 / ((n - 1) * (k - 1))
+    df = (a * judges + b * error) ** 2 / (own + rest) if own + rest > 0 else (n - 1) * (k - 1)
     upper, lower = f_quantile(tail, n - 1, df), f_quantile(tail, df, n - 1)
     rest = k * judges + (k * n - k - n) * error
+    if rest + n * between == 0:
+        return NO_INTERVAL
     low = n * (between - upper * error) / (upper * rest + n * between)
     high = n * (lower * between - error) / (rest + n * lower * between)
-    if form[2] == "k":
-        low, high = k * low / (1 + (k - 1) * low), k * high / (1 + (k - 1) * high)
-    return Interval(low, high)
-
-
-def f_quantile(upper: float, df_1: float, df_2: float) -> float:
-    """The value that an F variable passes with probability `upper`, by bisection on its log.
-
-    Example:
-        >>> round(f_quantile(0.05, 3, 20), 4)
-        3.0984
-    """
-    low, high = -60.0, 60.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        if f_sf(math.exp(middle), df_1, df_2) > upper:
-            low = middle
-        else:
-            high = middle
-    return math.exp((low + high) / 2)
+    if form[2] == "1":
+        return Interval(low, high)
+    room = 1 + (k - 1) * low  # without it, more judges would agree less
+    return Interval(k * low / room, k * high / (1 + (k - 1) * high)) if room > 0 else NO_INTERVAL
 
 
 def _pair_agreement(counts: Values, kernel: Values) -> Values:
@@ -456,8 +456,7 @@ def resample(
     n_units, n_judges = ratings.shape
     coefficient = make(n_judges)
     features = coefficient.features(ratings)
-    total = features.sum(axis=0)
-    without = coefficient.read(total - features)
+    without = coefficient.read(sum_of(features) - features)
     even = np.full(n_units, 1 / n_units)
     if not judges:
         picked = generator.multinomial(n_units, even, size=n_draws)
@@ -482,13 +481,14 @@ def bca_interval(estimate: float, draws: AgreementDraws, *, level: float) -> Int
         (0.05, 0.95)
     """
     values = draws.values[~np.isnan(draws.values)]
-    if math.isnan(estimate) or len(values) < len(draws.values) / 2 or np.ptp(values) < 1e-12:
+    if math.isnan(estimate) or len(values) < len(draws.values) / 2 or np.ptp(values) < ROUNDING:
         return NO_INTERVAL
     leans = draws.without[~np.isnan(draws.without)]
     leans = leans.sum() / max(len(leans), 1) - leans
     spread = float((leans**2).sum()) ** 1.5
     acceleration = float((leans**3).sum()) / (6 * spread) if spread > 0 else 0.0
-    below = float((values < estimate).mean() + (values == estimate).mean() / 2)
+    apart = values - estimate  # what is equal counts half
+    below = float((apart < -ROUNDING).mean() + (apart <= ROUNDING).mean()) / 2
     edge = 1 / (2 * len(values))
     bias = normal_quantile(min(max(below, edge), 1 - edge))
     tail = (1 - level) / 2

@@ -385,6 +385,23 @@ def f_sf(f: float, df_1: float, df_2: float) -> float:
     return beta_tails(0.5 * df_2, 0.5 * df_1, df_2 / whole, df_1 * f / whole)[0]
 
 
+def f_quantile(upper: float, df_1: float, df_2: float) -> float:
+    """The value that an F variable passes with probability `upper`, by bisection on its log.
+
+    Example:
+        >>> round(f_quantile(0.05, 3, 20), 4)
+        3.0984
+    """
+    low, high = -60.0, 60.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        if f_sf(math.exp(middle), df_1, df_2) > upper:
+            low = middle
+        else:
+            high = middle
+    return math.exp((low + high) / 2)
+
+
 def chi_squared_sf(x: float, df: float) -> float:
     """P(X > x) of the chi-squared distribution with `df` degrees of freedom.
 

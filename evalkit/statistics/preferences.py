@@ -85,7 +85,13 @@ def jackknife_ratios(parts: Values, wholes: Values) -> tuple[Values, Values]:
     moved = without - values
     if n < 2:
         return values, np.full((values.size, values.size), np.nan)
-    return values, (n - 1) / n * (moved.T @ moved)
+    return values, (n - 1) / n * _products(moved)
+
+
+def _products(moves: Values) -> Values:
+    """Sums over clusters of the products of two columns, the same in any order of clusters."""
+    ordered = moves[np.lexsort(moves.T)]
+    return np.asarray(ordered.T @ ordered)
 
 
 def effective_number(sizes: Codes) -> float:
@@ -250,8 +256,7 @@ def bradley_terry(
         if np.abs(step).max() < 1e-12:
             break
     inverse = np.linalg.inv(information + average) - average
-    each = scores(clusters, n)
-    meat = each.T @ each * (n / (n - 1) if n > 1 else np.nan)
+    meat = _products(scores(clusters, n)) * (n / (n - 1) if n > 1 else np.nan)
     kept = slice(n_models)
     covariance = (inverse @ meat @ inverse)[kept, kept]
     return Strengths(values[kept], covariance, inverse[kept, kept])

@@ -128,6 +128,9 @@ output = { per_user = true }
         ("evaluate --truth truth.parquet --rankings good.parquet -m RR --per-user", "good.parquet"),
         ("baseline popular --train truth.parquet --users truth.parquet --out", "truth.parquet"),
         ("split truth.parquet --by users --test 0.5 --out", "job.toml"),
+        ("init --force --truth truth.parquet good.parquet --out", "truth.parquet"),
+        ("init --force --truth truth.parquet a=good.parquet --out", "good.parquet"),
+        ("surrogates truth.parquet --html", "truth.parquet"),
     ],
 )
 def test_no_file_that_is_read_is_written_over(evalkit, logs, command, file):
@@ -146,6 +149,15 @@ def test_a_sample_of_nobody_says_what_to_do(evalkit, logs):
 
     assert (outcome.status, set(outcome.codes)) == (3, {"no-common-user"})
     assert "hint: --sample 0.5 takes half of the users" in outcome.err
+
+
+def test_keys_of_an_engine_that_is_not_asked_for_are_told(evalkit, logs):
+    outcome = evalkit(
+        *("run", "job.toml", "--set", "engine.master=local[2]", "--set", "engine.partitions=3")
+    )
+
+    assert outcome.status == 0
+    assert "warning[not-followed]: engine.master, engine.partitions: of Spark" in outcome.err
 
 
 def test_per_user_values_need_no_run(evalkit, logs):

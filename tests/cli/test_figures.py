@@ -45,6 +45,13 @@ def test_the_only_one_is_written_and_one_of_several_is_named(made, tmp_path):
     assert "var(--" not in named.out
 
 
+@pytest.mark.parametrize("name", ["last", "cut"])
+def test_a_metric_of_one_thing_is_refused(made, name):
+    found = figures(name, "-m", "RR")
+
+    assert (found.status, found.codes) == (2, ["bad-option"])
+
+
 def test_several_runs_of_different_data_give_the_diagram(made):
     lists = {"a": {1: [7, 8], 3: [8, 7]}, "b": {1: [8, 7], 3: [9, 7]}}
     evalkit.evaluate({1: [7], 3: [8]}, lists, metrics=["RR"], name="other").write("more")

@@ -194,6 +194,36 @@ def test_report_of_no_run_is_told(evalkit, runs):
     assert (early.status, early.codes) == (3, ["no-such-run"])
 
 
+WRITERS = [
+    ["report", "last", "--file"],
+    ["report", "runs/latest", "--out", "nowhere", "--file"],
+    ["figures", "last", "--figure", "RR of every model", "--file"],
+    ["history", "html", "--file"],
+    ["history", "show", "RR", "--html"],
+    ["history", "export"],
+    ["surrogates", "runs", "--html"],
+]
+
+
+@pytest.mark.parametrize("arguments", WRITERS, ids=" ".join)
+def test_no_folder_and_no_file_of_a_run_is_written_over(evalkit, runs, logs, arguments):
+    page = logs / "runs" / runs[1] / "report.html"
+    there = page.read_bytes()
+
+    on_a_folder = evalkit(*arguments, "runs")
+    on_a_run = evalkit(*arguments, f"runs/{runs[1]}/report.html")
+
+    assert (on_a_folder.status, on_a_folder.codes) == (2, ["bad-option"])
+    assert on_a_run.status == 2
+    assert page.read_bytes() == there
+
+
+def test_a_page_over_all_runs_is_written_again(evalkit, runs):
+    outcomes = [evalkit("history", "html", "--file", "runs/index.html") for _ in range(2)]
+
+    assert [each.status for each in outcomes] == [0, 0]
+
+
 def test_damaged_runs_are_warned_of(evalkit, runs, logs):
     path = logs / "runs" / runs[0] / "report.json"
     path.write_text(json.dumps({}))
@@ -215,6 +245,17 @@ def test_nothing_is_compared_with_itself(evalkit, runs):
     ] * 2
     assert (why.status, why.codes) == (2, ["same-run"])
     assert f"'last' and '{runs[1]}' are one" in of_runs.err
+
+
+@pytest.mark.parametrize(
+    "which",
+    [["last~1", "last"], ["last~1", "last", "--across"], ["--config", "job.toml", "good", "bad"]],
+)
+def test_an_option_that_is_wrong_is_told_by_its_name(evalkit, runs, which):
+    level = evalkit("compare", *which, "--level", "95")
+
+    assert (level.status, level.codes) == (2, ["out-of-range"])
+    assert "at:   --level\n" in level.err
 
 
 @pytest.mark.parametrize("name", ['"good"', "a\x7fb", "back\\slash", "5"])

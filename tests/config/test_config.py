@@ -402,6 +402,8 @@ def test_the_later_set_wins():
         ("truth.columns.user=[]", "missing-key", "--set truth.columns.user"),
         ("truth.columns.item=", "missing-key", "--set truth.columns.item"),
         ("metrics.names=RR", "wrong-type", "--set metrics.names"),
+        ('output.path=""', "missing-key", "--set output.path"),
+        ('output.path="a\\u0000b"', "bad-path", "--set output.path"),
         ('metrics.names=["ndgc"]', "unknown-metric", "--set metrics.names: metrics.names[0]"),
     ],
 )

@@ -31,8 +31,10 @@ def test_readers_take_numbers_of_retries_as_numbers(monkeypatch):
     assert as_given == {**given, "max_retries": "2"}
 
 
-def test_retries_that_are_no_number_are_told():
-    with storing({"max_retries": "few"}), pytest.raises(RequestError) as caught:
+@pytest.mark.parametrize("number", ["few", "-1", "1e30", "nan"])
+@pytest.mark.parametrize("key", ["max_retries", "retry_base_multiplier", "file_cache_ttl"])
+def test_retries_that_are_no_number_are_told(key, number):
+    with storing({key: number}), pytest.raises(RequestError) as caught:
         reader_options("s3://lake/a.parquet")
 
     assert (caught.value.code, caught.value.at) == ("bad-value", "[storage]")

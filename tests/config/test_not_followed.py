@@ -198,6 +198,12 @@ metrics = { names = ["MAE"], guardrails = ["MAE"], lower_is_better = ["MAE"] }
     assert told(report) == ["metrics.guardrails", "metrics.lower_is_better"]
 
 
+def test_a_size_of_segments_is_told_where_there_are_none():
+    report = evalkit.evaluate({1: [2]}, {1: [2]}, metrics=["RR"], segments={"min_users": 5})
+
+    assert told(report) == ["segments.min_users"]
+
+
 def test_values_that_are_the_defaults_are_not_told():
     assert not told(measure("ratings", {"ties": "item"}, {"alternative": "two-sided"}))
 

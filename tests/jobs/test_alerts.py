@@ -94,7 +94,7 @@ def test_a_run_that_ends_with_an_error_failed(tmp_path):
 @pytest.mark.parametrize(
     ("program", "reason"),
     [
-        (["no-such-program-anywhere"], "No such file or directory"),
+        (["no-such-program-anywhere"], "no-such-program-anywhere: No such file or directory"),
         ([sys.executable, "-c", "raise SystemExit(3)"], "ended with 3"),
         ([sys.executable, "-c", "import time; time.sleep(9)"], "no end within 0 s"),
     ],
@@ -227,7 +227,11 @@ def test_only_https_is_asked_and_no_address_is_shown(tmp_path, monkeypatch, addr
         (f'webhook = "https://{SECRET}"', "webhook-in-config"),
         ('mail = ["a@example.org\\nBcc: b@example.org"]', "bad-value"),
         ('mail = ["-oQ/tmp@example.org"]', "bad-value"),
+        ('mail = ["a\\u0000@example.org"]', "bad-value"),
         ('command = "notify --all"', "wrong-type"),
+        ('command = [""]', "bad-value"),
+        ('command = ["notify", "a\\u0000b"]', "bad-value"),
+        ('sendmail = ""\nmail = ["a@example.org"]', "bad-value"),
         ('on = ["failed"]', "missing-key"),
         ('on = ["broken"]\nmail = ["a@example.org"]', "unknown-choice"),
     ],
@@ -238,6 +242,13 @@ def test_what_is_wrong_is_refused_and_no_secret_shown(tmp_path, section, code):
 
     assert caught.value.code == code
     assert "not-to-be-seen" not in str(caught.value)
+
+
+def test_a_program_that_is_one_text_is_told_as_a_list(tmp_path):
+    with pytest.raises(EvalkitError) as caught:
+        config_of(tmp_path, 'command = "notify --all"')
+
+    assert caught.value.hint == 'command = ["notify", "--all"]'
 
 
 def test_runs_keep_nothing_of_it(tmp_path):

@@ -422,13 +422,28 @@ def test_missing_variable_is_told(monkeypatch):
 
 @pytest.mark.parametrize(
     ("url", "options", "code"),
-    [("s3://", {}, "bad-store"), ("s3://lake", {"no_such_option": "1"}, "bad-store")],
+    [
+        ("s3://", {}, "bad-store"),
+        ("s3://lake", {"no_such_option": "1"}, "bad-store"),
+        ("s3://lake", {"allow_http": "true"}, "bad-store"),
+        ("s3://lake", {"max_retries": "-1"}, "bad-value"),
+        ("s3://lake", {"retry_timeout_ms": "x"}, "bad-value"),
+    ],
 )
 def test_what_is_no_store_is_told(url, options, code):
     with pytest.raises(RequestError) as caught:
         open_store(url, options)
 
     assert caught.value.code == code
+
+
+def test_options_of_readers_are_no_fault_of_a_store_of_runs():
+    times = {"read_timeout": "15s", "timeout": "9s", "file_cache_ttl": "3"}
+    retries = {"max_retries": "1", "retry_timeout_ms": "100", "retry_init_backoff_ms": "9"}
+
+    found = open_store("s3://lake/runs", {"aws_region": "eu-central-1", **times, **retries})
+
+    assert found.url == "s3://lake/runs"
 
 
 # S3, as moto plays it.

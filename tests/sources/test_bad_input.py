@@ -370,6 +370,15 @@ def test_whatever_the_reader_raises_has_a_code(raised, code, kind, exit_status):
     assert error.__cause__ is raised
 
 
+@pytest.mark.parametrize("said", ["Config error: failed to parse", "S3 error: builder error"])
+def test_a_wrong_option_of_a_store_is_no_outage(said):
+    def read() -> None:
+        with reading("s3://lake/a.parquet"):
+            raise pl.exceptions.ComputeError(f"object-store error: Generic {said} (s3://lake)")
+
+    assert "[storage]" in fault(read, "unreadable-file").hint
+
+
 def test_errors_of_evalkit_itself_pass_unchanged():
     mine = DataError("mine", code="mine", at="here")
 

@@ -127,6 +127,8 @@ def test_another_order_and_cut_of_files_give_the_same_contents(log, tmp_path):
         ({"by": "new-users", "test": 1}, "bad-split", RequestError),
         ({"by": "percentile-user", "test": 0.1}, "bad-split", RequestError),
         ({"test": "2026-01-01", "zone": "Mars"}, "bad-split", RequestError),
+        ({"by": "user", "test": 1, "out": "s3://bucket/split"}, "bad-path", RequestError),
+        ({"by": "user", "test": 1, "out": "a\0b"}, "bad-path", RequestError),
     ],
 )
 def test_what_cannot_be_split_is_refused(log, rule, code, kind):
@@ -134,6 +136,27 @@ def test_what_cannot_be_split_is_refused(log, rule, code, kind):
         evalkit.split(log, **rule)
 
     assert refused.value.code == code
+
+
+def test_the_size_that_is_wrong_is_named(log):
+    for rule, told in (
+        ({"test": "x", "validation": "7d"}, "test = 'x' is no moment"),
+        ({"test": "2026-01-01", "validation": "7d"}, "validation = '7d' is no moment, as test is"),
+    ):
+        with pytest.raises(RequestError) as refused:
+            evalkit.split(log, **rule)
+        assert refused.value.message == told
+
+
+def test_no_folder_but_a_split_is_to_be_removed(log, tmp_path):
+    evalkit.split(log, by="user", test=1, out=tmp_path / "made")
+    hints = []
+    for folder in (tmp_path, tmp_path / "made"):
+        with pytest.raises(RequestError) as refused:
+            evalkit.split(log, by="user", test=2, out=folder)
+        hints.append(refused.value.hint)
+
+    assert ["rm -r" in hint for hint in hints] == [False, True]
 
 
 @pytest.mark.parametrize("dtype", [pl.Int128, pl.Struct({"a": pl.UInt128}), pl.Struct({})])
@@ -631,6 +654,13 @@ def test_times_of_text_are_guessed_as_what_they_are(tmp_path, monkeypatch, capsy
         {"by": "user", "test": 1, "ties": "together"},
         {"by": "item", "test": 1, "ties": "item"},
         {"by": "new-users", "test": 0.1, "min_train": 3},
+        {"by": "user", "test": 1, "rounding": "ceil"},
+        {"by": "rows", "test": 0.1, "rounding": "ceil"},
+        {"by": "user", "test": 0.1, "validation_of_rest": True},
+        {"by": "rows", "test": 0.1, "validation": 0.1, "validation_of_rest": True},
+        {"by": "time", "test": "7d", "train": "sliding"},
+        {"by": "user", "test": 1, "threshold_in": "test"},
+        {"by": "user", "test": 1, "core": {"count": "pairs"}},
     ],
 )
 def test_keys_that_a_rule_would_pass_over_are_refused(log, rule):

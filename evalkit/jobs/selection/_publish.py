@@ -15,7 +15,7 @@ from evalkit.config import (
     TruthTable,
     find_part,
 )
-from evalkit.errors import RequestError
+from evalkit.errors import RequestError, check_folder
 from evalkit.jobs.job import Job
 from evalkit.jobs.selection._choose import Choice, choose_trial
 from evalkit.jobs.selection._measure import How
@@ -229,6 +229,8 @@ def run_selection(
             at=config.at("output", "path"),
             hint='path = "runs" under [output]; evalkit run publishes to a store',
         )
+    for each in (folder, out or folder):
+        check_folder(each)
     config = history.name_selected(config, folder)
     test = find_test(config, folder, again=again)
     choice = choose_trial(config, how, tell)

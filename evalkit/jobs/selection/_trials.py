@@ -1,5 +1,6 @@
 """Trials from a table, as Optuna, MLflow and Ray export it, and from the [[rankings]]."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -166,6 +167,9 @@ def _table(model: str, path: str, columns: Mapping[str, RankingsColumns]) -> Ran
 
 def _read(path: str) -> pl.DataFrame:
     refuse_absent(path)
+    if os.path.isdir(path):
+        message, hint = "the table of trials is a folder", 'name its file: trials = "trials.csv"'
+        raise RequestError(message, code="bad-path", at=path, hint=hint)
     with reading(path):
         if path.lower().endswith((".parquet", ".pq")):
             return pl.read_parquet(path)

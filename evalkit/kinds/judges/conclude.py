@@ -199,7 +199,7 @@ def _coefficient(
     section, chosen, n_judges = config.judges, config.statistics, codes.shape[1]
     make = maker_of(request, ratings.levels, section.kind)
     coefficient = make(n_judges)
-    sums = coefficient.features(codes).sum(axis=0)
+    sums = agreement.sum_of(coefficient.features(codes))
     value = float(coefficient.read(sums))
     is_one_level = len(np.unique(codes[codes != MISSING])) < 2
     if math.isnan(value) or (is_one_level and request.metric.name != "agreement"):

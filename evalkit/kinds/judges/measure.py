@@ -16,7 +16,8 @@ def measure_judges(config: Config, work: MeasureOptions) -> ShareResult:
     table = opened.ratings
     schema = dict(table.frame.collect_schema())
     types = {name: dtype for name, dtype in schema.items() if name.startswith("user_")}
-    plan = plan_ids("user", [(table.role, table.at, types)], seed=SEEDS[0])
+    what = "judge" if opened.section.columns.unit is None else "unit"
+    plan = plan_ids(what, [(table.role, table.at, types)], seed=SEEDS[0])
     rows = read_rows(table)
     n_rows = rows.height
     number, n_shares = work.share

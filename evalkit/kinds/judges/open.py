@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import polars as pl
+import polars.selectors as cs
 
 from evalkit.config import Config, KindTable, Record, Texts, key
 from evalkit.errors import DataError, Errors, EvalkitError
@@ -16,8 +17,8 @@ from evalkit.planning.tables import Given
 from evalkit.sources import Guessing, Table, open_section, reading
 
 FREE = {"rating": "level", "time": "spent"}  # ratings may be texts, and times seconds
-WRITTEN = {"user": "unit", **{own: written for written, own in FREE.items()}}
-_KEY = "|".join(WRITTEN)
+WRITTEN = {own: written for written, own in FREE.items()}
+_KEY = "|".join(("user", *WRITTEN))
 _OWN_KEYS = re.compile(
     rf'(?<=columns\.)(?:{_KEY})\b|\b(?:{_KEY})(?= (?:=|is|must) )|(?<={{")(?:{_KEY})(?=":)'
 )
@@ -98,23 +99,28 @@ def open_table(
     try:
         return open_section(role, asked, held, guessing, anything=anything)
     except EvalkitError as error:
+        unit = "unit" if section.columns.unit else "judge"
+        written = WRITTEN | ({"user": unit} if role == "judges" else {})
+        told: dict[str, EvalkitError] = {}
         for each in error.errors if isinstance(error, Errors) else (error,):
-            each.message = _as_written(each.message, role)
-            each.at = each.at and _as_written(each.at, role)
-            each.hint = each.hint and _as_written(each.hint, role)
-        raise
+            each.message = _as_written(each.message, written)
+            each.at = each.at and _as_written(each.at, written)
+            each.hint = each.hint and _as_written(each.hint, written)
+            told.setdefault(str(each), each)  # the judge of a preference is its unit, too
+        found = [*told.values()]
+        raise (Errors(found) if len(found) > 1 else found[0]) from None
 
 
-def _as_written(text: str, role: str) -> str:
+def _as_written(text: str, written: Mapping[str, str]) -> str:
     """What is said of a column, by the key that a person knows it by."""
-    written = WRITTEN if role == "judges" else {own: key for key, own in FREE.items()}
     return _OWN_KEYS.sub(lambda found: written.get(found[0], found[0]), text)
 
 
 def read_rows(table: Table) -> pl.DataFrame:
     """The rows of an opened table, columns by our names."""
+    names = cs.binary() - cs.starts_with("user_")
     with reading(table):
-        rows = table.frame.collect()
+        rows = table.frame.with_columns(names.cast(pl.String)).collect()
     return rows.rename({free: name for name, free in FREE.items()}, strict=False)
 
 

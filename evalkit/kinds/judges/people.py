@@ -14,7 +14,7 @@ from evalkit.kinds.judges.estimates import comparison, corrected, estimate, make
 from evalkit.kinds.judges.ratings import Ratings
 from evalkit.metrics import Request, known_metrics
 from evalkit.report import Comparison, Estimate, Graph, Warning_
-from evalkit.statistics.agreement import MISSING, Codes, Values
+from evalkit.statistics.agreement import MISSING, ROUNDING, Codes, Values, sum_of
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
 from evalkit.statistics.votes import majority
 
@@ -43,9 +43,6 @@ def answers_of(request: Request, ratings: Ratings, codes: Codes) -> Values:
                 code="not-a-scale",
                 hint="a unit is a question, a judge a person; where = ... leaves others out",
             )
-        names = ratings.units.to_series(0).cast(str).to_list()
-        if all(name.isdigit() for name in names):
-            given = given[:, np.argsort([int(name) for name in names])]
     found: Values = request.metric.function(given)
     return found
 
@@ -66,7 +63,7 @@ class PairDraws:
         self.drawn: dict[tuple[str, str], Values] = {}
         for pair in combinations(ratings.judges, 2):
             features = coefficient.features(ratings.of(pair))
-            self.values[pair] = float(coefficient.read(features.sum(axis=0)))
+            self.values[pair] = float(coefficient.read(sum_of(features)))
             self.drawn[pair] = coefficient.read(weights @ features)
 
     def mean(self, pairs: Pairs) -> tuple[float, Values]:
@@ -84,7 +81,7 @@ class PairDraws:
     def limits(self, drawn: Values, *, n_tests: int = 1) -> Interval:
         """Percentile limits of draws, wide enough for so many of them."""
         known, tail = drawn[~np.isnan(drawn)], (1 - self.config.statistics.level) / n_tests / 2
-        if len(known) < max(2, len(drawn) / 2) or np.ptp(known) < 1e-12:
+        if len(known) < max(2, len(drawn) / 2) or np.ptp(known) < ROUNDING:
             return NO_INTERVAL
         low, high = np.quantile(known, [tail, 1 - tail]).tolist()
         return Interval(low, high)
@@ -182,7 +179,7 @@ def models_of(
         own, drawn = draws.mean(pairs)
         drawn = drawn - drawn_theirs
         interval, moved = draws.limits(drawn), drawn[~np.isnan(drawn)]
-        below, above = ((np.sum(sign * moved <= 0) + 1) / (len(moved) + 1) for sign in (1, -1))
+        below, above = ((np.sum(s * moved <= ROUNDING) + 1) / (len(moved) + 1) for s in (1, -1))
         error = float(moved.std(ddof=1)) if interval.exists else math.nan
         comparisons.append(
             comparison(

@@ -13,13 +13,15 @@ from evalkit.errors import DataError
 from evalkit.kinds.judges.declaration import JudgesTable
 from evalkit.statistics.agreement import MISSING, Codes, Values
 
+MOST = 1e100  # squares of levels, and their sums, are far from the end of float64
+
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
     """What every judge said of every unit.
 
     Args:
-        units: `user_0`, ..., sorted; a row a unit.
+        units: `user_0`, ..., in an order that their types do not change; a row a unit.
         judges: their names, sorted.
         codes: int64[n_units, n_judges], places among the levels, or `MISSING`.
         levels: float64[n_levels], ascending; of texts their places.
@@ -93,7 +95,7 @@ def read_ratings(
     levels, names = _levels_of(rated["rating"], declared, section.kind, at)
     _refuse_strange(rated["rating"], names, "ratings", at)
     _refuse_twice(rated, [*unit_columns, "judge"], at)
-    units = frame.select(unit_columns).unique().sort(unit_columns)
+    units = _in_order(frame.select(unit_columns).unique())
     judges = frame["judge"].unique().sort()
     placed = rated.join(units.with_row_index("unit"), on=unit_columns, how="left")
     rows = placed["unit"].to_numpy()
@@ -122,6 +124,15 @@ def read_ratings(
         *(units, tuple(judges), codes, levels, names, gold, seconds, segments, n_rows, n_null),
         knows_levels=bool(declared),
     )
+
+
+def _in_order(units: pl.DataFrame) -> pl.DataFrame:
+    """Units by their ids as text, shorter ones first: 2 before 10, as numbers and as texts."""
+    texts = [
+        pl.col(name).bin.encode("hex") if dtype == pl.Binary else pl.col(name).cast(pl.String)
+        for name, dtype in units.schema.items()
+    ]
+    return units.sort([key for text in texts for key in (text.str.len_bytes(), text)])
 
 
 def _text_of(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
@@ -155,7 +166,8 @@ def _levels_of(
     values, names = values[order], [names[place] for place in order]
     for is_odd, what in (
         (~np.isfinite(values), "is no finite number"),
-        (np.append(np.diff(values) == 0, False), "stands there twice"),
+        (np.abs(values) > MOST, f"is beyond {MOST:g}"),
+        (np.append(values[1:] == values[:-1], False), "stands there twice"),
         ((values < 0) & (kind == "ratio"), 'is below 0, and kind = "ratio" starts there'),
     ):
         if is_odd.any():

@@ -20,6 +20,7 @@ from evalkit.metrics.logged import Recipe, Term
 from evalkit.planning.counters import input_of
 from evalkit.planning.work import MeasureOptions, ShareResult, try_seeds
 from evalkit.sources import Table, reading
+from evalkit.sources.guess import best_guess
 from evalkit.sources.ids import USER_KEY, DrawnShare, Sample, as_array, plan_ids
 
 BATCH_ROWS = 1 << 16  # whose terms stay in a core's cache
@@ -162,7 +163,10 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
     inputs += [input_of(own, own.n_rows_hint() or 0, "targets") for own in opened.targets.values()]
     whole = {number: adding.users.whole()}, {number: adding.spreads.parts()}
     names = tuple(table.user_names)
-    sums = LoggedSums(*whole, names, adding.counts, adding.seen, missing, table.at)
+    unnamed = ""
+    if config.policies.units != "rounds" and not section_of(config).columns.user:
+        unnamed = table.chosen.unread.get("user") or best_guess("user", table.used) or ""
+    sums = LoggedSums(*whole, names, adding.counts, adding.seen, missing, table.at, unnamed)
     return ShareResult(config, ids, inputs, sums)
 
 

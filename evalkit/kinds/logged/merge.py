@@ -101,6 +101,7 @@ class LoggedSums:
         user_names: as they were given; empty where rounds are units.
         weights: by share, of all rounds of a segment: squares of weights, and how many are 0.
         unsupported: by target that is a table, the mass on items that are never shown.
+        unnamed: a column that looks like the user, where rounds are units and nobody asked for it.
     """
 
     users: dict[int, pl.DataFrame]
@@ -110,6 +111,7 @@ class LoggedSums:
     seen: WeightsSeen
     unsupported: dict[int, float]
     at: str
+    unnamed: str = ""
 
     def merge(self, other: "LoggedSums") -> None:
         """Take over the sums of other users."""

@@ -22,9 +22,9 @@ from evalkit.statistics.intervals import (
 from evalkit.statistics.sample_ratio import ALARM
 
 LEAKAGE = "leakage."
-EFFECTIVE = "effective-sample-size"
+EFFECTIVE = {"effective-sample-size": "rounds", "effective-users": "users"}
 LOGGING = "(logging)"  # what the logging policy earned: no metric of rankings has it
-OF_CHECKS = (EFFECTIVE, "weight-mean")  # of logged feedback
+OF_CHECKS = ("effective-sample-size", "weight-mean")  # of logged feedback
 
 
 def judge(
@@ -111,10 +111,11 @@ class _Judge:
             return self._unclear(model, f"{what} {reason}{small or ''}")
         is_weighed = self.report.estimate(LOGGING, rule.metric, *where) is not None
         for check in self.report.checks if is_weighed else ():
-            if check.check == EFFECTIVE and check.model == model and check.segment == where[1]:
-                if check.verdict != "ok":
+            if check.check in EFFECTIVE and check.model == model:
+                if check.verdict != "ok" and check.segment == where[1]:
                     message = f"{self._name} of {model}{_among(rule)} stands on "
-                    message += f"{check.value or 0:,.0f} effective rounds: too few to tell"
+                    message += f"{check.value or 0:,.0f} effective {EFFECTIVE[check.check]}"
+                    message += ": too few to tell"
                     return self._unclear(model, message, estimate.value, judged_by="count")
         if kind in ("min", "max"):
             return self._fixed(model, estimate, kind, bound)

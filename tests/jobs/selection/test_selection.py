@@ -240,6 +240,11 @@ def test_no_run_is_seen_without_its_selection(folder, monkeypatch, fails):
         ("screen = { users = [0.5, 0.2] }", "out-of-range"),
         ('confirm = { path = "test.parquet", rankings = "one.parquet" }', "conflicting-keys"),
         ('columns = { user = "user", item = "nothing" }', "missing-column"),
+        ('cost = ""', "missing-key"),
+        ("looks = 2", "missing-key"),
+        ('confirm = { path = "" }', "missing-key"),
+        ('confirm = { path = "test.parquet", part = "validation" }', "conflicting-keys"),
+        ('confirm = { path = "test.parquet", fold = 2 }', "conflicting-keys"),
     ],
 )
 def test_bad_selections_are_refused(folder, more, code):
@@ -306,6 +311,34 @@ def test_python_refuses_what_an_evaluation_refuses(folder, asked, code):
         evalkit.select(folder / "select.toml", runs=folder / "runs", **asked)
 
     assert error.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("metric", "told"),
+    [
+        ('"nDGC"', ["unknown-metric: selection.metric"]),
+        ("5", ["wrong-type: selection.metric"]),
+        ('"RR"\nconstraints = [{{ metric = "nDGC", min = 0 }}]',
+         ["unknown-metric: selection.constraints[0].metric"]),
+    ],
+)  # fmt: skip
+def test_a_wrong_metric_is_told_where_it_is_written(folder, metric, told):
+    with pytest.raises(RequestError) as error:
+        written(folder, text=CONFIG.replace('"recall@1"', metric))
+
+    errors = getattr(error.value, "errors", [error.value])
+    assert [f"{each.code}: {each.at.rpartition(': ')[2]}" for each in errors] == told
+
+
+def test_rankings_fill_the_name_of_their_model_alone(folder):
+    asked = {
+        "truth": {"path": str(folder / "validation.parquet")},
+        "rankings": [{"model": each, "path": str(folder / "list-0.parquet")} for each in "ab"],
+        "selection": {"metric": "RR", "confirm": {"path": "test.parquet", "rankings": "{n}.csv"}},
+    }
+
+    with pytest.raises(RequestError, match="and there is no table of trials"):
+        evalkit.select(asked, runs=folder / "runs")
 
 
 def test_a_rung_of_nobody_is_too_small(folder):
@@ -417,6 +450,9 @@ def test_bad_tables_of_trials_are_refused(folder):
         "path-not-found": table.with_columns(number=pl.col("number") + 1),
         "nothing-to-compare": table.with_columns(state=pl.lit("FAIL")),
     }
+    (folder / "many").mkdir()
+    with pytest.raises(RequestError, match="is a folder"):
+        chosen(folder, "", CONFIG.replace("trials.csv", "many"))
     for code, rows in cases.items():
         rows.write_csv(folder / "trials.csv")
         with pytest.raises(EvalkitError) as error:

@@ -1,6 +1,7 @@
 """Agreement of judges, against worked tables and against what five libraries printed."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -212,3 +213,53 @@ def test_pingouin_gives_the_same_intraclass_correlations_and_limits() -> None:
             assert limits.high == pytest.approx(high, abs=5.01e-3)
             checked += 1
     assert checked >= 12
+
+
+def intraclass_exactly(rows: list[list[Fraction]], form: str) -> float:
+    """McGraw and Wong 1996, table 4, in fractions; NaN where a number is divided by nothing."""
+    n, k = len(rows), len(rows[0])
+    units = [sum(row) / k for row in rows]
+    judges = [sum(each) / n for each in zip(*rows, strict=True)]
+    mean = sum(units) / n
+    r = k * sum((each - mean) ** 2 for each in units) / (n - 1)
+    c = n * sum((each - mean) ** 2 for each in judges) / (k - 1)
+    pairs = zip(rows, units, strict=True)
+    w = sum((each - unit) ** 2 for row, unit in pairs for each in row) / (n * (k - 1))
+    e = (w * n * (k - 1) - c * (k - 1)) / ((n - 1) * (k - 1))
+    part = r - (w if form[0] == "1" else e)
+    extra = Fraction(k, n) * (c - e) if form[0] == "A" else 0
+    more = (k - 1) * (w if form[0] == "1" else e)
+    whole = r + extra / k if form[2] == "k" else r + more + extra
+    return float(part / whole) if whole else math.nan
+
+
+@pytest.mark.parametrize("form", agreement.FORMS)
+def test_intraclass_is_undefined_where_fractions_are(form: str) -> None:
+    rng, n_undefined = np.random.default_rng(3), 0
+    for step in [Fraction(1), Fraction(1, 10), Fraction(1, 3)] * 60:
+        ratings = rng.integers(0, 3, (int(rng.integers(2, 5)), int(rng.integers(2, 4))))
+        levels = np.array([float(step * place) for place in range(3)])
+        coefficient = agreement.intraclass(levels, ratings.shape[1], form=form)
+        sums = agreement.sum_of(coefficient.features(ratings))
+        rows = [[step * each for each in row] for row in ratings.tolist()]
+
+        value = float(coefficient.read(sums))
+        agreement.intraclass_interval(sums, ratings.shape[1], form=form, level=0.95)
+
+        assert value == pytest.approx(intraclass_exactly(rows, form), abs=1e-9, nan_ok=True)
+        n_undefined += math.isnan(value)
+    assert n_undefined > 0
+
+
+def test_limits_of_tables_without_spread_of_units_end_in_no_traceback() -> None:
+    own = agreement.intraclass(np.array([0.0, 1.0]), 2)
+    crossed = own.features(np.array([[0, 1], [1, 0], [0, 1], [1, 0]])).sum(axis=0)
+    of_two = own.features(np.array([[1, 0], [0, 1]])).sum(axis=0)
+
+    one = agreement.intraclass_interval(crossed, 2, form="A,1", level=0.95)
+    mean = agreement.intraclass_interval(crossed, 2, form="A,k", level=0.95)
+    least = agreement.intraclass_interval(of_two, 2, form="A,1", level=0.95)
+
+    assert (one.low, one.high) == (-2.0, -2.0)
+    assert not mean.exists  # beyond -1, the mean of two judges would agree less than one does
+    assert not least.exists

@@ -806,3 +806,50 @@ def test_judges_count_by_how_much_they_said() -> None:
     assert unequal.comparisons[0].df == pytest.approx(390**2 / (300**2 + 9 * 10**2) - 1)
     assert few.message.startswith("10 judges of unequal numbers of comparisons count as 1.7")
     assert (alone.comparisons[0].low, alone.comparisons[0].verdict) == (None, "not tested")
+
+
+def test_the_judge_of_a_preference_is_told_once_and_by_its_own_name() -> None:
+    table = pl.DataFrame({"judge": [1.0, None], "first": "a", "second": "b", "preferred": "a"})
+
+    with pytest.raises(DataError) as raised:
+        evalkit.evaluate_preferences(table)
+
+    assert raised.value.hint == 'pass columns={"judge": "cast(judge as bigint)"}'
+    assert str(raised.value).count("float-id") == 1
+
+
+@pytest.mark.parametrize("column", ["judge", "rating"])
+def test_bytes_that_are_no_text_are_refused(column: str) -> None:
+    table = rated(2, [0, 1]).with_columns(pl.Series(column, [b"\xff", b"a"]))
+
+    with pytest.raises(DataError, match="not UTF-8"):
+        evalkit.evaluate_judges(table)
+
+
+@pytest.mark.parametrize("name", ["{}", "q{}", "\N{SUPERSCRIPT TWO}{}", "9" * 5000 + "{}"])
+def test_questions_of_sus_stand_in_the_order_of_their_numbers(name: str) -> None:
+    """Of ten questions the odd ones are for, and the even ones against; 10 is not the second."""
+    rows = [(name.format(n), f"judge {j}", 5 if n % 2 else 1) for n in range(1, 11) for j in "abc"]
+    table = pl.DataFrame(rows, schema=["unit", "judge", "rating"], orient="row")
+
+    report = evalkit.evaluate_judges(table, levels=[1, 2, 3, 4, 5], metrics=["SUS"])
+
+    assert report.value("SUS") == 100.0
+
+
+def test_levels_whose_squares_overflow_are_refused() -> None:
+    with pytest.raises(DataError, match=r"'-1e\+308' is beyond 1e\+100"):
+        evalkit.evaluate_judges(rated(2, [1e308, -1e308], [1e308, 1e308]))
+
+
+def test_judges_who_all_say_the_same_leave_no_limits_as_wide_as_rounding() -> None:
+    rows = [(judge, "a", "b", said) for judge in range(12) for said in ("a", "a", "b", "tie")]
+    table = pl.DataFrame(rows, schema=["judge", "first", "second", "preferred"], orient="row")
+
+    report = evalkit.evaluate_preferences(
+        table, metrics=["win-rate", "bradley-terry", "bradley-terry(ties='davidson')"]
+    )
+
+    assert {(each.std_error, each.low, each.high) for each in report.estimates} == {
+        (0.0, None, None)
+    }
