@@ -9,7 +9,7 @@ rare support, heavy weights, clustered users, few rewards, and without any diffe
     python bench/logged_coverage.py --users --draws 400
 
 Prints how often a policy without effect is "better" or "worse" where few users have most of the
-rounds, and how often by p-values alone.
+rounds, how often by p-values alone, and how often gates pass: of the value, and of a drop by 0.
 """
 
 import argparse
@@ -20,7 +20,10 @@ import numpy as np
 import polars as pl
 
 import evalkit
+from evalkit.config import GateRule
+from evalkit.runs.gates import Baselines, judge
 
+NO_RUNS = Baselines({})
 METRICS = (
     "SNIPS", "IPS", "DM", "DR", "SNDR", "SWITCH-DR(tau=1000000)", "DR(shrink=1000000000)",
     "MIPS", "IIPS", "IIPS(normalise='weights')",
@@ -54,6 +57,8 @@ ROUNDS_BY_USER = {
     "100 users with 20 rounds each": [20] * 100,
     "one of 201 users has 5,000 of 6,000 rounds": [5000] + [5] * 200,
     "two of 102 users have a third of the rounds each": [2000] * 2 + [20] * 100,
+    "ten of 410 users have half of the rounds": [200] * 10 + [5] * 400,
+    "300 users, the n-th of whom has 2,000 / n rounds": [2000 // n for n in range(1, 301)],
 }
 
 POPULATIONS = {
@@ -134,12 +139,12 @@ def measure(population: Population, draws: int, first: int = 0) -> dict[str, dic
 
 
 def measure_users(rounds: list[int], draws: int) -> dict[str, dict[str, float]]:
-    """Of each estimator: the shares of draws with a verdict, and with a p-value of 5 % or below.
+    """Of each estimator: the shares of draws with a verdict, a p-value of 5 % or below, and gates.
 
     Two items are shown alike, and users like one of them better, each in their own way.
     """
     rng, users = np.random.default_rng(3), np.repeat(np.arange(len(rounds)), rounds)
-    found = {metric: np.zeros(2) for metric in ("SNIPS", "IPS")}
+    found = {metric: np.zeros(4) for metric in ("SNIPS", "IPS")}
     for _ in range(draws):
         liked, item = rng.normal(0, 1, len(rounds))[users], rng.random(users.size) < 0.5
         rewards = rng.random(users.size) < 1 / (1 + np.exp(np.where(item, -liked, liked)))
@@ -152,9 +157,15 @@ def measure_users(rounds: list[int], draws: int) -> dict[str, dict[str, float]]:
         )
         for pair in report.comparisons:
             is_small = pair.p_adjusted is not None and pair.p_adjusted <= 0.05
-            found[pair.metric] += [pair.verdict in ("better", "worse"), is_small]
+            rules = [
+                GateRule(metric=pair.metric, model="b", min=0.5),
+                GateRule(metric=pair.metric, model="b", baseline=pair.baseline, max_drop=0.0),
+            ]
+            passed = [each.outcome == "pass" for each in judge(rules, report, NO_RUNS, level=0.95)]
+            found[pair.metric] += [pair.verdict in ("better", "worse"), is_small, *passed]
+    names = "verdicts", "by_p_alone", "gates_of_min", "gates_of_max_drop"
     return {
-        metric: dict(zip(("verdicts", "by_p_alone"), (counts / draws).tolist(), strict=True))
+        metric: dict(zip(names, (counts / draws).tolist(), strict=True))
         for metric, counts in found.items()
     }
 

@@ -20,7 +20,12 @@ def weight_rows(report: Report) -> tuple[list[str], list[list[str]]]:
     """Heads, and a row of text for each target; nothing where rounds have no weights."""
     found: dict[str, dict[str, str]] = {}
     for check in report.checks if report.kind == "logged" else ():
-        if check.segment is None and check.model is not None and check.value is not None:
+        if (
+            check.segment is None
+            and check.check in COLUMNS
+            and check.model
+            and check.value is not None
+        ):
             shown = f"{check.value:.1%}" if check.check in SHARES else f"{check.value:,.4g}"
             if check.check == EFFECTIVE:
                 shown = f"{check.value:,.0f} of {check.expected or 0:,.0f}"

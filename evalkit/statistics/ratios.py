@@ -188,3 +188,29 @@ def by_shares(left: Values, shares: Values) -> tuple[float | None, float]:
     room = 1.0 - third / second
     df = max(1.0, 1.0 / (second + (second**2 - third**2 / second) / room**2))
     return df, (n - 1) / (n * (1.0 - leverage))
+
+
+def users_carrying(added: Values, shares: Values) -> float:
+    """How many users carry the variance of a number: Satterthwaite's degrees of freedom, and one.
+
+    What a user adds varies with the user's share of the rounds, where rounds vary alone, and with
+    the square of it, where they vary together; both parts are fitted by moments.
+
+    Args:
+        added: float64[n_users], what users add to the number, whose mean is 0.
+        shares: float64[n_users], of the rounds.
+    Example:
+        >>> users_carrying(np.array([1.0, -1.0, 1.0, -1.0]), np.full(4, 0.25))
+        4.0
+    """
+    sums = ExactSums(5)
+    squares = added**2
+    sums.add(np.column_stack([squares, squares * shares, shares**2, shares**3, shares**4]))
+    whole, by_share, second, third, fourth = (sums.sum_of(column).total for column in range(5))
+    room = third - second * second
+    if not (whole > 0.0 and room > EPSILON):
+        return float(added.size)
+    alone = max(third * whole - second * by_share, 0.0)
+    together = max(by_share - second * whole, 0.0)
+    total = alone + together * second
+    return total**2 / (alone**2 * second + 2.0 * alone * together * third + together**2 * fourth)

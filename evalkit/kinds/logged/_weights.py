@@ -7,7 +7,13 @@ from itertools import pairwise
 import numpy as np
 
 from evalkit.errors import DataError
-from evalkit.kinds.logged._numbers import FEW_REWARDS, SegmentSums, effective_rewards, number_of
+from evalkit.kinds.logged._numbers import (
+    FEW_REWARDS,
+    SegmentSums,
+    Values,
+    effective_rewards,
+    number_of,
+)
 from evalkit.kinds.logged._units import OF_SQUARES
 from evalkit.kinds.logged.measure import SQUARES, ZEROS, TermColumns
 from evalkit.kinds.logged.merge import EDGES, LoggedSums
@@ -15,9 +21,11 @@ from evalkit.metrics import Request
 from evalkit.metrics.logged import Recipe, Term
 from evalkit.report import Graph, Warning_
 from evalkit.report.entries import Check
-from evalkit.statistics.distributions import t_two_sided
+from evalkit.statistics.distributions import t_quantile, t_two_sided
+from evalkit.statistics.ratios import users_carrying
 
 FEW_EFFECTIVE = 100
+UNEVEN = 1.05  # times Student's quantile of as many users, were they alike
 FAR = 3.0  # standard errors of the mean weight from 1
 
 
@@ -84,6 +92,22 @@ def checks_of(
             yield Check("unsupported-mass", name, cell.segment, mass, 0.0, None, verdict)
 
 
+def uneven_users(
+    added: Sequence[Values], shares: Values, model: str, segment: str | None
+) -> Iterator[Check]:
+    """That few users carry the numbers of a target, where limits over all users are too near.
+
+    Args:
+        added: what users add to each number.
+        shares: of the rounds, by user.
+    """
+    n = shares.size
+    fewest = min((users_carrying(each, shares) for each in added), default=float(n))
+    reach = t_quantile(0.025, max(fewest - 1.0, 1.0))
+    if n > 1 and reach < UNEVEN * t_quantile(0.025, n - 1.0):
+        yield Check("effective-users", model, segment, fewest, float(n), None, "warn")
+
+
 def refuse_no_overlap(checks: Sequence[Check], sums: LoggedSums) -> None:
     nothing = [
         each.model for each in checks if each.check.startswith("effective") and each.value == 0
@@ -136,7 +160,14 @@ def warnings_of(checks: Sequence[Check]) -> Iterator[Warning_]:
     for check in checks:
         if check.segment is not None or check.verdict == "ok" or check.value is None:
             continue
-        if check.check == "effective-sample-size":
+        if check.check == "effective-users":
+            yield Warning_(
+                "few-clusters",
+                f"{check.value:,.1f} of {check.expected or 0:,.0f} users carry {check.model}, who "
+                "have most of the rounds: they tell nothing apart",
+                check.model,
+            )
+        elif check.check == "effective-sample-size":
             yield Warning_(
                 "few-effective",
                 f"{check.value:,.0f} of {check.expected or 0:,.0f} rounds carry {check.model}: "

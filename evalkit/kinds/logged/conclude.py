@@ -1,7 +1,7 @@
 """From sums of users to a report: estimates, the logging policy's own value, and diagnostics."""
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, cast
@@ -27,12 +27,9 @@ from evalkit.report.entries import Check
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import t_two_sided
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval, normal_interval
-from evalkit.statistics.ratios import by_shares
 
 Values = npt.NDArray[np.float64]
 ROUNDING = 1e-12  # of a value, below which its error is none
-NAMED = 3  # comparisons that a warning names
-PULLING = 1e-3  # of the rounds, below which no user moves an error by more than that
 
 
 def conclude_logged(
@@ -63,12 +60,12 @@ def conclude_logged(
         own = list(
             _weights.checks_of(cell, wanted, names, sums, section_of(config).max_weight_share)
         )
-        checks += own if is_whole else [each for each in own if each.check.startswith("effective")]
         if is_whole:
             _weights.refuse_no_overlap(own, sums)
             rough = list(_weights.few_rewards(cell, wanted, names, sums))
         rounds = wanted.column(0, Term("ones"))
         shares = cell.sums(rounds) / cell.total(rounds)
+        added: dict[str, list[Values]] = {}
         for request, recipe in zip(config.requests, recipes, strict=True):
             numbers = {LOGGING: _numbers.number_of(cell, wanted, 0, _numbers.of_logging(recipe))}
             numbers |= {
@@ -84,13 +81,17 @@ def conclude_logged(
                     rare = _numbers.rare_limits(cell, wanted, whose, own_recipe, *given)
                     limits = rare or limits
                 estimates.append(_estimate(request, name, number, cell, limits))
+            for name, number in numbers.items():
+                added.setdefault(name, []).append(number.influence)
             widest = _numbers.widest_of(recipe, cell.users.height, sums.counts)
-            drafts += _drafts(request, numbers, cell, chosen, widest, shares)
+            drafts += _drafts(request, numbers, cell, chosen, widest)
             if is_whole and work.per_user and sums.user_names:
                 _keep(per_user, sums, request.label, numbers)
+        for name, of_numbers in added.items():
+            own += _weights.uneven_users(of_numbers, shares, name, cell.segment)
+        checks += own if is_whole else [each for each in own if each.check.startswith("effective")]
     comparisons = _judged(drafts, chosen, checks)
     warnings = [*told, *_weights.warnings_of(checks), *rough]
-    warnings += _withheld(comparisons, _thin(checks), 1 - chosen.level)
     if sums.unnamed:
         message = f"rounds are units, though the log has {sums.unnamed!r}: name it by columns, as "
         message += f'user = "{sums.unnamed}", or write units = "rounds" under [policies]'
@@ -194,7 +195,6 @@ class _Draft:
     one: _numbers.LoggedNumber
     other: _numbers.LoggedNumber
     widest: float
-    shares: Values  # of the rounds, by user
     std_error: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -223,17 +223,6 @@ class _Draft:
         unseen = self.spread.p_unseen(abs(self.delta), self.delta, error, is_above=self.delta > 0)
         return max(t_two_sided(self.delta / error, len(self.one.influence) - 1), min(1, 2 * unseen))
 
-    @property
-    def p_by_shares(self) -> float:
-        """`p_value` where users have unequal shares of the rounds, and pull the value by them."""
-        p, shares = self.p_value, self.shares
-        if math.isnan(p) or shares.max() < PULLING:
-            return p
-        df, factor = by_shares(self.other.influence - self.one.influence, shares)
-        if df is None:
-            return 1.0
-        return max(p, t_two_sided(self.delta / (self.std_error * math.sqrt(factor)), df))
-
 
 def _drafts(
     request: Request,
@@ -241,7 +230,6 @@ def _drafts(
     cell: _numbers.SegmentSums,
     chosen: Any,
     widest: float,
-    shares: Values,
 ) -> Iterator[_Draft]:
     baseline = chosen.baseline or LOGGING
     pairs = (
@@ -250,23 +238,19 @@ def _drafts(
         else ((baseline, name) for name in numbers if name != baseline)
     )
     for one, other in pairs:
-        yield _Draft(one, other, request.label, cell, numbers[one], numbers[other], widest, shares)
+        yield _Draft(one, other, request.label, cell, numbers[one], numbers[other], widest)
 
 
 def _judged(
     drafts: Sequence[_Draft], chosen: Any, checks: Sequence[Check]
 ) -> list[report.Comparison]:
-    """Comparisons, corrected together; where few rounds carry a target, nothing is told apart.
-
-    Nor is it where few users have most of the rounds, but for what `by_shares` leaves.
-    """
+    """Comparisons, corrected together; what few rounds or users carry is not told apart."""
     p_values = [draft.p_value for draft in drafts]
     adjusted = adjust(p_values, _correction(chosen), error=1 - chosen.level)
-    agreed = adjust([each.p_by_shares for each in drafts], _correction(chosen)).p_adjusted
     thin = _thin(checks)
     found = []
-    for draft, p, p_adjusted, p_agreed, error in zip(
-        drafts, p_values, adjusted.p_adjusted, agreed, adjusted.errors, strict=True
+    for draft, p, p_adjusted, error in zip(
+        drafts, p_values, adjusted.p_adjusted, adjusted.errors, strict=True
     ):
         n, std_error, delta = len(draft.one.influence), draft.std_error, draft.delta
         is_tested = not math.isnan(p)
@@ -278,7 +262,7 @@ def _judged(
             (name, draft.cell.segment) in thin for name in (draft.baseline, draft.candidate)
         )
         verdict = "cannot tell" if is_tested else "not tested"
-        if is_tested and not is_thin and max(p_adjusted, p_agreed) <= 1 - chosen.level:
+        if is_tested and not is_thin and p_adjusted <= 1 - chosen.level:
             verdict = "better" if delta > 0 else "worse"
         base = draft.one.value
         found.append(
@@ -297,31 +281,12 @@ def _judged(
 
 
 def _thin(checks: Sequence[Check]) -> set[tuple[str | None, str | None]]:
-    """Targets, by segment, that few rounds carry."""
+    """Targets, by segment, that few rounds or users carry."""
     return {
         (each.model, each.segment)
         for each in checks
-        if each.check == "effective-sample-size" and each.verdict != "ok"
+        if each.check.startswith("effective") and each.verdict != "ok"
     }
-
-
-def _withheld(
-    comparisons: Sequence[report.Comparison],
-    thin: Collection[tuple[str | None, str | None]],
-    error: float,
-) -> Iterator[report.Warning_]:
-    """Differences that p alone would tell, and users' shares of the rounds do not: told at once."""
-    told = []
-    for each in comparisons:
-        sides = {(name, each.segment) for name in (each.baseline, each.candidate)}
-        is_told = each.p_adjusted is not None and each.p_adjusted <= error
-        if is_told and each.verdict == "cannot tell" and sides.isdisjoint(thin):
-            among = f" among {each.segment}" if each.segment is not None else ""
-            told.append(f"{each.metric} of {each.candidate}{among} (p {each.p_adjusted:.2g})")
-    if told:
-        more = f" and {len(told) - NAMED:,} more" if len(told) > NAMED else ""
-        message = "few users have most of the rounds, so no verdict is given that p alone would: "
-        yield report.Warning_("few-clusters", f"{message}{', '.join(told[:NAMED])}{more}")
 
 
 def _limit(number: float) -> float | None:

@@ -12,7 +12,9 @@ import pytest
 from program import Outcome, run_here
 
 import evalkit
+from evalkit.config import GateRule
 from evalkit.errors import DataError, RequestError
+from evalkit.runs.gates import Baselines, judge
 
 FOLDER = Path(os.environ.get("EVALKIT_TEST_DATA", "absent")) / "conformance" / "offpolicy"
 LOG = pl.DataFrame(
@@ -758,10 +760,15 @@ def test_slips_of_targets_are_told() -> None:
     assert (unknown.value.code, text.value.code) == ("unknown-model", "wrong-type")
 
 
-@pytest.mark.parametrize("sizes", [[5_000] + [5] * 200, [1_000] * 2 + [20] * 50, [20] * 100])
+@pytest.mark.parametrize(
+    "sizes",
+    [[5_000] + [5] * 200, [1_000] * 2 + [20] * 50, [200] * 10 + [5] * 400, [20] * 100],
+)
 def test_no_user_alone_makes_a_policy_better(sizes: list[int]) -> None:
     rng, users = np.random.default_rng(5), np.repeat(np.arange(len(sizes)), sizes)
-    n_found, codes = 0, set()
+    n_found, n_passed, codes = 0, np.zeros(3), set()
+    asked = [{"min": 0.5}, {"max": 0.5}, {"max_drop": 0.0, "baseline": "(logging)"}]
+    rules = [GateRule(metric="SNIPS", model="b", **each) for each in asked]  # type: ignore[arg-type]
     for _ in range(40):
         likes = rng.normal(0.0, 1.0, len(sizes))[users]  # by whom the policy gains or loses
         is_shown = rng.random(users.size) < 0.5
@@ -778,6 +785,9 @@ def test_no_user_alone_makes_a_policy_better(sizes: list[int]) -> None:
         report = evalkit.evaluate_logged(log, target, columns={"user": "user"})
         n_found += any(each.verdict in ("better", "worse") for each in report.comparisons)
         codes |= {each.code for each in report.warnings}
+        gates = judge(rules, report, Baselines({}), level=0.95)
+        n_passed += [each.outcome == "pass" for each in gates]
 
     assert n_found <= 6  # at 5 %, more come once in 100 such tests
+    assert max(n_passed) <= 4  # at 2.5 %, more come once in 300
     assert ("few-clusters" in codes) == (max(sizes) > 20)
