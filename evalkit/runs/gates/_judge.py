@@ -400,9 +400,9 @@ class _Judge:
                     PASS if its.low >= least else FAIL if its.high < least else UNCLEAR
                 )
         outcome, shown = outcomes
-        note = "" if shown in (outcome, UNCLEAR) else MAY_BE_CHANCE.format(shown)
-        if limits[1].exists and not limits[0].exists:
-            note = FEW_MAKE_IT
+        note = FEW_MAKE_IT if limits[1].exists and not limits[0].exists else ""
+        if shown not in (outcome, UNCLEAR):
+            note = MAY_BE_CHANCE.format(shown)
         return outcome, note + self._too_few(n_users)
 
     def _unclear(
