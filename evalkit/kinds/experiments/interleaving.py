@@ -155,6 +155,8 @@ def _comparison(
         std_error=error if is_known else None,
         low=delta - half if is_known else None,
         high=delta + half if is_known else None,
+        low_gate=delta - half if is_known else None,
+        high_gate=delta + half if is_known else None,
         p_value=p_value,
         p_adjusted=p_value,
         test="sign",
