@@ -271,7 +271,7 @@ class _Judge:
     def _limits_of_value(self, report: Report, estimate: Estimate) -> Interval:
         """Those that its report shows, where they are at this level."""
         used, level = report.statistics, self.level
-        if used is None or used.level == level:
+        if used is None or used.level == level or estimate.low is None:
             return limits_of_value(report, estimate, level)[0]
         n, error = estimate.n_clusters or estimate.n_users, estimate.std_error
         value, deviation = estimate.value, math.sqrt(max(0, n - 1)) * (error or 0.0)

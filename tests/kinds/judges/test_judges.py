@@ -862,6 +862,13 @@ def test_a_gate_of_every_model_leaves_out_how_often_the_first_side_won():
         {"judge": [1, 2, 3, 4], "first": ["m"] * 4, "second": ["n"] * 4, "preferred": ["first"] * 4}
     )
     report = evalkit.evaluate_preferences(pairs, metrics=["win-rate"])
-    found = judge([GateRule(metric="win-rate", min=0.1)], report, Baselines({}), level=0.95)
+    rules = [
+        GateRule(metric="win-rate", min=0.1),
+        GateRule(metric="win-rate", model="n", baseline="m", max_drop=0.5),
+    ]
+    for level in (0.95, 0.9):
+        found = judge(rules, report, Baselines({}), level=level)
 
-    assert [gate.model for gate in found] == ["m", "n"]
+        assert [gate.model for gate in found] == ["m", "n", "n"]
+        # judges who agree have no spread, and no limits
+        assert {gate.outcome for gate in found} == {"cannot tell"}
