@@ -330,6 +330,22 @@ def test_a_wrong_metric_is_told_where_it_is_written(folder, metric, told):
     assert [f"{each.code}: {each.at.rpartition(': ')[2]}" for each in errors] == told
 
 
+@pytest.mark.parametrize("place", ["runs", "out"])
+def test_a_folder_that_is_a_file_is_told_before_anything_is_measured(folder, place):
+    written(folder)
+    said: list[str] = []
+    folders = {"runs": folder / "runs", "out": folder / "selections"}
+    folders[place] = folder / "trials.csv"
+
+    with pytest.raises(RequestError, match="a file is there"):
+        run_selection(
+            load_config(folder / "select.toml"), folders["runs"], folders["out"], How(1),
+            tell=said.append,
+        )  # fmt: skip
+
+    assert said == []
+
+
 def test_rankings_fill_the_name_of_their_model_alone(folder):
     asked = {
         "truth": {"path": str(folder / "validation.parquet")},
