@@ -53,7 +53,7 @@ def scan_whole_lists(scans: Sequence[RankScan]) -> None:
     Lists are probed as they come, and held only where users come back or somebody asks for more.
     """
     scan, *others = scans
-    is_held = _closes_up(scan) or any(each.detailed or each.collector is not None for each in scans)
+    is_held = _closes_up(scan) or any(each.detailed for each in scans)
     if not is_held:
         try:
             _scan_by_user(scans)
@@ -216,7 +216,8 @@ def _probe(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) -> BatchResult
         taken = frame
         if scan.has_equals and policies.ties in UNORDERED_TIES:
             taken = _in_order(frame, "item", plan)
-        scan.collector.take_whole(probe.model, taken, as_array(taken["__list"]), ranks)
+        users = scan.codes(as_keys(taken[USER_KEY]))
+        scan.collector.take_whole(probe.model, taken, users, ranks)
     firsts, lasts = _tie_ranks(scan, frame, ranks)
     if scan.has_equals and policies.ties == "mean-rank":
         ranks = (firsts + lasts) // 2
