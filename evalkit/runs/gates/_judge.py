@@ -33,6 +33,7 @@ from evalkit.statistics.sample_ratio import ALARM
 LEAKAGE = "leakage."
 EFFECTIVE = {"effective-sample-size": "rounds", "effective-users": "users"}
 LOGGING = "(logging)"  # what the logging policy earned: no metric of rankings has it
+SHOWN_FIRST = "(shown first)"  # of preferences: how often that side won, no model
 OF_CHECKS = ("effective-sample-size", "weight-mean")  # of logged feedback
 
 
@@ -96,7 +97,7 @@ class _Judge:
         if rule.max_drop_relative is not None and baseline is None:
             used = self.report.statistics
             baseline = used.baseline if used is not None else None
-        measured = set(self.report.models)
+        measured = {*self.report.models} - {SHOWN_FIRST}
         if baseline is not None and self.baselines.is_run(baseline):
             baseline = None  # a model may be called as a run is
         if self.report.estimate(LOGGING, rule.metric, None, None) is None and rule.metric:
@@ -270,7 +271,7 @@ class _Judge:
     def _limits_of_value(self, report: Report, estimate: Estimate) -> Interval:
         """Those that its report shows, where they are at this level."""
         used, level = report.statistics, self.level
-        if used is None or used.level == level:
+        if used is None or used.level == level or estimate.low is None:
             return limits_of_value(report, estimate, level)[0]
         n, error = estimate.n_clusters or estimate.n_users, estimate.std_error
         value, deviation = estimate.value, math.sqrt(max(0, n - 1)) * (error or 0.0)

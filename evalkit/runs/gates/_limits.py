@@ -35,9 +35,9 @@ def _end_of(of: Estimate | Comparison, name: str) -> float:
 
 
 def limits_of_value(report: Report, estimate: Estimate, level: float) -> Limits:
-    """Limits of a value: its own, where there are any."""
+    """Limits of a value: those of its report; by the error where the report makes none at all."""
     limits = limits_of(report, estimate)
-    if report.kind == "experiment" or limits[0].exists:
+    if limits[0].exists or report.statistics is not None:
         return limits
     n, error = estimate.n_users, estimate.std_error
     return (mean_interval(estimate.value, error, n, level=level),) * 2

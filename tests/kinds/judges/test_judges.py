@@ -14,9 +14,11 @@ from program import Outcome, run_here
 from records import FOLDER, fixture
 
 import evalkit
+from evalkit.config import GateRule
 from evalkit.errors import DataError, RequestError
 from evalkit.kinds.judges.judged_truth import error_of
 from evalkit.report.html import render_html
+from evalkit.runs.gates import Baselines, judge
 
 RATED = pl.DataFrame(
     {
@@ -853,3 +855,20 @@ def test_judges_who_all_say_the_same_leave_no_limits_as_wide_as_rounding() -> No
     assert {(each.std_error, each.low, each.high) for each in report.estimates} == {
         (0.0, None, None)
     }
+
+
+def test_a_gate_of_every_model_leaves_out_how_often_the_first_side_won():
+    pairs = pl.DataFrame(
+        {"judge": [1, 2, 3, 4], "first": ["m"] * 4, "second": ["n"] * 4, "preferred": ["first"] * 4}
+    )
+    report = evalkit.evaluate_preferences(pairs, metrics=["win-rate"])
+    rules = [
+        GateRule(metric="win-rate", min=0.1),
+        GateRule(metric="win-rate", model="n", baseline="m", max_drop=0.5),
+    ]
+    for level in (0.95, 0.9):
+        found = judge(rules, report, Baselines({}), level=level)
+
+        assert [gate.model for gate in found] == ["m", "n", "n"]
+        # judges who agree have no spread, and no limits
+        assert {gate.outcome for gate in found} == {"cannot tell"}
