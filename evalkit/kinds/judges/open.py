@@ -14,7 +14,7 @@ from evalkit.config import Config, KindTable, Record, Texts, key
 from evalkit.errors import DataError, Errors, EvalkitError
 from evalkit.kinds.judges.declaration import JudgesTable
 from evalkit.planning.tables import Given
-from evalkit.sources import Guessing, Table, open_section, reading
+from evalkit.sources import Guessing, Named, Table, open_section, reading
 
 FREE = {"rating": "level", "time": "spent"}  # ratings may be texts, and times seconds
 WRITTEN = {own: written for written, own in FREE.items()}
@@ -88,8 +88,8 @@ def open_table(
     Args:
         by: what segments are made by.
     """
-    if held is None:
-        held = label_studio_rows(section.path)
+    if held is None and (rows := label_studio_rows(section.path)) is not None:
+        held = Named(rows, ", ".join(section.path), section.path)
     columns: dict[str, Any] = section.columns.model_dump(exclude_none=True)
     columns["user"] = columns.pop("unit", None) or (section.columns.judge,)  # who preferred
     columns = {FREE.get(name, name): text for name, text in columns.items()}

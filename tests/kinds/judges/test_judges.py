@@ -915,3 +915,4 @@ def test_tasks_without_annotations_or_results_hold_no_ratings(tmp_path: Path) ->
 
     assert report.counts.truth.rows_dropped == {"no_rating": 1}
     assert report.value("agreement") == 1.0
+    assert report.inputs[0].paths == (str(tmp_path / "export.json"),)
