@@ -345,7 +345,10 @@ class Contrast:
 
     def _relative_error(self, own: float, other: float, *, is_log: bool) -> tuple[float, float]:
         """Standard error of the ratio, or of its logarithm, to the first order, and its df."""
-        base, new = self.of_baseline, self.of_candidate
+        scale = _scale_of(self.of_baseline)
+        base, new, own, other = (
+            each * scale for each in (self.of_baseline, self.of_candidate, own, other)
+        )
         if not is_log:
             return math.hypot(other / base, new * own / base**2), math.nan
         terms = [
@@ -359,12 +362,13 @@ class Contrast:
         return math.sqrt(math.fsum(each for each, _ in terms)), satterthwaite(terms)
 
     def _fieller(self, reached: float) -> Interval:
-        square = reached**2
-        at_0, at_1, at_minus = (self.variance(t)[0] for t in (0.0, 1.0, -1.0))
+        square, scale = reached**2, _scale_of(self.of_baseline)
+        at_0, at_1, at_minus = (self.variance(t)[0] * scale * scale for t in (0.0, 1.0, -1.0))
         second, first = 0.5 * (at_1 + at_minus) - at_0, 0.5 * (at_1 - at_minus)
-        a = self.of_baseline**2 - square * second
-        b = self.of_baseline * self.delta + 0.5 * square * first
-        c = self.delta**2 - square * at_0
+        base, delta = self.of_baseline * scale, self.delta * scale
+        a = base**2 - square * second
+        b = base * delta + 0.5 * square * first
+        c = delta * delta - square * at_0
         if not a > 0.0:
             return NO_INTERVAL
         root = math.sqrt(max(0.0, b * b - a * c))
@@ -470,6 +474,11 @@ class Contrast:
                 if part.linear.n > 1
             )
             yield float(group.n), n_against, squares
+
+
+def _scale_of(value: float) -> float:
+    """A power of two that brings a value near 1, so that its square is a number."""
+    return math.ldexp(1.0, min(-math.frexp(value)[1], 1000))
 
 
 def _pooled(groups: Sequence[tuple[Group, Floats]]) -> tuple[float, float]:

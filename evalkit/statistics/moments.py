@@ -61,6 +61,7 @@ class Moments:
     covariances: Floats
 
     @classmethod
+    @np.errstate(over="ignore")  # squares of 1e155 are infinite, and errors unknown
     def of(cls, sums: Sequence[ExactSum], scales: npt.NDArray[np.int64]) -> "Moments":
         """Of the exact sums of `summed_columns`: integers until the last division.
 
@@ -127,6 +128,7 @@ class Linear:
     covariances: Floats
     denominators: Floats
 
+    @np.errstate(invalid="ignore")
     def variance(self, weights: Floats) -> float:
         """Of the sum of the estimates with these weights, one unit's."""
         terms = self.covariances * np.outer(weights, weights)

@@ -63,7 +63,8 @@ def estimates_of(
                 reach = two_sided.reach(df, group.n)
                 limits = Interval(value - reach * error, value + reach * error)
                 down, up = reaches_of_leaning(reach, _skewness(asked, measured, arm)[1], group.n)
-                gate = Interval(value - down * error, value + up * error)
+                whole = max(error, _error_with_joint(measured, arm, by, two_sided))
+                gate = Interval(value - down * whole, value + up * whole)
         is_clustered = units.clusters is not None and bool(measured.groups)
         yield Estimate(
             model=name,
@@ -85,6 +86,16 @@ def estimates_of(
             high_gate=number_of((gate or limits).high),
             higher_is_better=measure.label not in asked.lower_is_better,
         )
+
+
+def _error_with_joint(measured: MeasuredUnits, arm: int, by: Adjustment, rules: Rules) -> float:
+    """Of a variant's value, to which the joint means of covariates bring theirs."""
+    if not by.theta.any():
+        return 0.0
+    first, *others = (each for place, each in enumerate(measured.groups) if place != arm)
+    rules = replace(rules, is_pooled=False)
+    contrast = Contrast(first, measured.groups[arm], rules, by, others)
+    return math.sqrt(contrast.variance(-1.0)[0])  # of candidate - 0 times baseline
 
 
 def _parameters(numbers: MetricNumbers) -> dict[str, str | float]:
@@ -297,6 +308,8 @@ def with_gate_limits(each: EffectDraft) -> Comparison:
     They hold those of both variances, with skewness and what was not seen, and the plain ones.
     """
     own, rules, contrasts = each.comparison, each.rules, []
+    if (own.segmentation, own.segment) == DILUTED:
+        return own  # with those of triggered units
     if each.contrast is not None:
         other = each.contrast.by_rules(replace(rules, is_pooled=not rules.is_pooled))
         contrasts = [each.contrast, other]
@@ -401,7 +414,7 @@ def diluted(drafts: Sequence[EffectDraft]) -> Iterator[EffectDraft]:
         if segment != TRIGGERED[1] or whole is None or draft.contrast is None:
             continue
         share = _share_of(draft.contrast, whole.contrast)
-        own, base = draft.comparison, whole.comparison.value_baseline
+        own, base = with_gate_limits(draft), whole.comparison.value_baseline
         times = share / base if base and base > 0.0 else None
 
         def scaled(number: float | None, by: float | None = share) -> float | None:
@@ -418,6 +431,10 @@ def diluted(drafts: Sequence[EffectDraft]) -> Iterator[EffectDraft]:
             relative=scaled(own.delta, times),
             relative_low=scaled(own.low, times),
             relative_high=scaled(own.high, times),
+            low_gate=scaled(own.low_gate),
+            high_gate=scaled(own.high_gate),
+            relative_low_gate=scaled(own.low_gate, times),
+            relative_high_gate=scaled(own.high_gate, times),
             smallest_difference=scaled(own.smallest_difference),
             n_users=whole.comparison.n_users,
             value_baseline=base,

@@ -18,6 +18,7 @@ from evalkit.runs.gates._limits import (
     Limits,
     limits_of,
     limits_of_value,
+    none_to_go_by,
     told,
     turned,
 )
@@ -263,6 +264,8 @@ class _Judge:
                 return found.mean, (found.limits(self.level),) * 2, found.n_users, "paired", ""
         if old_run is self.report and pair is None:
             why += ", and the run does not compare both"
+        if old_run is not self.report and (lacks := none_to_go_by(old_run)):
+            why += f", and {lacks}"
         limits = self._limits_of_value(self.report, now), self._limits_of_value(old_run, before)
         interval = difference_interval(now.value, limits[0], before.value, limits[1])
         n_users = min(now.n_users, before.n_users)
@@ -404,6 +407,8 @@ class _Judge:
         note = FEW_MAKE_IT if limits[1].exists and not limits[0].exists else ""
         if shown not in (outcome, UNCLEAR):
             note = MAY_BE_CHANCE.format(shown)
+        if note and (lacks := none_to_go_by(self.report)):
+            note += f"; {lacks}"
         return outcome, note + self._too_few(n_users)
 
     def _unclear(
@@ -437,7 +442,8 @@ class _Judge:
         n_users: int | None = None,
     ) -> Gate:
         rule, (kind, bound) = self.rule, self.kind_and_bound
-        known = interval is not None and interval.exists
+        ends = (interval.low, interval.high) if interval is not None and interval.exists else ()
+        low, high = (each if math.isfinite(each) else None for each in ends or (math.nan,) * 2)
         return Gate(
             metric=rule.metric or str(rule.data),
             model=model,
@@ -447,8 +453,8 @@ class _Judge:
             bound=bound,
             value=value,
             delta=delta,
-            low=interval.low if known and interval is not None else None,
-            high=interval.high if known and interval is not None else None,
+            low=low,
+            high=high,
             baseline=rule.baseline,
             baseline_run=baseline_run,
             judged_by=judged_by or ("count" if rule.data is not None else "bound"),

@@ -10,6 +10,7 @@ MAY_BE_CHANCE = (
     "; by the limits of the report it would {}, which few large values may make (large-values)"
 )
 FEW_MAKE_IT = "; too few units make that to go by its limits (large-values)"
+NONE_TO_GO_BY = "run {} has no limits that gates go by, as older runs have none"
 
 
 def limits_of(report: Report, of: Estimate | Comparison, prefix: str = "") -> Limits:
@@ -27,6 +28,16 @@ def limits_of(report: Report, of: Estimate | Comparison, prefix: str = "") -> Li
     return Interval(
         -math.inf if math.isnan(low) else low, math.inf if math.isnan(high) else high
     ), shown
+
+
+def none_to_go_by(report: Report) -> str:
+    """What is said of an experiment without any such limits, or nothing."""
+    found: list[Estimate | Comparison] = [*report.estimates, *report.comparisons]
+    if report.kind != "experiment" or any(
+        (each.low_gate, each.high_gate) != (None, None) for each in found
+    ):
+        return ""
+    return NONE_TO_GO_BY.format(report.run_id)
 
 
 def _end_of(of: Estimate | Comparison, name: str) -> float:

@@ -345,3 +345,46 @@ def test_ids_of_another_type_change_no_digit_of_clusters():
         return report.estimates, report.comparisons
 
     assert numbers("{}") == numbers("cluster {} of the log") == numbers("{}0")
+
+
+@pytest.mark.parametrize("sizes", [(30, 270), (150, 150), (270, 30)])
+def test_gates_of_a_value_count_the_joint_mean_of_its_covariate(sizes):
+    """b - theta (x_b - x): x is the mean of all, so that units of both variants move it."""
+    draw = np.random.default_rng(9)
+    x = draw.normal(size=sum(sizes))
+    units = units_of(draw, sizes, x=x).with_columns(y=pl.col("x") + 0.2 * pl.col("y"))
+    report = evalkit.evaluate_experiment(
+        units,
+        variants=dict(zip("ab", sizes, strict=True)),
+        metrics=["mean(y)"],
+        before={"y": "x"},
+        statistics={"limits": "wald"},
+    )
+    own, theta = report.estimates[1], report.comparisons[0].theta
+    share = sizes[1] / sum(sizes)
+    (x_a, x_b), (_, y_b) = sides(units, "x"), sides(units)
+    both = np.cov(y_b, x_b)
+    slopes = np.array([1.0, -theta * (1.0 - share)])
+    square = slopes @ both @ slopes / sizes[1]
+    square += (theta * (1.0 - share)) ** 2 * x_a.var(ddof=1) / sizes[0]
+    widened = (own.high_gate - own.value) / (own.high - own.value)
+
+    assert widened == pytest.approx(np.sqrt(square) / own.std_error, rel=1e-9)
+    assert widened > 1.0
+    assert own.value - own.low_gate == pytest.approx(own.high_gate - own.value)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("times", [1e-155, 1e150, 1e155])
+@pytest.mark.parametrize("relative", ["fieller", "delta", "log", "fixed"])
+def test_relative_limits_do_not_go_by_the_unit_of_measure(times, relative):
+    """Squares of values are no numbers: errors of 1e155 are unknown, relative ones of 1e150 not."""
+    units = units_of(np.random.default_rng(10))
+    asked = {"relative": relative}
+    plain = effect(units, statistics=asked).comparisons[0]
+    other = effect(units.with_columns(pl.col("y") * times), statistics=asked).comparisons[0]
+
+    assert other.relative == pytest.approx(plain.relative)
+    for end in ("relative_low", "relative_high", "relative_low_gate", "relative_high_gate"):
+        expected = None if times == 1e155 else pytest.approx(getattr(plain, end), rel=1e-4)
+        assert getattr(other, end) == expected

@@ -1,5 +1,7 @@
 """What limits and tests promise, held against simulated experiments whose truth is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -233,7 +235,7 @@ def test_effects_of_triggered_units_are_diluted_to_all():
     draw = np.random.default_rng(9)
     n = 40_000
     sees, arm = draw.random(n) < 0.25, draw.random(n) < 0.5
-    y = draw.normal(size=n) + np.where(sees & arm, 0.4, 0.0)
+    y = draw.exponential(size=n) + np.where(sees & arm, 0.4, 0.0)
     units = pl.DataFrame(
         {"unit": range(n), "variant": np.where(arm, "b", "a"), "triggered": sees, "y": y}
     )
@@ -249,6 +251,11 @@ def test_effects_of_triggered_units_are_diluted_to_all():
     assert some.delta == pytest.approx(0.4, abs=4 * some.std_error)
     assert diluted.delta == pytest.approx(0.1, abs=4 * diluted.std_error)
     assert diluted.std_error < 0.6 * whole.std_error
+    by_share = [some.low_gate / some.low, some.high_gate / some.high]
+    assert by_share != [1.0, 1.0]
+    assert [diluted.low_gate / diluted.low, diluted.high_gate / diluted.high] == pytest.approx(
+        by_share
+    )
     assert {each.segment for each in report.checks if each.check == "sample-ratio"} == {
         None,
         "triggered",
@@ -490,3 +497,29 @@ def test_margins_and_gates_of_clusters_count_skewness():
 
     assert wrong <= 5
     assert passed <= 3
+
+
+@pytest.mark.parametrize("alternative", ["greater", "less"])
+def test_an_open_side_of_a_gate_is_no_number(alternative):
+    report = seen_by(np.random.default_rng(20), (20_000, 20_000), alternative=alternative)
+    (gate,) = gates_on(report, max_drop=0.1)
+    own = report.comparisons[0]
+
+    assert (gate.low, gate.high) == (own.low_gate, own.high_gate)
+    assert (gate.low is None) == (alternative == "less")
+    assert (gate.high is None) == (alternative == "greater")
+
+
+def test_a_gate_on_an_older_run_says_that_it_has_no_limits_to_go_by():
+    report = seen_by(np.random.default_rng(21), (2000, 2000))
+    ends = ("low_gate", "high_gate")
+    older = replace(
+        report,
+        estimates=[replace(each, **dict.fromkeys(ends)) for each in report.estimates],
+        comparisons=[replace(each, **dict.fromkeys(ends)) for each in report.comparisons],
+    )
+    (gate,) = gates_on(older, max_drop=1.0)
+
+    assert gates_on(report, max_drop=1.0)[0].outcome == "pass"
+    assert gate.outcome == "cannot tell"
+    assert gate.message.endswith("has no limits that gates go by, as older runs have none")
