@@ -4,8 +4,9 @@
 fraction and a mean adjusted by what was before, 500 units a variant. `looks`: false alarms of five
 looks, by plan; the guardrail is worse by just its margin. `relative`: limits of a relative effect
 of 20 %, 500 skewed units a variant. `large`: verdicts where 5 % of the units buy, of variants that
-do not differ, and of one that has lost just the margin, all of its revenue or half. Written to
---out as JSON, too.
+do not differ, and of one that has lost just the margin, all of its revenue or half. `gates`: what
+passes that has lost just the bound, and what fails. `interleaved`: limits where neither of two
+models wins, and users have unequally many impressions. Written to --out as JSON, too.
 """
 
 import argparse
@@ -18,6 +19,8 @@ import numpy as np
 import polars as pl
 
 import evalkit
+from evalkit.config import GateRule
+from evalkit.runs.gates import Baselines, judge
 from harness import BENCH
 
 VARIANTS = {"a": 1, "b": 1}
@@ -143,11 +146,95 @@ def large(draws: int) -> Iterator[Row]:
             yield {"units": f"{sizes[0]} and {sizes[1]}", "truth": name, **shares}
 
 
+def gates(draws: int) -> Iterator[Row]:
+    """Share of wrong outcomes of gates where the truth is just their bound, by what is measured."""
+    for sizes in ((100, 900), (900, 100), (50, 50), (300, 300), (1000, 1000)):
+        for kept in (1.0, 0.5, 0.1):
+            draw, found = np.random.default_rng(5), Counter[tuple[str, str, str]]()
+            is_b = np.arange(sum(sizes)) >= sizes[0]
+            times, n = np.where(is_b, kept, 1.0), is_b.size
+            for _ in range(draws):
+                large = draw.lognormal(size=n)
+                shown = 1 + draw.poisson(2, n)
+                units = pl.DataFrame(
+                    {
+                        "variant": np.where(is_b, "b", "a"),
+                        "bought": (draw.random(n) < 0.05 * times).astype(int),
+                        "spent": (draw.random(n) < 0.05) * large * times,
+                        "large": draw.lognormal(size=n) * times,
+                        "normal": times + draw.normal(size=n),
+                        "clicks": draw.binomial(shown, draw.beta(0.1, 1.9, n) * times),
+                        "shown": shown,
+                    }
+                ).with_row_index("unit")
+                report = evalkit.evaluate_experiment(
+                    units, variants=dict(zip("ab", sizes, strict=True)), metrics=list(TRUTH)
+                )
+                for metric, value in TRUTH.items():
+                    rules = [
+                        GateRule(metric=metric, model="b", min=kept * value),
+                        GateRule(metric=metric, model="b", max=kept * value),
+                        GateRule(
+                            metric=metric, model="b", baseline="a", max_drop=(1 - kept) * value
+                        ),
+                        GateRule(
+                            metric=metric, model="b", baseline="a", max_drop_relative=1 - kept
+                        ),
+                    ]
+                    for gate in judge(rules, report, Baselines({}), level=0.95):
+                        found[gate.metric, gate.kind, gate.outcome] += 1
+            for metric in TRUTH:
+                for kind in ("min", "max", "max_drop", "max_drop_relative"):
+                    row: Row = {"units": f"{sizes[0]} and {sizes[1]}", "kept": kept}
+                    row |= {"metric": metric, "gate": kind}
+                    for what in ("pass", "fail"):
+                        row[f"{what}, %"] = 100 * found[metric, kind, what] / draws
+                    yield row
+
+
+TRUTH = {
+    "fraction(bought)": 0.05,
+    "mean(spent)": 0.05 * np.exp(0.5),
+    "mean(large)": np.exp(0.5),
+    "mean(normal)": 1.0,
+    "ratio(clicks, shown)": 0.05,
+}
+
+
+def interleaved(draws: int) -> Iterator[Row]:
+    """Share of limits that hold no difference, of draws that have limits, and of verdicts."""
+    draw = np.random.default_rng(5)
+    for name, medians, spread in (
+        ("50 with 6 each", [6] * 50, 0.0),
+        ("50, lognormal", [3] * 50, 1.2),
+        ("300, lognormal", [3] * 300, 1.5),
+        ("2 with 200, 60 with 5", [200] * 2 + [5] * 60, 0.0),
+        ("1 with 1,000, 20 with 1", [1000] + [1] * 20, 0.0),
+    ):
+        found = Counter[str]()
+        for _ in range(draws):
+            sizes = np.ceil(medians * draw.lognormal(0.0, spread, len(medians))).astype(int)
+            users = np.repeat(np.arange(sizes.size), sizes)
+            chances = 1 / (1 + np.exp(-draw.normal(0, 0.8, sizes.size)))
+            won = (draw.random(users.size) < chances[users]).astype(int)
+            seen = pl.DataFrame({"user": users, "credit_a": 1 - won, "credit_b": won})
+            (each,) = evalkit.evaluate_interleaving(seen, models=["a", "b"]).comparisons
+            if each.low is not None and each.high is not None:
+                found["with limits"] += 1
+                found["held"] += each.low <= 0.0 <= each.high
+            found["verdicts"] += each.verdict != "cannot tell"
+        held = 100 * found["held"] / found["with limits"] if found["with limits"] else np.nan
+        shares = {f"{what}, %": 100 * found[what] / draws for what in ("with limits", "verdicts")}
+        yield {"users": name, "held, %": held, **shares}
+
+
 PARTS = {
     "one": (one_look, 2000),
     "looks": (looks, 500),
     "relative": (relative, 2000),
     "large": (large, 500),
+    "gates": (gates, 400),
+    "interleaved": (interleaved, 1000),
 }
 
 

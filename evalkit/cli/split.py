@@ -1,14 +1,16 @@
 """`evalkit split`: one log into train, validation and test."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.options import RunOptions, UserColumns, check_columns, set_threads, takes
-from evalkit.errors import RequestError
+from evalkit.errors import EvalkitError, RequestError
 from evalkit.kernels.memory import let_polars_give_back
 
 if TYPE_CHECKING:
@@ -66,16 +68,18 @@ def split(
     check_columns(user=user, item=item, time=time, relevance=relevance)
     named = {"item": item, "time": time, "relevance": relevance, "user": user}
     ids: dict[str, object] = {key: each for key, each in named.items() if each}
+    of_rules: dict[str, object] = {"by": by, "folds": folds, "like": like, "write": write}
     if check:
         parts = {"train": train, "validation": validation, "test": test}
         given = {name: path for name, path in parts.items() if path is not None}
+        _refuse_idle(of_rules | {"memory-limit": options.memory_limit}, "--check looks at parts")
         return _check(source, given, ids, options, out, fail_on)
+    _refuse_idle({"train": train}, "a log is cut, and no part of it is given")
     if source is None:
         hint = "evalkit split LOG --test 7d --out DIR, or evalkit split CONFIG.toml"
         raise RequestError("no log is given", code="missing-option", at="evalkit split", hint=hint)
     asked: dict[str, Any] = {
-        **{"by": by, "test": test, "validation": validation, "folds": folds, "like": like},
-        **{"write": write, "columns": ids or None},
+        **{**of_rules, "test": test, "validation": validation, "columns": ids or None},
         "memory_limit": options.limit if options.memory_limit is not None else None,
     }
     given = {key: each for key, each in asked.items() if each is not None}
@@ -89,9 +93,34 @@ def split(
         let_polars_give_back()
     from evalkit.splits.show import run_split
 
-    return run_split(
-        config, out, is_json=options.json, fail_on=fail_on, say=console.say, note=console.note
-    )
+    try:
+        return run_split(
+            config, out, is_json=options.json, fail_on=fail_on, say=console.say, note=console.note
+        )
+    except EvalkitError as error:
+        if not source.endswith(".toml"):
+            error.hint = _as_options(error.hint)
+        raise
+
+
+def _refuse_idle(given: Mapping[str, object], why: str) -> None:
+    """Raise where an option is given that such a command passes over."""
+    for name in (name for name, each in given.items() if each is not None):
+        message = f"{why}: --{name} says nothing"
+        raise RequestError(message, code="bad-option", at=f"--{name}", hint="leave it out")
+
+
+def _as_options(hint: str) -> str:
+    """A hint that speaks of keys of [split], for a command without a config."""
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found[1], found[2].strip('"')
+        own = ("by", "test", "validation", "folds", "like", "write")
+        if name in own:
+            return f"--{name} {quote(value)}"
+        return f"--set {quote(f'split.{name}={value}')}"
+
+    return re.sub(r'\b([a-z_]+) = ("[^"]*"|\[[^]]*\]|\{[^}]*\}|[\w.]+)', option, hint)
 
 
 def _check(
@@ -106,6 +135,10 @@ def _check(
         message = "a check needs train and what is held out"
         hint = "evalkit split --check --train PATH --validation PATH --test PATH"
         raise RequestError(message, code="missing-option", at="evalkit split --check", hint=hint)
+    if source is not None and not source.endswith(".toml"):
+        hint = "evalkit split --check --train PATH --test PATH"
+        message = "the parts are looked at, and no log beside them"
+        raise RequestError(message, code="bad-option", at=source, hint=hint)
     if source is not None:
         settings = {f"split.columns.{key}": each for key, each in ids.items()}
         config = _load(source, settings, options)
@@ -125,11 +158,18 @@ def _load(source: str, settings: Mapping[str, object], options: RunOptions) -> "
 
 
 def _build(name: str, section: dict[str, object], options: RunOptions) -> "SplitConfig":
-    from evalkit.config import build_split
+    from evalkit.config import Places, build_split
 
     own, filled = options.overrides or (), options.filled
+    told: dict[tuple[str | int, ...], str] = {("split",): "evalkit split"}
+    told |= {("split", key): f"--{key}" for key in section if key not in ("path", "columns")}
     return build_split(
-        {"split": section}, name=name, overrides=own, variables=filled, entry_point="set"
+        {"split": section},
+        name=name,
+        places=Places(options=told),
+        overrides=own,
+        variables=filled,
+        entry_point="set",
     )
 
 

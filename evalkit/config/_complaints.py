@@ -60,6 +60,7 @@ def translate(each: Mapping[str, object], tree: object, problems: Problems) -> N
         problems.add(key, "unknown-key", f"no key is called {name!r}", hint=_key_hint(key))
     elif kind == "missing":
         hint = 'names = ["nDCG@10", "recall@10"] under [metrics]' if key[0] == "metrics" else ""
+        hint = '[split] with path = "log.parquet" and test = "7d"' if key == ("split",) else hint
         hint = hint or _description(key)
         where = key if key[:-1] else ()
         if spell(key) == "metrics":

@@ -349,11 +349,12 @@ def mark_seen(users, items, index, found, seen):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def clean_lists(codes, items, rows, given_ranks, policy, kept, ranks):  # type: ignore[no-untyped-def]
+def clean_lists(codes, items, rows, given_ranks, policy, kept, ranks, firsts):  # type: ignore[no-untyped-def]
     """Drop copies of items from whole lists and rank what stays; gives the number of copies.
 
     Rows are grouped by user and stand in their order. `policy`: 1 best, 2 first, 3 last by `rows`,
-    4 keep every copy. `kept` and `ranks` are filled; given ranks stay as they are.
+    4 keep every copy. `kept`, at first True, and `ranks` are filled; given ranks stay as they are.
+    `firsts` becomes the place of each row's item where it comes first.
     """
     n_copies = 0
     begin = 0
@@ -364,12 +365,12 @@ def clean_lists(codes, items, rows, given_ranks, policy, kept, ranks):  # type: 
         n = end - begin
         order = np.arange(n)
         merge_sort(items[begin:end], order, np.empty(n, dtype=np.int64))
-        for place in range(n):
-            kept[begin + place] = True
         place = 0
         while place < n:
+            firsts[begin + order[place]] = begin + order[place]
             last = place + 1
             while last < n and items[begin + order[last]] == items[begin + order[place]]:
+                firsts[begin + order[last]] = begin + order[place]
                 last += 1
             if last - place > 1:
                 n_copies += last - place - 1

@@ -404,12 +404,13 @@ class ModelProbe:
         self.problems.append(CountedError(message, n, code=code, at=at, hint=hint, **told))
 
     def start_as(self, other: "ModelProbe") -> None:
-        """Take over what was counted while the rows of `other` were collected."""
+        """Take over what was counted of the same rows for `other`."""
         counts = ("rows", "null_ids", "unknown_rows", "not_sampled", "bad_scores", "bad_rank_rows")
         for name in (*counts, "seen", "several_lists", "n_kept_unknown"):
             setattr(self, name, getattr(other, name))
         self.unknown_keys = list(other.unknown_keys)
-        self.ranks.state.wide[:] = other.ranks.state.wide
+        mine, theirs = self.ranks.state.largest, other.ranks.state.largest
+        np.maximum(mine, np.minimum(theirs, 0), out=mine)  # empty lists
         if self.given is not None and other.given is not None:
             self.given.wide[:] = other.given.wide
 

@@ -104,7 +104,7 @@ def shared_strengths(codes: pl.Series, strengths: pl.Series, items: Keys) -> npt
     is_first = (code[1:] != code[:-1]) | (strength[1:] != strength[:-1])
     begins = np.concatenate([[0], np.flatnonzero(is_first) + 1])
     shared = np.minimum.reduceat(items, begins) != np.maximum.reduceat(items, begins)
-    spread: npt.NDArray[np.bool_] = np.repeat(shared, np.diff([*begins, items.size]))
+    spread: npt.NDArray[np.bool_] = np.repeat(shared, np.diff(begins, append=items.size))
     return spread
 
 

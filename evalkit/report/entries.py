@@ -91,6 +91,8 @@ class Estimate:
     df: float | None = None  # of the interval, where users vary together
     policies: Mapping[str, str | float] = field(default_factory=dict)  # other than the defaults
     higher_is_better: bool | None = True  # not in report.json; None: nobody knows any more
+    low_gate: float | None = None  # of experiments: limits that gates go by
+    high_gate: float | None = None  # the same; null where a side is open
     caveats: str | None = None  # why the interval may say more than it knows
 
 
@@ -132,6 +134,9 @@ class Comparison:
         theta: what CUPED takes away of the first covariate; cap: above which values count as it.
         relative_low_adjusted, relative_high_adjusted: of `relative`, as low_adjusted of `delta`.
         margin_relative: the margin as a share of the baseline's value.
+        low_gate, high_gate: of experiments, limits that gates go by: they hold those of both
+            variances, with skewness and units not seen. None where too few units make the
+            difference; relative_low_gate, relative_high_gate: the same of `relative`.
     """
 
     baseline: str
@@ -178,6 +183,10 @@ class Comparison:
     relative_low_adjusted: float | None = None
     relative_high_adjusted: float | None = None
     margin_relative: float | None = None
+    low_gate: float | None = None
+    high_gate: float | None = None
+    relative_low_gate: float | None = None
+    relative_high_gate: float | None = None
     caveats: str | None = None
 
     @property

@@ -42,8 +42,7 @@ def pieces_of(report: Report) -> Iterator[str]:
     models = _block(((name, [_line(_counts(each))]) for name, each in counts.models.items()), 4)
     ties = {name: each.ties for name, each in counts.models.items()}
     lists = {name: _records(getattr(report, name)) for name in _LISTS}
-    has_caveats = any(each.caveats for each in report.estimates)
-    estimate = (*_ESTIMATE, "caveats") if has_caveats else _ESTIMATE
+    some = [name for name in _OF_SOME if has_any(name, report.estimates)]
     for name in _WHERE_THERE:
         if not getattr(report, name):
             lists.pop(name)
@@ -54,7 +53,10 @@ def pieces_of(report: Report) -> Iterator[str]:
         ("inputs", lists.pop("inputs")),
         ("counts", _block([("truth", [_line(_truth(counts.truth))]), ("models", models)], 2)),
         ("primary", [_line(report.primary)]),
-        ("metrics", _records(report.estimates, estimate, {"label": shown_labels(report)})),
+        (
+            "metrics",
+            _records(report.estimates, (*_ESTIMATE, *some), {"label": shown_labels(report)}),
+        ),
         ("comparisons", lists.pop("comparisons")),
         ("statistics", [_line(None if used is None else _fields(used))]),
         ("standings", _rows(_line(_standing(each)) for each in report.standings)),
@@ -71,6 +73,7 @@ _ESTIMATE = (  # the keys of one entry of `metrics`, in the order of the format
     *("value", "low", "high", "std_error", "n_users", "n_undefined", "n_clusters", "df"),
     "policies",
 )
+_OF_SOME = ("low_gate", "high_gate", "caveats")  # left out where no estimate has any
 
 
 def dump_line(value: object) -> str:
@@ -340,6 +343,7 @@ def has_any(name: str, records: Sequence[object]) -> bool:
 OF_EXPERIMENTS = (
     *("value_baseline", "value_candidate", "statistic", "theta", "cap"),
     *("relative_low_adjusted", "relative_high_adjusted", "margin_relative"),
+    *("low_gate", "high_gate", "relative_low_gate", "relative_high_gate"),
 )
 _WHERE_ANY = (
     "groups",

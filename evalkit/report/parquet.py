@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 from evalkit.report.by_hints import MOST_VALUES, load_json
 from evalkit.report.entries import Comparison
 from evalkit.report.frames import frame_of, numbers_first
-from evalkit.report.json_ import OF_EXPERIMENTS, dump_column, shown_labels
+from evalkit.report.json_ import OF_EXPERIMENTS, dump_column, has_any, shown_labels
 from evalkit.report.record import Report, once, readable
 from evalkit.report.turning import against
 
@@ -100,7 +100,14 @@ def tables_of(report: Report) -> dict[str, pl.DataFrame]:
     import polars as pl
 
     caveats = [each.caveats and readable(each.caveats) for each in report.estimates]
-    metrics = metrics_frame(report).with_columns(pl.Series("caveats", caveats, dtype=pl.String))
+    metrics = metrics_frame(report).with_columns(
+        *(
+            pl.Series(name, [getattr(each, name) for each in report.estimates], dtype=pl.Float64)
+            for name in ("low_gate", "high_gate")
+            if has_any(name, report.estimates)
+        ),
+        pl.Series("caveats", caveats, dtype=pl.String),
+    )
     found = {"metrics.parquet": _of_run(report, metrics)}
     if report.comparisons:
         found["comparisons.parquet"] = _of_run(report, comparisons_frame(report))

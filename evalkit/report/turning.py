@@ -14,6 +14,7 @@ def turned(pair: Comparison) -> Comparison:
     """The same comparison with baseline and candidate changed about."""
     low, high = _negative(pair.high), _negative(pair.low)
     relative_low, relative_high = _inverse(pair.relative_high), _inverse(pair.relative_low)
+    gate_low, gate_high = _inverse(pair.relative_high_gate), _inverse(pair.relative_low_gate)
     return replace(
         pair,
         baseline=pair.candidate,
@@ -29,6 +30,10 @@ def turned(pair: Comparison) -> Comparison:
         high_adjusted=_negative(pair.low_adjusted),
         low_margin=_negative(pair.high_margin),
         high_margin=_negative(pair.low_margin),
+        low_gate=_negative(pair.high_gate),
+        high_gate=_negative(pair.low_gate),
+        relative_low_gate=gate_low if gate_high is not None else None,
+        relative_high_gate=gate_high if gate_low is not None else None,
         p_not_inferior=None,
         wins=pair.losses,
         losses=pair.wins,

@@ -16,12 +16,9 @@ import numpy as np
 from .distributions import normal_quantile, normal_sf, t_quantile, t_sf, t_two_sided
 from .intervals import NO_INTERVAL, Interval, check_level
 from .moments import Floats, Linear
-from .skewness import quantile_of
+from .skewness import MOST_LEANING, OF_SAMPLES, quantile_of, reaches_of_leaning
 from .spending import Sequential, bounds_of
 from .unseen import p_at_least, reach_at_least
-
-MORE = 1.5  # of the skewness of samples, in tests against a margin
-MOST_LEANING = 0.4  # of both groups' skewness in the difference, before few values make it
 
 Alternative = Literal["two-sided", "greater", "less"]
 Relative = Literal["fieller", "delta", "log", "fixed"]
@@ -254,11 +251,16 @@ class Contrast:
         self.n = baseline.n + candidate.n
         self.of_baseline, self.of_candidate = baseline.value(by), candidate.value(by)
         self.delta = self.of_candidate - self.of_baseline
+        self._variances: dict[float, tuple[float, float]] = {}
 
     def variance(self, t: float) -> tuple[float, float]:
-        """Of candidate - (1 + t) baseline, and its degrees of freedom.
+        """Of candidate - (1 + t) baseline, and its degrees of freedom."""
+        if t not in self._variances:
+            self._variances[t] = self._variance(t)
+        return self._variances[t]
 
-        The joint means of covariates take part in it unless t is 0: a unit of the baseline moves
+    def _variance(self, t: float) -> tuple[float, float]:
+        """The joint means of covariates take part in it unless t is 0: a unit of the baseline moves
         what every variant is adjusted to.
         """
         theta = self.by.theta
@@ -311,14 +313,6 @@ class Contrast:
             its,
         )
 
-    def limits(self, error: float) -> Interval:
-        """Two-sided limits of the difference at another error."""
-        variance, df = self.variance(0.0)
-        if not variance > 0.0:
-            return NO_INTERVAL
-        half = self.rules.reach(df, self.n, error) * math.sqrt(variance)
-        return Interval(self.delta - half, self.delta + half)
-
     def relative(self, df: float) -> tuple[float, Interval]:
         """The difference over the baseline's value, with limits.
 
@@ -337,7 +331,7 @@ class Contrast:
             half = self.rules.reach(df, self.n) * math.sqrt(self.variance(0.0)[0]) / base
             limits = Interval(relative - half, relative + half)
         elif way == "fieller":
-            limits = self._fieller(df)
+            limits = self._fieller(self.rules.reach(df, self.n))
         else:
             error, log_df = self._relative_error(own, other, is_log=way == "log")
             df = log_df if way == "log" else df
@@ -364,8 +358,8 @@ class Contrast:
             return math.sqrt(one * sum(ns) / math.prod(ns)), df
         return math.sqrt(math.fsum(each for each, _ in terms)), satterthwaite(terms)
 
-    def _fieller(self, df: float) -> Interval:
-        square = self.rules.reach(df, self.n) ** 2
+    def _fieller(self, reached: float) -> Interval:
+        square = reached**2
         at_0, at_1, at_minus = (self.variance(t)[0] for t in (0.0, 1.0, -1.0))
         second, first = 0.5 * (at_1 + at_minus) - at_0, 0.5 * (at_1 - at_minus)
         a = self.of_baseline**2 - square * second
@@ -398,7 +392,9 @@ class Contrast:
             z = -sign * excess / math.sqrt(variance) if variance > 0.0 else math.nan
             p_value = self.rules.p_above(z, df, self.n)
             if self.rules.counts_lean and not math.isnan(p_value):
-                p_value = max(p_value, self._p_of_leaning(z, df, t, variance, sign))
+                lean = -sign * OF_SAMPLES * self._lean(t, math.sqrt(variance))
+                z = -math.inf if math.isinf(lean) else quantile_of(z, lean, 1)
+                p_value = max(p_value, self.rules.p_above(z, df, self.n))
             if not math.isnan(p_value):
                 for n, n_against, squares in self._against(is_above=sign < 0.0):
                     least = p_at_least(
@@ -408,13 +404,13 @@ class Contrast:
             found.append(p_value)
         return found[0], found[1]
 
-    def _p_of_leaning(self, z: float, df: float, t: float, variance: float, sign: float) -> float:
-        """p of candidate - (1 + t) baseline where few values are large: 1 where too few make it.
+    def _lean(self, t: float, whole: float) -> float:
+        """Skewness of candidate - (1 + t) baseline, whose error is `whole`, where few values are
+        large; infinite where too few units make it.
 
-        Of samples the skewness is too small, as the largest values were not drawn yet; with `MORE`
-        of it, up to 6 or 7 in 100 are wrong at 5 % (docs/experiments.md).
+        Of samples it is too small, as the largest values were not drawn yet; with
+        `OF_SAMPLES` of it up to 6 or 7 in 100 are wrong at 5 % (docs/experiments.md).
         """
-        whole = math.sqrt(variance)
         leans = [
             skewness * (times * group.std_error(self.by) / whole) ** 3 / math.sqrt(group.n)
             for group, skewness, times in (
@@ -424,15 +420,16 @@ class Contrast:
             if skewness == skewness
         ]
         if math.fsum(map(abs, leans)) > MOST_LEANING:
-            return 1.0
-        lean = math.fsum(leans)
-        return self.rules.p_above(quantile_of(z, -sign * MORE * lean, 1), df, self.n)
+            return math.inf
+        return math.fsum(leans)
 
-    def margin_limits(self, error: float) -> Interval:
+    def margin_limits(self, error: float, *, counts_lean: bool = False) -> Interval:
         """Two-sided limits at an error, as tests against a margin have them."""
-        limits = self.limits(error)
-        if not limits.exists:
-            return limits
+        variance, df = self.variance(0.0)
+        if not variance > 0.0:
+            return NO_INTERVAL
+        own, plain = math.sqrt(variance), self.rules.reach(df, self.n, error)
+        reaches = reaches_of_leaning(plain, self._lean(0.0, own) if counts_lean else 0.0, 1)
         down, up = (
             max(
                 (
@@ -443,7 +440,16 @@ class Contrast:
             )
             for is_above in (True, False)
         )
-        return Interval(min(limits.low, self.delta - down), max(limits.high, self.delta + up))
+        down, up = max(down, own * reaches[0]), max(up, own * reaches[1])
+        return Interval(self.delta - down, self.delta + up)
+
+    def relative_within(self, limits: Interval) -> Interval:
+        """Fieller's, as many standard errors away as these limits of the difference are."""
+        variance, _ = self.variance(0.0)
+        if not (self.of_baseline > 0.0 and limits.exists and variance > 0.0):
+            return NO_INTERVAL
+        low = self._fieller((self.delta - limits.low) / math.sqrt(variance)).low
+        return Interval(low, self._fieller((limits.high - self.delta) / math.sqrt(variance)).high)
 
     @property
     def _widest(self) -> float:

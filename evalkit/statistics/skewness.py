@@ -19,6 +19,8 @@ from .distributions import t_sf, t_sf_of
 LEAST = 1e-9  # skewness / sqrt(n) below which Student's t stands as it is
 FARTHEST = 1e100  # whose cube is a number
 MORE_FROM, MORE_BY, MOST = 0.3, 6.0, 1.5  # more than half of it beyond that skewness / sqrt(n)
+OF_SAMPLES = 1.5  # of their skewness, in what decides: the largest values were not drawn yet
+MOST_LEANING = 0.4  # skewness / sqrt(n), before too few values make the mean
 
 
 def reach(t: float, skewness: float, n: int, *, only_wider: bool = False) -> float:
@@ -45,6 +47,19 @@ def reach(t: float, skewness: float, n: int, *, only_wider: bool = False) -> flo
     if k >= -MORE_FROM:
         return 0.5 * (t + hall)
     return t + min(0.5 + MORE_BY * (-k - MORE_FROM), MOST) * (hall - t)
+
+
+def reaches_of_leaning(t: float, skewness: float, n: int) -> tuple[float, float]:
+    """Standard errors to both limits of what decides; infinite where too few values make the mean.
+
+    Example:
+        >>> [round(each, 4) for each in reaches_of_leaning(1.96, 2.0, 100)]
+        [1.96, 2.6504]
+    """
+    if abs(skewness) > MOST_LEANING * math.sqrt(n):
+        return math.inf, math.inf
+    more = OF_SAMPLES * skewness
+    return reach(t, more, n, only_wider=True), reach(t, -more, n, only_wider=True)
 
 
 def quantile_of(reached: float, skewness: float, n: int) -> float:

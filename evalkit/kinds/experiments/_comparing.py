@@ -20,6 +20,7 @@ from evalkit.statistics.independent import (
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
 from evalkit.statistics.power import smallest_difference
 from evalkit.statistics.quantiles import quantile_difference
+from evalkit.statistics.skewness import reaches_of_leaning
 
 from ._asked import ExperimentRequest
 from ._cells import TRIGGERED
@@ -44,6 +45,7 @@ def estimates_of(
     for arm, name in enumerate(units.names):
         n = measured.n_units[arm]
         value, error, df, limits = math.nan, math.nan, None, NO_INTERVAL
+        gate: Interval | None = None
         if measured.totals:
             value = measured.totals[arm]
         elif measured.sorted:
@@ -54,12 +56,14 @@ def estimates_of(
             is_few = bool(measured.counts) and _is_few(asked, measured, arm)
             group, by = measured.groups[arm], _adjustment(asked, measured, is_few=is_few)
             value, error = group.value(by), group.std_error(by)
-            if error > 0.0:
-                df = group.df(by)
-                half = two_sided.reach(df, group.n) * error
-                limits = Interval(value - half, value + half)
-                if is_few and (_is_plain(asked) or 0.0 < value < 1.0):
-                    limits = _limits_of_few(asked, measured.counts[arm], value, error, two_sided)
+            df = group.df(by) if error > 0.0 else None
+            if is_few and (_is_plain(asked) or (0.0 < value < 1.0 and error > 0.0)):
+                limits = _limits_of_few(asked, measured.counts[arm], value, error, two_sided)
+            elif df is not None:
+                reach = two_sided.reach(df, group.n)
+                limits = Interval(value - reach * error, value + reach * error)
+                down, up = reaches_of_leaning(reach, _skewness(asked, measured, arm)[1], group.n)
+                gate = Interval(value - down * error, value + up * error)
         is_clustered = units.clusters is not None and bool(measured.groups)
         yield Estimate(
             model=name,
@@ -77,6 +81,8 @@ def estimates_of(
             std_error=number_of(error),
             n_clusters=measured.groups[arm].n if is_clustered else None,
             df=number_of(df) if is_clustered else None,
+            low_gate=number_of((gate or limits).low),
+            high_gate=number_of((gate or limits).high),
             higher_is_better=measure.label not in asked.lower_is_better,
         )
 
@@ -283,6 +289,41 @@ def by_variance(each: EffectDraft, *, is_other: bool) -> EffectDraft:
     p_value = error and number_of(rules.p_value(contrast.delta / error, df, contrast.n))
     comparison = replace(each.comparison, p_value=p_value, std_error=error)
     return replace(each, comparison=comparison, contrast=contrast)
+
+
+def with_gate_limits(each: EffectDraft) -> Comparison:
+    """The comparison with limits that gates go by: no nearer than those of a verdict by any margin.
+
+    They hold those of both variances, with skewness and what was not seen, and the plain ones.
+    """
+    own, rules, contrasts = each.comparison, each.rules, []
+    if each.contrast is not None:
+        other = each.contrast.by_rules(replace(rules, is_pooled=not rules.is_pooled))
+        contrasts = [each.contrast, other]
+    ends = [
+        (own.low, -math.inf),
+        (own.high, math.inf),
+        (own.relative_low, -math.inf),
+        (own.relative_high, math.inf),
+    ]
+    found = [[beyond if end is None else end for end, beyond in ends]]
+    for contrast in contrasts:
+        if each.few is not None and contrast.rules.is_pooled:
+            limits = Interval(*found[0][:2])
+        elif each.few is None and contrast.variance(0.0)[0] > 0.0:
+            limits = contrast.margin_limits(rules.error, counts_lean=True)
+        else:
+            continue  # what conversions do not know, or in neither variant anything varies
+        relative = contrast.relative_within(limits)
+        found.append([limits.low, limits.high, relative.low, relative.high])
+    lows, highs = np.min(found, axis=0), np.max(found, axis=0)
+    return replace(
+        own,
+        low_gate=number_of(float(lows[0])),
+        high_gate=number_of(float(highs[1])),
+        relative_low_gate=number_of(float(lows[2])),
+        relative_high_gate=number_of(float(highs[3])),
+    )
 
 
 def _test_of(asked: ExperimentRequest) -> str:

@@ -56,7 +56,7 @@ class MeasuredUnits:
         totals: by variant, of sums and counts.
         widest: what a unit's value can differ by, of fractions and capped means.
         above: by variant, units above the mean of all, where that is known.
-        skewness: by variant, of what units add to the estimate, where a margin asks.
+        skewness: by variant, of what units add to the estimate.
     """
 
     groups: tuple[Group, ...] = ()
@@ -216,9 +216,8 @@ def _by_cells(
     if widest < math.inf:
         above = np.bincount(own[matrix[:, 0] > whole.means[0]], minlength=cells.n_cells)
     added = ExactSums(1, cells.n_cells)
-    if asked.statistics.has_margin:
-        values = added_by_units(matrix, whole, Terms(value, covariates))
-        added.add(values[:, None], rows=CellRows.of(own, cells.n_cells))
+    values = added_by_units(matrix, whole, Terms(value, covariates))
+    added.add(values[:, None], rows=CellRows.of(own, cells.n_cells))
     for segment, members in cells.members.items():
         strata = np.unique(cells.strata[members]) if members.any() else [0]
         places = [
@@ -249,10 +248,9 @@ def _by_cells(
             n_above = [int(above[each].sum()) for each in places] if above.size else []
             seen = tuple(sum(n_above[arm::n_arms]) for arm in range(n_arms)) if n_above else ()
             into[segment] = replace(made, widest=widest, above=seen)
-        if asked.statistics.has_margin:
-            of_arms = [np.flatnonzero(members & (cells.arms == arm)) for arm in range(n_arms)]
-            skewness = tuple(each.skewness_of(0) for each in added.over_each(of_arms))
-            adjusted[segment] = replace(adjusted[segment], skewness=skewness)
+        of_arms = [np.flatnonzero(members & (cells.arms == arm)) for arm in range(n_arms)]
+        skewness = tuple(each.skewness_of(0) for each in added.over_each(of_arms))
+        adjusted[segment] = replace(adjusted[segment], skewness=skewness)
     return adjusted, raw
 
 

@@ -25,6 +25,7 @@ from ._comparing import (
     estimates_of,
     margin_numbers,
     number_of,
+    with_gate_limits,
 )
 from ._measuring import MetricNumbers
 from ._units import READ_COVARIATES, READ_EVENTS, READ_EXPOSURES, Flags, Units
@@ -68,7 +69,7 @@ def conclude(
                 drafts += drafts_of(asked, number, label, segment, measured, rules, family)
     drafts += diluted(drafts)
     n_tests = correct(drafts, asked)
-    comparisons = tuple(each.comparison for each in drafts)
+    comparisons = tuple(map(with_gate_limits, drafts))
     days = list(by_day(units, asked))
     reach = asked.statistics.rules(units.n).reach(math.inf, units.n)
     checks = (*checks_of(units, asked, numbers), *(each.trend() for each in days))

@@ -14,6 +14,8 @@ from evalkit.report import Comparison, Estimate, Report
 from evalkit.sources import Guessing, open_columns, reading
 from evalkit.statistics.distributions import t_quantile
 from evalkit.statistics.intervals import check_level
+from evalkit.statistics.preferences import effective_number
+from evalkit.statistics.ratios import by_shares
 from evalkit.statistics.sample_ratio import binomial_p
 
 from ._asked import ExperimentRequest
@@ -23,6 +25,8 @@ from .measure import Said, report_of
 from .open import LocatedFiles
 
 KEYS = ("unit", "user", "credit_a", "credit_b")
+LEAST_USERS = 1.5  # of equal weight, below which the error of one user is not known
+ROUNDING = 1e-12  # errors of users who all lean alike
 METHODS = ("team-draft", "balanced", "probabilistic", "optimised", "pairwise")
 
 
@@ -51,7 +55,8 @@ def evaluate_interleaving(
             an impression has no user [null-id].
     Source:
         Chapelle, Joachims, Radlinski and Yue 2012, Large-Scale Validation and Analysis of
-        Interleaved Search Evaluation, ACM TOIS 30(1), section 4.
+        Interleaved Search Evaluation, ACM TOIS 30(1), section 4; Bell and McCaffrey 2002, Survey
+        Methodology 28(2) (limits where users have unequally many impressions).
     Example:
         >>> seen = {"user": [1, 1, 2], "credit_a": [0, 0, 2], "credit_b": [1, 3, 0]}
         >>> found = evaluate_interleaving(pl.DataFrame(seen), models=["a", "b"]).comparisons[0]
@@ -82,7 +87,8 @@ def evaluate_interleaving(
         message = f"{n_null:,} impressions have no user"
         hint = "leave them out: users are the units of the test"
         raise DataError(message, code="null-id", at=table.at, hint=hint)
-    scores = np.sign(credits[1].to_numpy() - credits[0].to_numpy())
+    one, other = (each.to_numpy() for each in credits)
+    scores = np.where(other > one, 1.0, np.where(other < one, -1.0, 0.0))
     users = rows.select(pl.col("unit"), pl.Series("score", scores))
     by_user = users.group_by("unit").agg(pl.col("score").sum(), pl.len().alias("n"))
     clock.stop("measure")
@@ -110,8 +116,9 @@ def _check(models: Sequence[str], method: str, columns: Mapping[str, str]) -> No
             message = f"no column is called {name!r} here"
             hint = did_you_mean(name, KEYS, f"the keys are {', '.join(KEYS)}")
             raise RequestError(message, code="unknown-key", at="columns", hint=hint)
-    if len(models) != 2 or models[0] == models[1]:
-        message = f"models are {list(models)!r}, not two names"
+    names = [] if isinstance(models, str) else list(models or ())
+    if len(set(map(str, names))) != 2 or not all(isinstance(each, str) for each in names):
+        message = f"models are {models!r}, not two names"
         hint = 'models=["production", "candidate"]'
         raise RequestError(message, code="wrong-type", at="models", hint=hint)
     if method not in METHODS:
@@ -126,19 +133,20 @@ def _comparison(
     models: Sequence[str],
     level: float,
 ) -> Comparison:
-    sums, sizes = (by_user[each].to_numpy().astype(np.float64) for each in ("score", "n"))
+    sums, sizes = by_user["score"].to_numpy(), by_user["n"].cast(pl.Int64).to_numpy()
     wins, losses = int((sums > 0).sum()), int((sums < 0).sum())
     delta, n = 0.5 * float(scores.mean()), by_user.height
-    error = math.nan
-    if n > 1:  # of users' sums over their impressions, by the delta method
+    error = half = math.nan
+    if effective_number(sizes) >= LEAST_USERS:  # of users' sums over impressions: a ratio
         left = 0.5 * sums - delta * sizes
-        error = math.sqrt(float(np.sort(left**2).sum()) * n / (n - 1)) / float(sizes.sum())
-    half = -t_quantile(0.5 * (1.0 - level), n - 1) * error if n > 1 else math.nan
+        df, factor = by_shares(left, sizes / sizes.sum())
+        error = math.sqrt(math.fsum(left**2) * n / (n - 1) * factor) / float(sizes.sum())
+        half = -t_quantile(0.5 * (1.0 - level), df or math.nan) * error
     p_value = binomial_p(wins, wins + losses, 0.5)
     verdict = "cannot tell"
     if p_value <= 1.0 - level and (wins - losses) * delta > 0.0:  # few may have most impressions
         verdict = "better" if wins > losses else "worse"
-    is_known = error > 0.0
+    is_known = error > ROUNDING
     return Comparison(
         baseline=models[0],
         candidate=models[1],
@@ -147,6 +155,8 @@ def _comparison(
         std_error=error if is_known else None,
         low=delta - half if is_known else None,
         high=delta + half if is_known else None,
+        low_gate=delta - half if is_known else None,
+        high_gate=delta + half if is_known else None,
         p_value=p_value,
         p_adjusted=p_value,
         test="sign",

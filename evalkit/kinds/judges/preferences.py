@@ -29,6 +29,7 @@ from evalkit.statistics.intervals import NO_INTERVAL, Interval
 
 SHOWN_FIRST = "(shown first)"
 LEAST_DF = 0.5  # below, limits would be hundreds of errors wide
+LEAST_VARIANCE = 1e-18  # below is what rounding left of judges who all said the same
 _SIDES = {
     **dict.fromkeys(("first", "left"), 1.0),
     **dict.fromkeys(("second", "right"), 0.0),
@@ -118,7 +119,8 @@ def conclude_preferences(config: Any, frame: pl.DataFrame, *, at: str) -> RunRes
     comparisons: list[Comparison] = []
     for request in config.requests:
         values, covariance = _measured(request, found)
-        errors = np.sqrt(np.maximum(np.diag(covariance), 0.0)).tolist()  # rounding falls below 0
+        variances = np.diag(covariance)
+        errors = np.sqrt(np.where(variances < LEAST_VARIANCE, 0.0, variances)).tolist()
         dfs = map(found.df, range(n_models))
         rows = zip(found.models, values.tolist(), errors, n_rows, dfs, strict=True)
         estimates += [_estimate(request, found, *row, chosen.level) for row in rows]
@@ -172,7 +174,7 @@ def _compared(
     for one, other in combinations(range(len(found.models)), 2):
         delta = float(values[other] - values[one])
         square = covariance[one, one] + covariance[other, other] - 2 * covariance[one, other]
-        error = math.sqrt(square) if square > 1e-18 else math.nan
+        error = math.sqrt(square) if square > LEAST_VARIANCE else math.nan
         df = found.df(one, other)
         interval = found.limits(delta, error, df, level)
         p = t_two_sided(delta / error, df) if interval.exists else math.nan

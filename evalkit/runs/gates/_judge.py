@@ -12,6 +12,7 @@ from evalkit.report.verdict import FAIL, PASS, UNCLEAR
 from evalkit.runs.gates._age import age_of_truth, days_of
 from evalkit.runs.gates._baseline import Baselines, first_of
 from evalkit.runs.gates._counts import OF_MODELS, OF_TRUTH, count_of, shown_count
+from evalkit.runs.gates._limits import MAY_BE_CHANCE, Limits, limits_of, limits_of_value, turned
 from evalkit.runs.history import differences_of_measure
 from evalkit.statistics.intervals import (
     Interval,
@@ -139,14 +140,12 @@ class _Judge:
         base = self.report.estimate(baseline, self.rule.metric, *_where(self.rule))
         is_below = base is not None and base.value < 0.0  # of which a gain is a share below 0
         delta = -pair.relative if is_below else pair.relative
-        sides = pair.relative_low, pair.relative_high
-        interval = Interval(*(math.nan if each is None else each for each in sides))
-        interval = _turned(interval, is_below)
+        limits, own = (turned(each, is_below) for each in limits_of(self.report, pair, "relative_"))
         is_lower = estimate.higher_is_better is False
-        better = _turned(interval, is_lower)
-        outcome = self._of_drop(better, bound, pair.n_users)
+        outcome, note = self._told((limits, own), pair.n_users, -bound, is_turned=is_lower)
+        better = turned(limits, is_lower)
         low, high = better.low, better.high
-        shown = f" ({low:+.2%} … {high:+.2%})" if interval.exists else " (no interval)"
+        shown = f" ({low:+.2%} … {high:+.2%})" if limits.exists else " (no interval)"
         message = (
             f"{self._name} of {model}{_among(self.rule)} is "
             f"{-delta if is_lower else delta:+.2%}{shown} to {baseline}, allowed drop: {bound:.2%}"
@@ -155,11 +154,11 @@ class _Judge:
             model,
             value=estimate.value,
             delta=delta,
-            interval=interval,
+            interval=limits,
             judged_by="paired",
             n_users=pair.n_users,
             outcome=outcome,
-            message=message + self._too_few(pair.n_users),
+            message=message + note,
         )
 
     def _small(self) -> str:
@@ -177,26 +176,20 @@ class _Judge:
         )
 
     def _fixed(self, model: str, estimate: Estimate, kind: str, bound: float) -> Gate:
-        interval = _interval_of(estimate, self.level)
-        low, high = interval.low, interval.high
-        if estimate.n_users < self.rule.min_users or not interval.exists:
-            outcome = UNCLEAR
-        elif kind == "min":
-            outcome = PASS if low >= bound else FAIL if high < bound else UNCLEAR
-        else:
-            outcome = PASS if high <= bound else FAIL if low > bound else UNCLEAR
-        side = ">=" if kind == "min" else "<="
+        limits, is_max = limits_of_value(self.report, estimate, self.level), kind == "max"
+        least, side = (-bound, "<=") if is_max else (bound, ">=")
+        outcome, note = self._told(limits, estimate.n_users, least, is_turned=is_max)
         message = (
             f"{self._name} of {model}{_among(self.rule)} is {_number(estimate.value)}"
-            f"{_limits(interval)}, required: {side} {bound:g}"
+            f"{_limits(limits[0])}, required: {side} {bound:g}"
         )
         return self._gate(
             model,
             value=estimate.value,
-            interval=interval,
+            interval=limits[0],
             n_users=estimate.n_users,
             outcome=outcome,
-            message=message + self._too_few(estimate.n_users),
+            message=message + note,
         )
 
     def _drop(self, model: str, estimate: Estimate, bound: float) -> Gate:
@@ -219,16 +212,16 @@ class _Judge:
             message = f"{reference} has no {self._name} of {old_model}{_among(rule)}"
             message += first_of(reference)
             return self._unclear(model, message, estimate.value, old_id)
-        delta, interval, n_users, judged_by, why = self._difference(
+        delta, limits, n_users, judged_by, why = self._difference(
             model, estimate, before, old_run, old_model
         )
         is_lower = estimate.higher_is_better is False
         better = -delta if is_lower else delta
-        outcome = self._of_drop(_turned(interval, is_lower), bound, n_users)
+        outcome, note = self._told(limits, n_users, -bound, is_turned=is_lower)
         word = "better" if better > 0 else "worse" if better < 0 else "different"
         message = (
             f"{self._name} of {model}{_among(rule)} is {_number(abs(delta))} {word} than "
-            f"{reference}{_limits(interval)}, allowed drop: {bound:g}"
+            f"{reference}{_limits(limits[0])}, allowed drop: {bound:g}"
         )
         if why:
             message += f"; judged by independent intervals, since {why}"
@@ -236,43 +229,41 @@ class _Judge:
             model,
             value=estimate.value,
             delta=delta,
-            interval=interval,
+            interval=limits[0],
             baseline_run=old_id,
             judged_by=judged_by,
             n_users=n_users,
             outcome=outcome,
-            message=message + self._too_few(n_users),
+            message=message + note,
         )
 
     def _difference(
         self, model: str, now: Estimate, before: Estimate, old_run: Report, old_model: str
-    ) -> tuple[float, Interval, int, str, str]:
-        """Delta, its interval, users, how it was judged, and why not by user."""
+    ) -> tuple[float, Limits, int, str, str]:
+        """Delta, its limits, users, how it was judged, and why not by user."""
         if old_run is self.report:
             pair = _comparison(self.report, old_model, model, now)
             if pair is not None and pair.std_error is not None:
-                shown = (math.nan if each is None else each for each in (pair.low, pair.high))
-                interval = Interval(*shown)
-                return pair.delta, interval, pair.n_users, "paired", ""
+                return pair.delta, limits_of(self.report, pair), pair.n_users, "paired", ""
         why = "values by segment are not kept"
         if now.segment is None:
             from evalkit.runs.gates._paired import paired_difference
 
             found, why = paired_difference((self.report, model), (old_run, old_model), now.metric)
             if found is not None:
-                return found.mean, found.limits(self.level), found.n_users, "paired", ""
+                return found.mean, (found.limits(self.level),) * 2, found.n_users, "paired", ""
         if old_run is self.report and pair is None:
             why += ", and the run does not compare both"
         limits = self._limits_of_value(self.report, now), self._limits_of_value(old_run, before)
         interval = difference_interval(now.value, limits[0], before.value, limits[1])
         n_users = min(now.n_users, before.n_users)
-        return now.value - before.value, interval, n_users, "independent", why
+        return now.value - before.value, (interval, interval), n_users, "independent", why
 
     def _limits_of_value(self, report: Report, estimate: Estimate) -> Interval:
         """Those that its report shows, where they are at this level."""
         used, level = report.statistics, self.level
         if used is None or used.level == level:
-            return _interval_of(estimate, level)
+            return limits_of_value(report, estimate, level)[0]
         n, error = estimate.n_clusters or estimate.n_users, estimate.std_error
         value, deviation = estimate.value, math.sqrt(max(0, n - 1)) * (error or 0.0)
         if estimate.n_clusters is None and math.isclose(deviation**2, value * (1.0 - value)):
@@ -389,11 +380,18 @@ class _Judge:
             message=message,
         )
 
-    def _of_drop(self, better: Interval, bound: float, n_users: int) -> str:
-        """What limits of a difference, greater where the candidate is better, say of a drop."""
-        if n_users < self.rule.min_users or not better.exists:
-            return UNCLEAR
-        return PASS if better.low >= -bound else FAIL if better.high < -bound else UNCLEAR
+    def _told(
+        self, limits: Limits, n_users: int, least: float, *, is_turned: bool
+    ) -> tuple[str, str]:
+        """What limits say of a least value, and what stands beside that."""
+        told = [UNCLEAR, UNCLEAR]
+        for place, interval in enumerate(limits):
+            its = turned(interval, is_turned)
+            if n_users >= self.rule.min_users and its.exists:
+                told[place] = PASS if its.low >= least else FAIL if its.high < least else UNCLEAR
+        outcome, shown = told
+        note = "" if shown in (outcome, UNCLEAR) else MAY_BE_CHANCE.format(shown)
+        return outcome, note + self._too_few(n_users)
 
     def _unclear(
         self,
@@ -471,18 +469,8 @@ def _comparison(report: Report, baseline: str, model: str, of: Estimate) -> Comp
     return next(iter(against(pairs, baseline)), None)
 
 
-def _interval_of(estimate: Estimate, level: float) -> Interval:
-    if estimate.low is not None and estimate.high is not None:
-        return Interval(estimate.low, estimate.high)
-    return mean_interval(estimate.value, estimate.std_error, estimate.n_users, level=level)
-
-
 def _id(old_run: Report, report: Report) -> str | None:
     return None if old_run is report else old_run.run_id
-
-
-def _turned(interval: Interval, is_turned: bool) -> Interval:
-    return Interval(-interval.high, -interval.low) if is_turned else interval
 
 
 def _number(value: float) -> str:

@@ -210,6 +210,58 @@ def test_interleaving_decides_where_users_and_impressions_say_the_same():
         evalkit.evaluate_interleaving(without, models=["a", "b"])
 
 
+@pytest.mark.parametrize(("sizes", "has_limits"), [([200] * 2 + [5] * 60, True), ([99, 1], False)])
+def test_limits_of_interleaving_count_users_by_their_impressions(
+    sizes: list[int], has_limits: bool
+) -> None:
+    rng, held = np.random.default_rng(4), 0
+    users = np.repeat(np.arange(len(sizes)), sizes)
+    for _ in range(60):
+        chances = 1 / (1 + np.exp(-rng.normal(0, 0.8, len(sizes))))
+        won = (rng.random(users.size) < chances[users]).astype(int)
+        seen = pl.DataFrame({"user": users, "credit_a": 1 - won, "credit_b": won})
+        (found,) = evalkit.evaluate_interleaving(seen, models=["a", "b"]).comparisons
+        assert (found.low is not None) == has_limits
+        held += has_limits and found.low <= 0.0 <= found.high
+
+    assert held >= 48 * has_limits  # of 60; without the weights 75 % hold, 45
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_interleaving_has_no_order_of_rows_and_no_names_of_users(order: int) -> None:
+    rng = np.random.default_rng(order)
+    seen = pl.DataFrame(
+        {
+            "user": rng.integers(0, 30, 200) ** 2,
+            "credit_a": rng.integers(0, 3, 200) / 3,
+            "credit_b": rng.integers(0, 3, 200) / 3,
+        }
+    )
+    others = [
+        seen.sample(fraction=1.0, shuffle=True, seed=order),
+        seen.with_columns(pl.col("user").cast(pl.String)),
+        seen.with_columns((pl.col("user") * 7919) % 907),
+    ]
+
+    whole = evalkit.evaluate_interleaving(seen, models=["a", "b"])
+
+    for other in others:
+        found = evalkit.evaluate_interleaving(other, models=["a", "b"])
+        assert (found.comparisons, found.estimates) == (whole.comparisons, whole.estimates)
+
+
+def test_credits_that_are_far_apart_and_users_who_lean_alike_end_in_no_noise() -> None:
+    far = pl.DataFrame({"user": [1, 2, 3], "credit_a": [-1e308] * 3, "credit_b": [1e308] * 3})
+    alike = pl.DataFrame({"user": np.repeat(np.arange(9), 7), "credit_a": [0] * 63})
+    alike = alike.with_columns(credit_b=pl.Series([1, 1, 1, 1, 1, 0, 0] * 9))
+
+    (won,) = evalkit.evaluate_interleaving(far, models=["a", "b"]).comparisons
+    (same,) = evalkit.evaluate_interleaving(alike, models=["a", "b"]).comparisons
+
+    assert won.delta == 0.5
+    assert (same.std_error, same.low) == (None, None)
+
+
 def test_large_clusters_of_strata_count_for_what_they_pull():
     """What is left of a large cluster is too small; of few alike it is not."""
     draw = np.random.default_rng(10)

@@ -5,7 +5,9 @@ import polars as pl
 import pytest
 
 import evalkit
+from evalkit.config import GateRule
 from evalkit.report.decision import decision_sentence
+from evalkit.runs.gates import Baselines, judge
 from evalkit.statistics.independent import Contrast, Group, Part, Rules
 from evalkit.statistics.moments import Linear
 from evalkit.statistics.spending import Sequential
@@ -346,3 +348,117 @@ def test_looks_keep_the_error_of_all_that_is_decided(plan, seed):
             found[name] += 1
 
     assert max(found.values()) <= 0.15 * n_histories
+
+
+def gates_on(report, metric="mean(bought)", **bounds):
+    """Outcomes and messages of gates of the candidate, by their bounds."""
+    rules = [
+        GateRule(
+            metric=metric, model="b", baseline="a" if "drop" in kind else None, **{kind: bound}
+        )
+        for kind, bound in bounds.items()
+    ]
+    return judge(rules, report, Baselines({}), level=0.95)
+
+
+@pytest.mark.parametrize(("sizes", "least"), [((100, 900), 6), ((50, 50), 6), ((300, 300), 2)])
+def test_a_gate_seldom_passes_what_has_lost_its_bound(sizes, least):
+    """By the plain limits 11 to 22 in 100 pass, of 300 units each 5 to 14."""
+    draw, bound = np.random.default_rng(15), 0.05 * np.exp(0.5)
+    reports = [seen_by(draw, sizes, 0.0) for _ in range(60)]
+    gates = [gates_on(report, max_drop=bound)[0] for report in reports]
+    lows = [report.comparisons[0].low for report in reports]
+    plain = [low is not None and low >= -bound for low in lows]
+
+    assert sum(plain) >= least
+    assert sum(gate.outcome == "pass" for gate in gates) <= 2
+    for gate, is_plain in zip(gates, plain, strict=True):
+        assert ("by the limits of the report" in gate.message) >= (
+            is_plain and gate.outcome != "pass"
+        )
+
+
+@pytest.mark.parametrize("kind", ["max_drop", "max_drop_relative"])
+def test_a_gate_seldom_fails_what_has_lost_nothing(kind):
+    """By the plain limits 15 in 100 fail."""
+    draw = np.random.default_rng(16)
+    reports = [seen_by(draw, (900, 100)) for _ in range(60)]
+
+    assert sum(report.comparisons[0].high < 0.0 for report in reports) >= 4
+    assert sum(gates_on(report, **{kind: 0.0})[0].outcome == "fail" for report in reports) <= 1
+
+
+def test_gates_of_many_units_are_told_as_before():
+    draw = np.random.default_rng(17)
+    same, worse = (seen_by(draw, (20_000, 20_000), effect) for effect in (1.0, 0.5))
+    for report, told in ((same, "pass"), (worse, "fail")):
+        gates = gates_on(report, max_drop=0.02, max_drop_relative=0.25)
+        own = report.comparisons[0]
+
+        assert [gate.outcome for gate in gates] == [told] * 2
+        assert own.low_gate == pytest.approx(own.low, abs=0.25 * own.std_error)
+        assert own.low_gate <= own.low < own.high <= own.high_gate
+        assert own.relative_low_gate <= own.relative_low < own.relative_high
+        assert own.relative_high <= own.relative_high_gate
+
+
+@pytest.mark.parametrize("sizes", [(1, 30), (30, 1), (2, 2), (30, 30)])
+@pytest.mark.parametrize("values", [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)])
+@pytest.mark.parametrize("metric", ["mean(y)", "ratio(y, y)"])
+def test_a_gate_of_constant_or_single_units_never_passes(sizes, values, metric):
+    """Nothing varies, or a variant is a unit: nothing is known of others."""
+    y = np.repeat(values, sizes)
+    units = pl.DataFrame({"unit": range(y.size), "variant": np.repeat(["a", "b"], sizes), "y": y})
+    shares = dict(zip("ab", sizes, strict=True))
+    report = evalkit.evaluate_experiment(units, variants=shares, metrics=[metric])
+    gates = gates_on(report, metric, max_drop=0.1, max_drop_relative=0.1, min=-1.0, max=2.0)
+
+    assert [gate.outcome for gate in gates] == ["cannot tell"] * 4
+
+
+def test_a_gate_seldom_fails_a_mean_that_is_its_bound():
+    """By Student's limits 30 in 100 of 50 units fail: no large value was drawn yet."""
+    draw, bound = np.random.default_rng(19), 0.05 * np.exp(0.5)
+    reports = [seen_by(draw, (50, 50)) for _ in range(60)]
+    gates = [gate for report in reports for gate in gates_on(report, min=bound, max=bound)]
+    told = [gate.outcome for gate in gates]
+
+    assert told.count("fail") <= 2
+    assert told.count("pass") <= 2
+    assert sum("by the limits of the report" in gate.message for gate in gates) >= 20
+
+
+def test_a_fraction_of_no_conversion_has_limits():
+    """Wilson's, as those of one conversion: 0 of 30 may be 10 %."""
+    units = pl.DataFrame({"unit": range(60), "variant": ["a", "b"] * 30, "y": [0] * 60})
+    report = evalkit.evaluate_experiment(units, variants={"a": 1, "b": 1}, metrics=["fraction(y)"])
+
+    assert [each.low for each in report.estimates] == [0.0, 0.0]
+    assert report.estimates[1].high == pytest.approx(0.113513, abs=1e-6)
+    (gate, *others) = gates_on(report, "fraction(y)", max=0.05)
+    assert (gate.outcome, others) == ("cannot tell", [])
+
+
+def test_relative_gates_of_few_conversions_go_by_newcombes_limits():
+    """By Fieller's limits of 900 and 100 units, 65 in 100 fail that have lost just the bound."""
+    draw, failed = np.random.default_rng(18), 0
+    for _ in range(60):
+        y = np.concatenate([draw.random(900) < 0.05, draw.random(100) < 0.005]).astype(int)
+        variants = np.repeat(["a", "b"], (900, 100))
+        units = pl.DataFrame({"unit": range(1000), "variant": variants, "y": y})
+        report = evalkit.evaluate_experiment(
+            units, variants={"a": 9, "b": 1}, metrics=["fraction(y)"]
+        )
+        failed += gates_on(report, "fraction(y)", max_drop_relative=0.9)[0].outcome == "fail"
+
+    assert failed <= 2
+
+
+def test_gates_of_interleaving_go_by_its_limits():
+    users, won = np.repeat(np.arange(100), 5), np.arange(500) % 2
+    credits = pl.DataFrame({"user": users, "credit_a": won, "credit_b": 1 - won})
+    report = evalkit.evaluate_interleaving(credits, models=["a", "b"])
+    (gate,) = gates_on(report, "share", max_drop=0.3)
+
+    assert gate.outcome == "pass"
+    assert (gate.low, gate.high) == (report.comparisons[0].low, report.comparisons[0].high)

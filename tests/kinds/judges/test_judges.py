@@ -840,3 +840,16 @@ def test_questions_of_sus_stand_in_the_order_of_their_numbers(name: str) -> None
 def test_levels_whose_squares_overflow_are_refused() -> None:
     with pytest.raises(DataError, match=r"'-1e\+308' is beyond 1e\+100"):
         evalkit.evaluate_judges(rated(2, [1e308, -1e308], [1e308, 1e308]))
+
+
+def test_judges_who_all_say_the_same_leave_no_limits_as_wide_as_rounding() -> None:
+    rows = [(judge, "a", "b", said) for judge in range(12) for said in ("a", "a", "b", "tie")]
+    table = pl.DataFrame(rows, schema=["judge", "first", "second", "preferred"], orient="row")
+
+    report = evalkit.evaluate_preferences(
+        table, metrics=["win-rate", "bradley-terry", "bradley-terry(ties='davidson')"]
+    )
+
+    assert {(each.std_error, each.low, each.high) for each in report.estimates} == {
+        (0.0, None, None)
+    }
