@@ -72,6 +72,8 @@ class Draft:
     n_carrying: float = math.inf  # users who would make the squares, were all the largest
     p_seen: float = 0.0  # what p_adjusted is at least, then
     margin_seen: tuple[float, float] = 0.0, 0.0  # the same of p_equivalent and p_not_inferior
+    low_gate: float | None = None
+    high_gate: float | None = None
     is_withheld: bool = False  # p alone would give another verdict
 
     @property

@@ -19,6 +19,7 @@ from evalkit.metrics import Request, is_gmean, is_ordered
 from evalkit.report import Comparison, Estimate, Finding, Standing
 from evalkit.report.frames import make_records
 from evalkit.statistics.corrections import adjust
+from evalkit.statistics.intervals import Interval
 from evalkit.statistics.paired import equivalence_test, non_inferiority_test
 from evalkit.statistics.proportions import margin_p_values
 from evalkit.statistics.search import SegmentDelta, search_segments
@@ -44,6 +45,8 @@ def with_verdicts(
     if any(each.seen is not None for each in drafts):
         for family in families_of(drafts, chosen, primary).values():
             _doubt(family, chosen.correction)
+        for each in drafts:
+            _note_gate_limits(each, chosen.level)
     if chosen.margin is not None:
         correction = "holm" if chosen.correction == "tukey" else chosen.correction
         margins = {request.label: margin_of(request, chosen.margin) for request in requests}
@@ -68,6 +71,16 @@ def _doubt(family: Sequence[Draft], correction: str) -> None:
         least = [max(each.p_value, p) for each, p in zip(family, least, strict=True)]
     for each, p in zip(family, adjust(least, correction).p_adjusted, strict=True):
         each.p_seen = 0.0 if each.spread.is_plain else p
+
+
+def _note_gate_limits(each: Draft, level: float) -> None:
+    """Note limits that gates go by, where users not seen move them further than the shown ones."""
+    if each.seen is None or math.isinf(each.seen.widest) or each.low is None or each.high is None:
+        return
+    shown = Interval(each.low, each.high)
+    wider = each.seen.limits(each.delta, each.std_error, level=level).around(shown)
+    if wider != shown and wider.exists:
+        each.low_gate, each.high_gate = wider.low, wider.high
 
 
 def _p_seen(each: Draft, distance: float, *, is_above: bool) -> float:
@@ -200,6 +213,7 @@ def standings_of(
             if each.metric == request.label
             and each.segment is None
             and or_nan(each.p_adjusted) <= 1.0 - chosen.level
+            and each.verdict != "cannot tell"
         }
         sign = -1.0 if request.metric.higher_is_better else 1.0
         names = sorted(values, key=lambda name: _last_if_nan(sign * values[name]))

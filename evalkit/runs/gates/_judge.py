@@ -270,8 +270,15 @@ class _Judge:
             return wilson_interval(round(value * n), n, level=level)  # none but 0 and 1 vary so far
         return mean_interval(estimate.value, error, n, level=level, df=estimate.df)
 
+    @property
+    def _fewest(self) -> int:
+        """Users that are asked for, whatever the limits are."""
+        from evalkit.runs.gates._paired import fewest_users
+
+        return max(self.rule.min_users, fewest_users(self.report, self.rule.metric))
+
     def _too_few(self, n_users: int) -> str:
-        least = self.rule.min_users
+        least = self._fewest
         return f"; {n_users:,} users are too few, {least:,} are asked" if n_users < least else ""
 
     # Counts.
@@ -387,7 +394,7 @@ class _Judge:
         told = [UNCLEAR, UNCLEAR]
         for place, interval in enumerate(limits):
             its = turned(interval, is_turned)
-            if n_users >= self.rule.min_users and its.exists:
+            if n_users >= self._fewest and its.exists:
                 told[place] = PASS if its.low >= least else FAIL if its.high < least else UNCLEAR
         outcome, shown = told
         note = "" if shown in (outcome, UNCLEAR) else MAY_BE_CHANCE.format(shown)

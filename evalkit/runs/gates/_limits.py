@@ -14,15 +14,15 @@ MAY_BE_CHANCE = (
 def limits_of(report: Report, of: Estimate | Comparison, prefix: str = "") -> Limits:
     """Of experiments they count what few large values do to means and variances.
 
+    Elsewhere they count users not seen where nobody knows how large a difference can be.
+
     Args:
         prefix: `relative_`, or nothing.
     """
     shown = Interval(*(_end_of(of, f"{prefix}{end}") for end in ("low", "high")))
-    if report.kind != "experiment":
-        return shown, shown
     low, high = (_end_of(of, f"{prefix}{end}_gate") for end in ("low", "high"))
     if math.isnan(low) and math.isnan(high):
-        return NO_INTERVAL, shown
+        return shown if report.kind != "experiment" else NO_INTERVAL, shown
     return Interval(
         -math.inf if math.isnan(low) else low, math.inf if math.isnan(high) else high
     ), shown

@@ -26,6 +26,7 @@ _BESIDE = {
     "cluster": "errors stand on clusters in the numbers",
     "two_way": "errors stand on items, too, in the numbers",
 }
+FEWEST_UNKNOWN = 200  # users of a gate, where nobody knows how far a value can lie
 COMMON_SHARE = 0.95  # of the users of either; below it the difference is one of other people
 
 
@@ -34,7 +35,7 @@ class PairedDifference:
     """Mean of candidate less baseline over the users of both, its standard error, their number.
 
     Args:
-        widest: the largest difference that there can be.
+        widest: the largest difference that there can be; the largest value where nobody knows.
         table: of values that are 0 or 1, as `DifferenceSpread` has it, as are the others.
     """
 
@@ -60,6 +61,23 @@ class PairedDifference:
             n_above=self.n_above,
         )
         return spread.limits(self.mean, self.std_error, level=level)
+
+
+def fewest_users(report: Report, metric: str | None) -> int:
+    """Users that a number must stand on: 200 without bounds, and over all rows; 0 otherwise.
+
+    Of experiments, judges and logged feedback other conditions are asked, as of metrics of users.
+    """
+    kind = kind_of(report)
+    estimate = next((each for each in report.estimates if each.metric == metric), None)
+    if estimate is None or kind not in ("rankings", "ratings", "labels"):
+        return 0
+    known = load_metric_files((), kind).get(estimate.name)
+    if known is None:
+        return 0
+    request = known.request(estimate.cutoff, **estimate.parameters)
+    is_by_user = kind == "rankings" or is_mean_of_users(request, kind)
+    return 0 if is_by_user and math.isfinite(known.bounds[1] - known.bounds[0]) else FEWEST_UNKNOWN
 
 
 def paired_difference(
@@ -140,6 +158,8 @@ def difference_of(
     if bounds == (0.0, 1.0) and np.isin([new, old], (0.0, 1.0)).all():
         table = counts_differing(int((new * old).sum()), gained, lost, n_users)
     std_error, widest = math.sqrt(squares / (n_users - 1) / n_users), bounds[1] - bounds[0]
+    if math.isinf(widest):  # users not seen may lie as far away as the largest value
+        widest = float(np.abs([new, old, deltas]).max()) or math.inf
     sums = ExactSums(1)
     sums.add(deltas.reshape(-1, 1))
     return PairedDifference(
