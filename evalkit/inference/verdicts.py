@@ -75,10 +75,12 @@ def _doubt(family: Sequence[Draft], correction: str) -> None:
 
 def _note_gate_limits(each: Draft, level: float) -> None:
     """Note limits that gates go by, where users not seen move them further than the shown ones."""
-    if each.seen is None or math.isinf(each.seen.widest) or each.low is None or each.high is None:
+    if each.seen is None or each.low is None or each.high is None:
         return
-    shown = Interval(each.low, each.high)
+    shown, half = Interval(each.low, each.high), min(each.seen.widest, each.spread.widest)
     wider = each.seen.limits(each.delta, each.std_error, level=level).around(shown)
+    if each.n_carrying < FEWEST_CARRYING:  # nothing is known
+        wider = shown.around(Interval(each.delta - half, each.delta + half))
     if wider != shown and wider.exists:
         each.low_gate, each.high_gate = wider.low, wider.high
 

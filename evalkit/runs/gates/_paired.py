@@ -76,8 +76,9 @@ def fewest_users(report: Report, metric: str | None) -> int:
     if known is None:
         return 0
     request = known.request(estimate.cutoff, **estimate.parameters)
-    is_by_user = kind == "rankings" or is_mean_of_users(request, kind)
-    return 0 if is_by_user and math.isfinite(known.bounds[1] - known.bounds[0]) else FEWEST_UNKNOWN
+    if not is_mean_of_users(request, kind):  # of all lists errors are known to hold
+        return 0 if kind == "rankings" else FEWEST_UNKNOWN
+    return 0 if math.isfinite(known.bounds[1] - known.bounds[0]) else FEWEST_UNKNOWN
 
 
 def paired_difference(
