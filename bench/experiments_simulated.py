@@ -5,8 +5,9 @@ fraction and a mean adjusted by what was before, 500 units a variant. `looks`: f
 looks, by plan; the guardrail is worse by just its margin. `relative`: limits of a relative effect
 of 20 %, 500 skewed units a variant. `large`: verdicts where 5 % of the units buy, of variants that
 do not differ, and of one that has lost just the margin, all of its revenue or half. `gates`: what
-passes that has lost just the bound, and what fails. `interleaved`: limits where neither of two
-models wins, and users have unequally many impressions. Written to --out as JSON, too.
+passes that has lost just the bound, and what fails; `clusters`: the same of clusters.
+`interleaved`: limits where neither of two models wins, and users have unequally many impressions.
+Written to --out as JSON, too.
 """
 
 import argparse
@@ -192,6 +193,33 @@ def gates(draws: int) -> Iterator[Row]:
                     yield row
 
 
+def clusters(draws: int) -> Iterator[Row]:
+    """Share of wrong verdicts by a margin, and of wrong gates, of clusters: half is lost."""
+    bound = 0.05 * np.exp(0.5)
+    for sizes in ((30, 270), (270, 30), (50, 50), (150, 150)):
+        draw, found = np.random.default_rng(7), Counter[str]()
+        is_b = np.arange(sum(sizes)) >= sizes[0]
+        for _ in range(draws):
+            cluster = np.repeat(np.arange(is_b.size), 1 + draw.poisson(4, is_b.size))
+            buys = draw.random(cluster.size) < 0.1
+            spent = buys * draw.lognormal(size=cluster.size) * np.where(is_b[cluster], 0.5, 1.0)
+            units = pl.DataFrame({"variant": np.where(is_b[cluster], "b", "a"), "y": spent})
+            report = evalkit.evaluate_experiment(
+                units.with_columns(cluster=cluster).with_row_index("unit"),
+                variants=dict(zip("ab", sizes, strict=True)),
+                metrics=["mean(y)"],
+                statistics={"cluster": "cluster", "margin": bound},
+            )
+            (each,) = report.comparisons
+            rule = GateRule(metric="mean(y)", model="b", baseline="a", max_drop=bound)
+            (gate,) = judge([rule], report, Baselines({}), level=0.95)
+            found["verdict"] += each.verdict in ("equivalent", "not inferior")
+            found["p"] += _is_small(each.p_not_inferior)
+            found["gate"] += gate.outcome == "pass"
+        shares = {f"by {what}, %": 100 * found[what] / draws for what in ("verdict", "p", "gate")}
+        yield {"clusters": f"{sizes[0]} and {sizes[1]}", **shares}
+
+
 TRUTH = {
     "fraction(bought)": 0.05,
     "mean(spent)": 0.05 * np.exp(0.5),
@@ -234,6 +262,7 @@ PARTS = {
     "relative": (relative, 2000),
     "large": (large, 500),
     "gates": (gates, 400),
+    "clusters": (clusters, 400),
     "interleaved": (interleaved, 1000),
 }
 

@@ -96,6 +96,8 @@ def draw_rule(draw: random.Random) -> dict[str, Any]:
     for key, choices in rare.items():
         if draw.random() < 0.12 and key not in rule:
             rule[key] = draw.choice(choices)
+    if "threshold" not in rule:
+        rule.pop("threshold_in", None)
     if draw.random() < 0.1 and by in ("user", "time"):
         rule["like"] = draw.choice(LIBRARIES)
         for key in ("ties", "order", "min_train", "min_rows", "below_min"):

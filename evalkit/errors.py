@@ -96,11 +96,10 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
     """
     text = os.fspath(folder)
     check_text(text)
-    if text and "\0" not in text and not re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/+[^/]", text):
-        return
-    message = "this is no folder of this machine"
-    hint = "name a folder; runs are written to s3://, gs:// and az://, too"
-    raise RequestError(message, code="bad-path", at=clean(text), hint=hint)
+    if not text or "\0" in text or re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/+[^/]", text):
+        message = "this is no folder of this machine"
+        hint = "name a folder; runs are written to s3://, gs:// and az://, too"
+        raise RequestError(message, code="bad-path", at=clean(text), hint=hint)
 
 
 def clean(text: str) -> str:

@@ -114,6 +114,7 @@ def explain(
         found = _find(name, followed if profile else None, _own_by_kind(metric_file))
     except RequestError as error:
         if said and error.code in ("unknown-metric", "refused-metric", "ambiguous-metric"):
+            _refuse_idle({"--latex": latex}, f"{name!r}, which libraries alone have")
             if shown == "json":
                 console.say_json(explaining.names_record(name, said))
             else:

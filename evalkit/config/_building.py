@@ -177,6 +177,7 @@ def build_split(
         config = validated(SplitConfig, own, tree, problems)
         check_storage(own, problems)
         _checks.check_folders(own, problems)
+        _checks.check_columns(("split",), table_in(own, "split"), problems)
         problems.raise_all()
         assert config is not None
         config._places, config._entry_point = places, entry_point

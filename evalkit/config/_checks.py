@@ -45,6 +45,17 @@ def check_folders(tree: Mapping[str, object], problems: Problems) -> None:
             problems.add(key, code, message, hint=f'{key[1]} = "{hint}"')
 
 
+def check_columns(key: Key, table: Mapping[str, object], problems: Problems) -> None:
+    """Columns that are named have a name."""
+    for name, column in table_in(table, "columns").items():
+        if column == "" or (
+            isinstance(column, list) and ("" in column or [name, column] == ["user", []])
+        ):
+            where = (*key, "columns", name)
+            hint = "name a column, or leave it out"
+            problems.add(where, "missing-key", f"{spell(where)!r} is empty", hint=hint)
+
+
 def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
     """Truth and rankings or a log; every table has a path and, where it ranks, a model."""
     has = sections_in(tree)
@@ -59,13 +70,7 @@ def check_tables(tree: Mapping[str, object], problems: Problems) -> None:
         path = table.get("path")
         if path in ([], "") or (isinstance(path, list) and "" in path):
             problems.add((*key, "path"), "missing-key", f"{spell((*key, 'path'))!r} is empty")
-        for name, column in table_in(table, "columns").items():
-            if column == "" or (
-                isinstance(column, list) and ("" in column or [name, column] == ["user", []])
-            ):
-                where = (*key, "columns", name)
-                hint = "name a column, or leave it out"
-                problems.add(where, "missing-key", f"{spell(where)!r} is empty", hint=hint)
+        check_columns(key, table, problems)
         if key[0] not in ranking or (len(key) == 1 and key[0] != "log"):
             continue
         has_column = "model" in table_in(table, "columns")

@@ -134,13 +134,14 @@ class ListCollector:
         self.items, self.n_users, self.depth = items, n_users, depth
         self._cells: dict[str, npt.NDArray[np.int32]] = {}
         self._kept: dict[str, StrongestRows] = {}
-        self._whole: dict[str, Lists] = {}
+        self._whole: dict[str, list[tuple[Ints, npt.NDArray[np.int32]]]] = {}
         self._orders: Ints = np.empty(0, dtype=np.int64)  # of items, where some are tied
 
     def restart(self) -> None:
         """Forget what was collected: the table is scanned anew."""
         self._cells.clear()
         self._kept.clear()
+        self._whole.clear()
 
     def place(
         self,
@@ -202,23 +203,31 @@ class ListCollector:
                 orders = self._orders = self.items.places(ties)
 
     def take_whole(self, model: str, rows: pl.DataFrame, users: Ints, ranks: Ints) -> None:
-        """Take all rows of a model, by user and in order of rank, which is below 1 of no list's."""
+        """Take all rows of some users, those of each together and in order of rank.
+
+        Args:
+            users: codes; from any thread.
+            ranks: below 1 of no list's.
+        """
         shown = ranks >= 1
         users, items = users[shown], self.items.codes_of_rows(rows.filter(pl.Series(shown)))
-        lengths = np.bincount(users, minlength=self.n_users).astype(np.int64)
-        starts = np.cumsum(lengths) - lengths
         if self.depth is not None:
-            kept = np.arange(users.size) - starts[users] < self.depth
-            items, lengths = items[kept], np.minimum(lengths, self.depth)
-            starts = np.cumsum(lengths) - lengths
-        self._whole[model] = Lists(starts, lengths, items)
+            begins = np.flatnonzero(np.diff(users, prepend=-1))
+            lengths = np.diff(begins, append=users.size)
+            kept = np.arange(users.size) - np.repeat(begins, lengths) < self.depth
+            users, items = users[kept], items[kept]
+        self._whole.setdefault(model, []).append((users, items))
 
     def lists(self, models: Mapping[str, object]) -> dict[str, Lists]:
         """The lists of each model."""
         found = {}
         for model in models:
             if model in self._whole:
-                found[model] = self._whole.pop(model)
+                parts = self._whole.pop(model)
+                users, items = (np.concatenate(each) for each in zip(*parts, strict=True))
+                counts = np.bincount(users, minlength=self.n_users).astype(np.int64)
+                items = items[np.argsort(users, kind="stable")]
+                found[model] = Lists(np.cumsum(counts) - counts, counts, items)
                 continue
             depth, lengths = self.depth or 0, np.zeros(self.n_users, dtype=np.int64)
             cells = self._cells.pop(model, None)

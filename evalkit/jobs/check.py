@@ -112,7 +112,7 @@ def check_split(config: SplitConfig) -> list[CheckFinding]:
             made = make_split(
                 config.split,
                 guessing=Guessing(config.entry_point, section="split"),
-                at="split",
+                at=config.at("split"),
                 storage=config.storage,
             )
     except EvalkitError as error:

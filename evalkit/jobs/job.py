@@ -170,7 +170,7 @@ class Job:
         config, rules = self.config, self.config.gates
         tables = [*config.rankings, *config.labels, *(config.predictions or config.ratings)]
         named = [table.model for table in tables if table.model is not None]
-        is_open = len(named) < len(tables) or self.config.log is not None
+        is_open = len(named) < len(tables) or not named
         if models is None and is_open:
             rules = tuple(each for each in rules if history.is_by_time(each.baseline or ""))
         return gates.find_baselines(

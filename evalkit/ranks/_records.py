@@ -121,6 +121,26 @@ class ListHits:
     untils: npt.NDArray[np.int32]
     positive: npt.NDArray[np.bool_]
 
+    @classmethod
+    def joined(cls, n_users: int, parts: "Sequence[HitRows]") -> "ListHits":
+        """The rows of several parts, each of which has all rows of its users."""
+        users, *columns = (np.concatenate(each) for each in zip(*parts, strict=True))
+        order = np.lexsort((columns[1], users))
+        starts = np.searchsorted(users[order], np.arange(n_users + 1)).astype(np.int64)
+        return cls(starts, *(each[order] for each in columns))
+
+
+class HitRows(NamedTuple):
+    """Rows of lists for `ListHits`, in any order; `users` are their users' codes."""
+
+    users: Array
+    places: Array
+    ranks: npt.NDArray[np.int32]
+    firsts: npt.NDArray[np.int32]
+    lasts: npt.NDArray[np.int32]
+    untils: npt.NDArray[np.int32]
+    positive: npt.NDArray[np.bool_]
+
 
 class TiedRanks(NamedTuple):
     """Where rows of equal scores stand, whatever their order.
@@ -398,6 +418,7 @@ class ModelProbe:
     users_without_truth: int = 0
     strengths: Array = field(default_factory=lambda: NO_INTS)
     given: UserState | None = None
+    hit_rows: list[HitRows] = field(default_factory=list)  # for `Ranks.rows`
 
     def refuse_rows(self, code: str, n: int, message: str, at: str, hint: str, **told: Any) -> None:
         """Note rows that a policy does not allow, as `CountedError` tells them."""

@@ -21,6 +21,7 @@ from evalkit.ranks._records import (
     Array,
     BatchResults,
     Dropped,
+    HitRows,
     ListHits,
     ModelProbe,
     Ranks,
@@ -50,10 +51,11 @@ _NEVER = 2**31 - 2  # no rank is that deep
 def scan_whole_lists(scans: Sequence[RankScan]) -> None:
     """Probe every list of the truth's users by the policies of each scan.
 
-    Lists are probed as they come, and held only where users come back or somebody asks for more.
+    Lists are probed as they come, and held only where users come back, or seen items are dropped
+    from ranks as given.
     """
     scan, *others = scans
-    is_held = _closes_up(scan) or any(each.detailed or each.collector is not None for each in scans)
+    is_held = _closes_up(scan)
     if not is_held:
         try:
             _scan_by_user(scans)
@@ -70,6 +72,9 @@ def scan_whole_lists(scans: Sequence[RankScan]) -> None:
         for probe in each.probes.values():
             if not probe.ties:  # but of an item with its copies
                 probe.ranks.tied = NO_TIES
+            if probe.hit_rows:
+                probe.ranks.rows = ListHits.joined(each.truth.pairs.n_users, probe.hit_rows)
+                probe.hit_rows = []
             if each.mode == "rank" and not _closes_up(each):
                 assert probe.given is not None
                 _lengthen(probe, probe.given)
@@ -216,7 +221,8 @@ def _probe(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) -> BatchResult
         taken = frame
         if scan.has_equals and policies.ties in UNORDERED_TIES:
             taken = _in_order(frame, "item", plan)
-        scan.collector.take_whole(probe.model, taken, as_array(taken["__list"]), ranks)
+        users = scan.codes(as_keys(taken[USER_KEY]))
+        scan.collector.take_whole(probe.model, taken, users, ranks)
     firsts, lasts = _tie_ranks(scan, frame, ranks)
     if scan.has_equals and policies.ties == "mean-rank":
         ranks = (firsts + lasts) // 2
@@ -234,7 +240,7 @@ def _probe(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) -> BatchResult
     if scan.has_equals and policies.ties not in UNORDERED_TIES:
         _note_ties(probe.ranks, found, ranks, firsts, lasts)
     if scan.detailed:
-        probe.ranks.rows = _list_hits(scan, frame, found, ranks, firsts, lasts)
+        probe.hit_rows.append(_hit_rows(scan, frame, found, ranks, firsts, lasts))
     return found
 
 
@@ -310,14 +316,14 @@ def _note_ties(
     tied.firsts[places], tied.lasts[places] = firsts[rows], np.minimum(lasts[rows], most)
 
 
-def _list_hits(
+def _hit_rows(
     scan: RankScan,
     frame: pl.DataFrame,
     found: BatchResults,
     ranks: Array,
     firsts: Array,
     lasts: Array,
-) -> ListHits:
+) -> HitRows:
     """The rows that show a relevant item, with what the other rows of their lists say of them."""
     codes = as_array(frame["__list"])
     untils = _untils(codes, as_array(frame["__row"]), ranks)
@@ -328,17 +334,14 @@ def _list_hits(
         positive = np.ones(rows.size, dtype=np.bool_)
     shown = ranks[rows] >= 1
     rows, places, positive = rows[shown], places[shown], positive[shown]
-    order = np.lexsort((ranks[rows], codes[rows]))
-    rows = rows[order]
-    n_users = scan.truth.pairs.n_users
-    return ListHits(
-        np.searchsorted(codes[rows], np.arange(n_users + 1)).astype(np.int64),
-        places[order],
+    return HitRows(
+        scan.codes(as_keys(frame[USER_KEY])[rows]),
+        places,
         ranks[rows].astype(np.int32),
         firsts[rows].astype(np.int32),
         lasts[rows].astype(np.int32),
         untils[rows].astype(np.int32),
-        positive[order],
+        positive,
     )
 
 

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from evalkit.errors import DataError, EvalkitError, warn
+from evalkit.errors import DataError, EvalkitError, RequestError, warn
 from evalkit.report import PerUser, Report
 from evalkit.report.by_hints import load_json, read_record
 from evalkit.runs._files import file_record, read
@@ -229,11 +229,17 @@ def finished(folder: str | Path) -> Iterator[tuple[Path, Manifest]]:
     """Every run of a folder whose manifest is whole, the latest first; files are not looked at.
 
     What looks like a run and is none is set aside by name.
+
+    Raises:
+        RequestError: the folder is a file [missing-runs].
     """
     try:
         entries = [each.name for each in os.scandir(folder) if each.is_dir(follow_symlinks=False)]
     except FileNotFoundError:
         return
+    except NotADirectoryError:
+        message, hint = "there is no folder of runs", "name it with --out"
+        raise RequestError(message, code="missing-runs", at=str(folder), hint=hint) from None
     for name in sorted(filter(RUN_ID.fullmatch, entries), reverse=True):
         path = Path(folder, name)
         try:

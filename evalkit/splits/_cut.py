@@ -202,8 +202,9 @@ def _decided(
 def _refuse_none(feed: LogFeed, at: str) -> None:
     if not feed.n_kept:
         told = ", ".join(f"{name} {n:,}" for name, n in feed.dropped.items())
-        message = f"no row is left: {told or 'the log is empty'}"
-        hint = "ask for less, or look at the log with evalkit check"
+        none = "where leaves none" if feed.rule.where is not None else "the log is empty"
+        message = f"no row is left: {told or none}"
+        hint = "ask for less, or look at these rows of the log"
         raise DataError(message, code="empty-part", at=at, hint=hint)
 
 

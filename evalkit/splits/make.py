@@ -140,19 +140,20 @@ def _check_log(log: Log, rule: SplitSection) -> None:
         DataError: no time [missing-time], times that are floats [bad-time], no relevance
             [missing-column].
     """
-    schema = log.schema
+    schema, unread = log.schema, log.table.chosen.unread
+    time = f'time = "{unread.get("time", "...")}" under [split.columns]'
     by_time = rule.order == "time" and rule.by not in ("users", "rows", "round-robin", "blocks")
     if "time" not in schema and by_time and rule.by in ("user", "item"):
         message = f"by = {rule.by!r} takes the latest rows, and the log has no time"
-        hint = 'time = "..." under [split.columns], or order = "input" where the latest is last'
+        hint = f'{time}, or order = "input" where the latest is last'
         raise DataError(message, code="missing-time", at=log.table.at, hint=hint)
     if "time" not in schema and by_time:
         message = "a split at a moment needs a time, and the log has none"
-        hint = 'time = "..." under [split.columns], or by = "rows"'
+        hint = f'{time}, or by = "rows"'
         raise DataError(message, code="missing-time", at=log.table.at, hint=hint)
     if "relevance" not in schema and (rule.threshold is not None or rule.dedupe == "max"):
         message = "threshold and the best of repeats need a relevance"
-        hint = 'relevance = "rating" under [split.columns]'
+        hint = f'relevance = "{unread.get("relevance", "rating")}" under [split.columns]'
         raise DataError(message, code="missing-column", at=log.table.at, hint=hint)
 
 

@@ -15,6 +15,8 @@ Source:
     Psychological Bulletin 70, 213-220; McGraw and Wong 1996, Psychological Methods 1, 30-46.
 """
 
+# Long: coefficients, what reads them of sums, and the draws that these sums are made of.
+
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -28,8 +30,10 @@ from .intervals import NO_INTERVAL, Interval
 
 Codes = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
+Weights = npt.NDArray[np.uint16]
 
 MISSING = -1
+MOST_WEIGHTS = 2**23
 ROUNDING = 1e-12  # coefficients that differ by less are one
 KINDS = ("nominal", "ordinal", "interval", "ratio")
 WEIGHTS = ("identity", "linear", "quadratic", "ordinal", "ratio")
@@ -431,6 +435,34 @@ class AgreementDraws:
     without: Values
 
 
+def draw_units(n_units: int, *, n_draws: int, seed: int) -> Weights:
+    """How often each draw takes each unit, uint16[n_draws, n_units].
+
+    Example:
+        >>> draw_units(4, n_draws=3, seed=1).sum(axis=1).tolist()
+        [4, 4, 4]
+    """
+    generator, even = np.random.Generator(np.random.PCG64(seed)), np.full(n_units, 1 / n_units)
+    weights = np.empty((n_draws, n_units), np.uint16)
+    for draw in range(n_draws):
+        weights[draw] = generator.multinomial(n_units, even)
+    return weights
+
+
+def weighted_sums(weights: Weights, features: Values) -> Values:
+    """Sums of features over the units of each draw, float64[n_draws, n_features].
+
+    Example:
+        >>> weighted_sums(np.array([[2, 0], [1, 1]], np.uint16), np.array([[0.5], [1.0]])).tolist()
+        [[1.0], [1.5]]
+    """
+    n_draws, n_units = weights.shape
+    step = max(1, MOST_WEIGHTS // n_units)  # so many draws stand as float64 at a time
+    return np.vstack(
+        [weights[at : at + step].astype(np.float64) @ features for at in range(0, n_draws, step)]
+    )
+
+
 def resample(
     make: Callable[[int], Coefficient],
     ratings: Codes,
@@ -438,6 +470,7 @@ def resample(
     n_draws: int,
     seed: int,
     judges: bool = False,
+    weights: Weights | None = None,
 ) -> AgreementDraws:
     """Coefficients over units drawn with replacement, and over judges drawn too.
 
@@ -446,26 +479,27 @@ def resample(
     Args:
         make: gives the coefficient for a number of judges.
         judges: draw judges as well, for limits that hold for other judges like these.
+        weights: of `draw_units`, where several coefficients share them.
     Example:
         >>> ratings, levels = np.array([[0, 0], [1, 1], [1, 0], [0, 0]]), np.array([0.0, 1.0])
         >>> draws = resample(lambda n: alpha(levels), ratings, n_draws=100, seed=1)
         >>> draws.values.shape, draws.without.shape
         ((100,), (4,))
     """
-    generator = np.random.Generator(np.random.PCG64(seed))
     n_units, n_judges = ratings.shape
     coefficient = make(n_judges)
     features = coefficient.features(ratings)
     without = coefficient.read(sum_of(features) - features)
-    even = np.full(n_units, 1 / n_units)
     if not judges:
-        picked = generator.multinomial(n_units, even, size=n_draws)
-        return AgreementDraws(coefficient.read(picked @ features), without)
+        if weights is None:
+            weights = draw_units(n_units, n_draws=n_draws, seed=seed)
+        return AgreementDraws(coefficient.read(weighted_sums(weights, features)), without)
+    generator, even = np.random.Generator(np.random.PCG64(seed)), np.full(n_units, 1 / n_units)
     values = np.empty(n_draws)
     for draw in range(n_draws):
         columns = generator.integers(0, n_judges, n_judges)
-        weights = generator.multinomial(n_units, even)
-        values[draw] = coefficient.read(weights @ coefficient.features(ratings[:, columns]))
+        drawn = generator.multinomial(n_units, even)
+        values[draw] = coefficient.read(drawn @ coefficient.features(ratings[:, columns]))
     return AgreementDraws(values, without)
 
 

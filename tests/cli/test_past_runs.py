@@ -218,6 +218,16 @@ def test_no_folder_and_no_file_of_a_run_is_written_over(evalkit, runs, logs, arg
     assert page.read_bytes() == there
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["report last", "compare last~1 last", "history tag last a", "history prune --keep 1"],
+)
+def test_a_file_is_no_folder_of_runs(evalkit, logs, command):
+    outcome = evalkit(*command.split(), "--out", "truth.parquet")
+
+    assert (outcome.status, outcome.codes) == (2, ["missing-runs"])
+
+
 def test_a_page_over_all_runs_is_written_again(evalkit, runs):
     outcomes = [evalkit("history", "html", "--file", "runs/index.html") for _ in range(2)]
 

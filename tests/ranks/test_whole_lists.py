@@ -14,7 +14,7 @@ FORMS = {
     "lists": [],
     "lists with scores": ["score"],
 }
-TIES = {"best": "item-text", "first": "numba", "last": "item"}
+TIES = {"best": "item-text", "first": "numba", "last": "item", "multiply": "input"}
 
 
 def make_logs(form, *, is_text):

@@ -9,14 +9,15 @@ import pytest
 
 import evalkit
 from evalkit.cli.app import run_command
-from evalkit.config import load_config
-from evalkit.errors import DataError, MachineError, RequestError
+from evalkit.config import load_config, load_split
+from evalkit.errors import DataError, EvalkitError, MachineError, RequestError
 from evalkit.kernels import memory
 from evalkit.sources import Table
 from evalkit.splits._groups import RowGroups
 from evalkit.splits._log import LogFeed
 from evalkit.splits._reverse_scan import Back
 from evalkit.splits._source import Log
+from evalkit.splits.make import make_split
 
 N = 3_000
 
@@ -121,6 +122,8 @@ def test_another_order_and_cut_of_files_give_the_same_contents(log, tmp_path):
         ({"test": "1999-01-01"}, "empty-part", DataError),
         ({"by": "user", "test": 1, "like": "recbol"}, "unknown-choice", RequestError),
         ({"by": "user", "test": 1, "columns": {"time": "absent"}}, "missing-column", DataError),
+        ({"by": "user", "test": 1, "columns": {"item": ""}}, "missing-key", RequestError),
+        ({"by": "user", "test": 1, "columns": {"user": []}}, "missing-key", RequestError),
         ({"test": 1, "bye": 1}, "unknown-key", RequestError),
         ({"by": "user", "test": "2026-01-01"}, "bad-split", RequestError),
         ({"by": "user", "test": "1d", "validation": 1}, "bad-split", RequestError),
@@ -140,12 +143,27 @@ def test_what_cannot_be_split_is_refused(log, rule, code, kind):
 
 def test_the_size_that_is_wrong_is_named(log):
     for rule, told in (
+        ({"by": "user", "test": 1, "where": "user < 0"}, "no row is left: where leaves none"),
         ({"test": "x", "validation": "7d"}, "test = 'x' is no moment"),
         ({"test": "2026-01-01", "validation": "7d"}, "validation = '7d' is no moment, as test is"),
     ):
-        with pytest.raises(RequestError) as refused:
+        with pytest.raises(EvalkitError) as refused:
             evalkit.split(log, **rule)
         assert refused.value.message == told
+
+
+def test_a_time_that_is_not_read_is_in_the_hint(log, tmp_path):
+    log.write_parquet(tmp_path / "log.parquet")
+    text = (
+        f'[split]\npath = "{tmp_path}/log.parquet"\nby = "user"\ntest = 1\ncolumns.user = "user"\n'
+    )
+    (tmp_path / "split.toml").write_text(text)
+    config = load_split(tmp_path / "split.toml")
+
+    with pytest.raises(DataError) as refused:
+        make_split(config.split)
+
+    assert refused.value.hint.startswith('time = "ts" under [split.columns]')
 
 
 def test_no_folder_but_a_split_is_to_be_removed(log, tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.config import Config, RankingsTable, SelectionSection
-from evalkit.errors import DataError, RequestError
+from evalkit.errors import DataError, RequestError, did_you_mean
 from evalkit.jobs.selection._measure import How, TrialValues, measure_trials, plain_config
 from evalkit.jobs.selection._trials import Tried, read_trials
 from evalkit.metrics import Request, bounds_of, is_made_of_users
@@ -79,7 +79,7 @@ def choose_trial(config: Config, how: How, tell: Callable[[str], None]) -> Choic
             f"the baseline {baseline!r} is none of the finished trials",
             code="unknown-model",
             at=config.at("statistics", "baseline"),
-            hint="name one of them, or leave baseline out",
+            hint=did_you_mean(baseline, [*tried], "name one of them, or leave baseline out"),
         )
     names = [section.metric, *(each.metric for each in section.constraints)]
     requests = [_request_of(config, name) for name in names]

@@ -227,10 +227,13 @@ def run_selection(
             "a selection and the run of its winner are written to local folders",
             code="conflicting-keys",
             at=config.at("output", "path"),
-            hint='path = "runs" under [output]; evalkit run publishes to a store',
+            hint='--runs runs, or path = "runs" under [output]; evalkit run publishes to a store',
         )
     for each in (folder, out or folder):
         check_folder(each)
+        if any(path.is_file() for path in (each, *each.parents)):
+            message, hint = "a file is there, and no folder", "name another folder"
+            raise RequestError(message, code="file-exists", at=str(each), hint=hint)
     config = history.name_selected(config, folder)
     test = find_test(config, folder, again=again)
     choice = choose_trial(config, how, tell)

@@ -394,15 +394,24 @@ def _by_clusters(
                 n_units.append(int(mask.sum()))
             summed.append(found)
         every = np.concatenate([each for found in summed for each in found])
-        scales = scales_of(every)
+        scales, n_arms = scales_of(every), len(asked.names)
+        of_arms = np.concatenate(
+            [np.full(len(each), arm) for found in summed for arm, each in enumerate(found)]
+        )
         for found in summed:
             by_stratum.append([moments_of(each, scales) for each in found])
             by_clusters.append([_Clustering(each, each.shape[0], rule) for each in found])
         for into, terms in ((adjusted, Terms(rows[0], tuple(rows[1:]))), (raw, Terms(rows[0]))):
-            made = _measured(by_stratum, moments_of(every, scales), terms, (), by_clusters)
-            n_arms = len(asked.names)
+            whole = moments_of(every, scales)
+            made = _measured(by_stratum, whole, terms, (), by_clusters)
             own_units = tuple(sum(n_units[arm::n_arms]) for arm in range(n_arms))
-            into[segment] = MeasuredUnits(made.groups, made.adjustment, n_units=own_units)
+            added = ExactSums(1, n_arms)
+            values = added_by_units(every, whole, terms)
+            added.add(values[:, None], rows=CellRows.of(of_arms, n_arms))
+            skewness = tuple(added.over(np.array([arm])).skewness_of(0) for arm in range(n_arms))
+            into[segment] = MeasuredUnits(
+                made.groups, made.adjustment, n_units=own_units, skewness=skewness
+            )
     return adjusted, raw
 
 

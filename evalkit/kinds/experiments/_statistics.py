@@ -54,11 +54,6 @@ class Statistics:
     looks: tuple[float, ...] = ()  # shares of the final size at which somebody looked before
 
     @property
-    def has_margin(self) -> bool:
-        """Whether tests are against a margin, too."""
-        return self.margin is not None or self.margin_relative is not None
-
-    @property
     def is_sequential(self) -> bool:
         """Whether the experiment is looked at more than once."""
         return self.tightest_at is not None or self.spending is not None

@@ -116,7 +116,7 @@ def _check(models: Sequence[str], method: str, columns: Mapping[str, str]) -> No
             message = f"no column is called {name!r} here"
             hint = did_you_mean(name, KEYS, f"the keys are {', '.join(KEYS)}")
             raise RequestError(message, code="unknown-key", at="columns", hint=hint)
-    names = [] if isinstance(models, str) else list(models or ())
+    names = [] if models is None or isinstance(models, str) else list(models)
     if len(set(map(str, names))) != 2 or not all(isinstance(each, str) for each in names):
         message = f"models are {models!r}, not two names"
         hint = 'models=["production", "candidate"]'

@@ -23,7 +23,7 @@ from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.work import MeasureOptions, ShareResult
 from evalkit.statistics import agreement
-from evalkit.statistics.agreement import MISSING, Codes
+from evalkit.statistics.agreement import MISSING, Codes, Weights
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
 
 COMPANIONS = ("alpha", "AC", "agreement")  # one number of agreement alone misleads
@@ -110,15 +110,17 @@ def _conclude_ratings(
     if is_agreement:
         known = known_metrics("judges")
         requests += [known[name].request() for name in COMPANIONS if name not in asked]
-    estimates = [*_measured(requests, everybody, ratings, codes, config)]
+    weights = _drawn(len(codes), config)
+    estimates = [*_measured(requests, everybody, ratings, codes, config, weights)]
     for name, segments in ratings.segments.items():
         for segment in sorted({str(each) for each in segments if each is not None}):
             own = codes[segments == segment]
             where = {"segmentation": name, "segment": segment}
-            estimates += _measured(requests, everybody, ratings, own, config, **where)
+            drawn = _drawn(len(own), config)
+            estimates += _measured(requests, everybody, ratings, own, config, drawn, **where)
     warnings = [*_warnings(section, ratings, codes)]
     comparisons: list[report.Comparison] = []
-    draws = people.PairDraws(ratings, config)
+    draws = people.PairDraws(ratings, config, weights)
     if len(persons) > 2 and is_agreement:
         estimates += people.judges_of(draws, persons, warnings)
     warnings += people.odd_judges(ratings, persons)
@@ -165,9 +167,14 @@ def _counts(ratings: Ratings, groups: Mapping[str, Sequence[str]]) -> report.Cou
     )
 
 
+def _drawn(n_units: int, config: Any) -> Weights:
+    chosen = config.statistics
+    return agreement.draw_units(n_units, n_draws=chosen.replicates, seed=chosen.seed)
+
+
 def _measured(
     requests: Sequence[Request], model: str, ratings: Ratings, codes: Codes, config: Any,
-    **where: Any,
+    weights: Weights, **where: Any,
 ) -> Iterator[report.Estimate]:  # fmt: skip
     """Every metric over some units."""
     made, level = codes != MISSING, config.statistics.level
@@ -185,7 +192,7 @@ def _measured(
             is_whole = request.metric.name in OF_WHOLE_UNITS
             fewest = max(2, codes.shape[1]) if is_whole else 2
             n, n_all = int((made.sum(axis=1) >= fewest).sum()), len(codes)
-            value, interval = _coefficient(request, ratings, codes, config)
+            value, interval = _coefficient(request, ratings, codes, config, weights)
             more = {"n_clusters": int(made.any(axis=0).sum())}
         yield estimate(
             request, model, value, interval, n, n_undefined=n_all - n, **more, **where
@@ -193,7 +200,7 @@ def _measured(
 
 
 def _coefficient(
-    request: Request, ratings: Ratings, codes: Codes, config: Any
+    request: Request, ratings: Ratings, codes: Codes, config: Any, weights: Weights
 ) -> tuple[float, Interval]:
     """The value, and its limits over units (and over judges, where they are drawn)."""
     section, chosen, n_judges = config.judges, config.statistics, codes.shape[1]
@@ -209,8 +216,9 @@ def _coefficient(
         found = agreement.intraclass_interval(sums, n_judges, form=form, level=chosen.level)
         return value, found
     draws = agreement.resample(
-        make, codes, n_draws=chosen.replicates, seed=chosen.seed, judges=section.judges == "others"
-    )
+        make, codes, n_draws=chosen.replicates, seed=chosen.seed,
+        judges=section.judges == "others", weights=weights,
+    )  # fmt: skip
     return value, agreement.bca_interval(value, draws, level=chosen.level)
 
 

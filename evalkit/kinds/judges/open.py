@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +14,7 @@ from evalkit.config import Config, KindTable, Record, Texts, key
 from evalkit.errors import DataError, Errors, EvalkitError
 from evalkit.kinds.judges.declaration import JudgesTable
 from evalkit.planning.tables import Given
-from evalkit.sources import Guessing, Table, open_section, reading
+from evalkit.sources import Guessing, Named, Table, open_section, reading
 
 FREE = {"rating": "level", "time": "spent"}  # ratings may be texts, and times seconds
 WRITTEN = {own: written for written, own in FREE.items()}
@@ -88,8 +88,8 @@ def open_table(
     Args:
         by: what segments are made by.
     """
-    if held is None:
-        held = label_studio_rows(section.path)
+    if held is None and (rows := label_studio_rows(section.path)) is not None:
+        held = Named(rows, ", ".join(section.path), section.path)
     columns: dict[str, Any] = section.columns.model_dump(exclude_none=True)
     columns["user"] = columns.pop("unit", None) or (section.columns.judge,)  # who preferred
     columns = {FREE.get(name, name): text for name, text in columns.items()}
@@ -130,42 +130,55 @@ def label_studio_rows(paths: tuple[str, ...]) -> pl.DataFrame | None:
     The name of a control is the name of its column too. None where the files are no such export.
 
     Raises:
-        DataError: the file is no JSON [bad-json].
+        DataError: the file is no JSON, or an export of another form [bad-json].
     """
     if not all(path.lower().endswith(".json") and Path(path).is_file() for path in paths):
         return None
-    rows: list[dict[str, Any]] = []
+    hint, rows = "Label Studio's exports JSON and JSON-MIN are read, and tables", []
     for path in paths:
         try:
             tasks = json.loads(Path(path).read_text(encoding="utf-8-sig"))
         except (ValueError, RecursionError) as error:
             message = f"the file is no JSON: {str(error)[:120]}"
-            hint = "Label Studio's exports JSON and JSON-MIN are read, and tables"
             raise DataError(message, code="bad-json", at=path, hint=hint) from None
         if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
             return None
         if not all("annotations" in task or "annotation_id" in task for task in tasks):
             return None
-        controls = {
-            result.get("from_name")
-            for task in tasks
-            for annotation in task.get("annotations", ())
-            for result in annotation.get("result", ())
-        }
-        for task in tasks:
-            rows += _of_task(task, controls) if "annotations" in task else [_of_row(task)]
-    return pl.DataFrame(rows, infer_schema_length=None, strict=False)
+        try:
+            rows += _rows_of(tasks)
+        except (AttributeError, TypeError) as error:
+            message = f"Label Studio writes no such tasks: {str(error)[:120]}"
+            raise DataError(message, code="bad-json", at=path, hint=hint) from None
+    try:
+        return pl.DataFrame(rows, infer_schema_length=None, strict=False)
+    except UnicodeError as error:
+        message = f"half a pair of surrogates is no text: {str(error)[:120]}"
+        raise DataError(message, code="bad-json", at=", ".join(paths), hint=hint) from None
+
+
+def _rows_of(tasks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    controls = {
+        result.get("from_name")
+        for task in tasks
+        for annotation in task.get("annotations") or ()
+        for result in annotation.get("result") or ()
+    }
+    rows: list[dict[str, Any]] = []
+    for task in tasks:
+        rows += _of_task(task, controls) if "annotations" in task else [_of_row(task)]
+    return rows
 
 
 def _of_task(task: Mapping[str, Any], controls: Set[object]) -> Iterator[dict[str, Any]]:
     """Of the long form: one row an annotation, its results side by side; `rating` of one alone."""
     data = {**_flat(task.get("data") or {}), "task": task.get("id")}
-    for annotation in task["annotations"]:
+    for annotation in task["annotations"] or ():
         if annotation.get("was_cancelled"):
             continue
         found: dict[str, Any] = {}
-        for result in annotation.get("result", ()):
-            value = result.get("value", {})
+        for result in annotation.get("result") or ():
+            value = result.get("value") or {}
             for kind in ("choices", "rating", "number", "text", "taxonomy"):
                 if kind in value:
                     found[str(result.get("from_name"))] = _plain(value[kind])

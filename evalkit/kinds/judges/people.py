@@ -14,7 +14,15 @@ from evalkit.kinds.judges.estimates import comparison, corrected, estimate, make
 from evalkit.kinds.judges.ratings import Ratings
 from evalkit.metrics import Request, known_metrics
 from evalkit.report import Comparison, Estimate, Graph, Warning_
-from evalkit.statistics.agreement import MISSING, ROUNDING, Codes, Values, sum_of
+from evalkit.statistics.agreement import (
+    MISSING,
+    ROUNDING,
+    Codes,
+    Values,
+    Weights,
+    sum_of,
+    weighted_sums,
+)
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
 from evalkit.statistics.votes import majority
 
@@ -52,19 +60,17 @@ class PairDraws:
     that is asked for, else alpha.
     """
 
-    def __init__(self, ratings: Ratings, config: Any) -> None:
+    def __init__(self, ratings: Ratings, config: Any, weights: Weights) -> None:
         asked = (each for each in config.requests if each.metric.name not in _NOT_OF_PAIRS)
         self.request: Request = next(asked, None) or known_metrics("judges")["alpha"].request()
-        self.ratings, self.config, chosen = ratings, config, config.statistics
+        self.ratings, self.config = ratings, config
         coefficient = maker_of(self.request, ratings.levels, config.judges.kind)(2)
-        generator, n = np.random.Generator(np.random.PCG64(chosen.seed)), ratings.units.height
-        weights = generator.multinomial(n, np.full(n, 1 / n), size=chosen.replicates)
         self.values: dict[tuple[str, str], float] = {}
         self.drawn: dict[tuple[str, str], Values] = {}
         for pair in combinations(ratings.judges, 2):
             features = coefficient.features(ratings.of(pair))
             self.values[pair] = float(coefficient.read(sum_of(features)))
-            self.drawn[pair] = coefficient.read(weights @ features)
+            self.drawn[pair] = coefficient.read(weighted_sums(weights, features))
 
     def mean(self, pairs: Pairs) -> tuple[float, Values]:
         """The mean over pairs of judges who share units, of all units and of each draw."""

@@ -19,8 +19,9 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.aggregate.user_values.checks import of_judged
-from evalkit.config import Config, policies_of
-from evalkit.errors import RequestError
+from evalkit.config import Config, Policies, policies_of
+from evalkit.errors import DataError, RequestError
+from evalkit.kinds.judges.ratings import in_order
 from evalkit.metrics import Request, parse_metrics
 from evalkit.planning.tables import Given, open_tables
 from evalkit.sources import Table, reading
@@ -182,7 +183,7 @@ def plan_of_config(
     if "relevance" not in truth.columns:
         truth = truth.with_columns(relevance=pl.lit(1.0))
     names = {f"user_{place}": name for place, name in enumerate(called or tables.truth.user_names)}
-    lists = _lists_of(tables.rankings, names, models)
+    lists = _lists_of(tables.rankings, names, models, config.policies)
     policies = {
         **config.policies.model_dump(exclude_unset=True),
         "no_judged": "warn",
@@ -225,16 +226,20 @@ def _with_cutoff(metric: str) -> tuple[Request, int]:
 
 
 def _lists_of(
-    rankings: Sequence[tuple[str | None, Table]], names: Mapping[str, str], models: Sequence[str]
+    rankings: Sequence[tuple[str | None, Table]],
+    names: Mapping[str, str],
+    models: Sequence[str],
+    policies: Policies,
 ) -> dict[str, pl.DataFrame]:
     """Ranked rows of these models, or of all.
 
     Raises:
         RequestError: there is no such model [unknown-model].
+        DataError: a score is null or NaN [bad-score].
     """
     lists: dict[str, pl.DataFrame] = {}
     for model, table in rankings:
-        lists |= _ranked(model, table, names)
+        lists |= _ranked(model, table, names, policies)
     for model in models:
         if model not in lists:
             message = f"no model is called {model!r}"
@@ -243,7 +248,9 @@ def _lists_of(
     return {model: lists[model] for model in models or lists}
 
 
-def _ranked(model: str | None, table: Table, names: Mapping[str, str]) -> dict[str, pl.DataFrame]:
+def _ranked(
+    model: str | None, table: Table, names: Mapping[str, str], policies: Policies
+) -> dict[str, pl.DataFrame]:
     """Rows of a table of rankings with a rank: as given, else by score, else by their order."""
     with reading(table):
         rows = table.frame.collect()
@@ -254,7 +261,7 @@ def _ranked(model: str | None, table: Table, names: Mapping[str, str]) -> dict[s
     by = ["model", *users] if "model" in rows.columns else users
     if "rank" not in rows.columns:
         if "score" in rows.columns:
-            rows = rows.sort("score", descending=True, maintain_order=True)
+            rows = _by_score(rows, policies, table.at)
         rows = rows.with_columns(pl.int_range(1, pl.len() + 1).over(by).alias("rank"))
     shown = rows.rename(dict(names))
     columns = [*names.values(), "item", "rank"]
@@ -262,6 +269,21 @@ def _ranked(model: str | None, table: Table, names: Mapping[str, str]) -> dict[s
         return {str(model): shown.select(columns)}
     parts = shown.partition_by("model", as_dict=True)
     return {str(name): part.select(columns) for (name,), part in parts.items()}
+
+
+def _by_score(rows: pl.DataFrame, policies: Policies, at: str) -> pl.DataFrame:
+    if rows.schema["score"].is_float():
+        rows = rows.with_columns(pl.col("score").fill_nan(None))
+    n_bad = rows["score"].null_count()
+    if n_bad and policies.bad_scores == "error":
+        hint = 'leave such rows out, or write bad_scores = "drop" under [policies]'
+        raise DataError(f"{n_bad:,} scores are null or NaN", code="bad-score", at=at, hint=hint)
+    if policies.bad_scores == "drop":
+        rows = rows.drop_nulls("score")
+    item = pl.col("item").cast(pl.String) if "text" in policies.ties else pl.col("item")
+    ties = [] if policies.ties == "input" else [item]
+    down = [True, policies.ties.endswith("-desc")][: 1 + len(ties)]
+    return rows.sort("score", *ties, descending=down, nulls_last=True, maintain_order=True)
 
 
 def plan_judgements(
@@ -390,7 +412,7 @@ def _pool_of(
 ) -> tuple[pl.DataFrame, _Pool]:
     """`place` of every user, and the pool."""
     keys = [name for name in truth.columns if name not in ("item", "relevance")]
-    users = truth.select(keys).unique().sort(keys)
+    users = in_order(truth.select(keys).unique(), keys)
     users = users.select(pl.int_range(pl.len()).alias("place"), *keys)
 
     def place(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
@@ -414,6 +436,6 @@ def _pool_of(
         .group_by("place", "item")
         .agg(standing=(1 / (pl.col("rank") + 1).log(2)).sum())
         .join(judged, on=["place", "item"], how="anti")
-        .sort("place", "item")
     )
+    pairs = in_order(pairs, ("place", "item"))
     return users, _Pool(users.height, judged, ranked, pairs, relevance, measure, answers)

@@ -95,7 +95,7 @@ def read_ratings(
     levels, names = _levels_of(rated["rating"], declared, section.kind, at)
     _refuse_strange(rated["rating"], names, "ratings", at)
     _refuse_twice(rated, [*unit_columns, "judge"], at)
-    units = _in_order(frame.select(unit_columns).unique())
+    units = in_order(frame.select(unit_columns).unique(), unit_columns)
     judges = frame["judge"].unique().sort()
     placed = rated.join(units.with_row_index("unit"), on=unit_columns, how="left")
     rows = placed["unit"].to_numpy()
@@ -126,13 +126,15 @@ def read_ratings(
     )
 
 
-def _in_order(units: pl.DataFrame) -> pl.DataFrame:
-    """Units by their ids as text, shorter ones first: 2 before 10, as numbers and as texts."""
+def in_order(frame: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
+    """Rows by ids as text, shorter ones first: 2 before 10, as numbers and as texts."""
     texts = [
-        pl.col(name).bin.encode("hex") if dtype == pl.Binary else pl.col(name).cast(pl.String)
-        for name, dtype in units.schema.items()
+        pl.col(name).bin.encode("hex")
+        if frame.schema[name] == pl.Binary
+        else pl.col(name).cast(pl.String)
+        for name in ids
     ]
-    return units.sort([key for text in texts for key in (text.str.len_bytes(), text)])
+    return frame.sort([key for text in texts for key in (text.str.len_bytes(), text)])
 
 
 def _text_of(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:

@@ -163,8 +163,8 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
     inputs += [input_of(own, own.n_rows_hint() or 0, "targets") for own in opened.targets.values()]
     whole = {number: adding.users.whole()}, {number: adding.spreads.parts()}
     names = tuple(table.user_names)
-    unnamed = ""
-    if config.policies.units != "rounds" and not section_of(config).columns.user:
+    unnamed, columns = "", section_of(config).columns
+    if config.policies.units != "rounds" and not (columns.user or columns.round):
         unnamed = table.chosen.unread.get("user") or best_guess("user", table.used) or ""
     sums = LoggedSums(*whole, names, adding.counts, adding.seen, missing, table.at, unnamed)
     return ShareResult(config, ids, inputs, sums)

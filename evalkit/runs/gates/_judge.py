@@ -12,7 +12,15 @@ from evalkit.report.verdict import FAIL, PASS, UNCLEAR
 from evalkit.runs.gates._age import age_of_truth, days_of
 from evalkit.runs.gates._baseline import Baselines, first_of
 from evalkit.runs.gates._counts import OF_MODELS, OF_TRUTH, count_of, shown_count
-from evalkit.runs.gates._limits import MAY_BE_CHANCE, Limits, limits_of, limits_of_value, turned
+from evalkit.runs.gates._limits import (
+    FEW_MAKE_IT,
+    MAY_BE_CHANCE,
+    Limits,
+    limits_of,
+    limits_of_value,
+    told,
+    turned,
+)
 from evalkit.runs.history import differences_of_measure
 from evalkit.statistics.intervals import (
     Interval,
@@ -25,6 +33,7 @@ from evalkit.statistics.sample_ratio import ALARM
 LEAKAGE = "leakage."
 EFFECTIVE = {"effective-sample-size": "rounds", "effective-users": "users"}
 LOGGING = "(logging)"  # what the logging policy earned: no metric of rankings has it
+SHOWN_FIRST = "(shown first)"  # of preferences: how often that side won, no model
 OF_CHECKS = ("effective-sample-size", "weight-mean")  # of logged feedback
 
 
@@ -88,7 +97,7 @@ class _Judge:
         if rule.max_drop_relative is not None and baseline is None:
             used = self.report.statistics
             baseline = used.baseline if used is not None else None
-        measured = set(self.report.models)
+        measured = {*self.report.models} - {SHOWN_FIRST}
         if baseline is not None and self.baselines.is_run(baseline):
             baseline = None  # a model may be called as a run is
         if self.report.estimate(LOGGING, rule.metric, None, None) is None and rule.metric:
@@ -140,12 +149,12 @@ class _Judge:
         base = self.report.estimate(baseline, self.rule.metric, *_where(self.rule))
         is_below = base is not None and base.value < 0.0  # of which a gain is a share below 0
         delta = -pair.relative if is_below else pair.relative
-        limits, own = (turned(each, is_below) for each in limits_of(self.report, pair, "relative_"))
+        gate, own = (turned(each, is_below) for each in limits_of(self.report, pair, "relative_"))
         is_lower = estimate.higher_is_better is False
-        outcome, note = self._told((limits, own), pair.n_users, -bound, is_turned=is_lower)
-        better = turned(limits, is_lower)
+        outcome, note = self._told((gate, own), pair.n_users, -bound, is_turned=is_lower)
+        better = turned(told((gate, own)), is_lower)
         low, high = better.low, better.high
-        shown = f" ({low:+.2%} … {high:+.2%})" if limits.exists else " (no interval)"
+        shown = f" ({low:+.2%} … {high:+.2%})" if better.exists else " (no interval)"
         message = (
             f"{self._name} of {model}{_among(self.rule)} is "
             f"{-delta if is_lower else delta:+.2%}{shown} to {baseline}, allowed drop: {bound:.2%}"
@@ -154,7 +163,7 @@ class _Judge:
             model,
             value=estimate.value,
             delta=delta,
-            interval=limits,
+            interval=gate,
             judged_by="paired",
             n_users=pair.n_users,
             outcome=outcome,
@@ -181,7 +190,7 @@ class _Judge:
         outcome, note = self._told(limits, estimate.n_users, least, is_turned=is_max)
         message = (
             f"{self._name} of {model}{_among(self.rule)} is {_number(estimate.value)}"
-            f"{_limits(limits[0])}, required: {side} {bound:g}"
+            f"{_limits(told(limits))}, required: {side} {bound:g}"
         )
         return self._gate(
             model,
@@ -221,7 +230,7 @@ class _Judge:
         word = "better" if better > 0 else "worse" if better < 0 else "different"
         message = (
             f"{self._name} of {model}{_among(rule)} is {_number(abs(delta))} {word} than "
-            f"{reference}{_limits(limits[0])}, allowed drop: {bound:g}"
+            f"{reference}{_limits(told(limits))}, allowed drop: {bound:g}"
         )
         if why:
             message += f"; judged by independent intervals, since {why}"
@@ -262,7 +271,7 @@ class _Judge:
     def _limits_of_value(self, report: Report, estimate: Estimate) -> Interval:
         """Those that its report shows, where they are at this level."""
         used, level = report.statistics, self.level
-        if used is None or used.level == level:
+        if used is None or used.level == level or estimate.low is None:
             return limits_of_value(report, estimate, level)[0]
         n, error = estimate.n_clusters or estimate.n_users, estimate.std_error
         value, deviation = estimate.value, math.sqrt(max(0, n - 1)) * (error or 0.0)
@@ -391,13 +400,17 @@ class _Judge:
         self, limits: Limits, n_users: int, least: float, *, is_turned: bool
     ) -> tuple[str, str]:
         """What limits say of a least value, and what stands beside that."""
-        told = [UNCLEAR, UNCLEAR]
+        outcomes = [UNCLEAR, UNCLEAR]
         for place, interval in enumerate(limits):
             its = turned(interval, is_turned)
             if n_users >= self._fewest and its.exists:
-                told[place] = PASS if its.low >= least else FAIL if its.high < least else UNCLEAR
-        outcome, shown = told
-        note = "" if shown in (outcome, UNCLEAR) else MAY_BE_CHANCE.format(shown)
+                outcomes[place] = (
+                    PASS if its.low >= least else FAIL if its.high < least else UNCLEAR
+                )
+        outcome, shown = outcomes
+        note = FEW_MAKE_IT if limits[1].exists and not limits[0].exists else ""
+        if shown not in (outcome, UNCLEAR):
+            note = MAY_BE_CHANCE.format(shown)
         return outcome, note + self._too_few(n_users)
 
     def _unclear(

@@ -9,6 +9,7 @@ Limits = tuple[Interval, Interval]  # those that a gate goes by, and those that 
 MAY_BE_CHANCE = (
     "; by the limits of the report it would {}, which few large values may make (large-values)"
 )
+FEW_MAKE_IT = "; too few units make that to go by its limits (large-values)"
 
 
 def limits_of(report: Report, of: Estimate | Comparison, prefix: str = "") -> Limits:
@@ -34,12 +35,17 @@ def _end_of(of: Estimate | Comparison, name: str) -> float:
 
 
 def limits_of_value(report: Report, estimate: Estimate, level: float) -> Limits:
-    """Limits of a value: its own, where there are any."""
+    """Limits of a value: those of its report; by the error where the report makes none at all."""
     limits = limits_of(report, estimate)
-    if report.kind == "experiment" or limits[0].exists:
+    if limits[0].exists or report.statistics is not None:
         return limits
     n, error = estimate.n_users, estimate.std_error
     return (mean_interval(estimate.value, error, n, level=level),) * 2
+
+
+def told(limits: Limits) -> Interval:
+    """Those of the gate, or of the report where it has none."""
+    return limits[0] if limits[0].exists else limits[1]
 
 
 def turned(interval: Interval, is_turned: bool) -> Interval:

@@ -46,7 +46,7 @@ def find_run(
         elsewhere: whether a path may lead out of the folder; not where a run says so.
         fetch: called with the id of a run before its files are looked at.
     Raises:
-        RequestError: no run, tag or path is called so [unknown-run].
+        RequestError: no run, tag or path is called so [unknown-run]; as `finished`.
     """
     folder = Path(folder)
     last = _LAST.fullmatch(reference)

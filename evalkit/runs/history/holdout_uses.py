@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import polars as pl
@@ -277,11 +278,12 @@ def count_look(part: HoldoutPart, folder: Path, *, again: bool, at: str) -> Ahea
     """
     number = len(find_looks(folder, part)) + 1
     if part.most is not None and number > part.most and not again:
+        out = "" if str(folder) == "runs" else f" --out {quote(str(folder))}"
         raise LookedError(
             f"of looks at this test part, {number - 1:,} are known here, and looks = {part.most}",
             code="looks-used-up",
             at=at,
-            hint="evalkit history looks lists them; --again looks once more",
+            hint=f"evalkit history looks{out} lists them; --again looks once more",
         )
     return Ahead(part.content, number, part.most)
 

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -330,6 +332,22 @@ def test_a_wrong_metric_is_told_where_it_is_written(folder, metric, told):
     assert [f"{each.code}: {each.at.rpartition(': ')[2]}" for each in errors] == told
 
 
+@pytest.mark.parametrize("place", ["runs", "out"])
+def test_a_folder_that_is_a_file_is_told_before_anything_is_measured(folder, place):
+    written(folder)
+    said: list[str] = []
+    folders = {"runs": folder / "runs", "out": folder / "selections"}
+    folders[place] = folder / "trials.csv"
+
+    with pytest.raises(RequestError, match="a file is there"):
+        run_selection(
+            load_config(folder / "select.toml"), folders["runs"], folders["out"], How(1),
+            tell=said.append,
+        )  # fmt: skip
+
+    assert said == []
+
+
 def test_rankings_fill_the_name_of_their_model_alone(folder):
     asked = {
         "truth": {"path": str(folder / "validation.parquet")},
@@ -512,12 +530,16 @@ def test_a_config_of_a_split_or_a_selection_alone_is_checked(folder):
     (folder / "time.toml").write_text(split.format(by="user"))
     (folder / "folds.toml").write_text(split.format(by="rows") + "validation = 79\n")
     (folder / "split.toml").write_text(split.format(by="rows"))
+    (folder / "wrong.toml").write_text(split.format(by="rows") + "fold_in = 0.5\n")
 
     found = {
         name: run_here(["check", f"{name}.toml", "--json"], folder)
         for name in ("select", "time", "folds", "split")
     }
 
+    wrong = run_here(["check", "wrong.toml", "--json"], folder)
+
+    assert [each["at"] for each in wrong.document] == ["wrong.toml:1: split"]
     codes = {name: {each["code"] for each in found[name].document} for name in found}
     assert {name: each.status for name, each in found.items()} == {
         "select": 0, "time": 3, "folds": 3, "split": 0,
@@ -565,6 +587,8 @@ def test_looks_are_counted_by_content_and_limited(folder):
     again, _ = select(folder, moved, again=True)
 
     assert (error.value.code, error.value.exit_status) == ("looks-used-up", 1)
+    command = re.match("evalkit (.*) lists them", error.value.hint)[1]
+    assert "2 looks here" in run_here(shlex.split(command), folder).out
     assert (first.looks, again.looks) == (1, 2)
     assert again.confirmed.level == pytest.approx(0.975)
     assert [each.code for each in again.warnings] == ["looked-before"]

@@ -215,6 +215,16 @@ def test_a_run_is_written_read_and_judged(job, capsys):
     assert run_command(["gate", "last", "--config", "job.toml"]) == 0
 
 
+def test_a_baseline_of_gates_may_be_a_variant(job):
+    gate = '[[gates]]\nmetric = "mean(spent, winsor=0.9)"\nmodel = "b"\nmax_drop = 50.0\n'
+    (job / "job.toml").write_text(JOB + gate + 'baseline = "control"\n')
+    assert run_command(["run", "job.toml", "--quiet"]) == 0
+
+    (job / "job.toml").write_text(JOB + gate + 'baseline = "zz"\n')
+    with pytest.raises(RequestError, match="no run is called 'zz'"):
+        run_command(["run", "job.toml", "--quiet"])
+
+
 def test_a_sample_ratio_alarm_stands_above_every_number(job, capsys):
     text = JOB.replace("control = 50, b = 50", "control = 80, b = 20")
     (job / "job.toml").write_text(text)

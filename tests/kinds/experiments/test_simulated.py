@@ -462,3 +462,31 @@ def test_gates_of_interleaving_go_by_its_limits():
 
     assert gate.outcome == "pass"
     assert (gate.low, gate.high) == (report.comparisons[0].low, report.comparisons[0].high)
+
+
+def test_margins_and_gates_of_clusters_count_skewness():
+    """By the plain limits 11 gates and 15 verdicts of 100 are wrong."""
+    draw, wrong, passed = np.random.default_rng(21), 0, 0
+    is_b, bound = np.arange(300) >= 30, 0.05 * np.exp(0.5)
+    for _ in range(60):
+        cluster = np.repeat(np.arange(300), 1 + draw.poisson(4, 300))
+        spent = (draw.random(cluster.size) < 0.1) * draw.lognormal(size=cluster.size)
+        units = pl.DataFrame(
+            {
+                "unit": range(cluster.size),
+                "cluster": cluster,
+                "variant": np.where(is_b[cluster], "b", "a"),
+                "bought": spent * np.where(is_b[cluster], 0.5, 1.0),
+            }
+        )
+        report = evalkit.evaluate_experiment(
+            units,
+            variants={"a": 1, "b": 9},
+            metrics=["mean(bought)"],
+            statistics={"cluster": "cluster", "margin": bound},
+        )
+        wrong += report.comparisons[0].verdict in ("equivalent", "not inferior")
+        passed += gates_on(report, max_drop=bound)[0].outcome == "pass"
+
+    assert wrong <= 5
+    assert passed <= 3

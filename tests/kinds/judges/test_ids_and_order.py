@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import evalkit
+from evalkit.errors import DataError
 from evalkit.statistics import agreement
 
 N_JUDGES = 12
@@ -133,3 +134,54 @@ def test_draws_that_equal_the_estimate_count_half() -> None:
     other = agreement.bca_interval(14 / 36, counted, level=0.9)
 
     assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=1e-9)
+
+
+def draw_lists(rng: np.random.Generator) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
+    """Two lists of six of 15 items for each of twelve users, with equal scores; half is judged."""
+    lists = {
+        model: pl.DataFrame(
+            {
+                "user": np.repeat(np.arange(12), 6) + 1,
+                "item": np.concatenate([rng.permutation(15)[:6] for _ in range(12)]) + 1,
+                "score": rng.integers(0, 4, 72) / 4,
+            }
+        )
+        for model in ("old", "new")
+    }
+    shown = pl.concat([each.select("user", "item") for each in lists.values()]).unique()
+    judged = shown.sort("user", "item")[::2]
+    return judged.with_columns(relevance=pl.Series(rng.integers(0, 2, judged.height))), lists
+
+
+@pytest.mark.parametrize("metric", ["precision@4", "nDCG@4"])
+def test_plans_have_no_order_and_no_type_of_users(metric: str) -> None:
+    truth, lists = draw_lists(np.random.default_rng(2))
+    ranked = {
+        model: each.sort("score", "item", descending=[True, False])
+        .with_columns(rank=pl.int_range(1, pl.len() + 1).over("user"))
+        .drop("score")
+        .cast({"user": pl.String, "item": pl.String})
+        for model, each in lists.items()
+    }
+
+    numbers, reversed_, texts = (
+        evalkit.judge_plan(own, tables, metric=metric, n=9)
+        for own, tables in (
+            (truth, lists),
+            (truth[::-1], {model: each[::-1] for model, each in lists.items()}),
+            (truth.cast({"user": pl.String, "item": pl.String}), ranked),
+        )
+    )
+
+    assert numbers.frame.equals(reversed_.frame)
+    assert numbers.frame.cast({"user": pl.String, "item": pl.String}).equals(texts.frame)
+    assert numbers.bounds.equals(reversed_.bounds)
+    assert numbers.bounds.equals(texts.bounds)
+
+
+def test_a_plan_of_scores_that_are_none_is_refused() -> None:
+    truth, lists = draw_lists(np.random.default_rng(1))
+    bad = lists["old"].with_columns(score=pl.Series([float("nan"), *[0.5] * 71]))
+
+    with pytest.raises(DataError, match="1 scores are null or NaN"):
+        evalkit.judge_plan(truth, lists | {"old": bad}, metric="precision@4", n=9)

@@ -14,9 +14,11 @@ from program import Outcome, run_here
 from records import FOLDER, fixture
 
 import evalkit
+from evalkit.config import GateRule
 from evalkit.errors import DataError, RequestError
 from evalkit.kinds.judges.judged_truth import error_of
 from evalkit.report.html import render_html
+from evalkit.runs.gates import Baselines, judge
 
 RATED = pl.DataFrame(
     {
@@ -853,3 +855,64 @@ def test_judges_who_all_say_the_same_leave_no_limits_as_wide_as_rounding() -> No
     assert {(each.std_error, each.low, each.high) for each in report.estimates} == {
         (0.0, None, None)
     }
+
+
+def test_a_gate_of_every_model_leaves_out_how_often_the_first_side_won():
+    pairs = pl.DataFrame(
+        {"judge": [1, 2, 3, 4], "first": ["m"] * 4, "second": ["n"] * 4, "preferred": ["first"] * 4}
+    )
+    report = evalkit.evaluate_preferences(pairs, metrics=["win-rate"])
+    rules = [
+        GateRule(metric="win-rate", min=0.1),
+        GateRule(metric="win-rate", model="n", baseline="m", max_drop=0.5),
+    ]
+    for level in (0.95, 0.9):
+        found = judge(rules, report, Baselines({}), level=level)
+
+        assert [gate.model for gate in found] == ["m", "n", "n"]
+        # judges who agree have no spread, and no limits
+        assert {gate.outcome for gate in found} == {"cannot tell"}
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"annotations": ["x"]},
+        {"annotations": [{"completed_by": 1, "result": ["x"]}]},
+        {"annotations": [{"completed_by": 1, "result": [{"from_name": ["x"], "value": {}}]}]},
+        {"annotations": [], "data": [1]},
+        {"annotations": [{"completed_by": "\ud800", "result": []}]},
+    ],
+)
+def test_tasks_that_label_studio_does_not_write_are_refused(
+    broken: dict[str, object], tmp_path: Path
+) -> None:
+    (tmp_path / "export.json").write_text(json.dumps([{"id": 1, "data": {"q": "a"}} | broken]))
+
+    with pytest.raises(DataError) as raised:
+        evalkit.evaluate_judges(
+            tmp_path / "export.json", columns={"unit": "q", "judge": "judge", "rating": "grade"}
+        )
+
+    assert (raised.value.code, raised.value.at) == ("bad-json", str(tmp_path / "export.json"))
+
+
+def test_tasks_without_annotations_or_results_hold_no_ratings(tmp_path: Path) -> None:
+    def told(who: int, result: object) -> dict[str, object]:
+        return {"completed_by": who, "result": result}
+
+    made = [{"from_name": "grade", "value": {"rating": 1}}]
+    tasks = [
+        {"id": 1, "data": {"q": "a"}, "annotations": None},
+        {"id": 2, "data": {"q": "b"}, "annotations": [told(1, None), told(2, made)]},
+        {"id": 3, "data": {"q": "c"}, "annotations": [told(1, made), told(2, made)]},
+    ]
+    (tmp_path / "export.json").write_text(json.dumps(tasks))
+
+    report = evalkit.evaluate_judges(
+        tmp_path / "export.json", columns={"unit": "q", "judge": "judge", "rating": "grade"}
+    )
+
+    assert report.counts.truth.rows_dropped == {"no_rating": 1}
+    assert report.value("agreement") == 1.0
+    assert report.inputs[0].paths == (str(tmp_path / "export.json"),)

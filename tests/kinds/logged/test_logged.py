@@ -76,6 +76,7 @@ def test_errors_are_of_users_over_n_less_one() -> None:
         ({"columns": {"propensity": "p0", "user": "user"}}, []),
         ({"columns": {"propensity": "p0"}, "policies": {"units": "rounds"}}, []),
         ({"columns": {"propensity": "p0"}, "log": LOG.drop("user")}, []),
+        ({"columns": {"propensity": "p0", "round": "user"}}, []),
     ],
 )
 def test_a_user_that_nobody_names_is_told(options: dict[str, object], told: list[str]) -> None:
