@@ -26,7 +26,6 @@ _BESIDE = {
     "cluster": "errors stand on clusters in the numbers",
     "two_way": "errors stand on items, too, in the numbers",
 }
-FEWEST_UNKNOWN = 200  # users of a gate, where nobody knows how far a value can lie
 COMMON_SHARE = 0.95  # of the users of either; below it the difference is one of other people
 
 
@@ -61,24 +60,6 @@ class PairedDifference:
             n_above=self.n_above,
         )
         return spread.limits(self.mean, self.std_error, level=level)
-
-
-def fewest_users(report: Report, metric: str | None) -> int:
-    """Users that a number must stand on: 200 without bounds, and over all rows; 0 otherwise.
-
-    Of experiments, judges and logged feedback other conditions are asked, as of metrics of users.
-    """
-    kind = kind_of(report)
-    estimate = next((each for each in report.estimates if each.metric == metric), None)
-    if estimate is None or kind not in ("rankings", "ratings", "labels"):
-        return 0
-    known = load_metric_files((), kind).get(estimate.name)
-    if known is None:
-        return 0
-    request = known.request(estimate.cutoff, **estimate.parameters)
-    if not is_mean_of_users(request, kind):  # of all lists errors are known to hold
-        return 0 if kind == "rankings" else FEWEST_UNKNOWN
-    return 0 if math.isfinite(known.bounds[1] - known.bounds[0]) else FEWEST_UNKNOWN
 
 
 def paired_difference(
