@@ -316,6 +316,15 @@ def of_skewed_differences(
     yield from _few_users(found, "difference")
 
 
+def of_withheld(drafts: Iterable[Draft]) -> Iterator[Warning_]:
+    """One warning for verdicts that p alone would give, and users do not."""
+    found = [each for each in drafts if each.is_withheld]
+    for each in found[:1]:
+        named = f"{each.metric} of {each.candidate}{_among((each.segmentation, each.segment))}"
+        message = "few users make the difference, so no verdict is given that p alone would: "
+        yield Warning_("large-values", f"{message}{named}{_more(found)}".rstrip(","))
+
+
 def of_small_margins(
     drafts: Iterable[Draft], margin: float | None, error: float
 ) -> Iterator[Warning_]:

@@ -62,6 +62,11 @@ def comparisons_of(
     )
     for each, p_value in zip(tested, p_values, strict=True):
         _note_t_test(each, p_value)
+    columns = {each.label: column for column, each in enumerate(requests)}
+    for each in drafts:
+        column = columns[each.metric]
+        if shown is None or not shown.has(requests[column]):
+            _note_seen(each, summed, requests[column], column)
     if config.statistics.test == "sign":
         for each in drafts:
             _note_sign_test(each)
@@ -85,6 +90,29 @@ def _note_t_test(each: Draft, p_value: float) -> None:
     least = spread.p_unseen(distance, each.delta, each.std_error, is_above=is_above)
     if 2.0 * least > each.p_value:
         each.p_value, each.test = min(1.0, 2.0 * least), f"{test}{OF_UNSEEN}"
+
+
+def _note_seen(each: Draft, summed: Summed, request: Request, column: int) -> None:
+    """Note what verdicts suppose of users not seen, where nobody knows what a user can differ by.
+
+    Of numbers over all rows users differ by what they move them by, times their number.
+    """
+    spread, (segment, pair) = each.spread, each.place
+    is_known = math.isfinite(spread.widest) and spread.n_below is not None
+    if is_known or spread.is_clustered or spread.is_weighted or each.std_error is None:
+        return
+    sums = summed.totals.pairs[segment, pair]
+    models = [summed.totals.models[segment, name] for name in pair]
+    most = sums.deltas.largest_of(column)
+    wins, _, losses = sums.outcomes[0, column].tolist()
+    widest = max(most, *(model.largest_of(column) for model in models))
+    if math.isfinite(spread.widest):
+        widest = math.inf  # users have no values of it, but none is a whole scale away
+    below, above = (losses, wins) if request.metric.higher_is_better else (wins, losses)
+    each.seen = spread._replace(widest=widest, table=None, n_below=below, n_above=above)
+    if most > 0.0:
+        squares = spread.df * each.std_error**2 + each.delta**2
+        each.n_carrying = spread.n * squares / most**2
 
 
 def _note_sign_test(each: Draft) -> None:

@@ -100,6 +100,7 @@ class Inference:
             ),
             *(caveats.of_few_users(estimates) if known else caveats.of_caveats(few)),
             *skewed,
+            *caveats.of_withheld(drafts),
             *caveats.of_small_margins(drafts, chosen.margin, 1.0 - chosen.level),
             *caveats.of_no_interval(requests),
             *caveats.of_other_users(judged),

@@ -68,6 +68,13 @@ class Draft:
     judged_at: float = math.nan  # the p at which it was judged in its family
     of_both: tuple[float, float, float] = (math.nan,) * 3  # baseline, its error, the candidate's
     way: float = 0.0  # of a test by ranks, which the mean may not go
+    seen: DifferenceSpread | None = None  # bounded by what was seen, where no bound is known
+    n_carrying: float = math.inf  # users who would make the squares, were all the largest
+    p_seen: float = 0.0  # what p_adjusted is at least, then
+    margin_seen: tuple[float, float] = 0.0, 0.0  # the same of p_equivalent and p_not_inferior
+    low_gate: float | None = None
+    high_gate: float | None = None
+    is_withheld: bool = False  # p alone would give another verdict
 
     @property
     def place(self) -> tuple[Segment, Pair]:

@@ -19,11 +19,15 @@ from evalkit.metrics import Request, is_gmean, is_ordered
 from evalkit.report import Comparison, Estimate, Finding, Standing
 from evalkit.report.frames import make_records
 from evalkit.statistics.corrections import adjust
+from evalkit.statistics.intervals import Interval
 from evalkit.statistics.paired import equivalence_test, non_inferiority_test
 from evalkit.statistics.proportions import margin_p_values
 from evalkit.statistics.search import SegmentDelta, search_segments
 from evalkit.statistics.tukey import group_letters
 
+FEWEST_APART = 30  # users, below whom no difference is told where nobody knows how large one can be
+FEWEST_CARRYING = 4.0  # users who would make its squares, were each the largest
+FEWEST_WITHIN = 200  # users who differ, below whom nothing is within a margin there
 FEWEST_SEARCHED = 100  # users of a segment that a search looks at (docs/statistics.md)
 
 
@@ -38,6 +42,11 @@ def with_verdicts(
     Tukey's test knows no margin: Holm's correction stands in for it there.
     """
     better = {request.label: request.metric.higher_is_better for request in requests}
+    if any(each.seen is not None for each in drafts):
+        for family in families_of(drafts, chosen, primary).values():
+            _doubt(family, chosen.correction)
+        for each in drafts:
+            _note_gate_limits(each, chosen.level)
     if chosen.margin is not None:
         correction = "holm" if chosen.correction == "tukey" else chosen.correction
         margins = {request.label: margin_of(request, chosen.margin) for request in requests}
@@ -45,7 +54,47 @@ def with_verdicts(
             _judge_margin(family, margins, chosen.level, correction, better)
     for each in drafts:
         each.verdict = verdict_of(each, better[each.metric], 1.0 - chosen.level)
+        alone = verdict_of(each, better[each.metric], 1.0 - chosen.level, is_alone=True)
+        each.is_withheld = each.verdict != alone
     return tuple(finished(drafts))
+
+
+def _doubt(family: Sequence[Draft], correction: str) -> None:
+    """Note p of differences, corrected together, that are no surer than what was seen allows.
+
+    Tukey's p are corrected already: there Bonferroni's correction is that of what was seen alone.
+    """
+    least = [2.0 * _p_seen(each, abs(each.delta), is_above=each.delta > 0.0) for each in family]
+    if correction == "tukey":
+        correction = "bonferroni"
+    else:
+        least = [max(each.p_value, p) for each, p in zip(family, least, strict=True)]
+    for each, p in zip(family, adjust(least, correction).p_adjusted, strict=True):
+        each.p_seen = 0.0 if each.spread.is_plain else p
+
+
+def _note_gate_limits(each: Draft, level: float) -> None:
+    """Note limits that gates go by, where users not seen move them further than the shown ones."""
+    if each.seen is None or each.low is None or each.high is None:
+        return
+    shown, half = Interval(each.low, each.high), min(each.seen.widest, each.spread.widest)
+    wider = each.seen.limits(each.delta, each.std_error, level=level).around(shown)
+    if each.n_carrying < FEWEST_CARRYING:  # nothing is known
+        wider = shown.around(Interval(each.delta - half, each.delta + half))
+    if wider != shown and wider.exists:
+        each.low_gate, each.high_gate = wider.low, wider.high
+
+
+def _p_seen(each: Draft, distance: float, *, is_above: bool) -> float:
+    """What a one-sided p is at least, where nobody knows how large a difference can be.
+
+    It is that of a metric whose bound is `widest` of what was seen; 0 where a bound is known.
+    """
+    if each.seen is None:
+        return 0.0
+    if each.n_users < FEWEST_APART or each.n_carrying < FEWEST_CARRYING:
+        return 1.0
+    return each.seen.p_unseen(distance, each.delta, each.std_error, is_above=is_above)
 
 
 def _judge_margin(
@@ -57,9 +106,14 @@ def _judge_margin(
 ) -> None:
     """Give comparisons that are corrected together what tests against the margin say."""
     tests = [_margin_tests(each, margins[each.metric], better[each.metric]) for each in family]
-    same, not_worse = (
-        adjust(p_values, correction).p_adjusted for p_values in zip(*tests, strict=True)
-    )
+    columns = [*zip(*tests, strict=True)]
+    if any(each.seen is not None for each in family):
+        least = [_margin_seen(each, margins[each.metric], better[each.metric]) for each in family]
+        pairs = zip(columns[:2], zip(*least, strict=True), strict=True)
+        columns += [tuple(map(max, *each)) for each in pairs]
+    same, not_worse, *seen = (adjust(p_values, correction).p_adjusted for p_values in columns)
+    for each, *of_each in zip(family, *seen, strict=True) if seen else ():
+        each.margin_seen = of_each[0], of_each[1]
     error = 1.0 - level
     for comparison, p_same, p_not_worse in zip(family, same, not_worse, strict=True):
         comparison.p_equivalent, comparison.p_not_inferior = _or_none(p_same), _or_none(p_not_worse)
@@ -67,6 +121,16 @@ def _judge_margin(
             comparison.delta, comparison.std_error, level=1.0 - 2.0 * error, of_margin=True
         )
         comparison.low_margin, comparison.high_margin = _or_none(limits.low), _or_none(limits.high)
+
+
+def _margin_seen(each: Draft, margin: float, higher_is_better: bool | None) -> tuple[float, float]:
+    """What p against a margin are at least, as `_margin_tests` has them, by what was seen."""
+    seen = each.seen
+    if seen is not None and (seen.n_below or 0) + (seen.n_above or 0) < FEWEST_WITHIN:
+        return 1.0, 1.0
+    above = _p_seen(each, margin + each.delta, is_above=True)
+    below = _p_seen(each, margin - each.delta, is_above=False)
+    return max(above, below), above if higher_is_better else below
 
 
 def _or_none(number: float) -> float | None:
@@ -97,24 +161,32 @@ def _margin_tests(each: Draft, margin: float, higher_is_better: bool | None) -> 
     return max(same, above, below), max(test.p_value, not_worse)
 
 
-def verdict_of(each: Draft | Comparison, higher_is_better: bool | None, error: float) -> str:
+def verdict_of(
+    each: Draft | Comparison, higher_is_better: bool | None, error: float, *, is_alone: bool = False
+) -> str:
     """What a comparison comes to, by its corrected tests; where there are none, that.
 
     With a margin a difference that is surely smaller than it is called equivalent, be it ever so
     significant; without one, or beyond it, the test of a difference decides.
+
+    Args:
+        is_alone: by p-values alone, whatever was seen of users.
     """
-    if or_nan(each.p_equivalent) <= error:
+    differs, (same, not_worse) = 0.0, (0.0, 0.0)
+    if isinstance(each, Draft) and not is_alone:
+        differs, (same, not_worse) = each.p_seen, each.margin_seen
+    if max(or_nan(each.p_equivalent), same) <= error:
         return "equivalent"
     way = each.delta
     if isinstance(each, Draft) and each.test == "sign":  # the mean may point the other way
         way = (each.spread.n_above or 0) - (each.spread.n_below or 0)
     elif isinstance(each, Draft) and each.way * way < 0.0:  # ranks and the mean: neither is sure
         way = 0.0
-    if or_nan(each.p_adjusted) <= error and way != 0.0:
+    if max(or_nan(each.p_adjusted), differs) <= error and way != 0.0:
         if higher_is_better is None:
             return "different"
         return "better" if (way > 0.0) == higher_is_better else "worse"
-    if or_nan(each.p_not_inferior) <= error:
+    if max(or_nan(each.p_not_inferior), not_worse) <= error:
         return "not inferior"
     return "not tested" if math.isnan(or_nan(each.p_adjusted)) else "cannot tell"
 
@@ -143,6 +215,7 @@ def standings_of(
             if each.metric == request.label
             and each.segment is None
             and or_nan(each.p_adjusted) <= 1.0 - chosen.level
+            and each.verdict != "cannot tell"
         }
         sign = -1.0 if request.metric.higher_is_better else 1.0
         names = sorted(values, key=lambda name: _last_if_nan(sign * values[name]))

@@ -32,6 +32,7 @@ _PASSED_OVER = ("time", "published")  # columns that say when
 _A_LOOK = 200  # rows of a text file
 MOST_ROWS = 1 << 22  # that are looked at
 TOGETHER = 1 << 18
+LISTS = 1 << 12  # whose numbers are held one by one
 
 Verdict = Literal["agrees", "contradicts"]
 
@@ -119,25 +120,33 @@ def _are_numbers(texts: pl.Series, *, floats: bool) -> bool:
 
 def _movements(frame: pl.LazyFrame, *, is_list: bool) -> tuple[bool, bool]:
     """Whether values rise, and whether they fall, from one row of a list to the next."""
-    number = pl.col("value")
+    frames = stream_batches(frame.head(MOST_ROWS))
+    number = pl.col("value").cast(pl.Float64, strict=False).fill_nan(None)
     if is_list:
-        step = pl.element().cast(pl.Float64, strict=False).fill_nan(None).drop_nulls().diff()
-        rises, falls = (
-            number.list.eval(test).list.any().any() for test in (step > 0.0, step < 0.0)
-        )
+        frames = _flat(frames, number)
+        is_next = pl.col("list") == pl.col("list").shift(1)
+        step = pl.col("value").diff().filter(is_next)
     else:
-        number = number.cast(pl.Float64, strict=False).fill_nan(None)
         lists = [name for name in frame.collect_schema() if name != "value"]
         step = number - number.shift(1).over(lists)
-        rises, falls = (step > 0.0).any(), (step < 0.0).any()
+    rises, falls = (step > 0.0).any(), (step < 0.0).any()
     seen = [False, False]
-    for kept in _joined(stream_batches(frame.head(MOST_ROWS))):
+    for kept in _joined(frames):
         if kept.height:
             moves = kept.select(rises.alias("rises"), falls.alias("falls")).row(0)
             seen = [old or bool(new) for old, new in zip(seen, moves, strict=True)]
         if all(seen):
             break
     return seen[0], seen[1]
+
+
+def _flat(frames: Iterator[pl.DataFrame], number: pl.Expr) -> Iterator[pl.DataFrame]:
+    """The numbers of lists, a few lists at a time, and the number of each one's list."""
+    n_lists = 0
+    for frame in frames:
+        for lists in frame.select("value").iter_slices(LISTS):
+            yield lists.with_row_index("list", n_lists).explode("value").with_columns(number)
+            n_lists += lists.height
 
 
 def _joined(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

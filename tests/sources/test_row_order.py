@@ -86,6 +86,20 @@ def test_lists_with_scores_that_rise_are_refused():
     assert evaluate(lists.with_columns(pl.col("est").list.sort(descending=True))).value("RR") == 0.5
 
 
+@pytest.mark.parametrize("dtype", [pl.List(pl.Float32), pl.Array(pl.Float64, 4)])
+@pytest.mark.parametrize("last", [0.2, 0.4])
+def test_numbers_of_lists_are_compared_within_their_list(dtype, last, monkeypatch):
+    monkeypatch.setattr("evalkit.sources.row_order.LISTS", 1)
+    scores = [[0.5, None, 0.4, 0.3], [0.9, 0.3, float("nan"), last]]
+    items = [[11, 10, 12, 13], [21, 20, 22, 23]]
+    lists = pl.DataFrame({"user": [1, 2], "item": items, "est": pl.Series(scores, dtype=dtype)})
+
+    if last > 0.3:
+        assert refused(lists).code == "row-order"
+    else:
+        assert evaluate(lists).value("RR") == 0.5
+
+
 def test_ranks_and_scores_of_known_names_are_left_out_where_rows_rank():
     report = evaluate(rows("score"), ranked_by={"rankings": "rows"})
 

@@ -16,6 +16,7 @@ from evalkit.runs.gates._limits import (
     FEW_MAKE_IT,
     MAY_BE_CHANCE,
     Limits,
+    fewest_users,
     limits_of,
     limits_of_value,
     none_to_go_by,
@@ -124,9 +125,10 @@ class _Judge:
         for check in self.report.checks if is_weighed else ():
             if check.check in EFFECTIVE and check.model == model:
                 if check.verdict != "ok" and check.segment == where[1]:
-                    message = f"{self._name} of {model}{_among(rule)} stands on "
-                    message += f"{check.value or 0:,.0f} effective {EFFECTIVE[check.check]}"
-                    message += ": too few to tell"
+                    few = f"{check.value or 0:,.0f} effective {EFFECTIVE[check.check]}"
+                    message = (
+                        f"{self._name} of {model}{_among(rule)} stands on {few}: too few to tell"
+                    )
                     return self._unclear(model, message, estimate.value, judged_by="count")
         if kind in ("min", "max"):
             return self._fixed(model, estimate, kind, bound)
@@ -283,7 +285,7 @@ class _Judge:
         return mean_interval(estimate.value, error, n, level=level, df=estimate.df)
 
     def _too_few(self, n_users: int) -> str:
-        least = self.rule.min_users
+        least = fewest_users(self.report, self.rule)
         return f"; {n_users:,} users are too few, {least:,} are asked" if n_users < least else ""
 
     # Counts.
@@ -396,10 +398,10 @@ class _Judge:
         self, limits: Limits, n_users: int, least: float, *, is_turned: bool
     ) -> tuple[str, str]:
         """What limits say of a least value, and what stands beside that."""
-        outcomes = [UNCLEAR, UNCLEAR]
+        outcomes, fewest = [UNCLEAR, UNCLEAR], fewest_users(self.report, self.rule)
         for place, interval in enumerate(limits):
             its = turned(interval, is_turned)
-            if n_users >= self.rule.min_users and its.exists:
+            if n_users >= fewest and its.exists:
                 outcomes[place] = (
                     PASS if its.low >= least else FAIL if its.high < least else UNCLEAR
                 )

@@ -2,6 +2,7 @@
 
 import math
 
+from evalkit.config import GateRule
 from evalkit.report import Comparison, Estimate, Report
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
 
@@ -9,6 +10,7 @@ Limits = tuple[Interval, Interval]  # those that a gate goes by, and those that 
 MAY_BE_CHANCE = (
     "; by the limits of the report it would {}, which few large values may make (large-values)"
 )
+FEWEST_UNKNOWN = 200  # users of a gate, where nobody knows how far a value can lie
 FEW_MAKE_IT = "; too few units make that to go by its limits (large-values)"
 NONE_TO_GO_BY = "run {} has no limits that gates go by, as older runs have none"
 
@@ -16,15 +18,15 @@ NONE_TO_GO_BY = "run {} has no limits that gates go by, as older runs have none"
 def limits_of(report: Report, of: Estimate | Comparison, prefix: str = "") -> Limits:
     """Of experiments they count what few large values do to means and variances.
 
+    Elsewhere they count users not seen where nobody knows how large a difference can be.
+
     Args:
         prefix: `relative_`, or nothing.
     """
     shown = Interval(*(_end_of(of, f"{prefix}{end}") for end in ("low", "high")))
-    if report.kind != "experiment":
-        return shown, shown
     low, high = (_end_of(of, f"{prefix}{end}_gate") for end in ("low", "high"))
     if math.isnan(low) and math.isnan(high):
-        return NO_INTERVAL, shown
+        return shown if report.kind != "experiment" else NO_INTERVAL, shown
     return Interval(
         -math.inf if math.isnan(low) else low, math.inf if math.isnan(high) else high
     ), shown
@@ -38,6 +40,28 @@ def none_to_go_by(report: Report) -> str:
     ):
         return ""
     return NONE_TO_GO_BY.format(report.run_id)
+
+
+def fewest_users(report: Report, rule: GateRule) -> int:
+    """Users that a gate asks for: 200 of metrics without bounds, and of numbers over all rows.
+
+    Of experiments, judges and logged feedback it is as the rule says: other conditions hold there.
+    """
+    from evalkit.metrics import load_metric_files
+    from evalkit.runs.history.compare import is_mean_of_users, kind_of
+
+    kind, least = kind_of(report), rule.min_users
+    estimate = next((each for each in report.estimates if each.metric == rule.metric), None)
+    if estimate is None or kind not in ("rankings", "ratings", "labels"):
+        return least
+    known = load_metric_files((), kind).get(estimate.name)
+    if known is None:
+        return least
+    request = known.request(estimate.cutoff, **estimate.parameters)
+    if not is_mean_of_users(request, kind):  # of all lists errors are known to hold
+        return least if kind == "rankings" else max(least, FEWEST_UNKNOWN)
+    is_bounded = math.isfinite(known.bounds[1] - known.bounds[0])
+    return least if is_bounded else max(least, FEWEST_UNKNOWN)
 
 
 def _end_of(of: Estimate | Comparison, name: str) -> float:

@@ -34,7 +34,7 @@ class PairedDifference:
     """Mean of candidate less baseline over the users of both, its standard error, their number.
 
     Args:
-        widest: the largest difference that there can be.
+        widest: the largest difference that there can be; the largest value where nobody knows.
         table: of values that are 0 or 1, as `DifferenceSpread` has it, as are the others.
     """
 
@@ -140,6 +140,8 @@ def difference_of(
     if bounds == (0.0, 1.0) and np.isin([new, old], (0.0, 1.0)).all():
         table = counts_differing(int((new * old).sum()), gained, lost, n_users)
     std_error, widest = math.sqrt(squares / (n_users - 1) / n_users), bounds[1] - bounds[0]
+    if math.isinf(widest):  # users not seen may lie as far away as the largest value
+        widest = float(np.abs([new, old, deltas]).max()) or math.inf
     sums = ExactSums(1)
     sums.add(deltas.reshape(-1, 1))
     return PairedDifference(
