@@ -12,7 +12,7 @@ from typer import Argument, Option
 from evalkit.cli import console, explaining
 from evalkit.cli.codes import all_codes
 from evalkit.cli.list_examples import list_example
-from evalkit.cli.options import Json, MetricFile, Profile, choose_format, takes
+from evalkit.cli.options import Json, MetricFile, Profile, choose_format, refuse_idle, takes
 from evalkit.cli.row_examples import row_example
 from evalkit.errors import EvalkitError, RequestError
 
@@ -97,13 +97,13 @@ def explain(
     shown = choose_format(format, json)
     own = {"--latex": latex, "--metric-file": metric_file}
     if name == "split":
-        _refuse_idle({**own, "--json": shown == "json"}, "the splits of libraries")
+        refuse_idle({**own, "--json": shown == "json"}, "the splits of libraries")
         from evalkit.splits.libraries import explain_libraries
 
         console.say(*explain_libraries(profile))
         return
     if name in all_codes():
-        _refuse_idle({**own, "--profile": profile}, f"the code {name!r}")
+        refuse_idle({**own, "--profile": profile}, f"the code {name!r}")
         explaining.explain_code(all_codes()[name], as_json=shown == "json")
         return
     from evalkit.metrics.profiles import DEFAULT, find_profile
@@ -114,7 +114,7 @@ def explain(
         found = _find(name, followed if profile else None, _own_by_kind(metric_file))
     except RequestError as error:
         if said and error.code in ("unknown-metric", "refused-metric", "ambiguous-metric"):
-            _refuse_idle({"--latex": latex}, f"{name!r}, which libraries alone have")
+            refuse_idle({"--latex": latex}, f"{name!r}, which libraries alone have")
             if shown == "json":
                 console.say_json(explaining.names_record(name, said))
             else:
@@ -151,13 +151,6 @@ def explain(
             console.say(line)
     if profile is None:
         console.say(*explaining.lines_of_names(name, said))
-
-
-def _refuse_idle(options: Mapping[str, object], what: str) -> None:
-    """Raise where an option is given that changes nothing of what is explained."""
-    for option in (option for option, value in options.items() if value):
-        message = f"{option} changes nothing of {what}"
-        raise RequestError(message, code="bad-option", at=option, hint="leave it out")
 
 
 def _no_such_name(name: str, error: RequestError) -> RequestError:

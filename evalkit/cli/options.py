@@ -338,6 +338,13 @@ def check_columns(**named: str | list[str] | None) -> None:
             raise RequestError(message, code="bad-option", at=f"--{name}", hint=hint)
 
 
+def refuse_idle(options: Mapping[str, object], what: str) -> None:
+    """Raise where an option is given that changes nothing of `what`."""
+    for option in (option for option, value in options.items() if value not in (None, False)):
+        message = f"{option} changes nothing of {what}"
+        raise RequestError(message, code="bad-option", at=option, hint="leave it out")
+
+
 def only_one(texts: list[str], option: str) -> str:
     """The one text of an option that takes no more, of which the shell's last would win."""
     if len(texts) == 1:

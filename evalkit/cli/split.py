@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, Option
 
 from evalkit.cli import console
-from evalkit.cli.options import RunOptions, UserColumns, check_columns, set_threads, takes
+from evalkit.cli.options import (
+    RunOptions,
+    UserColumns,
+    check_columns,
+    refuse_idle,
+    set_threads,
+    takes,
+)
 from evalkit.errors import EvalkitError, RequestError
 from evalkit.kernels.memory import let_polars_give_back
 
@@ -72,9 +79,10 @@ def split(
     if check:
         parts = {"train": train, "validation": validation, "test": test}
         given = {name: path for name, path in parts.items() if path is not None}
-        _refuse_idle(of_rules | {"memory-limit": options.memory_limit}, "--check looks at parts")
+        idle = of_rules | {"memory-limit": options.memory_limit}
+        refuse_idle({f"--{name}": each for name, each in idle.items()}, "a check of parts")
         return _check(source, given, ids, options, out, fail_on)
-    _refuse_idle({"train": train}, "a log is cut, and no part of it is given")
+    refuse_idle({"--train": train}, "a log that is cut")
     if source is None:
         hint = "evalkit split LOG --test 7d --out DIR, or evalkit split CONFIG.toml"
         raise RequestError("no log is given", code="missing-option", at="evalkit split", hint=hint)
@@ -101,13 +109,6 @@ def split(
         if not source.endswith(".toml"):
             error.hint = _as_options(error.hint)
         raise
-
-
-def _refuse_idle(given: Mapping[str, object], why: str) -> None:
-    """Raise where an option is given that such a command passes over."""
-    for name in (name for name, each in given.items() if each is not None):
-        message = f"{why}: --{name} says nothing"
-        raise RequestError(message, code="bad-option", at=f"--{name}", hint="leave it out")
 
 
 def _as_options(hint: str) -> str:

@@ -134,7 +134,8 @@ class Comparison:
         theta: what CUPED takes away of the first covariate; cap: above which values count as it.
         relative_low_adjusted, relative_high_adjusted: of `relative`, as low_adjusted of `delta`.
         margin_relative: the margin as a share of the baseline's value.
-        low_gate, high_gate: of experiments, limits that gates go by: they hold those of both
+        low_gate, high_gate: limits that gates go by. Without bounds they count users not seen, up
+            to the largest value that was. Of experiments they hold those of both
             variances, with skewness and units not seen. None where too few units make the
             difference; relative_low_gate, relative_high_gate: the same of `relative`.
     """
