@@ -15,7 +15,7 @@ import numpy as np
 
 from .distributions import normal_quantile, normal_sf, t_quantile, t_sf, t_two_sided
 from .intervals import NO_INTERVAL, Interval, check_level
-from .moments import Floats, Linear
+from .moments import Floats, Linear, scale_to_one
 from .skewness import MOST_LEANING, OF_SAMPLES, quantile_of, reaches_of_leaning
 from .spending import Sequential, bounds_of
 from .unseen import p_at_least, reach_at_least
@@ -345,7 +345,7 @@ class Contrast:
 
     def _relative_error(self, own: float, other: float, *, is_log: bool) -> tuple[float, float]:
         """Standard error of the ratio, or of its logarithm, to the first order, and its df."""
-        scale = _scale_of(self.of_baseline)
+        scale = scale_to_one(self.of_baseline)
         base, new, own, other = (
             each * scale for each in (self.of_baseline, self.of_candidate, own, other)
         )
@@ -362,7 +362,7 @@ class Contrast:
         return math.sqrt(math.fsum(each for each, _ in terms)), satterthwaite(terms)
 
     def _fieller(self, reached: float) -> Interval:
-        square, scale = reached**2, _scale_of(self.of_baseline)
+        square, scale = reached**2, scale_to_one(self.of_baseline)
         at_0, at_1, at_minus = (self.variance(t)[0] * scale * scale for t in (0.0, 1.0, -1.0))
         second, first = 0.5 * (at_1 + at_minus) - at_0, 0.5 * (at_1 - at_minus)
         base, delta = self.of_baseline * scale, self.delta * scale
@@ -474,11 +474,6 @@ class Contrast:
                 if part.linear.n > 1
             )
             yield float(group.n), n_against, squares
-
-
-def _scale_of(value: float) -> float:
-    """A power of two that brings a value near 1, so that its square is a number."""
-    return math.ldexp(1.0, min(-math.frexp(value)[1], 1000))
 
 
 def _pooled(groups: Sequence[tuple[Group, Floats]]) -> tuple[float, float]:

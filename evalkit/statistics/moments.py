@@ -4,6 +4,7 @@ A ratio is linearised (the delta method), so that a ratio, its covariates and wh
 them are sums of one kind: a vector of estimates with a covariance matrix a unit.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,6 +33,16 @@ def scales_of(columns: Floats) -> npt.NDArray[np.int64]:
     if not columns.shape[0]:
         return np.zeros(columns.shape[1], dtype=np.int64)
     return np.array(np.frexp(np.abs(columns).max(axis=0))[1], dtype=np.int64)
+
+
+def scale_to_one(value: float) -> float:
+    """A power of two that brings a value near 1, so that its square is a number.
+
+    Example:
+        >>> scale_to_one(6.0)
+        0.125
+    """
+    return math.ldexp(1.0, min(-math.frexp(value)[1], 1000))
 
 
 def summed_columns(columns: Floats, scales: npt.NDArray[np.int64]) -> Floats:

@@ -20,11 +20,14 @@ from evalkit.runs.gates._limits import (
     limits_of,
     limits_of_value,
     none_to_go_by,
+    spell_limits,
+    spell_number,
     told,
     turned,
 )
 from evalkit.runs.history import differences_of_measure
 from evalkit.statistics.intervals import (
+    NO_INTERVAL,
     Interval,
     difference_interval,
     mean_interval,
@@ -192,8 +195,8 @@ class _Judge:
         least, side = (-bound, "<=") if is_max else (bound, ">=")
         outcome, note = self._told(limits, estimate.n_users, least, is_turned=is_max)
         message = (
-            f"{self._name} of {model}{_among(self.rule)} is {_number(estimate.value)}"
-            f"{_limits(told(limits))}, required: {side} {bound:g}"
+            f"{self._name} of {model}{_among(self.rule)} is {spell_number(estimate.value)}"
+            f"{spell_limits(told(limits))}, required: {side} {bound:g}"
         )
         return self._gate(
             model,
@@ -232,8 +235,8 @@ class _Judge:
         outcome, note = self._told(limits, n_users, -bound, is_turned=is_lower)
         word = "better" if better > 0 else "worse" if better < 0 else "different"
         message = (
-            f"{self._name} of {model}{_among(rule)} is {_number(abs(delta))} {word} than "
-            f"{reference}{_limits(told(limits))}, allowed drop: {bound:g}"
+            f"{self._name} of {model}{_among(rule)} is {spell_number(abs(delta))} {word} than "
+            f"{reference}{spell_limits(told(limits))}, allowed drop: {bound:g}"
         )
         if why:
             message += f"; judged by independent intervals, since {why}"
@@ -438,14 +441,15 @@ class _Judge:
         message: str,
         value: float | None = None,
         delta: float | None = None,
-        interval: Interval | None = None,
+        interval: Interval = NO_INTERVAL,
         baseline_run: str | None = None,
         judged_by: str | None = None,
         n_users: int | None = None,
     ) -> Gate:
         rule, (kind, bound) = self.rule, self.kind_and_bound
-        ends = (interval.low, interval.high) if interval is not None and interval.exists else ()
-        low, high = (each if math.isfinite(each) else None for each in ends or (math.nan,) * 2)
+        low, high = (
+            each if math.isfinite(each) else None for each in (interval.low, interval.high)
+        )
         return Gate(
             metric=rule.metric or str(rule.data),
             model=model,
@@ -492,13 +496,3 @@ def _comparison(report: Report, baseline: str, model: str, of: Estimate) -> Comp
 
 def _id(old_run: Report, report: Report) -> str | None:
     return None if old_run is report else old_run.run_id
-
-
-def _number(value: float) -> str:
-    return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.1f}"
-
-
-def _limits(interval: Interval) -> str:
-    if not interval.exists:
-        return " (no interval)"
-    return f" ({_number(interval.low)} … {_number(interval.high)})"

@@ -86,3 +86,13 @@ def told(limits: Limits) -> Interval:
 def turned(interval: Interval, is_turned: bool) -> Interval:
     """Limits of the opposite, where that is asked for."""
     return Interval(-interval.high, -interval.low) if is_turned else interval
+
+
+def spell_number(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.1f}"
+
+
+def spell_limits(interval: Interval) -> str:
+    if not interval.exists:
+        return " (no interval)"
+    return f" ({spell_number(interval.low)} … {spell_number(interval.high)})"
