@@ -258,7 +258,7 @@ class _Judge:
         """Delta, its limits, users, how it was judged, and why not by user."""
         if old_run is self.report:
             pair = _comparison(self.report, old_model, model, now)
-            if pair is not None and pair.std_error is not None:
+            if pair is not None and (pair.std_error, pair.low_gate, pair.high_gate) != (None,) * 3:
                 return pair.delta, limits_of(self.report, pair), pair.n_users, "paired", ""
         why = "values by segment are not kept"
         if now.segment is None:

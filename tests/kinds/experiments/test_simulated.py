@@ -523,3 +523,20 @@ def test_a_gate_on_an_older_run_says_that_it_has_no_limits_to_go_by():
     assert gates_on(report, max_drop=1.0)[0].outcome == "pass"
     assert gate.outcome == "cannot tell"
     assert gate.message.endswith("has no limits that gates go by, as older runs have none")
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "greater", "less"])
+def test_a_gate_on_a_quantile_goes_by_the_limits_of_its_comparison(alternative):
+    draw = np.random.default_rng(22)
+    y = draw.lognormal(size=2000)
+    units = pl.DataFrame({"unit": range(2000), "variant": ["a", "b"] * 1000, "y": y})
+    report = evalkit.evaluate_experiment(
+        units,
+        variants={"a": 1, "b": 1},
+        metrics=["quantile(y, q=0.5)"],
+        statistics={"alternative": alternative},
+    )
+    (gate,), own = gates_on(report, "quantile(y, q=0.5)", max_drop=0.1), report.comparisons[0]
+
+    assert (gate.low, gate.high, gate.n_users) == (own.low_gate, own.high_gate, 2000)
+    assert "kept no values" not in gate.message
