@@ -63,7 +63,7 @@ def estimates_of(
                 reach = two_sided.reach(df, group.n)
                 limits = Interval(value - reach * error, value + reach * error)
                 down, up = reaches_of_leaning(reach, _skewness(asked, measured, arm)[1], group.n)
-                whole = max(error, _error_with_joint(measured, arm, by, two_sided))
+                whole = _error_over_all(measured, arm, by, two_sided, error)
                 gate = Interval(value - down * whole, value + up * whole)
         is_clustered = units.clusters is not None and bool(measured.groups)
         yield Estimate(
@@ -88,14 +88,25 @@ def estimates_of(
         )
 
 
-def _error_with_joint(measured: MeasuredUnits, arm: int, by: Adjustment, rules: Rules) -> float:
-    """Of a variant's value, to which the joint means of covariates bring theirs."""
-    if not by.theta.any():
-        return 0.0
+def _error_over_all(
+    measured: MeasuredUnits, arm: int, by: Adjustment, rules: Rules, error: float
+) -> float:
+    """Of a variant's value, to which units of all variants bring that of what they share: the joint
+    means of covariates, and the shares of strata.
+    """
     first, *others = (each for place, each in enumerate(measured.groups) if place != arm)
-    rules = replace(rules, is_pooled=False)
-    contrast = Contrast(first, measured.groups[arm], rules, by, others)
-    return math.sqrt(contrast.variance(-1.0)[0])  # of candidate - 0 times baseline
+    if by.theta.any():
+        rules = replace(rules, is_pooled=False)
+        contrast = Contrast(first, measured.groups[arm], rules, by, others)
+        error = max(error, math.sqrt(contrast.variance(-1.0)[0]))  # of candidate - 0 times baseline
+    strata = [*zip(*(group.parts for group in measured.groups), strict=True)]
+    if len(strata) == 1:
+        return error
+    own = [(parts[arm].share, float(parts[arm].linear.estimates[0])) for parts in strata]
+    mean = math.fsum(share * each for share, each in own)
+    sizes = [max(1, sum(part.linear.n for part in parts)) for parts in strata]
+    away = [share * (each - mean) / n**0.5 for (share, each), n in zip(own, sizes, strict=True)]
+    return math.hypot(error, *away)
 
 
 def _parameters(numbers: MetricNumbers) -> dict[str, str | float]:

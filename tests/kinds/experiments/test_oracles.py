@@ -388,3 +388,22 @@ def test_relative_limits_do_not_go_by_the_unit_of_measure(times, relative):
     for end in ("relative_low", "relative_high", "relative_low_gate", "relative_high_gate"):
         expected = None if times == 1e155 else pytest.approx(getattr(plain, end), rel=1e-4)
         assert getattr(other, end) == expected
+
+
+def test_gates_of_a_value_over_strata_count_the_shares_of_strata():
+    """Of values 1 and 10 that hardly vary, the mean is as uncertain as how many are of each."""
+    draw = np.random.default_rng(11)
+    stratum = draw.integers(0, 2, 300)
+    units = units_of(draw, stratum=stratum.astype(str)).with_columns(
+        y=1.0 + 9.0 * stratum + 0.01 * draw.normal(size=300)
+    )
+    own = effect(units, statistics={"strata": ["stratum"], "limits": "wald"})
+    for name, each in zip(VARIANTS, own.estimates, strict=True):
+        strata = [units.filter(variant=name, stratum=of)["y"].to_numpy() for of in "01"]
+        shares = np.bincount(stratum) / 300
+        within = sum(p**2 * y.var(ddof=1) / y.size for p, y in zip(shares, strata, strict=True))
+        between = shares.prod() * (strata[1].mean() - strata[0].mean()) ** 2 / 300
+        widened = (each.high_gate - each.value) / (each.high - each.value)
+
+        assert each.std_error == pytest.approx(np.sqrt(within))
+        assert widened == pytest.approx(np.sqrt(1.0 + between / within))
