@@ -10,7 +10,8 @@ Limits = tuple[Interval, Interval]  # those that a gate goes by, and those that 
 MAY_BE_CHANCE = (
     "; by the limits of the report it would {}, which few large values may make (large-values)"
 )
-FEWEST_UNKNOWN = 200  # users of a gate, where nobody knows how far a value can lie
+FEWEST_UNKNOWN = 200  # users of a difference, where nobody knows how far a value can lie
+FEWEST_OF_VALUES = 30  # the same of a value
 FEW_MAKE_IT = "; too few units make that to go by its limits (large-values)"
 NONE_TO_GO_BY = "run {} has no limits that gates go by, as older runs have none"
 
@@ -43,7 +44,7 @@ def none_to_go_by(report: Report) -> str:
 
 
 def fewest_users(report: Report, rule: GateRule) -> int:
-    """Users that a gate asks for: 200 of metrics without bounds, and of numbers over all rows.
+    """Users that a gate asks for: more where nobody knows how far a value can lie.
 
     Of experiments, judges and logged feedback it is as the rule says: other conditions hold there.
     """
@@ -55,13 +56,12 @@ def fewest_users(report: Report, rule: GateRule) -> int:
     if estimate is None or kind not in ("rankings", "ratings", "labels"):
         return least
     known = load_metric_files((), kind).get(estimate.name)
-    if known is None:
+    if known is None or math.isfinite(known.bounds[1] - known.bounds[0]):
         return least
     request = known.request(estimate.cutoff, **estimate.parameters)
-    if not is_mean_of_users(request, kind):  # of all lists errors are known to hold
-        return least if kind == "rankings" else max(least, FEWEST_UNKNOWN)
-    is_bounded = math.isfinite(known.bounds[1] - known.bounds[0])
-    return least if is_bounded else max(least, FEWEST_UNKNOWN)
+    if kind == "rankings" and not is_mean_of_users(request, kind):
+        return least  # of all lists errors are known to hold
+    return max(least, FEWEST_UNKNOWN if rule.min is None and rule.max is None else FEWEST_OF_VALUES)
 
 
 def _end_of(of: Estimate | Comparison, name: str) -> float:
