@@ -5,7 +5,7 @@ fraction and a mean adjusted by what was before, 500 units a variant. `looks`: f
 looks, by plan; the guardrail is worse by just its margin. `relative`: limits of a relative effect
 of 20 %, 500 skewed units a variant. `large`: verdicts where 5 % of the units buy, of variants that
 do not differ, and of one that has lost just the margin, all of its revenue or half. `gates`: what
-passes that has lost just the bound, and what fails; `clusters`: the same of clusters.
+passes that has lost just the bound, and what fails; `strata` and `clusters`: the same of these.
 `interleaved`: limits where neither of two models wins, and users have unequally many impressions.
 Written to --out as JSON, too.
 """
@@ -193,6 +193,36 @@ def gates(draws: int) -> Iterator[Row]:
                     yield row
 
 
+def strata(draws: int) -> Iterator[Row]:
+    """Share of wrong gates of two strata of means 1 and 10, where the truth is just the bound."""
+    for sizes in ((300, 300), (100, 900)):
+        draw, found = np.random.default_rng(11), Counter[tuple[str, str]]()
+        is_b = np.arange(sum(sizes)) >= sizes[0]
+        for _ in range(draws):
+            is_large = draw.random(is_b.size) < 0.5
+            y = np.where(is_large, 10.0, 1.0) + draw.normal(size=is_b.size)
+            units = pl.DataFrame({"y": y * np.where(is_b, 0.5, 1.0), "is_large": is_large})
+            report = evalkit.evaluate_experiment(
+                units.with_columns(variant=pl.Series(np.where(is_b, "b", "a"))).with_row_index(
+                    "unit"
+                ),
+                variants=dict(zip("ab", sizes, strict=True)),
+                metrics=["mean(y)"],
+                statistics={"strata": ["is_large"]},
+            )
+            rules = [
+                GateRule(metric="mean(y)", model="b", min=2.75),
+                GateRule(metric="mean(y)", model="b", max=2.75),
+                GateRule(metric="mean(y)", model="b", baseline="a", max_drop=2.75),
+                GateRule(metric="mean(y)", model="b", baseline="a", max_drop_relative=0.5),
+            ]
+            for gate in judge(rules, report, Baselines({}), level=0.95):
+                found[gate.kind, gate.outcome] += 1
+        for kind in ("min", "max", "max_drop", "max_drop_relative"):
+            row: Row = {"units": f"{sizes[0]} and {sizes[1]}", "gate": kind}
+            yield row | {f"{what}, %": 100 * found[kind, what] / draws for what in ("pass", "fail")}
+
+
 def clusters(draws: int) -> Iterator[Row]:
     """Share of wrong verdicts by a margin, and of wrong gates, of clusters: half is lost."""
     bound = 0.05 * np.exp(0.5)
@@ -262,6 +292,7 @@ PARTS = {
     "relative": (relative, 2000),
     "large": (large, 500),
     "gates": (gates, 400),
+    "strata": (strata, 400),
     "clusters": (clusters, 400),
     "interleaved": (interleaved, 1000),
 }

@@ -15,6 +15,7 @@ from evalkit.statistics.independent import (
     BoundedValues,
     Contrast,
     Difference,
+    Group,
     Rules,
 )
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
@@ -99,14 +100,18 @@ def _error_over_all(
         rules = replace(rules, is_pooled=False)
         contrast = Contrast(first, measured.groups[arm], rules, by, others)
         error = max(error, math.sqrt(contrast.variance(-1.0)[0]))  # of candidate - 0 times baseline
-    strata = [*zip(*(group.parts for group in measured.groups), strict=True)]
-    if len(strata) == 1:
-        return error
-    own = [(parts[arm].share, float(parts[arm].linear.estimates[0])) for parts in strata]
-    mean = math.fsum(share * each for share, each in own)
-    sizes = [max(1, sum(part.linear.n for part in parts)) for parts in strata]
-    away = [share * (each - mean) / n**0.5 for (share, each), n in zip(own, sizes, strict=True)]
-    return math.hypot(error, *away)
+    means = [float(part.linear.estimates[0]) for part in measured.groups[arm].parts]
+    return math.hypot(error, *_errors_of_shares(measured.groups, means))
+
+
+def _errors_of_shares(groups: Sequence[Group], values: Sequence[float]) -> Iterator[float]:
+    """What the share of each stratum among all units brings to a number that is others in each."""
+    strata = [*zip(*(group.parts for group in groups), strict=True)]
+    shares = [parts[0].share for parts in strata]
+    mean = math.fsum(share * value for share, value in zip(shares, values, strict=True))
+    for parts, share, value in zip(strata, shares, values, strict=True):
+        n = sum(part.linear.n for part in parts)
+        yield share * (value - mean) / math.sqrt(max(1, n))
 
 
 def _parameters(numbers: MetricNumbers) -> dict[str, str | float]:
@@ -335,7 +340,7 @@ def with_gate_limits(each: EffectDraft) -> Comparison:
         if each.few is not None and contrast.rules.is_pooled:
             limits = Interval(*found[0][:2])
         elif each.few is None and contrast.variance(0.0)[0] > 0.0:
-            limits = contrast.margin_limits(rules.error, counts_lean=True)
+            limits = _with_shares(contrast, contrast.margin_limits(rules.error, counts_lean=True))
         else:
             continue  # what conversions do not know, or in neither variant anything varies
         relative = contrast.relative_within(limits)
@@ -348,6 +353,18 @@ def with_gate_limits(each: EffectDraft) -> Comparison:
         relative_low_gate=number_of(float(lows[2])),
         relative_high_gate=number_of(float(highs[3])),
     )
+
+
+def _with_shares(contrast: Contrast, limits: Interval) -> Interval:
+    """Limits of a difference that is others in each stratum: shares of strata are those drawn."""
+    both, delta = (contrast.baseline, contrast.candidate), contrast.delta
+    old, new = ([float(part.linear.estimates[0]) for part in each.parts] for each in both)
+    deltas = [after - before for before, after in zip(old, new, strict=True)]
+    error = math.sqrt(contrast.variance(0.0)[0])
+    times = math.hypot(error, *_errors_of_shares((*both, *contrast.others), deltas)) / error
+    if not times > 1.0:
+        return limits
+    return Interval(delta - times * (delta - limits.low), delta + times * (limits.high - delta))
 
 
 def _test_of(asked: ExperimentRequest) -> str:

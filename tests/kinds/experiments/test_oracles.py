@@ -397,6 +397,8 @@ def test_gates_of_a_value_over_strata_count_the_shares_of_strata():
     units = units_of(draw, stratum=stratum.astype(str)).with_columns(
         y=1.0 + 9.0 * stratum + 0.01 * draw.normal(size=300)
     )
+    is_less = (pl.col("variant") == "b") & (pl.col("stratum") == "1")
+    units = units.with_columns(y=pl.col("y") - pl.when(is_less).then(5.0).otherwise(0.0))
     own = effect(units, statistics={"strata": ["stratum"], "limits": "wald"})
     for name, each in zip(VARIANTS, own.estimates, strict=True):
         strata = [units.filter(variant=name, stratum=of)["y"].to_numpy() for of in "01"]
@@ -407,3 +409,12 @@ def test_gates_of_a_value_over_strata_count_the_shares_of_strata():
 
         assert each.std_error == pytest.approx(np.sqrt(within))
         assert widened == pytest.approx(np.sqrt(1.0 + between / within))
+
+    (each,) = own.comparisons
+    halves = [
+        np.subtract(*(units.filter(variant=name, stratum=of)["y"].mean() for name in "ba"))
+        for of in "01"
+    ]
+    between = shares.prod() * (halves[1] - halves[0]) ** 2 / 300
+    widened = (each.high - each.delta) * np.sqrt(1.0 + between / each.std_error**2)
+    assert each.high_gate - each.delta >= 0.99 * widened > 5.0 * (each.high - each.delta)
