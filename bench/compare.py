@@ -96,7 +96,7 @@ def main() -> int:
         given.depth,
         given.ids,
         given.order,
-        "labels" if given.work == "labels" else given.form,
+        form="labels" if given.work == "labels" else given.form,
         models=given.models,
         seed=given.seed,
     )
