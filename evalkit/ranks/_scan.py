@@ -234,16 +234,17 @@ class RankScan:
         return kept
 
     def _explode(self, lists: pl.DataFrame) -> pl.DataFrame:
-        lists = lists.filter(pl.col(ITEM).is_not_null())
+        if lists[ITEM].null_count():
+            lists = lists.filter(pl.col(ITEM).is_not_null())
         lengths = lists[ITEM].list.len()
         if bool((lengths == 0).any()):
             for name, part in self._split_models(lists.filter(lengths == 0)):
                 self._mark_present(self.probe_of(name), part)
             lists = lists.filter(lengths > 0)
+            lengths = lists[ITEM].list.len()
         for name, part in self._split_models(lists):
             self._count_lists(self.probe_of(name), part)
         columns = [ITEM, "score"] if "score" in lists.columns else [ITEM]
-        lengths = lists[ITEM].list.len()
         if "score" in columns and bool(lists["score"].list.len().ne_missing(lengths).any()):
             message = "lists of items and of scores differ in length"
             hint = "give every item one score"
@@ -256,13 +257,20 @@ class RankScan:
 
     def _count_lists(self, probe: ModelProbe, lists: pl.DataFrame) -> None:
         """Note users of the truth who have had a list before, which goes on in this one."""
-        codes = self.codes(as_keys(lists[USER_KEY].drop_nulls()))
+        found, n_here = (
+            self.codes(as_keys(lists[USER_KEY].drop_nulls())),
+            np.ones(1, dtype=np.int64),
+        )
         if probe.model not in self.n_lists:
             self.n_lists[probe.model] = np.zeros(self.truth.pairs.n_users, dtype=np.uint8)
+            probe.several_lists = 0
         n_lists = self.n_lists[probe.model]
-        found, n_here = np.unique(codes[codes >= 0], return_counts=True)
-        n_lists[found] = np.minimum(2, n_lists[found] + n_here)
-        probe.several_lists = int(np.count_nonzero(n_lists == 2))
+        found = found[found >= 0]
+        if not (found[1:] > found[:-1]).all():
+            found, n_here = np.unique(found, return_counts=True)
+        before = n_lists[found]
+        n_lists[found] = np.minimum(2, before + n_here)
+        probe.several_lists += int(np.count_nonzero((before < 2) & (before + n_here >= 2)))
 
     def _mark_present(self, probe: ModelProbe, lists: pl.DataFrame) -> None:
         lists = lists.drop_nulls(USER_KEY)
