@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import polars as pl
 
 from evalkit.sources.batches import stream_batches
@@ -120,33 +121,44 @@ def _are_numbers(texts: pl.Series, *, floats: bool) -> bool:
 
 def _movements(frame: pl.LazyFrame, *, is_list: bool) -> tuple[bool, bool]:
     """Whether values rise, and whether they fall, from one row of a list to the next."""
-    frames = stream_batches(frame.head(MOST_ROWS))
-    number = pl.col("value").cast(pl.Float64, strict=False).fill_nan(None)
-    if is_list:
-        frames = _flat(frames, number)
-        is_next = pl.col("list") == pl.col("list").shift(1)
-        step = pl.col("value").diff().filter(is_next)
-    else:
-        lists = [name for name in frame.collect_schema() if name != "value"]
-        step = number - number.shift(1).over(lists)
-    rises, falls = (step > 0.0).any(), (step < 0.0).any()
     seen = [False, False]
-    for kept in _joined(frames):
-        if kept.height:
-            moves = kept.select(rises.alias("rises"), falls.alias("falls")).row(0)
-            seen = [old or bool(new) for old, new in zip(seen, moves, strict=True)]
+    for moves in (_of_lists if is_list else _of_rows)(frame):
+        seen = [old or bool(new) for old, new in zip(seen, moves, strict=True)]
         if all(seen):
             break
     return seen[0], seen[1]
 
 
-def _flat(frames: Iterator[pl.DataFrame], number: pl.Expr) -> Iterator[pl.DataFrame]:
-    """The numbers of lists, a few lists at a time, and the number of each one's list."""
-    n_lists = 0
-    for frame in frames:
-        for lists in frame.select("value").iter_slices(LISTS):
-            yield lists.with_row_index("list", n_lists).explode("value").with_columns(number)
-            n_lists += lists.height
+def _of_rows(frame: pl.LazyFrame) -> Iterator[tuple[bool, bool]]:
+    lists = [name for name in frame.collect_schema() if name != "value"]
+    number = pl.col("value").cast(pl.Float64, strict=False).fill_nan(None)
+    step = number - number.shift(1).over(lists)
+    tests = (step > 0.0).any().alias("rises"), (step < 0.0).any().alias("falls")
+    for kept in _joined(stream_batches(frame.head(MOST_ROWS))):
+        if kept.height:
+            rises, falls = kept.select(tests).row(0)
+            yield rises, falls
+
+
+def _of_lists(frame: pl.LazyFrame) -> Iterator[tuple[bool, bool]]:
+    """The same of `MOST_ROWS` numbers in lists, a few lists at a time; NaN and null are none."""
+    n_numbers = 0
+    for rows in stream_batches(frame.head(MOST_ROWS)):
+        for few in rows.select("value").drop_nulls().iter_slices(LISTS):
+            lists = few["value"]
+            if isinstance(lists.dtype, pl.Array):
+                lists = lists.arr.to_list()
+            lists = lists.filter(lists.list.len() > 0)
+            values = lists.explode().cast(pl.Float64, strict=False).to_numpy()
+            if values.size:
+                own = np.repeat(np.arange(lists.len()), lists.list.len().to_numpy())
+                if (lacks := np.isnan(values)).any():
+                    own, values = own[~lacks], values[~lacks]
+                is_next, (old, new) = own[1:] == own[:-1], (values[:-1], values[1:])
+                yield (is_next & (new > old)).any(), (is_next & (new < old)).any()
+            n_numbers += values.size
+            if n_numbers >= MOST_ROWS:
+                return
 
 
 def _joined(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
