@@ -130,16 +130,7 @@ class ListHits:
         return cls(starts, *(each[order] for each in columns))
 
 
-class HitRows(NamedTuple):
-    """Rows of lists for `ListHits`, in any order; `users` are their users' codes."""
-
-    users: Array
-    places: Array
-    ranks: npt.NDArray[np.int32]
-    firsts: npt.NDArray[np.int32]
-    lasts: npt.NDArray[np.int32]
-    untils: npt.NDArray[np.int32]
-    positive: npt.NDArray[np.bool_]
+HitRows = tuple[npt.NDArray[Any], ...]  # users' codes and the columns of `ListHits`, in any order
 
 
 class TiedRanks(NamedTuple):

@@ -334,7 +334,7 @@ def _hit_rows(
         positive = np.ones(rows.size, dtype=np.bool_)
     shown = ranks[rows] >= 1
     rows, places, positive = rows[shown], places[shown], positive[shown]
-    return HitRows(
+    return (
         scan.codes(as_keys(frame[USER_KEY])[rows]),
         places,
         ranks[rows].astype(np.int32),
