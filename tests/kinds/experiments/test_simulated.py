@@ -370,7 +370,7 @@ def gates_on(report, metric="mean(bought)", **bounds):
 
 @pytest.mark.parametrize(("sizes", "least"), [((100, 900), 6), ((50, 50), 6), ((300, 300), 2)])
 def test_a_gate_seldom_passes_what_has_lost_its_bound(sizes, least):
-    """By the plain limits 11 to 22 in 100 pass, of 300 units each 5 to 14."""
+    """By the limits shown 10 in 100 pass, or more; of 300 units each fewer."""
     draw, bound = np.random.default_rng(15), 0.05 * np.exp(0.5)
     reports = [seen_by(draw, sizes, 0.0) for _ in range(60)]
     gates = [gates_on(report, max_drop=bound)[0] for report in reports]
