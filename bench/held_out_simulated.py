@@ -60,7 +60,8 @@ def _errors(name: str, rng: Rng, n: int, worse: float) -> Rows:
     """Errors alike for both models, those of `b` larger by a share `worse`."""
     users, m = np.repeat(np.arange(n), ROWS), ROWS * n
     sizes: Floats = np.ones(n)
-    first, second = rng.normal(size=m), rng.normal(size=m)
+    first: Floats = rng.normal(size=m)
+    second: Floats = rng.normal(size=m)
     mean, square, clusters = ABSOLUTE, 1.0, 1
     if name == "Pareto 3 users":
         sizes, mean, square = 1.0 + rng.pareto(3.0, n), 1.5 * ABSOLUTE, 3.0
@@ -90,7 +91,7 @@ def _errors(name: str, rng: Rng, n: int, worse: float) -> Rows:
         mean, square = np.exp(0.25) * ABSOLUTE, np.exp(1.0)
     else:  # "stars and bias": errors of whole stars
         bias = rng.normal(0, 0.7, (2, n)).repeat(ROWS, axis=1)
-        both = np.rint(1.1 * np.stack([first, second]) + bias)
+        both = np.rint(1.1 * np.stack([first, second]) + bias).astype(np.float64)
         first, second = both[0].ravel(), both[1].ravel()
         grid = np.arange(-40, 41)
         density = _normal_mass(grid, np.hypot(1.1, 0.7))
