@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit import metrics
 from evalkit.aggregate.accumulators import counting
@@ -24,12 +23,12 @@ from evalkit.config import Config, policies_of
 from evalkit.errors import RequestError
 from evalkit.inference.caveats import FEWEST_MOVING, of_few_lists
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats
 from evalkit.metrics import Ends, ItemContext, Items, Request, Shown, Values
 from evalkit.report import Warning_
 
 STEP = 1e-100  # of the derivative by a complex number, which rounds nothing
 
-Floats = npt.NDArray[np.float64]
 NO_FLOATS: Floats = np.empty(0)
 NO_USERS: Users = np.empty(0, dtype=np.int64)
 NO_ENDS = Ends()

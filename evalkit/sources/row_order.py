@@ -34,6 +34,7 @@ _A_LOOK = 200  # rows of a text file
 MOST_ROWS = 1 << 22  # that are looked at
 TOGETHER = 1 << 18
 LISTS = 1 << 12  # whose numbers are held one by one
+FIRST = 1 << 8  # lists, whose mean length says how many are decoded
 
 Verdict = Literal["agrees", "contradicts"]
 
@@ -143,8 +144,8 @@ def _of_rows(frame: pl.LazyFrame) -> Iterator[tuple[bool, bool]]:
 def _of_lists(frame: pl.LazyFrame) -> Iterator[tuple[bool, bool]]:
     """The same of `MOST_ROWS` numbers in lists, a few lists at a time; NaN and null are none."""
     n_numbers = 0
-    for rows in stream_batches(frame.head(MOST_ROWS)):
-        for few in rows.select("value").drop_nulls().iter_slices(LISTS):
+    for rows in stream_batches(_few_lists(frame.select("value"))):
+        for few in rows.drop_nulls().iter_slices(LISTS):
             lists = few["value"]
             if isinstance(lists.dtype, pl.Array):
                 lists = lists.arr.to_list()
@@ -159,6 +160,13 @@ def _of_lists(frame: pl.LazyFrame) -> Iterator[tuple[bool, bool]]:
             n_numbers += values.size
             if n_numbers >= MOST_ROWS:
                 return
+
+
+def _few_lists(lists: pl.LazyFrame) -> pl.LazyFrame:
+    """As many lists as hold about `MOST_ROWS` numbers, by the first of them; no more is decoded."""
+    first = stream_batches(lists.head(FIRST))
+    n_numbers = sum(rows["value"].explode().len() for rows in first)
+    return lists.head(MOST_ROWS * FIRST // max(n_numbers, 1))
 
 
 def _joined(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
