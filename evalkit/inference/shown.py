@@ -106,6 +106,7 @@ class ShownNumbers:
     _kept: dict[object, Number] = field(default_factory=dict)
     _beside: dict[str, ItemContext] = field(default_factory=dict)
     _places: dict[tuple[str, str], dict[str, Users]] = field(default_factory=dict)
+    _alike: dict[tuple[object, ...], Columns] = field(default_factory=dict)
 
     @staticmethod
     def has(request: Request) -> bool:
@@ -193,13 +194,7 @@ class ShownNumbers:
         self, segment: Segment, model: str, request: Request, pair: Pair | None
     ) -> tuple[str, ShownSums, Columns, Shown, Items] | None:
         key, sums = self._held(model, request)
-        alike = [
-            each
-            for each in self.requests
-            if metrics.family_of(each) == "counts"
-            and metrics.who_of(each) == metrics.who_of(request)
-        ]
-        columns = Columns.of(alike)
+        columns = self._columns_of(metrics.who_of(request))
         counted = sums.counted.get((segment, model))
         if counted is None or model not in sums.sampled:
             return None
@@ -208,6 +203,13 @@ class ShownNumbers:
             counted = counted.without(lone)
         items = self._beside_of(key, sums).items
         return key, sums, columns, _shown(counted, columns, request, items.is_listed.size), items
+
+    def _columns_of(self, who: tuple[object, ...]) -> Columns:
+        if who not in self._alike:
+            of_counts = [each for each in self.requests if metrics.family_of(each) == "counts"]
+            alike = [each for each in of_counts if metrics.who_of(each) == who]
+            self._alike[who] = Columns.of(alike)
+        return self._alike[who]
 
     def _of_sums(self, segment: Segment, model: str, request: Request, pair: Pair | None) -> Number:
         key, sums = self._held(model, request)
