@@ -9,15 +9,9 @@ from evalkit.config import GateRule, read_split
 from evalkit.report import Comparison, Estimate, Gate, Report
 from evalkit.report.turning import against
 from evalkit.report.verdict import FAIL, PASS, UNCLEAR
+from evalkit.runs.gates._age import age_of_truth, days_of
 from evalkit.runs.gates._baseline import Baselines, first_of
-from evalkit.runs.gates._counts import (
-    OF_MODELS,
-    OF_TRUTH,
-    age_of_truth,
-    count_of,
-    days_of,
-    shown_count,
-)
+from evalkit.runs.gates._counts import OF_MODELS, OF_TRUTH, count_of, shown_count
 from evalkit.runs.gates._limits import (
     FEW_MAKE_IT,
     MAY_BE_CHANCE,
