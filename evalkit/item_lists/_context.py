@@ -6,7 +6,6 @@ from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit import metrics
@@ -18,6 +17,7 @@ from evalkit.item_lists._owned import OwnHistory, relevant_of
 from evalkit.item_lists._popularity import Popularity, PopularityCounter
 from evalkit.item_lists._table import ItemTable, read_items
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Flags, Floats, Ints
 from evalkit.metrics import ItemContext, Items, Lists, Request, Values
 from evalkit.sources import Table
 from evalkit.sources.ids import ITEM, ITEM_KEY, IdPlan
@@ -27,9 +27,7 @@ OF_USERS = frozenset({"history", "relevant", "reference", "earlier", "users"})
 NAMED = 3  # items that a warning names
 UNKNOWN, WITHOUT_GENRE, ZERO_VECTOR = 1, 2, 4  # marks of items
 
-Measured = npt.NDArray[np.float64]
-NDInts = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+Measured = Floats
 
 
 @dataclass(slots=True)
@@ -51,7 +49,7 @@ class ListWork:
     of_rows: bool = False
     popularity: Popularity | None = None
     table: ItemTable | None = None
-    first_rows: NDInts | None = None
+    first_rows: Ints | None = None
     ordered: tuple[Table, IdPlan] | None = None
     needs: frozenset[str] = field(init=False)
 
@@ -117,9 +115,7 @@ class ListWork:
         others = [int(dict(each.parameters).get("ref_k", 0)) for each in self.requests]
         return None if self.depth is None else max(self.depth, *others)
 
-    def context(
-        self, truth: Truth, train: Train | None, targets: npt.NDArray[np.bool_] | None
-    ) -> ItemContext:
+    def context(self, truth: Truth, train: Train | None, targets: Flags | None) -> ItemContext:
         """What stands beside the lists of all users of a share, in the order of their codes.
 
         Of their train rows there are lists of some of them at a time alone: `Users.history`.
@@ -141,7 +137,7 @@ class ListWork:
         truth: Truth,
         train: Train | None,
         *,
-        targets: npt.NDArray[np.bool_] | None,
+        targets: Flags | None,
         reference: Lists | None,
         earlier: Mapping[str, tuple[Lists, ...]],
     ) -> "Measure":
@@ -160,7 +156,7 @@ class ListWork:
         return Measure(context, facts, earlier, users)
 
     def oddities(
-        self, items: Items, lists: Lists, present: npt.NDArray[np.bool_]
+        self, items: Items, lists: Lists, present: Flags
     ) -> tuple[dict[str, int], tuple[str, ...]]:
         """Rows and lists that metrics of lists say little of, and the first unknown items."""
         n = items.is_listed.size
@@ -232,20 +228,20 @@ def depth_of(requests: Sequence[Request]) -> int | None:
     return None if None in cutoffs else max(each for each in cutoffs if each is not None)
 
 
-def rows_of(lists: Lists, users: npt.NDArray[np.int64]) -> Lists:
+def rows_of(lists: Lists, users: Ints) -> Lists:
     """The lists of some users."""
     return Lists(lists.starts[users], lists.lengths[users], lists.items)
 
 
-def _if_any(lists: Lists | None, users: npt.NDArray[np.int64]) -> Lists | None:
+def _if_any(lists: Lists | None, users: Ints) -> Lists | None:
     return None if lists is None else rows_of(lists, users)
 
 
 class Users(NamedTuple):
     """Which users have a relevant item, and a train row: bool[n_users]; and their train rows."""
 
-    relevant: Mask
-    trained: Mask
+    relevant: Flags
+    trained: Flags
     history: OwnHistory | None
 
 
@@ -280,7 +276,7 @@ class Measure:
             earlier = (other._replace(lengths=np.zeros_like(other.lengths)),)
         return Measure(self.context._replace(earlier=earlier), self.facts, {}, self.users)
 
-    def who_counts(self, request: Request, policies: Policies, present: Mask) -> Mask:
+    def who_counts(self, request: Request, policies: Policies, present: Flags) -> Flags:
         """bool[n_users]: who counts in a request, of which `present` have a list."""
         if policies.list_users == "list":
             if metrics.who_of(request)[1]:
@@ -294,12 +290,7 @@ class Measure:
         return self.users.relevant if policies.list_users == "relevant" else self.users.trained
 
     def values(
-        self,
-        request: Request,
-        cutoffs: npt.NDArray[np.int64],
-        lists: Lists | None,
-        counted: Mask,
-        users: npt.NDArray[np.int64],
+        self, request: Request, cutoffs: Ints, lists: Lists | None, counted: Flags, users: Ints
     ) -> Measured:
         """float64[n_users, n_cutoffs] of a block of users; NaN where left out.
 
@@ -321,7 +312,7 @@ class Measure:
         return sum(metrics.n_sums_of(each, self.context) for each in requests)
 
     def sums(
-        self, requests: Sequence[Request], lists: Lists, counted: Mask, users: npt.NDArray[np.int64]
+        self, requests: Sequence[Request], lists: Lists, counted: Flags, users: Ints
     ) -> Measured:
         """float64[n_users, n_sums], what some users add to the sums of requests; NaN without.
 
@@ -339,7 +330,7 @@ class Measure:
         values[~counted[users]] = np.nan
         return values
 
-    def _tables_of(self, request: Request, users: npt.NDArray[np.int64]) -> tuple[object, ...]:
+    def _tables_of(self, request: Request, users: Ints) -> tuple[object, ...]:
         """What the kernel takes of `ItemContext`; made once where it is the same for all users."""
         pick: Callable[..., tuple[object, ...]] | None = request.metric.tables
         if pick is None:
@@ -355,7 +346,7 @@ class Measure:
                 self._tables[request] = tuple(pick(values, self.context))
             return self._tables[request]
 
-    def of_users(self, users: npt.NDArray[np.int64]) -> ItemContext:
+    def of_users(self, users: Ints) -> ItemContext:
         """What stands beside the lists of some users, but for their train rows."""
         whole = self.context
         return whole._replace(

@@ -1,10 +1,10 @@
 """Where each item first stands in the training log, and in which order users have their own."""
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.item_lists._codes import ItemCodes
+from evalkit.kernels.arrays import Ints
 from evalkit.metrics import Lists
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import ITEM_KEY, USER_KEY, IdPlan, as_keys
@@ -13,7 +13,7 @@ from evalkit.truth import Truth
 BATCH_ROWS = 1 << 18
 
 
-def find_first_rows(table: Table, items: ItemCodes) -> npt.NDArray[np.int64]:
+def find_first_rows(table: Table, items: ItemCodes) -> Ints:
     """int64[n_items]: the number of each item's first row; rows have numbers as they stand there.
 
     An item that the log lacks has the number behind the last.
@@ -30,7 +30,7 @@ def find_first_rows(table: Table, items: ItemCodes) -> npt.NDArray[np.int64]:
     return np.minimum(first, n_rows)
 
 
-def of_all_items(first_rows: npt.NDArray[np.int64] | None, n: int) -> npt.NDArray[np.int64] | None:
+def of_all_items(first_rows: Ints | None, n: int) -> Ints | None:
     """First rows of all items, also of those that were met after train, which lacks them."""
     if first_rows is None:
         return None

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.config import policies_of
 from evalkit.errors import EvalkitError
 from evalkit.kernels import memory as machine
+from evalkit.kernels.arrays import Floats
 from evalkit.kernels.threads import usable_cores
 from evalkit.planning import _counts, _texts, list_memory, memory
 from evalkit.planning.item_memory import AskedOfItems, memory_of_items
@@ -327,9 +327,7 @@ def _count_pairs(n_models: int, asked: Asked) -> int:
     return n_models - 1 if asked.has_baseline else 0
 
 
-def _cells(
-    survey: Survey, row: float, user: float, grown: float
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _cells(survey: Survey, row: float, user: float, grown: float) -> tuple[Floats, Floats]:
     """Bytes of the truth's users in each cell, of so many a row and user; more to move."""
     n_runs = survey.runs.sum()
     is_scattered = n_runs > SCATTERED * survey.n_users
@@ -360,8 +358,8 @@ class _Needs:
     fixed: int
     streamed: int
     alone: int
-    cells: npt.NDArray[np.float64]
-    apart: npt.NDArray[np.float64]
+    cells: Floats
+    apart: Floats
     ids: list[_texts.Ids]
     lists: list_memory.WholeLists
     extra: MemoryNeeds
@@ -493,7 +491,7 @@ class _Needs:
         return self.fixed + self.extra.fixed + self.made.kept + self.beside(share) + last
 
 
-def _of_largest(cells: npt.NDArray[np.float64], n_shares: int) -> float:
+def _of_largest(cells: Floats, n_shares: int) -> float:
     """Bytes of the largest of so many shares."""
     if n_shares == 1:
         return float(cells.sum())

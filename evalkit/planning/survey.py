@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats, Keys
 from evalkit.sources import Table, reading
-from evalkit.sources.ids import IdPlan, Keys, as_keys, distinct_keys, mix
+from evalkit.sources.ids import IdPlan, as_keys, distinct_keys, mix
 from evalkit.truth import BATCH_ROWS
 
 PLACES = 3  # of a table that are looked at
@@ -73,8 +73,8 @@ class Survey:
         in_order: keys ascend, so that the rows of each user lie together.
     """
 
-    rows: npt.NDArray[np.float64]
-    runs: npt.NDArray[np.float64]
+    rows: Floats
+    runs: Floats
     sampled: Keys
     text: IdBytes
     in_order: bool

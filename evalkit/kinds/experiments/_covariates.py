@@ -4,12 +4,13 @@ import numpy as np
 import polars as pl
 
 from evalkit.errors import DataError
+from evalkit.kernels.arrays import Floats
 from evalkit.sources import reading
 from evalkit.sources.ids import IdPlan, KeyCollisionError
 
 from ._exposures import BATCH_ROWS, Exposed, Logs, keys_of
 from ._kernels import TWICE, look_up
-from ._units import READ_COVARIATES, Floats, as_floats
+from ._units import READ_COVARIATES, as_floats
 
 
 def read_covariates(

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import DataError
+from evalkit.kernels.arrays import Flags, Floats, Ints, Keys
 from evalkit.sources.ids import IdPlan, ids_of_keys, plan_ids
 
 from ._asked import ExperimentRequest
@@ -25,7 +25,6 @@ from ._units import (
     READ_EVENTS,
     Column,
     Events,
-    Floats,
     GroupedUnits,
     Units,
     check_clusters,
@@ -93,8 +92,8 @@ class _Arms:
         crossed, excluded: units by variant.
     """
 
-    begun: npt.NDArray[np.int64]
-    stays: npt.NDArray[np.bool_]
+    begun: Ints
+    stays: Flags
     n_crossed: int
     crossed: Mapping[str, int]
     excluded: Mapping[str, int]
@@ -275,7 +274,7 @@ def _units(
     )
 
 
-def _ids_of(logs: Logs, plan: IdPlan, keys: npt.NDArray[np.uint64]) -> pl.DataFrame | None:
+def _ids_of(logs: Logs, plan: IdPlan, keys: Keys) -> pl.DataFrame | None:
     """The ids of units; those that were hashed are read once more where somebody asks for them."""
     if not plan.hashed:
         return ids_of_keys(plan, keys)
@@ -286,13 +285,13 @@ def _ids_of(logs: Logs, plan: IdPlan, keys: npt.NDArray[np.uint64]) -> pl.DataFr
     return wanted.select(plan.columns).collect(engine="streaming")
 
 
-def _a_day(firsts: npt.NDArray[np.int64]) -> float | None:
+def _a_day(firsts: Ints) -> float | None:
     """Units that are new a day."""
     span = int(firsts.max()) - int(firsts.min()) if firsts.size else 0
     return firsts.size / (span / DAY) if span > 0 else None
 
 
-def _named(hashes: npt.NDArray[np.uint64], texts: Mapping[int, str]) -> GroupedUnits:
+def _named(hashes: Keys, texts: Mapping[int, str]) -> GroupedUnits:
     """Units by a fact, its texts in order; -1 of null."""
     names = tuple(sorted(set(texts.values())))
     if not names:

@@ -14,15 +14,14 @@ from evalkit.aggregate.user_values.checks import differing
 from evalkit.config import Config
 from evalkit.errors import RequestError
 from evalkit.inference.conclude import Inference
+from evalkit.kernels.arrays import Floats, Keys
 from evalkit.kinds.pointwise._clusters import Bundles, Clusters
 from evalkit.kinds.pointwise._ordered import ordered_values, with_ordered
 from evalkit.kinds.pointwise.numbers import NO_NUMBER, RowNumber
-from evalkit.kinds.pointwise.spread import Floats
 from evalkit.kinds.pointwise.units import Measured, columns_of
 from evalkit.metrics import Request, is_drawn, is_ordered, is_plain_mean
 from evalkit.planning.record import as_followed
 from evalkit.report import Warning_
-from evalkit.sources.ids import Keys
 from evalkit.statistics.ratios import RatioSum
 
 

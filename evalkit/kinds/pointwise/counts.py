@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.aggregate.sums import add_all
 from evalkit.errors import CountedError, raise_all
+from evalkit.kernels.arrays import Flags, Keys
 from evalkit.kinds.pointwise.store import Column
-from evalkit.sources.ids import IdPlan, Keys, as_array, as_keys, distinct_keys, hash_ids
+from evalkit.sources.ids import IdPlan, as_array, as_keys, distinct_keys, hash_ids
 
 OTHER_SEED = 0x9E3779B9
 CODES = (  # as rows meet them
@@ -134,7 +134,7 @@ class CheckedRows:
         if n:
             self.row_counts.refuse(CountedError(f"{{n}} {what}", n, code=code, at=at, hint=hint))
 
-    def drop(self, bad: npt.NDArray[np.bool_] | pl.Series, reason: str) -> None:
+    def drop(self, bad: Flags | pl.Series, reason: str) -> None:
         """Leave out the rows of a mask, and count them."""
         mask = bad if isinstance(bad, pl.Series) else pl.Series(bad)
         number = int(mask.sum() or 0)
