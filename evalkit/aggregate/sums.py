@@ -222,12 +222,14 @@ class PairTotal:
     losses: int
 
 
-class _Merges(Protocol):
+class Merges(Protocol):
+    """What takes over its like: in any order, exactly."""
+
     def merge(self, other: Self, /) -> None: ...
 
 
 Who = TypeVar("Who")
-Sums = TypeVar("Sums", bound=_Merges)
+Sums = TypeVar("Sums", bound=Merges)
 
 
 def add_to(table: dict[Who, Sums], key: Who, sums: Sums) -> None:

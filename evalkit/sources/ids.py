@@ -10,7 +10,7 @@ compares the real ids of what matched (`same_ids`).
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -471,17 +471,6 @@ def compare_neighbours(keys, texts):  # type: ignore[no-untyped-def]
     return True
 
 
-class Share(Protocol):
-    """Some of the users; every user is in one of several shares."""
-
-    @property
-    def is_first(self) -> bool:
-        """Rows that belong to no user are counted with the first share."""
-
-    def holds(self, frame: pl.DataFrame) -> Flags:
-        """Which rows of a frame with keys belong to the share."""
-
-
 @dataclass(frozen=True, slots=True)
 class PassShare:
     """The users of one pass over the logs, chosen by their hashed keys.
@@ -496,7 +485,7 @@ class PassShare:
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the first pass."""
+        """Whether it is the first pass, with which rows that belong to no user are counted."""
         return self.number == 0
 
     def holds(self, frame: pl.DataFrame) -> Flags:
@@ -559,6 +548,9 @@ class PartOfShare:
     def holds(self, frame: pl.DataFrame) -> Flags:
         """Which rows of a frame belong to both."""
         return self.drawn.holds(frame) & self.part.holds(frame)
+
+
+Share: TypeAlias = PassShare | DrawnShare | PartOfShare  # some users; each is in one of several
 
 
 @kernel(allocates=False)

@@ -37,6 +37,7 @@ MOST_VALUES = 1 << 20  # of a metric and block
 LEAST_USERS = 1024  # of a block, whatever that takes
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
+Watch: TypeAlias = Callable[[Ints, Mapping[str, Sequence[Floats]], Ints], None]
 PlainHits: TypeAlias = dict[tuple[int, int, str], tuple[Hits, Relevant]]  # see `gather`
 
 
@@ -440,13 +441,6 @@ class UserValues:
         return _blocks_of(self.n_users, order, max(each.cutoffs.size for each in self.measured))
 
 
-class Watcher(Protocol):
-    """Looks at the values of every block of users."""
-
-    def add(self, users: Ints, values: Mapping[str, Sequence[Floats]], columns: Ints) -> None:
-        """A block of users; the column that each request stands in."""
-
-
 def measure_models(
     users: BlockValues,
     models: Iterable[str],
@@ -455,7 +449,7 @@ def measure_models(
     pairs: Sequence[Pair] = (),
     threads: int,
     keep: Keep | None = None,
-    watch: Watcher | None = None,
+    watch: Watch | None = None,
 ) -> list[Totals]:
     """Exact sums of every request over the users, for each set of cells.
 
@@ -464,7 +458,8 @@ def measure_models(
         cell_sets: cells of the users, one set at least.
         pairs: models to compare, user by user.
         keep: what takes values, block after block.
-        watch: told of each block's user codes and values, from any thread.
+        watch: told of each block's user codes, values, and the column of each request, from any
+            thread.
     """
     models = tuple(models)
 
@@ -489,7 +484,7 @@ def measure_models(
         for each, cells in zip(own.get(thread, totals), cell_sets, strict=True):
             each.add(values, users.higher_is_better, cells.codes[block])
         if watch is not None:
-            watch.add(block, values, users.columns)
+            watch(block, values, users.columns)
         kept = {} if keep is None else values
         places = slice(None) if keep is None else keep.places
         return piece, {name: stack_columns(users, each, places) for name, each in kept.items()}

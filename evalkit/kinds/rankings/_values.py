@@ -175,7 +175,7 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
         pairs=models.pairs,
         threads=job.threads,
         keep=_keeping(job, truth, sums) if job.options.per_user else None,
-        watch=watch,
+        watch=None if watch is None else watch.add,
     )
     if counted is not None and not counted.are_apart:
         parts = {} if watch is None else watch.by_model
