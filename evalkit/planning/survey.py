@@ -32,6 +32,29 @@ def count_cells(keys, rows, runs, hashes):  # type: ignore[no-untyped-def]
     return n_runs
 
 
+def do_users_come_back(table: Table, plan: IdPlan) -> bool:
+    """Whether rows of a user and model lie apart: read once, with 8 bytes for each of them."""
+    keys = [plan.key().alias("key")]
+    keys += [pl.col("model").hash().alias("model")] if "model" in table.columns else []
+    known, checked = [np.empty(0, dtype=np.uint64)], 0
+    with reading(table):
+        for frame in table.stream(keys, most=BATCH_ROWS):
+            frame = frame.drop_nulls("key")
+            lists = as_keys(frame["key"])
+            if "model" in frame.columns:
+                lists = lists ^ frame["model"].to_numpy()
+            begins = np.flatnonzero(lists[1:] != lists[:-1]) + 1
+            first = lists[:1] if not known[-1].size or lists[:1] != known[-1][-1:] else lists[:0]
+            known.append(np.concatenate([first, lists[begins]]))
+            n_known = sum(part.size for part in known)
+            if n_known > 2 * checked:
+                known, checked = [np.concatenate(known)], n_known
+                if distinct_keys(known[0]).size < n_known:
+                    return True
+    every = np.concatenate(known)
+    return bool(distinct_keys(every).size < every.size)
+
+
 class IdBytes(NamedTuple):
     """Bytes of ids that are kept beside their keys: mean of a row, and those of the longest."""
 

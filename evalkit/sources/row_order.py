@@ -24,11 +24,13 @@ _NAMES = frozenset(
     yhat yscore similarity similarities sim sims cosine dot probability prob probs proba logit
     logits confidence conf relevance rel rating ratings stars est estimate estimated estimation
     value val weight weights strength affinity utility gain ctr pctr relevancescore rankscore
-    modelscore itemscore rankingscore predscore finalscore distance dist cost loss
+    modelscore itemscore rankingscore predscore finalscore
     """.split()
 )
 _WORDS = frozenset("score pred prediction prob similarity rating est confidence relevance".split())
-_LOWER_IS_BETTER = frozenset("distance dist cost loss".split())
+_RANKS = frozenset("order rn rownum rownumber rowno place rank ranks ranking rankings".split())
+_COSTS = frozenset("distance distances dist dists cost costs loss losses".split())
+_RANK_WORDS = frozenset("rank ranking".split())
 _PASSED_OVER = ("time", "published")  # columns that say when
 _A_LOOK = 200  # rows of a text file
 MOST_ROWS = 1 << 22  # that are looked at
@@ -47,11 +49,13 @@ class RowScore:
         name: as the table has it.
         sql: what is read as the score.
         verdict: it never rises within a user's rows, or it does.
+        looks_like: a score, or a rank.
     """
 
     name: str
     sql: str
     verdict: Verdict
+    looks_like: str = "score"
 
 
 def find_row_scores(
@@ -73,12 +77,13 @@ def find_row_scores(
     found = []
     for name in _candidates(schema, used, files, is_list=is_list):
         rises, falls = _movements(open_column(name), is_list=is_list)
-        is_cost = _plain(name) in _LOWER_IS_BETTER
+        is_rank = _has_a_name(name, _RANKS, _RANK_WORDS)
         column = name if re.fullmatch(r"[^\W\d]\w*", name) else f'"{name}"'
-        if is_cost:
+        if is_rank or _has_a_name(name, _COSTS, _COSTS):
             rises, falls, column = falls, rises, f"-{column}"
         if rises or falls:
-            found.append(RowScore(name, column, "contradicts" if rises else "agrees"))
+            verdict: Verdict = "contradicts" if rises else "agrees"
+            found.append(RowScore(name, column, verdict, "rank" if is_rank else "score"))
     return tuple(found)
 
 
@@ -86,9 +91,9 @@ def _plain(name: str) -> str:
     return re.sub(r"[\W\d_]", "", name).lower()
 
 
-def _has_a_name(name: str) -> bool:
-    words = {word.lower() for word in re.findall(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+", name)}
-    return _plain(name) in _NAMES or bool(words & _WORDS)
+def _has_a_name(name: str, names: frozenset[str], words: frozenset[str]) -> bool:
+    own = {word.lower() for word in re.findall(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+", name)}
+    return _plain(name) in names or bool(own & words)
 
 
 def _candidates(
@@ -103,13 +108,14 @@ def _candidates(
         inner = inner() if isinstance(inner, type) else inner
         if isinstance(dtype, pl.List | pl.Array) != is_list:
             continue
-        if inner.is_float() or (inner.is_numeric() and _has_a_name(name)):
+        has_a_name = _has_a_name(name, _NAMES | _RANKS | _COSTS, _WORDS | _RANK_WORDS | _COSTS)
+        if inner.is_float() or (inner.is_numeric() and has_a_name):
             yield name
         elif inner == pl.String and texts and not is_list:
             if look is None:
                 names = [each for each in schema if each not in dict(texts[0].partitions)]
                 look = scan_delimited(texts[0], names, {}).head(_A_LOOK).collect()
-            if name in look.columns and _are_numbers(look[name], floats=not _has_a_name(name)):
+            if name in look.columns and _are_numbers(look[name], floats=not has_a_name):
                 yield name
 
 
