@@ -99,6 +99,13 @@ _ONLY_NAMED = {
     "labels": ("weight",),
     "logged": ("user",),
 }  # read where they are named, and told where they are not
+_LOOKS = {  # words of names that are not guessed, and told where nothing is read
+    ("truth", "relevance"): frozenset(
+        "rating ratings rate stars score label target click clicked clicks like liked overall "
+        "relevance grade purchased feedback response reward weight plays playcount".split()
+    ),
+    ("rankings", "model"): frozenset("algorithm algo recommender method".split()),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,10 +244,16 @@ def _unread(
     for key in (*keys, *_ONLY_NAMED.get(role, ())):
         if key in columns or (key == "score" and "rank" in columns):
             continue
-        alike = _guess(key, others)
+        words = _LOOKS.get((role, key), frozenset())
+        alike = _guess(key, others) or [name for name in others if words & words_of(name)]
         if alike:
             found[key] = alike[0]
     return found
+
+
+def words_of(name: str) -> set[str]:
+    """The words of a name, as of `user_rating`, `Book-Rating` or `isClick`; lower case."""
+    return {word.lower() for word in re.findall(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+", name)}
 
 
 def _columns_of(columns: Mapping[str, object]) -> set[str]:
