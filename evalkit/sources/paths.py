@@ -1,6 +1,7 @@
 """From what a config calls a path to the files that it means."""
 
 import glob
+import gzip
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,6 +46,7 @@ MOST_MISSING = 3  # paths that are named one by one
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _STORES = "s3 s3a gs gcs az azure adl abfs abfss http https hf".split()
 _WILD = re.compile(r"[*?\[]")
+_HEAD = 1 << 16
 _OTHERS = ", ".join(f'"{name}"' for name in FORMATS if name != "parquet")
 _EXPLICIT = f'write format = "parquet" (or {_OTHERS})'
 
@@ -228,23 +230,64 @@ _TREC: Mapping[Kind, str] = {"qrels": "TREC qrels", "run": "TREC runs"}
 
 
 def _guess_from_content(path: str, guessing: Guessing) -> str:
-    try:
-        with open(path, "rb") as file:
-            head = file.read(6)
-    except OSError:
-        head = b""
-    if head.startswith(b"PAR1"):
-        return f"it begins like Parquet; {_advice('parquet', guessing)}"
-    if head.startswith(b"ARROW1"):
-        return f"it begins like Arrow IPC; {_advice('ipc', guessing)}"
+    head = head_of(path)
+    seems = format_by_head(path)
+    if seems in ("parquet", "ipc"):
+        name = {"parquet": "Parquet", "ipc": "Arrow IPC"}[seems]
+        return f"it begins like {name}; {_advice(seems, guessing)}"
+    for endings, how in _OF_PROGRAMS.items():
+        if path.lower().endswith(endings):
+            return how
     for signature, command in PACKED.items():
         if head.startswith(signature):
             return f"gzip and Zstandard are read; unpack it: {command} {path}"
-    if path.lower().endswith(".json"):
-        if head.lstrip().startswith(b"["):
-            return f"write one object a line: jq -c '.[]' {path} > {path[:-5]}.ndjson"
-        return f"if it has one object a line, {_advice('ndjson', guessing)}"
-    return _advice(None, guessing)
+    if head.lstrip()[:1] == b"[":
+        is_packed, name = path.lower().endswith(".gz"), re.sub(r"(?i)(\.json)?(\.gz)?$", "", path)
+        unpacked = f"gzip -dc {path} | jq -c '.[]'" if is_packed else f"jq -c '.[]' {path}"
+        return f"write one object a line: {unpacked} > {name}.ndjson"
+    if head.lstrip()[:1] == b"{" and seems is None:
+        how = "evalkit.evaluate takes {user: {item: number}}, records and dicts of columns"
+        return f"it is one JSON value, no object a line: load it in Python; {how}"
+    return _advice(seems, guessing)
+
+
+_OF_PROGRAMS = {
+    (
+        ".npz",
+        ".npy",
+        ".pkl",
+        ".pickle",
+        ".pt",
+        ".mat",
+        ".h5",
+    ): "load it in Python, and pass what it "
+    "holds to evalkit.evaluate, which takes frames, dicts, lists and matrices",
+    (".xlsx", ".xls", ".ods"): "save the sheet as CSV",
+}
+
+
+def head_of(path: str) -> bytes:
+    """The first bytes of a file, unpacked where it is gzip; none of what cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            is_gzip = file.read(2) == b"\x1f\x8b"
+            file.seek(0)
+            return (gzip.open(file) if is_gzip else file).read(_HEAD)
+    except (OSError, EOFError):
+        return b""
+
+
+def format_by_head(path: str) -> str | None:
+    """The format that the first bytes of a file tell; `csv` of other text, as far as it is any."""
+    head = head_of(path)
+    for mark, form in _MARKS.items():
+        if head.startswith(mark):
+            return form
+    lines = head.lstrip().split(b"\n", 2)
+    if lines[0][:1] in (b"[", b"{"):
+        is_object = lines[0].rstrip().endswith(b"}") and lines[1:] and lines[1][:1] == b"{"
+        return "ndjson" if is_object else None
+    return None if not head or b"\x00" in head or head.startswith(tuple(PACKED)) else "csv"
 
 
 def _advice(format_: str | None, guessing: Guessing) -> str:
@@ -253,7 +296,7 @@ def _advice(format_: str | None, guessing: Guessing) -> str:
         suffix = FORMATS[format_ or "parquet"][0]
         return f"end the name in {suffix}" + ("" if format_ else ", .csv, .trec or another")
     if guessing.entry_point == "file":
-        return _EXPLICIT if format_ is None else f'write format = "{format_}"'
+        return _EXPLICIT if format_ in (None, "csv") else f'write format = "{format_}"'
     setting = f"{guessing.section}.format={format_ or 'csv'}"
     return f"write --set '{setting}'"
 
@@ -344,7 +387,7 @@ def _find_in_directory(path: str, given: str, wanted: str | None, found: _Found)
     if inside is not None and _refuse_part(inside, found):
         return
     if not chosen:
-        found.errors.append(_no_files(given, files, wanted))
+        found.errors.append(_no_files(given, files, wanted, found.guessing))
     elif wanted is None and len(formats) > 1:
         message = f"the directory holds files of several formats: {', '.join(formats)}"
         hint = f'write format = "{formats[-1]}", or a glob such as {given}/*.parquet'
@@ -362,7 +405,9 @@ def _tables_below(path: str, files: Sequence[str]) -> Iterator[str]:
             yield next(file for file in files if os.path.dirname(file) == folder)
 
 
-def _no_files(given: str, files: Sequence[str], wanted: str | None) -> DataError:
+def _no_files(
+    given: str, files: Sequence[str], wanted: str | None, guessing: Guessing
+) -> DataError:
     if not files:
         message, hint = "the directory is empty", "write the path of a folder with data files"
     else:
@@ -370,7 +415,9 @@ def _no_files(given: str, files: Sequence[str], wanted: str | None) -> DataError
         others = ", ".join(repr(os.path.basename(file)) for file in files[:3])
         message = f"the directory holds no {kind}, only {others}"
         message += ", ..." if len(files) > 3 else ""
-        hint = _EXPLICIT if wanted is None else "leave format out, or name the files by a glob"
+        hint = "leave format out, or name the files by a glob"
+        if wanted is None:
+            hint = _advice(format_by_head(files[0]), guessing)
     return DataError(message, code="no-files", at=given, hint=hint)
 
 
@@ -400,7 +447,7 @@ def _find_by_glob(path: str, given: str, wanted: str | None, found: _Found) -> N
             _add_file(file, wanted or _form_of(file), found)
     if not found.files and not found.errors:
         found.errors.append(
-            _no_files(given, [each for d in directories for each in _walk(d)], wanted)
+            _no_files(given, [e for d in directories for e in _walk(d)], wanted, found.guessing)
         )
 
 
