@@ -227,6 +227,9 @@ def ragged_row(file: File, n_columns: int) -> DataError | None:
     hint = "write the file again; a row that is cut or has a separator inside a field is another's"
     if n_fields > n_columns:
         hint = 'put fields that hold the separator into quotes, as "Toy Story, The"'
+        if line == 2 and n_fields == n_columns + 1:
+            named = f"sed '1s/^/\"row\"{separator_of(file)}/' {file.path} > rows.csv"
+            hint += f"; where R wrote names of rows, name their column: {named}"
     elif lacks_line_end(file):
         hint = "its last line has no end: the file is cut short, write it again"
     message = (

@@ -1,6 +1,8 @@
 """Which column of a table is its user, item, rank and so on: one guess for every entry point."""
 
+import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -93,6 +95,7 @@ ROLE_KEYS = {
 _NUMBERED = re.compile(  # what names of ids end in, as articleNo or customer_key
     r"[\W_](?i:no|nr|number|code|key|uuid|guid|hash)$|(?<=[a-z])(?:No|Nr|Number|Code|Key|Uuid|UUID)$"
 )
+_TYPE_OF_RECBOLE = re.compile(r":(token|float)$")  # as in user_id:token, and no list of them
 OF_ITEMS = ("genres", "vector", "published")  # looked for where a metric needs them
 _OPTIONAL_KEYS = ("relevance", "rank", "score", "model", "time", *OF_ITEMS)
 _ONLY_NAMED = {
@@ -266,7 +269,7 @@ def _columns_of(columns: Mapping[str, object]) -> set[str]:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).lower()
+    return re.sub(r"[\W_]", "", _TYPE_OF_RECBOLE.sub("", name)).lower()
 
 
 def _guess(key: str, names: Iterable[str]) -> list[str]:
@@ -323,7 +326,9 @@ def guess_columns(
     errors: list[EvalkitError] = []
     if lacking:
         message = f"no column of {role} looks like the {' or the '.join(lacking)}"
-        advice = _advice(guessed, wanted, lacking, role, guessing)
+        is_one = len(names) == 1 or names[:1] == ["sep="]
+        advice = _parted(names[0], at) if is_one else ""
+        advice = advice or _advice(guessed, wanted, lacking, role, guessing)
         hint = f"it has {some_names(names)}; {advice}" if names else "it has no columns"
         errors.append(DataError(message, code="missing-column", at=at, hint=hint))
     for key, found in several.items():
@@ -332,6 +337,24 @@ def guess_columns(
         errors.append(DataError(message, code="ambiguous-column", at=at, hint=hint))
     raise_all(errors)
     return guessed
+
+
+def _parted(name: str, at: str) -> str:
+    """The command that makes columns of text which other characters part, by its first line."""
+    path = shlex.quote(at)
+    read, to = f"cat {path}/*" if os.path.isdir(at) else f"cat {path}", f"> {path.rstrip('/')}.tsv"
+    if name.startswith("sep="):
+        return f"leave out the first line, that names the separator: tail -n +2 {path} > rows.csv"
+    if "\x01" in name:
+        return f"put tabs between its columns: {read} | tr '\\001' '\\t' {to}"
+    if re.fullmatch(r"\d+:", name):
+        awk = """awk -F, 'NF == 1 { sub(":.*", ""); item = $1; next } { print item "," $0 }'"""
+        return f"put the item before each row below it: {read} | {awk} > {path}.csv"
+    if re.search(r"\S \S", name) and "," not in name:
+        lists = """awk '{ for (n = 2; n <= NF; n++) print $1 "\\t" $n }'"""
+        advice = f"put tabs between its columns: {read} | tr -s ' ' '\\t' {to}; of a user and its "
+        return advice + f"items a line: {read} | {lists} {to}"
+    return ""
 
 
 _OPTIONS = ("user", "item", "rank", "score", "relevance", "time")  # of commands

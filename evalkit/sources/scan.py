@@ -1,5 +1,6 @@
 """Files as one lazy frame: each format's scan, and one type for a column of many files."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -415,7 +416,18 @@ def _refuse_ragged(files: Sequence[tuple[File, Schema]]) -> None:
     raise_all([error for error in found if error is not None])
 
 
+_NUMBERS_AS_TEXT = {  # and the SQL that makes numbers of them
+    r"[+-]?\d*,\d+": "cast(replace({}, ',', '.') as double)",
+    r"[+-]?[\d.]+ ?%": "cast(replace(replace({}, '%', ''), ' ', '') as double)",
+    r"(?i)true|false": "case when lower({}) = 'true' then 1 else 0 end",
+}
+
+
 def _no_number(name: str, value: str, at: str) -> DataError:
     message = f"column {name!r} must be a number, and one of its values is {value!r}"
     hint = "correct the file, or name another column"
+    column = name if name.isidentifier() else f'"{name}"'
+    for form, sql in _NUMBERS_AS_TEXT.items():
+        if re.fullmatch(form, value):
+            hint = f"read it as {sql.format(column)}, or name another column"
     return DataError(message, code="not-a-number", at=f"{at}: column {name!r}", hint=hint)

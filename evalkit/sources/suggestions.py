@@ -7,6 +7,7 @@ import polars as pl
 
 from evalkit.errors import EvalkitError
 from evalkit.sources._source import Bare, Source, open_source
+from evalkit.sources.delimited import SEPARATORS
 from evalkit.sources.guess import BY_CONFIG, OF_ITEMS, ROLE_KEYS, Guessing, choose_columns
 from evalkit.sources.paths import format_by_head, format_of
 from evalkit.sources.splits import FEW, Splitter, find_splitters, sql_of_values
@@ -167,12 +168,15 @@ def read_time(
 def time_of_text(source: Source, column: str) -> str | None:
     """As `read_time`, of a table that is open."""
     frame = source.having(column).frame({column: "any"}).select(pl.col(column).alias("time"))
-    if frame.collect_schema()["time"] != pl.String:
+    name = column if column.isidentifier() else f'"{column}"'
+    dtype = frame.collect_schema()["time"]
+    if dtype == pl.Float64 and any(file.format in SEPARATORS for file in source.files):
+        return f"cast({name} as bigint)"  # whole seconds, as `time()` of Python writes them
+    if dtype != pl.String:
         return None
     texts = frame.drop_nulls().head(LOOKED_AT).collect(engine="streaming")["time"]
     for form in TIME_FORMS:
         if texts.len() and not texts.str.to_datetime(form, strict=False).has_nulls():
-            name = column if column.isidentifier() else f'"{column}"'
             return f"strptime({name}, '{form}')"
     return None
 
