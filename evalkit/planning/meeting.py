@@ -201,7 +201,8 @@ def _listed(alone: Sequence[str], known: set[str]) -> tuple[Repair, int]:
         marks: set[str] = set()
         is_padded = False  # as NumPy prints numbers of unequal length
         for text in [text for text in alone if mark in text]:
-            parts = [part.strip(_BARE) for part in text.split(None if mark == " " else mark)]
+            split = text.split(None if mark == " " else mark)
+            parts = [bare for part in split if (bare := part.strip(_BARE))]
             if sum(part in known for part in parts) * 2 >= len(parts):
                 n += 1
                 marks |= {each for each in text if each in _BRACKETS}
