@@ -203,7 +203,7 @@ def _listed(alone: Sequence[str], known: set[str]) -> tuple[Repair, int]:
         for text in [text for text in alone if mark in text]:
             split = text.split(None if mark == " " else mark)
             parts = [bare for part in split if (bare := part.strip(_BARE))]
-            if sum(part in known for part in parts) * 2 >= len(parts):
+            if parts and sum(part in known for part in parts) * 2 >= len(parts):
                 n += 1
                 marks |= {each for each in text if each in _BRACKETS}
                 is_padded |= "  " in text
