@@ -405,6 +405,8 @@ def _with_csv_types(
             types[name] = pl.String() if has_values else pl.Null()
         elif uses[name] == "number" and types[name] == pl.String:
             errors.append(_no_number(name, row[f"{name} text"], at))
+        elif row.get(f"{name} word") is not None:
+            errors.append(_no_id(name, row[f"{name} word"], at))
     raise_all(errors)
     return tuple(
         {**schema, **types} if place in places else schema for place, schema in enumerate(schemas)
@@ -421,6 +423,14 @@ _NUMBERS_AS_TEXT = {  # and the SQL that makes numbers of them
     r"[+-]?[\d.]+ ?%": "cast(replace(replace({}, '%', ''), ' ', '') as double)",
     r"(?i)true|false": "case when lower({}) = 'true' then 1 else 0 end",
 }
+
+
+def _no_id(name: str, word: str, at: str) -> DataError:
+    message = f"column {name!r} has ids that are numbers, and {word!r}, which looks like a null"
+    column = name if name.isidentifier() else f'"{name}"'
+    hint = f"read it as try_cast({column} as bigint), which makes nulls of such words, or as "
+    hint += f"cast({column} as varchar), which keeps them as ids"
+    return DataError(message, code="null-id", at=f"{at}: column {name!r}", hint=hint)
 
 
 def _no_number(name: str, value: str, at: str) -> DataError:

@@ -108,3 +108,19 @@ def test_seconds_that_are_written_as_floats_are_a_time(tmp_path):
 
     assert table.columns["time"] == "cast(timestamp as bigint)"
     assert table.frame.collect()["time"].to_list() == [1593878903, 1593878904]
+
+
+@pytest.mark.parametrize("word", ["\\N", "NULL", "NA", "nan", "None", "<NA>"])
+def test_a_word_for_null_among_ids_that_are_numbers_is_refused(tmp_path, word):
+    path = tmp_path / "x.csv"
+    path.write_text(f"user,item\n1,10\n{word},11\n,12\n")
+    read = {"item": "item"}
+
+    error = refused(path)
+
+    assert (error.code, repr(word) in error.message) == ("null-id", True)
+    assert "try_cast(user as bigint)" in error.hint
+    assert "cast(user as varchar)" in error.hint
+    assert pairs_of(path, columns=read | {"user": "try_cast(user as bigint)"}, where="item = 10")
+    path.write_text(f"user,item\na1,10\n{word},11\n")
+    assert len(pairs_of(path, columns=read | {"user": "user"})) == 2
