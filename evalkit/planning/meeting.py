@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 
 from evalkit.config import EntryPoint
+from evalkit.kernels.arrays import Keys
 from evalkit.sources import MOST_BYTES, Table, reading
-from evalkit.sources.ids import IdPlan, Keys, as_keys, distinct_keys
+from evalkit.sources.ids import IdPlan, as_keys, distinct_keys
 
 MANY = 1000  # distinct ids of both sides, of which some should meet by chance alone
 LOOKED_AT = 50_000  # distinct ids of a side that are tried

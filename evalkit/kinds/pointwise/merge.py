@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.aggregate.accumulators.resampling import resamples
@@ -29,6 +28,7 @@ from evalkit.config import (
     with_paths,
 )
 from evalkit.errors import Errors, EvalkitError, Faults
+from evalkit.kernels.arrays import Flags
 from evalkit.kinds.pointwise._comparing import add_pairs
 from evalkit.kinds.pointwise.conclude import Findings, conclude_rows
 from evalkit.kinds.pointwise.counts import CODES
@@ -357,7 +357,7 @@ def _held(frame: pl.DataFrame, share: DrawnShare | Sample) -> pl.Series:
     ids = frame.select(share.plan.select(USER_KEY))
     known = ids[USER_KEY].is_not_null().to_numpy()
     is_first = isinstance(share, DrawnShare) and share.is_first
-    held: npt.NDArray[np.bool_] = np.full(frame.height, is_first)
+    held: Flags = np.full(frame.height, is_first)
     held[known] = share.holds(ids.filter(known))
     return pl.Series(held)
 
