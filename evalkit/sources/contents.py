@@ -9,7 +9,8 @@ from evalkit.sources.arrow import MAGIC, batch_fault
 from evalkit.sources.checksums import damaged
 from evalkit.sources.delimited import SEPARATORS, looks_like_a_row
 from evalkit.sources.footers import footer_fault
-from evalkit.sources.paths import PACKED, File
+from evalkit.sources.heads import PACKED
+from evalkit.sources.paths import File
 
 
 def is_blank(file: File) -> bool:

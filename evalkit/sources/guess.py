@@ -160,6 +160,14 @@ class ChosenColumns:
         """Also these columns, where nothing is read in their place."""
         return replace(self, columns={**columns, **self.columns})
 
+    def spell_unread(self, role: str) -> str:
+        """What it means that a column which looks like a relevance, or a model, is not read."""
+        if role == "truth" and "relevance" in self.unread:
+            return f"; every row is relevant, {self.unread['relevance']!r} is not read"
+        if role == "rankings" and "model" in self.unread:
+            return f"; all rows are of one model, {self.unread['model']!r} is not read"
+        return ""
+
 
 # a column of that very name is what it says, also where another key is given it too
 _NEVER_MISSING = ("user", "item", "rating", "score", "label")

@@ -1,7 +1,6 @@
 """From what a config calls a path to the files that it means."""
 
 import glob
-import gzip
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from evalkit.errors import (
 )
 from evalkit.sources import versions
 from evalkit.sources.guess import Guessing
+from evalkit.sources.heads import MARKS, OF_PROGRAMS, PACKED, format_by_head, head_of
 from evalkit.sources.trec import Kind, kind_of_lines
 
 FORMATS: Mapping[str, tuple[str, ...]] = {
@@ -36,17 +36,11 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
 _SYNONYMS = {"arrow": "ipc", "feather": "ipc", "jsonl": "ndjson", "pq": "parquet"}
 METADATA = ".metadata.json"  # of Iceberg
 _COMPRESSED = (".gz", ".zst")
-PACKED = {  # how files begin that are packed in another way, and what unpacks them
-    b"BZh": "bunzip2 -k",
-    b"\xfd7zXZ": "xz -dk",
-    b"PK\x03\x04": "unzip",
-}
 _MAY_BE_COMPRESSED = ("csv", "tsv", "ndjson", "trec")
 MOST_MISSING = 3  # paths that are named one by one
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _STORES = "s3 s3a gs gcs az azure adl abfs abfss http https hf".split()
 _WILD = re.compile(r"[*?\[]")
-_HEAD = 1 << 16
 _OTHERS = ", ".join(f'"{name}"' for name in FORMATS if name != "parquet")
 _EXPLICIT = f'write format = "parquet" (or {_OTHERS})'
 
@@ -235,7 +229,7 @@ def _guess_from_content(path: str, guessing: Guessing) -> str:
     if seems in ("parquet", "ipc"):
         name = {"parquet": "Parquet", "ipc": "Arrow IPC"}[seems]
         return f"it begins like {name}; {_advice(seems, guessing)}"
-    for endings, how in _OF_PROGRAMS.items():
+    for endings, how in OF_PROGRAMS.items():
         if path.lower().endswith(endings):
             return how
     for signature, command in PACKED.items():
@@ -249,45 +243,6 @@ def _guess_from_content(path: str, guessing: Guessing) -> str:
         how = "evalkit.evaluate takes {user: {item: number}}, records and dicts of columns"
         return f"it is one JSON value, no object a line: load it in Python; {how}"
     return _advice(seems, guessing)
-
-
-_OF_PROGRAMS = {
-    (
-        ".npz",
-        ".npy",
-        ".pkl",
-        ".pickle",
-        ".pt",
-        ".mat",
-        ".h5",
-    ): "load it in Python, and pass what it "
-    "holds to evalkit.evaluate, which takes frames, dicts, lists and matrices",
-    (".xlsx", ".xls", ".ods"): "save the sheet as CSV",
-}
-
-
-def head_of(path: str) -> bytes:
-    """The first bytes of a file, unpacked where it is gzip; none of what cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            is_gzip = file.read(2) == b"\x1f\x8b"
-            file.seek(0)
-            return (gzip.open(file) if is_gzip else file).read(_HEAD)
-    except (OSError, EOFError):
-        return b""
-
-
-def format_by_head(path: str) -> str | None:
-    """The format that the first bytes of a file tell; `csv` of other text, as far as it is any."""
-    head = head_of(path)
-    for mark, form in _MARKS.items():
-        if head.startswith(mark):
-            return form
-    lines = head.lstrip().split(b"\n", 2)
-    if lines[0][:1] in (b"[", b"{"):
-        is_object = lines[0].rstrip().endswith(b"}") and lines[1:] and lines[1][:1] == b"{"
-        return "ndjson" if is_object else None
-    return None if not head or b"\x00" in head or head.startswith(tuple(PACKED)) else "csv"
 
 
 def _advice(format_: str | None, guessing: Guessing) -> str:
@@ -356,10 +311,9 @@ def _form_of(path: str) -> str | None:
             head = file.read(6)
     except OSError:
         return None
-    return next((form for mark, form in _MARKS.items() if head.startswith(mark)), None)
+    return next((form for mark, form in MARKS.items() if head.startswith(mark)), None)
 
 
-_MARKS = {b"PAR1": "parquet", b"ARROW1": "ipc"}
 _UNFINISHED = (".tmp", ".crc", ".inprogress", ".pending")
 
 

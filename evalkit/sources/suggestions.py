@@ -9,7 +9,8 @@ from evalkit.errors import EvalkitError
 from evalkit.sources._source import Bare, Source, open_source
 from evalkit.sources.delimited import SEPARATORS
 from evalkit.sources.guess import BY_CONFIG, OF_ITEMS, ROLE_KEYS, Guessing, choose_columns
-from evalkit.sources.paths import format_by_head, format_of
+from evalkit.sources.heads import format_by_head
+from evalkit.sources.paths import format_of
 from evalkit.sources.splits import FEW, Splitter, find_splitters, sql_of_values
 from evalkit.sources.trec import Kind
 

@@ -413,8 +413,7 @@ def spell_guesses(tables: Sequence[Table]) -> list[str]:
             told += f" (no rank: {table.chosen.because})"
         if told and table.is_by_row:
             told += "; ranks are the order of the rows" + _as_scores_say(table)
-        if told:
-            told += _without_unread(table)
+        told += table.chosen.spell_unread(table.role) if told else ""
         if table.is_spaced:
             spaced = "spaces around names and values are left out, as the header has them"
             told = "; ".join(filter(None, [told, spaced]))
@@ -427,16 +426,6 @@ def spell_guesses(tables: Sequence[Table]) -> list[str]:
             told = f"the last line of {part.path} has no end: is the file whole?"
             titles.setdefault(told, []).append(table.model or table.role)
     return [f"{', '.join(dict.fromkeys(names))}: {told}" for told, names in titles.items()]
-
-
-def _without_unread(table: Table) -> str:
-    """What it means that a column which looks like a relevance, or a model, is not read."""
-    unread = table.chosen.unread
-    if table.role == "truth" and "relevance" in unread:
-        return f"; every row is relevant, {unread['relevance']!r} is not read"
-    if table.role == "rankings" and "model" in unread:
-        return f"; all rows are of one model, {unread['model']!r} is not read"
-    return ""
 
 
 def _as_scores_say(table: Table) -> str:
