@@ -13,15 +13,14 @@ from threading import Lock
 from typing import Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.segments import ALL, SMALL, SMALL_KEY, Segment, SortKey, UserSegments
 from evalkit.config import StatisticsSection
 from evalkit.errors import DataError, did_you_mean
+from evalkit.kernels.arrays import Flags, Floats, Int32s, Ints
 from evalkit.statistics import exact
 
-Values = npt.NDArray[np.float64]
-Outcomes = npt.NDArray[np.int64]
+Outcomes = Ints
 Pair: TypeAlias = tuple[str, str]  # baseline, candidate
 
 MANY_CUTOFFS = 16  # of a metric, whose values at most of them are those at the one before
@@ -78,13 +77,11 @@ class PairSums:
             self.baseline_alone = exact.ExactSums(n_columns, n_cells)
             self.candidate_alone = exact.ExactSums(n_columns, n_cells)
 
-    def over(self, cells: npt.NDArray[np.int64]) -> "PairSums":
+    def over(self, cells: Ints) -> "PairSums":
         """The sums over some of the cells."""
         return self.over_each([cells], np.arange(self.deltas.n_columns))[0]
 
-    def over_each(
-        self, groups: Sequence[npt.NDArray[np.int64]], columns: npt.NDArray[np.int64]
-    ) -> "list[PairSums]":
+    def over_each(self, groups: Sequence[Ints], columns: Ints) -> "list[PairSums]":
         """The sums over each group of the cells, of some columns."""
         ones, others = (
             each.over_each(groups, columns)
@@ -96,7 +93,7 @@ class PairSums:
         deltas = self.deltas.over_each(groups, columns)
         return [*map(PairSums, deltas, ones, others, outcomes)]
 
-    def take(self, columns: npt.NDArray[np.int64]) -> "PairSums":
+    def take(self, columns: Ints) -> "PairSums":
         """The same sums with columns in another order."""
         return PairSums(
             self.deltas.take(columns),
@@ -145,9 +142,9 @@ class Totals:
 
     def add(
         self,
-        values: Mapping[str, Sequence[Values]],
+        values: Mapping[str, Sequence[Floats]],
         higher_is_better: Sequence[bool],
-        cells: npt.NDArray[np.int32],
+        cells: Int32s,
     ) -> None:
         """Fold in a block of users.
 
@@ -196,8 +193,8 @@ class Totals:
     def _add_pair(
         self,
         found: PairSums,
-        old: Values,
-        new: Values,
+        old: Floats,
+        new: Floats,
         rows: exact.CellRows,
         first: int,
         *,
@@ -225,12 +222,14 @@ class PairTotal:
     losses: int
 
 
-class _Merges(Protocol):
+class Merges(Protocol):
+    """What takes over its like: in any order, exactly."""
+
     def merge(self, other: Self, /) -> None: ...
 
 
 Who = TypeVar("Who")
-Sums = TypeVar("Sums", bound=_Merges)
+Sums = TypeVar("Sums", bound=Merges)
 
 
 def add_to(table: dict[Who, Sums], key: Who, sums: Sums) -> None:
@@ -266,7 +265,7 @@ class Lacking:
     models: dict[str, exact.ExactSums] = field(default_factory=dict)
     pairs: dict[Pair, PairSums] = field(default_factory=dict)
 
-    def take(self, totals: Totals, columns: npt.NDArray[np.int64]) -> None:
+    def take(self, totals: Totals, columns: Ints) -> None:
         """Take over sums of one cell; `columns` are those that each request stands in."""
         for name, sums in totals.models.items():
             add_to(self.models, name, sums.take(columns))
@@ -315,9 +314,7 @@ class GrandTotals:
         add_all(self.pairs, other.pairs)
         add_all(self.lacking, other.lacking)
 
-    def note_users(
-        self, segmentations: Sequence[UserSegments], counted: npt.NDArray[np.bool_]
-    ) -> None:
+    def note_users(self, segmentations: Sequence[UserSegments], counted: Flags) -> None:
         """Count the users of every segment, of one share."""
         for segmentation in segmentations:
             groups = segmentation.groups
@@ -325,9 +322,7 @@ class GrandTotals:
             for label, key, n_users in zip(groups.labels, groups.keys, found, strict=True):
                 self.note_segment((segmentation.name, label), key, int(n_users))
 
-    def note_extra(
-        self, segmentations: Sequence[UserSegments], extra: npt.NDArray[np.bool_]
-    ) -> None:
+    def note_extra(self, segmentations: Sequence[UserSegments], extra: Flags) -> None:
         """Count the users of every segment whom metrics of lists alone count, of one share."""
         self.extra[ALL] = int(extra.sum())
         for segmentation in segmentations:
@@ -357,8 +352,8 @@ class GrandTotals:
     def take(
         self,
         totals: Totals,
-        segments: Mapping[Segment, npt.NDArray[np.int64]],
-        columns: npt.NDArray[np.int64],
+        segments: Mapping[Segment, Ints],
+        columns: Ints,
         *,
         is_last: bool = False,
     ) -> None:

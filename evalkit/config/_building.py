@@ -23,9 +23,9 @@ from evalkit.config._profiles import follow_profile
 from evalkit.config._records import Config, GateRule, SplitConfig, StatisticsSection
 from evalkit.config._selection import check_selection, with_defaults
 from evalkit.config._shares import check_layout
-from evalkit.config._storage import check_storage
 from evalkit.config._variables import fill_variables, resolve_paths
-from evalkit.errors import RequestError
+from evalkit.config.credentials import is_reference
+from evalkit.errors import RequestError, names_secret
 from evalkit.metrics.profiles import DEFAULT
 
 
@@ -347,3 +347,12 @@ def build_gates(kept: Mapping[str, object]) -> tuple[tuple[GateRule, ...], float
         check_form(rule.model_dump(exclude_none=True), ("gates", number), problems)
     problems.raise_all()
     return rules, level
+
+
+def check_storage(tree: Mapping[str, object], problems: Problems) -> None:
+    """Secrets are references to the environment."""
+    for key, value in table_in(tree, "storage").items():
+        if isinstance(value, str) and names_secret(key) and not is_reference(value):
+            message = f"{key} is a secret, and the config would keep it"
+            hint = f'{key} = "${{{key.upper()}}}" takes it from the environment'
+            problems.add(("storage", key), "secret-in-config", message, hint=hint)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.segments import ALL, SMALL, Segment
 from evalkit.aggregate.sums import GrandTotals
@@ -17,6 +16,7 @@ from evalkit.config import Config, policies_of
 from evalkit.inference.drafts import Draft
 from evalkit.inference.ratios import RatioTotal, RatioTotals
 from evalkit.inference.summed import Summed
+from evalkit.kernels.arrays import Flags
 from evalkit.metrics import BOUNDS, TIED, Request, is_gmean, is_of_means, is_ordered
 from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.report.text import count_noun
@@ -271,7 +271,7 @@ def of_caveats(found: Mapping[Place, Caveat]) -> Iterator[Warning_]:
     yield from _few_users([*found.values()], "interval")
 
 
-def _suspects(found: Summaries, requests: Sequence[Request]) -> npt.NDArray[np.bool_]:
+def _suspects(found: Summaries, requests: Sequence[Request]) -> Flags:
     """bool[n_segments, n_requests], the numbers of which `too_narrow` may say something."""
     are_shares = found.are_shares(np.array([each.metric.bounds for each in requests]))
     rarer = np.minimum(found.wholes, found.counts - found.wholes)
@@ -279,7 +279,7 @@ def _suspects(found: Summaries, requests: Sequence[Request]) -> npt.NDArray[np.b
     is_fine = np.where(
         are_shares, rarer >= FEWEST_APART, (found.counts >= FEWEST_USERS) & is_straight
     )
-    suspects: npt.NDArray[np.bool_] = ~is_fine
+    suspects: Flags = ~is_fine
     return suspects
 
 

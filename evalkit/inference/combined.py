@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.shown import ShownSums
 from evalkit.aggregate.segments import Segment
@@ -17,10 +16,9 @@ from evalkit.aggregate.user_values.gather import is_mean_of_users
 from evalkit.config import Config, policies_of
 from evalkit.inference.estimates import number_of
 from evalkit.inference.shown import NO_FLOATS, Delta, Number, ShownNumbers, of_groups
+from evalkit.kernels.arrays import Flags, Floats
 from evalkit.metrics import Request, family_of
 from evalkit.statistics.exact import ExactSum
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +132,7 @@ class CombinedNumbers(ShownNumbers):
     def _of_lists(
         self,
         sums: ShownSums,
-        held: npt.NDArray[np.bool_],
+        held: Flags,
         segment: Segment,
         model: str,
         part: Request,
@@ -156,7 +154,7 @@ class CombinedNumbers(ShownNumbers):
     def _of_groups(
         self,
         sums: ShownSums,
-        held: npt.NDArray[np.bool_],
+        held: Flags,
         segment: Segment,
         model: str,
         part: Request,

@@ -7,11 +7,11 @@ from functools import lru_cache
 from operator import attrgetter
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.aggregate.sums import Pair
 from evalkit.inference.spread import DifferenceSpread
+from evalkit.kernels.arrays import Floats
 from evalkit.kernels.memory import give_back_freed
 from evalkit.report import Comparison
 from evalkit.report.frames import make_records
@@ -19,8 +19,6 @@ from evalkit.statistics.distributions import find_t_quantiles, normal_quantiles,
 from evalkit.statistics.many import difference_limits, relative_limits, within
 from evalkit.statistics.proportions import paired_limits
 from evalkit.statistics.unseen import AGAINST, FEWEST_AGAINST, SQUARES, reach_unseen
-
-Floats = npt.NDArray[np.float64]
 
 reach_alone = lru_cache(maxsize=4096)(reach_unseen)  # of segments of as many users
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.resampling import Resampling
 from evalkit.aggregate.segments import ALL, UNKNOWN, Segment
@@ -18,6 +17,7 @@ from evalkit.config import Config, Policies, StatisticsSection, policies_of
 from evalkit.errors import DataError
 from evalkit.inference.ratios import RatioTotal, RatioTotals
 from evalkit.inference.summed import Summed, listed, none_if_nan
+from evalkit.kernels.arrays import Floats
 from evalkit.metrics import Request, bounds_of, is_gmean, is_ordered, of_counts
 from evalkit.report import Estimate, Gap, Macro
 from evalkit.report.frames import make_records
@@ -29,8 +29,6 @@ from evalkit.statistics.means import gate_interval_of, is_share
 
 if TYPE_CHECKING:
     from evalkit.inference.shown import ShownNumbers
-
-Floats = npt.NDArray[np.float64]
 
 
 def estimates_of(

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.aggregate.accumulators.kept import KEY, KeptUsers, UserRows
@@ -19,6 +18,7 @@ from evalkit.aggregate.sums import Pair
 from evalkit.config import Config
 from evalkit.inference.combined import CombinedNumbers
 from evalkit.inference.shown import NO_FLOATS, Delta, Number
+from evalkit.kernels.arrays import Flags, Floats, Ints
 from evalkit.metrics import Request, bounds_of, is_ordered
 from evalkit.report import Warning_
 from evalkit.statistics.distributions import t_quantile
@@ -28,8 +28,6 @@ from evalkit.statistics.quantiles import Ordered, error_of_mean, paired_error, s
 MOST_DRAWS = 200  # of which a standard error is made (Efron and Tibshirani 1993, 6.4)
 TIED = 0.1  # of the error of a share: where more users have the value, a quantile has ties
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True, slots=True)
 class ChosenUsers:
@@ -37,7 +35,7 @@ class ChosenUsers:
 
     values: list[Floats]
     weights: Floats
-    units: npt.NDArray[np.int64]
+    units: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ class OrderedUsers:
         kept.frames = [pl.concat(kept.frames).sort(KEY)]
         return cls(*kept.joined(models, segmentations, len(requests)), requests, pooled)
 
-    def members(self, segment: Segment) -> npt.NDArray[np.bool_]:
+    def members(self, segment: Segment) -> Flags:
         """bool[n_users], who is in a segment, or in one that was too small and is part of it."""
         if segment == ALL:
             return np.ones(self.rows.keys.size, dtype=np.bool_)

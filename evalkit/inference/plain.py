@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.segments import ALL
 from evalkit.aggregate.sums import Pair
@@ -14,12 +13,12 @@ from evalkit.config import StatisticsSection
 from evalkit.inference.drafts import Draft, limits_of
 from evalkit.inference.spread import DifferenceSpread
 from evalkit.inference.summed import Summed, listed, none_if_nan
+from evalkit.kernels.arrays import Flags, Floats, Ints
 from evalkit.metrics import Request, bounds_of
 from evalkit.statistics.exact import LOSSES, TIES, WINS, Summaries
 from evalkit.statistics.means import is_share
 from evalkit.statistics.proportions import find_mcnemar_ps, mcnemar_p
 
-Floats = npt.NDArray[np.float64]
 Tables = list[tuple[int, int, int, int] | None]
 
 
@@ -29,8 +28,8 @@ class _Values:
 
     means: Floats
     errors: Floats
-    wholes: npt.NDArray[np.int64]
-    are_shares: npt.NDArray[np.bool_]
+    wholes: Ints
+    are_shares: Flags
 
     @classmethod
     def of(cls, found: Summaries, bounds: Floats) -> "_Values":
@@ -142,9 +141,7 @@ def _spreads(
     return [*map(DifferenceSpread, *numbers, widest, tables, *flags, *signs, repeat(is_plain))]
 
 
-def _signs(
-    outcomes: npt.NDArray[np.int64], requests: Sequence[Request]
-) -> tuple[list[int], list[int]]:
+def _signs(outcomes: Ints, requests: Sequence[Request]) -> tuple[list[int], list[int]]:
     """Users whose difference is below 0, and above 0, segment by segment."""
     rises = np.array([bool(each.metric.higher_is_better) for each in requests])
     wins, losses = outcomes[..., WINS], outcomes[..., LOSSES]

@@ -6,11 +6,11 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.genres import USERS_DRAWN, key_of_genres, requests_of_genres
 from evalkit.aggregate.accumulators.shown import ShownSums
 from evalkit.inference.shown import ShownNumbers
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.metrics import Items, Request, Shown, family_of
 from evalkit.report import Graph
 from evalkit.statistics.intervals import mean_interval
@@ -20,8 +20,7 @@ DECILES = 10
 MOST_GROUPS = 100
 TENTHS = tuple(float(each) for each in range(1, DECILES + 1))
 
-Counts = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+Counts = Ints
 
 
 def graphs_of_shown(numbers: ShownNumbers, models: Sequence[str]) -> Iterator[Graph]:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit import metrics
 from evalkit.aggregate.accumulators import counting
@@ -24,12 +23,12 @@ from evalkit.config import Config, policies_of
 from evalkit.errors import RequestError
 from evalkit.inference.caveats import FEWEST_MOVING, of_few_lists
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats
 from evalkit.metrics import Ends, ItemContext, Items, Request, Shown, Values
 from evalkit.report import Warning_
 
 STEP = 1e-100  # of the derivative by a complex number, which rounds nothing
 
-Floats = npt.NDArray[np.float64]
 NO_FLOATS: Floats = np.empty(0)
 NO_USERS: Users = np.empty(0, dtype=np.int64)
 NO_ENDS = Ends()
@@ -107,6 +106,7 @@ class ShownNumbers:
     _kept: dict[object, Number] = field(default_factory=dict)
     _beside: dict[str, ItemContext] = field(default_factory=dict)
     _places: dict[tuple[str, str], dict[str, Users]] = field(default_factory=dict)
+    _alike: dict[tuple[object, ...], Columns] = field(default_factory=dict)
 
     @staticmethod
     def has(request: Request) -> bool:
@@ -194,13 +194,7 @@ class ShownNumbers:
         self, segment: Segment, model: str, request: Request, pair: Pair | None
     ) -> tuple[str, ShownSums, Columns, Shown, Items] | None:
         key, sums = self._held(model, request)
-        alike = [
-            each
-            for each in self.requests
-            if metrics.family_of(each) == "counts"
-            and metrics.who_of(each) == metrics.who_of(request)
-        ]
-        columns = Columns.of(alike)
+        columns = self._columns_of(metrics.who_of(request))
         counted = sums.counted.get((segment, model))
         if counted is None or model not in sums.sampled:
             return None
@@ -209,6 +203,13 @@ class ShownNumbers:
             counted = counted.without(lone)
         items = self._beside_of(key, sums).items
         return key, sums, columns, _shown(counted, columns, request, items.is_listed.size), items
+
+    def _columns_of(self, who: tuple[object, ...]) -> Columns:
+        if who not in self._alike:
+            of_counts = [each for each in self.requests if metrics.family_of(each) == "counts"]
+            alike = [each for each in of_counts if metrics.who_of(each) == who]
+            self._alike[who] = Columns.of(alike)
+        return self._alike[who]
 
     def _of_sums(self, segment: Segment, model: str, request: Request, pair: Pair | None) -> Number:
         key, sums = self._held(model, request)

@@ -6,12 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.aggregate.sums import GrandTotals, Pair
+from evalkit.kernels.arrays import Floats
 from evalkit.statistics.exact import Summaries, summarize
 
 TOGETHER = 1 << 12  # sums of differences that are read at one time
 
 
-def listed(numbers: npt.NDArray[np.float64]) -> list[float]:
+def listed(numbers: Floats) -> list[float]:
     """One after the other; none but one object is NaN, since records with it else differ."""
     return [math.nan if each != each else each for each in numbers.ravel().tolist()]
 

@@ -4,16 +4,15 @@ from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Flags, Int32s, Ints, Keys
 from evalkit.sources.ids import (
     ITEM,
     ITEM_KEY,
     IdPlan,
     KeyCollisionError,
-    Keys,
     as_keys,
     distinct_keys,
     hashes_of_keys,
@@ -23,7 +22,7 @@ from evalkit.sources.ids import (
     stable_hashes,
 )
 
-Codes = npt.NDArray[np.int32]
+Codes = Int32s
 
 MOST_DIRECT = 1 << 26  # keys below it may be places of an array
 DIRECT_ROOM = 8  # places a key, at most
@@ -109,11 +108,11 @@ class KeyCodes:
             codes, _ = self.find(keys)
         return codes
 
-    def learn(self, distinct: Keys) -> npt.NDArray[np.bool_]:
+    def learn(self, distinct: Keys) -> Flags:
         """Give codes to those of distinct keys that have none, in their order; which they were."""
         with self._lock:
             codes, _ = self.find(distinct)
-            is_new: npt.NDArray[np.bool_] = codes < 0
+            is_new: Flags = codes < 0
             new = distinct[is_new]
             if new.size:
                 self._add(new)
@@ -215,7 +214,7 @@ class ItemCodes:
             return hashes_of_keys(self.keys, self.plan)
         return stable_hashes(self._ids, self.plan)
 
-    def places(self, ties: str) -> npt.NDArray[np.int64]:
+    def places(self, ties: str) -> Ints:
         """int64[n], the place of each code when ids are sorted.
 
         Args:

@@ -4,16 +4,14 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.item_lists._codes import ItemCodes, find_key
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Int32s, Ints
 from evalkit.metrics import Lists
 from evalkit.sources.ids import ITEM_KEY, USER_KEY, as_keys
 from evalkit.truth import Index, code_of, find_entry
-
-Ints = npt.NDArray[np.int64]
 
 
 @kernel(allocates=False)
@@ -116,7 +114,7 @@ def count_copies(starts, lengths, items, last_users, copies):  # type: ignore[no
 class StrongestRows(NamedTuple):
     """The strongest rows of each user: int32 codes of items, int64 strengths, and how many."""
 
-    items: npt.NDArray[np.int32]
+    items: Int32s
     strengths: Ints
     lengths: Ints
 
@@ -132,9 +130,9 @@ class ListCollector:
 
     def __init__(self, items: ItemCodes, n_users: int, depth: int | None) -> None:
         self.items, self.n_users, self.depth = items, n_users, depth
-        self._cells: dict[str, npt.NDArray[np.int32]] = {}
+        self._cells: dict[str, Int32s] = {}
         self._kept: dict[str, StrongestRows] = {}
-        self._whole: dict[str, list[tuple[Ints, npt.NDArray[np.int32]]]] = {}
+        self._whole: dict[str, list[tuple[Ints, Int32s]]] = {}
         self._orders: Ints = np.empty(0, dtype=np.int64)  # of items, where some are tied
 
     def restart(self) -> None:
@@ -144,12 +142,7 @@ class ListCollector:
         self._whole.clear()
 
     def place(
-        self,
-        model: str,
-        rows: pl.DataFrame,
-        index: Index,
-        ranks: npt.NDArray[np.int32],
-        first_rank: int,
+        self, model: str, rows: pl.DataFrame, index: Index, ranks: Int32s, first_rank: int
     ) -> None:
         """Write rows with their ranks, of which no list has two at one rank; from any thread.
 

@@ -6,30 +6,27 @@ from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit import metrics
 from evalkit.config import ItemsTable, Policies
 from evalkit.item_lists._codes import ItemCodes
 from evalkit.item_lists._facts import ItemFacts
-from evalkit.item_lists._first_rows import find_first_rows, histories_in_order, of_all_items
 from evalkit.item_lists._owned import OwnHistory, relevant_of
 from evalkit.item_lists._popularity import Popularity, PopularityCounter
 from evalkit.item_lists._table import ItemTable, read_items
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Flags, Floats, Ints
 from evalkit.metrics import ItemContext, Items, Lists, Request, Values
-from evalkit.sources import Table
-from evalkit.sources.ids import ITEM, ITEM_KEY, IdPlan
+from evalkit.sources import Table, reading
+from evalkit.sources.ids import ITEM, ITEM_KEY, USER_KEY, IdPlan, as_keys
 from evalkit.truth import KnownIds, Train, Truth
 
 OF_USERS = frozenset({"history", "relevant", "reference", "earlier", "users"})
 NAMED = 3  # items that a warning names
 UNKNOWN, WITHOUT_GENRE, ZERO_VECTOR = 1, 2, 4  # marks of items
 
-Measured = npt.NDArray[np.float64]
-NDInts = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+Measured = Floats
 
 
 @dataclass(slots=True)
@@ -51,7 +48,7 @@ class ListWork:
     of_rows: bool = False
     popularity: Popularity | None = None
     table: ItemTable | None = None
-    first_rows: NDInts | None = None
+    first_rows: Ints | None = None
     ordered: tuple[Table, IdPlan] | None = None
     needs: frozenset[str] = field(init=False)
 
@@ -117,9 +114,7 @@ class ListWork:
         others = [int(dict(each.parameters).get("ref_k", 0)) for each in self.requests]
         return None if self.depth is None else max(self.depth, *others)
 
-    def context(
-        self, truth: Truth, train: Train | None, targets: npt.NDArray[np.bool_] | None
-    ) -> ItemContext:
+    def context(self, truth: Truth, train: Train | None, targets: Flags | None) -> ItemContext:
         """What stands beside the lists of all users of a share, in the order of their codes.
 
         Of their train rows there are lists of some of them at a time alone: `Users.history`.
@@ -141,7 +136,7 @@ class ListWork:
         truth: Truth,
         train: Train | None,
         *,
-        targets: npt.NDArray[np.bool_] | None,
+        targets: Flags | None,
         reference: Lists | None,
         earlier: Mapping[str, tuple[Lists, ...]],
     ) -> "Measure":
@@ -160,7 +155,7 @@ class ListWork:
         return Measure(context, facts, earlier, users)
 
     def oddities(
-        self, items: Items, lists: Lists, present: npt.NDArray[np.bool_]
+        self, items: Items, lists: Lists, present: Flags
     ) -> tuple[dict[str, int], tuple[str, ...]]:
         """Rows and lists that metrics of lists say little of, and the first unknown items."""
         n = items.is_listed.size
@@ -232,20 +227,20 @@ def depth_of(requests: Sequence[Request]) -> int | None:
     return None if None in cutoffs else max(each for each in cutoffs if each is not None)
 
 
-def rows_of(lists: Lists, users: npt.NDArray[np.int64]) -> Lists:
+def rows_of(lists: Lists, users: Ints) -> Lists:
     """The lists of some users."""
     return Lists(lists.starts[users], lists.lengths[users], lists.items)
 
 
-def _if_any(lists: Lists | None, users: npt.NDArray[np.int64]) -> Lists | None:
+def _if_any(lists: Lists | None, users: Ints) -> Lists | None:
     return None if lists is None else rows_of(lists, users)
 
 
 class Users(NamedTuple):
     """Which users have a relevant item, and a train row: bool[n_users]; and their train rows."""
 
-    relevant: Mask
-    trained: Mask
+    relevant: Flags
+    trained: Flags
     history: OwnHistory | None
 
 
@@ -280,7 +275,7 @@ class Measure:
             earlier = (other._replace(lengths=np.zeros_like(other.lengths)),)
         return Measure(self.context._replace(earlier=earlier), self.facts, {}, self.users)
 
-    def who_counts(self, request: Request, policies: Policies, present: Mask) -> Mask:
+    def who_counts(self, request: Request, policies: Policies, present: Flags) -> Flags:
         """bool[n_users]: who counts in a request, of which `present` have a list."""
         if policies.list_users == "list":
             if metrics.who_of(request)[1]:
@@ -294,12 +289,7 @@ class Measure:
         return self.users.relevant if policies.list_users == "relevant" else self.users.trained
 
     def values(
-        self,
-        request: Request,
-        cutoffs: npt.NDArray[np.int64],
-        lists: Lists | None,
-        counted: Mask,
-        users: npt.NDArray[np.int64],
+        self, request: Request, cutoffs: Ints, lists: Lists | None, counted: Flags, users: Ints
     ) -> Measured:
         """float64[n_users, n_cutoffs] of a block of users; NaN where left out.
 
@@ -321,7 +311,7 @@ class Measure:
         return sum(metrics.n_sums_of(each, self.context) for each in requests)
 
     def sums(
-        self, requests: Sequence[Request], lists: Lists, counted: Mask, users: npt.NDArray[np.int64]
+        self, requests: Sequence[Request], lists: Lists, counted: Flags, users: Ints
     ) -> Measured:
         """float64[n_users, n_sums], what some users add to the sums of requests; NaN without.
 
@@ -339,7 +329,7 @@ class Measure:
         values[~counted[users]] = np.nan
         return values
 
-    def _tables_of(self, request: Request, users: npt.NDArray[np.int64]) -> tuple[object, ...]:
+    def _tables_of(self, request: Request, users: Ints) -> tuple[object, ...]:
         """What the kernel takes of `ItemContext`; made once where it is the same for all users."""
         pick: Callable[..., tuple[object, ...]] | None = request.metric.tables
         if pick is None:
@@ -355,7 +345,7 @@ class Measure:
                 self._tables[request] = tuple(pick(values, self.context))
             return self._tables[request]
 
-    def of_users(self, users: npt.NDArray[np.int64]) -> ItemContext:
+    def of_users(self, users: Ints) -> ItemContext:
         """What stands beside the lists of some users, but for their train rows."""
         whole = self.context
         return whole._replace(
@@ -365,3 +355,47 @@ class Measure:
             earlier=tuple(rows_of(each, users) for each in whole.earlier),
             targets=None if whole.targets is None else whole.targets[users],
         )
+
+
+BATCH_ROWS = 1 << 18
+
+
+def find_first_rows(table: Table, items: ItemCodes) -> Ints:
+    """int64[n_items]: the number of each item's first row; rows have numbers as they stand there.
+
+    An item that the log lacks has the number behind the last.
+    """
+    first, n_rows = np.empty(0, dtype=np.int64), 0
+    with reading(table):
+        for rows in table.stream(items.plan.select(ITEM_KEY), most=BATCH_ROWS):
+            known = rows.drop_nulls(ITEM_KEY)
+            codes = items.codes_of_rows(known)
+            nowhere = np.iinfo(np.int64).max
+            first = np.pad(first, (0, items.n - first.size), constant_values=nowhere)
+            np.minimum.at(first, codes, n_rows + np.arange(codes.size))
+            n_rows += codes.size
+    return np.minimum(first, n_rows)
+
+
+def of_all_items(first_rows: Ints | None, n: int) -> Ints | None:
+    """First rows of all items, also of those that were met after train, which lacks them."""
+    if first_rows is None:
+        return None
+    nowhere = int(first_rows.max(initial=0)) + 1
+    return np.pad(first_rows, (0, n - first_rows.size), constant_values=nowhere)
+
+
+def histories_in_order(table: Table, users: IdPlan, items: ItemCodes, truth: Truth) -> Lists:
+    """The items of each user of the truth's training rows, each by its first row."""
+    owners, codes = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int32)]
+    with reading(table):
+        columns = [users.key().alias(USER_KEY), *items.plan.select(ITEM_KEY)]
+        for rows in table.stream(columns, most=BATCH_ROWS):
+            known = rows.drop_nulls([USER_KEY, ITEM_KEY])
+            own = truth.codes_of(as_keys(known[USER_KEY]))
+            owners.append(own[own >= 0])
+            codes.append(items.codes_of_rows(known)[own >= 0])
+    pairs = pl.DataFrame({"user": np.concatenate(owners), "item": np.concatenate(codes)})
+    ordered = pairs.unique(maintain_order=True).sort("user", maintain_order=True)
+    lengths = np.bincount(ordered["user"].to_numpy(), minlength=truth.n_users)
+    return Lists(np.cumsum(lengths) - lengths, lengths, ordered["item"].to_numpy())

@@ -6,11 +6,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.kernels.arrays import Flags, Int32s, Ints, Keys
 from evalkit.metrics import Groups, ItemContext, Items
-from evalkit.sources.ids import Keys
 
-Codes = npt.NDArray[np.int32]
-Counts = npt.NDArray[np.int64]
+Codes = Int32s
+Counts = Ints
 Number = TypeVar("Number", bound=np.generic)
 
 
@@ -27,7 +27,7 @@ class ItemFacts:
 
     keys: Keys
     has_table: bool
-    is_listed: npt.NDArray[np.bool_]
+    is_listed: Flags
     popularity: Counts
     interactions: Counts
     n_train_users: int = 0

@@ -4,24 +4,24 @@ from threading import local
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.item_lists._codes import Codes, ItemCodes, find_key
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Flags, Floats, Ints
 from evalkit.metrics import Lists
 from evalkit.truth import Truth, UserItems, item_at, relevance_at
 
 NO_KEYS = np.empty(0, dtype=np.uint64)
 FEW = 96  # items of a user that are put in order by counting
 
-Measured = npt.NDArray[np.float64]
-Users = npt.NDArray[np.int64]
+Measured = Floats
+Users = Ints
 
 
 class OwnedItems(NamedTuple):
     """Items of users: where those of each begin, int32 codes, and float64 gains, or none."""
 
-    starts: npt.NDArray[np.int64]
+    starts: Ints
     codes: Codes
     gains: Measured
 
@@ -60,7 +60,7 @@ class OwnHistory:
         self._last = local()  # of each thread the users whose lists were made last, and these
 
     @property
-    def has_rows(self) -> npt.NDArray[np.bool_]:
+    def has_rows(self) -> Flags:
         """bool[n_users]: who has a train row."""
         found = self._places >= 0
         found[found] = self._pairs.counts[self._places[found]] > 0

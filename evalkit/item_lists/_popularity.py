@@ -4,26 +4,18 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.item_lists._codes import ItemCodes, KeyCodes, find_key
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Ints, Keys
 from evalkit.sources import Table, reading
-from evalkit.sources.ids import (
-    ITEM_KEY,
-    USER_KEY,
-    IdPlan,
-    Keys,
-    PassShare,
-    as_keys,
-    distinct_keys,
-)
+from evalkit.sources.ids import ITEM_KEY, USER_KEY, IdPlan, PassShare, as_keys, distinct_keys
 from evalkit.truth import SeenRows, Train, count_runs, item_at
 
 BATCH_ROWS = 1 << 18
 LEAST_REPEATS = 1 << 22  # pairs of scattered rows, before they are looked through for repeats
-Counts = npt.NDArray[np.int64]
+Counts = Ints
 
 
 class _ScatteredError(Exception):

@@ -11,6 +11,7 @@ import polars as pl
 from evalkit.config import ItemsTable
 from evalkit.errors import DataError
 from evalkit.item_lists._codes import Codes, ItemCodes
+from evalkit.kernels.arrays import Flags, Floats
 from evalkit.metrics import Genres, Groups, Vectors
 from evalkit.sources import Table, reading
 from evalkit.sources.hints import keep_rows
@@ -34,17 +35,17 @@ class ItemTable:
 
     codes: Codes
     genres: pl.Series | None
-    vectors: tuple[npt.NDArray[np.floating], npt.NDArray[np.bool_]] | None
-    ages: npt.NDArray[np.float64]
+    vectors: tuple[npt.NDArray[np.floating], Flags] | None
+    ages: Floats
     groups: dict[str, Groups]
 
-    def listed(self, n: int) -> npt.NDArray[np.bool_]:
+    def listed(self, n: int) -> Flags:
         """bool[n_items]: which items stand in the table."""
         found = np.zeros(n, dtype=np.bool_)
         found[self.codes] = True
         return found
 
-    def ages_of(self, n: int) -> npt.NDArray[np.float64]:
+    def ages_of(self, n: int) -> Floats:
         """float64[n_items], NaN without a date."""
         found = np.full(n, np.nan)
         found[self.codes] = self.ages
@@ -164,9 +165,7 @@ def _genres(column: pl.Series, separator: str | None) -> pl.Series:
     return parts.list.eval(pl.element().filter(pl.element().is_not_null() & (pl.element() != "")))
 
 
-def _vectors(
-    frame: pl.DataFrame, table: Table
-) -> tuple[npt.NDArray[np.floating], npt.NDArray[np.bool_]]:
+def _vectors(frame: pl.DataFrame, table: Table) -> tuple[npt.NDArray[np.floating], Flags]:
     names = [name for name in frame.columns if name.startswith("vector_")]
     first = frame[names[0]]
     if isinstance(first.dtype, (pl.List, pl.Array)):
@@ -199,7 +198,7 @@ def _vectors(
     return rows, has
 
 
-def _ages(column: pl.Series, now: str | int, table: Table) -> npt.NDArray[np.float64]:
+def _ages(column: pl.Series, now: str | int, table: Table) -> Floats:
     """Days before `now`; whole numbers count days."""
     dtype = column.dtype
     if dtype.is_integer():

@@ -11,7 +11,7 @@ Open first: `decorator.py`.
 - `intrinsics`: atomics, prefetch, fused sums. `stack`: room without allocation.
 - `logarithm`: ln with the same bits everywhere.
 - `threads`: serial kernels side by side, in order or as each is finished. `memory`: what the
-  machine has for a run.
+  machine has for a run. `arrays`: arrays by what they hold, in signatures.
 """
 
 from .decorator import (

@@ -336,13 +336,15 @@ class _Spellings:
 
 
 def _spellings(metrics: Mapping[str, Metric]) -> dict[str, _Spelling]:
+    if metrics is known_metrics("rankings"):
+        return _spellings_of(known_metrics, "rankings")
     kind = next(iter(metrics.values())).kind
-    return _spellings_of(kind) if metrics is registry_of(kind) else _spell_all(metrics)
+    return _spellings_of(registry_of, kind) if metrics is registry_of(kind) else _spell_all(metrics)
 
 
 @cache
-def _spellings_of(kind: str) -> dict[str, _Spelling]:
-    return _spell_all(registry_of(kind))
+def _spellings_of(known: Callable[[str], Mapping[str, Metric]], kind: str) -> dict[str, _Spelling]:
+    return _spell_all(known(kind))
 
 
 def _spell_all(metrics: Mapping[str, Metric]) -> dict[str, _Spelling]:
@@ -451,6 +453,8 @@ def _values(
     values: dict[str, Value] = {}
     given: set[str] = set()
     listed = _ARGUMENTS.findall(arguments) if arguments and arguments.strip() else []
+    own = {each.name: each for each in metric.parameters} if listed else {}
+    own |= {name.lower(): each for name, each in own.items() if name.isupper()}
     for place, argument in enumerate(listed):
         if place < len(metric.columns) and "=" not in argument and argument.strip():
             given.add(metric.columns[place])
@@ -465,8 +469,6 @@ def _values(
             errors.append(RequestError(message, code="bad-metric-syntax", at=at, hint=hint))
             continue
         given.add(parts["name"])
-        own = {each.name: each for each in metric.parameters}
-        own |= {each.name.lower(): each for each in metric.parameters if each.name.isupper()}
         parameter = own.get(parts["name"], policies.get(parts["name"]))
         if parameter is None:
             errors.append(_names.unknown_parameter(metric, parts["name"], at, policies))

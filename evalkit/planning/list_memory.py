@@ -1,14 +1,17 @@
 """What metrics of lists, and baselines that are made of train, take beside what every run takes."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import polars as pl
 
 from evalkit.planning.memory import MemoryNeeds, Sizes, count_items
+from evalkit.planning.survey import do_users_come_back
 from evalkit.planning.tables import Tables
 from evalkit.sources import Table, reading
-from evalkit.sources.ids import ITEM
+from evalkit.sources.ids import ITEM, IdPlan
 
 # -- of an item of any log: its key; a slot of the table of codes; what stands beside it
 ITEM_CODE, ITEM_SLOT, ITEM_BESIDE = 24, 12, 90
@@ -31,6 +34,10 @@ USERS_AT_ONCE = 1 << 15  # whose rows a thread has, at most
 IN_ORDER = 40  # the same of all of them, while they are put in the order of the log
 RELEVANT = 12  # a row of the truth
 OF_USER = 16  # where a list, or a user's items, begin and end
+
+# -- of a row of a list that is looked at whole: its columns, sorted and cleaned; while it waits
+LISTED_ROW, COLLECTED_ROW = 245, 60
+LISTS_TOGETHER, ROWS_TOGETHER = 1 << 12, 1 << 18  # looked at by a thread, if users stand together
 
 # -- of users whose lists are kept
 SAMPLED = 50_000
@@ -106,6 +113,44 @@ def memory_of_lists(asked: AskedOfLists | None, sizes: Sizes, *, holds_all: bool
     counted = sizes.n_models * ((of_item + SHOWN) * entries * bool(asked.width) + sampled)
     last = moved + influences * n_numbers
     return MemoryNeeds(fixed, counted, first, paired, max(on_the_way, moved), last, share)
+
+
+class WholeLists(NamedTuple):
+    """Bytes of lists that are looked at whole: held when all are read, and while they are read.
+
+    Args:
+        held, collected: of rows of all users, of a table whose users come back.
+        looked_at: of rows of a few users at a time.
+    """
+
+    held: float = 0.0
+    collected: float = 0.0
+    looked_at: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        listed: Iterable[tuple[Table, float]],
+        users: IdPlan,
+        text: float,
+        threads: int,
+        closes_up: bool,
+    ) -> "WholeLists":
+        """Of tables, which are read in turn, and their rows; read the users of each.
+
+        Args:
+            closes_up: ranks as given close up over seen items, so that all lists are held.
+        """
+        found, a_row = cls(), LISTED_ROW + 2.0 * text
+        for table, n_rows in listed:
+            if (closes_up and "rank" in table.columns) or do_users_come_back(table, users):
+                own = cls(a_row * n_rows, (COLLECTED_ROW + text) * n_rows)
+            else:
+                n_lists = table.n_rows_hint() if table.is_list else None
+                together = LISTS_TOGETHER * n_rows / n_lists if n_lists else ROWS_TOGETHER
+                own = cls(looked_at=a_row * threads * min(n_rows, together))
+            found = cls(*map(max, found, own))
+        return found
 
 
 @dataclass(frozen=True, slots=True)

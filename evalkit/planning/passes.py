@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.config import policies_of
 from evalkit.errors import EvalkitError
 from evalkit.kernels import memory as machine
+from evalkit.kernels.arrays import Floats
 from evalkit.kernels.threads import usable_cores
 from evalkit.planning import _counts, _texts, list_memory, memory
 from evalkit.planning.item_memory import AskedOfItems, memory_of_items
@@ -56,8 +56,6 @@ USER = 130  # table entry, run, state
 # -- of a further model whose ranks are held, by truth row and by user
 RANK, RANKED_USER = 4, 16
 TIED = 4  # of a model by score, by truth row: where equal scores stand
-LISTED_ROW = 245  # of a whole list: its columns, sorted, cleaned and looked at
-COLLECTED_ROW = 60  # of a whole list, while others are still read
 SUM_OF_CELL = memory.SUM + 500  # and what holds it
 PACKED_SUM = 700  # of all passes before, without what is 0
 ESTIMATE, COMPARISON = 1_500, 3_300  # in columns and in Parquet; while it is made, and its sums
@@ -85,7 +83,8 @@ class Asked:
         n_columns: requests that are measured.
         holds_all: the ranks of all models are held side by side.
         has_baseline, all_pairs: which models are compared.
-        listed: tables of rankings whose lists are held whole, by their number.
+        listed: tables of rankings whose lists are looked at whole, by their number.
+        closes_up: those with ranks are held; of others, those whose users come back.
         sample: share of the users.
         lists, items: what metrics of lists ask for, and errors over users and items.
         n_kept: columns of the values of users that are written.
@@ -103,6 +102,7 @@ class Asked:
     items: AskedOfItems | None = None
     n_kept: int = 0
     n_ordered: int = 0
+    closes_up: bool = False
 
 
 def look_at_texts(tables: Tables, memory_limit: int | None) -> _texts.TextSizes | None:
@@ -126,11 +126,11 @@ def count_shares(
     n_items = float(_counts.most_items(tables)) if looks_at_items else 0.0
     segments = _counts.by_name(_counts.most_segments, tables)
     texts = texts or _texts.TextSizes.of(tables)
-    bound = _bound(tables, asked, n_items, segments, texts)
-    if machine.fits(bound, memory_limit):  # seen without holding a row
+    bound_of = partial(_bound, tables, asked, texts, _most_listed(tables, asked))
+    if machine.fits(bound_of(n_items, segments), memory_limit):  # seen without holding a row
         return 1
     n_models = _counts.count_models(tables)
-    bound = _bound(tables, asked, n_items, segments, texts, n_models)
+    bound = bound_of(n_items, segments, n_models)
     if machine.fits(bound, memory_limit):
         return 1
     least = texts.group and at_rest() + 2 * _texts.DECODED * texts.group  # no pass decodes less
@@ -140,11 +140,11 @@ def count_shares(
     with suppress(EvalkitError):  # of a table that cannot be read, which is told in its turn
         # much less than users, as items are
         segments = _counts.by_name(_counts.count_segments, tables)
-        if machine.fits(_bound(tables, asked, n_items, segments, texts, n_models), memory_limit):
+        if machine.fits(bound_of(n_items, segments, n_models), memory_limit):
             return 1
     if looks_at_items:
         n_items = list_memory.count_listed_items(tables)
-        if machine.fits(_bound(tables, asked, n_items, segments, texts, n_models), memory_limit):
+        if machine.fits(bound_of(n_items, segments, n_models), memory_limit):
             return 1
     machine.give_back_early()
     return _Needs.of(tables, asked, n_items, texts).n_shares(memory_limit)
@@ -160,26 +160,26 @@ def memory_of_rows(
     looks_at_items = asked.lists is not None or any(each.made for _, each in tables.rankings)
     n_items = float(_counts.most_items(tables)) if looks_at_items else 0.0
     segments = _counts.by_name(_counts.most_segments, tables)
-    bound = _bound(tables, asked, n_items, segments, texts)
+    bound = _bound(tables, asked, texts, _most_listed(tables, asked), n_items, segments)
     return max(0, min(most, int((memory_limit - bound - machine.COMPILING) / NOISE)))
 
 
 def _bound(
     tables: Tables,
     asked: Asked,
+    texts: _texts.TextSizes,
+    n_listed: int,
     n_items: float,
     segments: Mapping[str, int],
-    texts: _texts.TextSizes,
     n_models: int | None = None,
 ) -> int:
-    """More than a run of so many items needs, and of so many segments of each segmentation."""
+    """More than a run of so many items needs, of segments of each segmentation, and held rows."""
     rows = _counts.most_rows(tables.truth)
     seen = 0 if tables.train is None else _counts.most_rows(tables.train)
-    ranked = [_counts.most_rows(tables.rankings[number][1]) for number in asked.listed]
     text = max(float(_texts.USUAL_TEXT), texts.mean) if texts.is_hashed else 0.0
     truth: float = ROW + memory.weighed(tables) + WIDE_KEY + GROWN * RUN + MOVED_ROW + USER
     truth += text and 2 * (_texts.HASHED_ID + text)
-    lists = (LISTED_ROW + text) * sum(ranked)
+    lists = (list_memory.LISTED_ROW + text) * n_listed
     train = (SEEN_ROW + GROWN * SEEN_MOVED + (text and _texts.HASHED_ID + text)) * seen
     if n_models is None:
         names = [table.frame.collect_schema() for _, table in tables.rankings]
@@ -289,6 +289,10 @@ def _less_by_rank(tables: Tables, asked: Asked, users: IdPlan, text: float) -> i
     return RANKED_BY_USER if by_user else RANKED
 
 
+def _most_listed(tables: Tables, asked: Asked) -> int:
+    return sum(_counts.most_rows(tables.rankings[number][1]) for number in asked.listed)
+
+
 def _grown(table: Table) -> float:
     """Times as much as runs take where nobody knows how many rows come."""
     return GROWN if table.n_rows_hint() is None else 1.0
@@ -323,9 +327,7 @@ def _count_pairs(n_models: int, asked: Asked) -> int:
     return n_models - 1 if asked.has_baseline else 0
 
 
-def _cells(
-    survey: Survey, row: float, user: float, grown: float
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _cells(survey: Survey, row: float, user: float, grown: float) -> tuple[Floats, Floats]:
     """Bytes of the truth's users in each cell, of so many a row and user; more to move."""
     n_runs = survey.runs.sum()
     is_scattered = n_runs > SCATTERED * survey.n_users
@@ -344,7 +346,7 @@ class _Needs:
         cells: float64[CELLS], of the users of each cell of the hash that shares are cut by.
         apart: the same, while rows of a user are brought together, before other rows come.
         ids: of items, which any share may have all of.
-        lists: of all whole lists, when all have been read; `collected`: while they are read.
+        lists: of lists that are looked at whole.
         extra: of metrics of lists, or errors over users and items; its `share` is of all users.
         made: of baselines.
         moved: of all rows of train, while users' rows are brought together.
@@ -356,11 +358,10 @@ class _Needs:
     fixed: int
     streamed: int
     alone: int
-    cells: npt.NDArray[np.float64]
-    apart: npt.NDArray[np.float64]
+    cells: Floats
+    apart: Floats
     ids: list[_texts.Ids]
-    lists: float
-    collected: float
+    lists: list_memory.WholeLists
     extra: MemoryNeeds
     made: list_memory.MadeMemory
     moved: float
@@ -390,7 +391,7 @@ class _Needs:
         held, apart = _cells(survey, row, user, _grown(tables.truth))
         cells = asked.sample * held
         ranked = [_counts.count_rows(table) for _, table in tables.rankings]
-        n_listed = asked.sample * max([ranked[number] for number in asked.listed], default=0)
+        listed = [(tables.rankings[n][1], asked.sample * ranked[n]) for n in asked.listed]
         n_rows, n_seen, moved = max(ranked), 0, 0.0
         if tables.train is not None:
             n_seen, moved = _counts.count_rows(tables.train), SEEN_MOVED * _grown(tables.train)
@@ -441,8 +442,7 @@ class _Needs:
             cells,
             asked.sample * apart,
             _texts.ids_of_items(tables, items, asked.sample) if items.hashed else [],
-            (LISTED_ROW + 2.0 * text) * n_listed,
-            (COLLECTED_ROW + text) * n_listed,
+            list_memory.WholeLists.of(listed, users, text, asked.threads, asked.closes_up),
             extra,
             made,
             asked.sample * moved * n_seen,
@@ -482,8 +482,8 @@ class _Needs:
             apart,
             share * self.moved,
             self.made.first,
-            streamed + share * self.collected,
-            share * self.lists,
+            streamed + max(share * self.lists.collected, self.lists.looked_at),
+            share * self.lists.held,
             share * self.extra.share + max(streamed, self.extra.measured),
         )
         counted = self.extra.counted * min(2, n_shares) + self.packed * (n_shares > 1)
@@ -491,7 +491,7 @@ class _Needs:
         return self.fixed + self.extra.fixed + self.made.kept + self.beside(share) + last
 
 
-def _of_largest(cells: npt.NDArray[np.float64], n_shares: int) -> float:
+def _of_largest(cells: Floats, n_shares: int) -> float:
     """Bytes of the largest of so many shares."""
     if n_shares == 1:
         return float(cells.sum())

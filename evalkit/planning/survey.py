@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats, Keys
 from evalkit.sources import Table, reading
-from evalkit.sources.ids import IdPlan, Keys, as_keys, distinct_keys, mix
+from evalkit.sources.ids import IdPlan, as_keys, distinct_keys, mix
 from evalkit.truth import BATCH_ROWS
 
 PLACES = 3  # of a table that are looked at
@@ -32,6 +32,29 @@ def count_cells(keys, rows, runs, hashes):  # type: ignore[no-untyped-def]
     return n_runs
 
 
+def do_users_come_back(table: Table, plan: IdPlan) -> bool:
+    """Whether rows of a user and model lie apart: read once, with 8 bytes for each of them."""
+    keys = [plan.key().alias("key")]
+    keys += [pl.col("model").hash().alias("model")] if "model" in table.columns else []
+    known, checked = [np.empty(0, dtype=np.uint64)], 0
+    with reading(table):
+        for frame in table.stream(keys, most=BATCH_ROWS):
+            frame = frame.drop_nulls("key")
+            lists = as_keys(frame["key"])
+            if "model" in frame.columns:
+                lists = lists ^ frame["model"].to_numpy()
+            begins = np.flatnonzero(lists[1:] != lists[:-1]) + 1
+            first = lists[:1] if not known[-1].size or lists[:1] != known[-1][-1:] else lists[:0]
+            known.append(np.concatenate([first, lists[begins]]))
+            n_known = sum(part.size for part in known)
+            if n_known > 2 * checked:
+                known, checked = [np.concatenate(known)], n_known
+                if distinct_keys(known[0]).size < n_known:
+                    return True
+    every = np.concatenate(known)
+    return bool(distinct_keys(every).size < every.size)
+
+
 class IdBytes(NamedTuple):
     """Bytes of ids that are kept beside their keys: mean of a row, and those of the longest."""
 
@@ -50,8 +73,8 @@ class Survey:
         in_order: keys ascend, so that the rows of each user lie together.
     """
 
-    rows: npt.NDArray[np.float64]
-    runs: npt.NDArray[np.float64]
+    rows: Floats
+    runs: Floats
     sampled: Keys
     text: IdBytes
     in_order: bool

@@ -11,10 +11,10 @@ from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Int32s, Ints, Keys
 from evalkit.kernels.threads import ordered_map
 from evalkit.ranks._counting import count_strengths
 from evalkit.ranks._order import order_in_batch
@@ -22,7 +22,6 @@ from evalkit.ranks._records import (
     NO_INTS,
     UNKNOWN_ROWS,
     UNKNOWN_RUNS,
-    Array,
     BatchResults,
     ModelProbe,
     RankedRows,
@@ -55,9 +54,9 @@ class Words(NamedTuple):
         shift: how far half a hash is shifted right to give the partition.
     """
 
-    words: npt.NDArray[np.uint64]
-    offsets: Array
-    widths: Array
+    words: Keys
+    offsets: Ints
+    widths: Ints
     n_words: int
     shift: int
 
@@ -72,8 +71,8 @@ class Grouped(NamedTuple):
     """
 
     rows: RankedRows
-    slots: npt.NDArray[np.int32]
-    places: Array
+    slots: Int32s
+    places: Ints
 
     @classmethod
     def room(cls, n_rows: int, index: Index, *, ordered: bool) -> "Grouped":
@@ -97,9 +96,9 @@ class PackedRows:
 
     index: Index
     bits: int
-    words: npt.NDArray[np.uint64]
+    words: Keys
     n_words: int = 0
-    batches: dict[str, list[tuple[Array, int]]] = field(default_factory=dict)
+    batches: dict[str, list[tuple[Ints, int]]] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
     @property
@@ -152,7 +151,7 @@ def scan_held(scan: RankScan) -> None:
     bits = min(MOST_BITS, max(0, (n_rows // ROWS_A_PARTITION).bit_length()))
     held = PackedRows(index, bits, _small_pages(min(scan.room // WORD, MOST_WORDS * n_rows)))
 
-    def hold(batch: Batch) -> tuple[Batch, Array, BatchResults]:
+    def hold(batch: Batch) -> tuple[Batch, Ints, BatchResults]:
         scan.note_ranks(batch)
         batch, strengths, orders, row_counts = drop_rows(scan, batch)
         rows = rows_of(batch.frame)._replace(strengths=strengths, orders=orders)
@@ -167,7 +166,7 @@ def scan_held(scan: RankScan) -> None:
         _count(scan, scan.probes[model], held.of_model(model))
 
 
-def _small_pages(n_words: int) -> npt.NDArray[np.uint64]:
+def _small_pages(n_words: int) -> Keys:
     """Zeros in pages of their own; NumPy asks for huge ones, which may have to be made first."""
     return np.frombuffer(mmap(-1, max(1, n_words) * WORD, access=ACCESS_COPY), dtype=np.uint64)
 

@@ -5,10 +5,9 @@ It is written out here (numba 0.68, `numba/misc/quicksort.py`), so that no other
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
-from evalkit.ranks._records import Array
+from evalkit.kernels.arrays import Floats, Ints
 
 SMALL = 15  # rows that are inserted
 MOST_PARTITIONS = 100  # that wait; fewer than the bits of a number of rows, as the larger one waits
@@ -101,7 +100,7 @@ def argsort_lists(codes, values, passes, backwards, orders):  # type: ignore[no-
         begin = end
 
 
-def numba_order(codes: Array, scores: npt.NDArray[np.float64], ties: str) -> Array:
+def numba_order(codes: Ints, scores: Floats, ties: str) -> Ints:
     """int64[n_rows], the place of each row in its list, which starts in the order of the log.
 
     Args:

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from evalkit.sources.ids import ITEM, IdPlan, Keys, as_array
+from evalkit.kernels.arrays import Ints, Keys
+from evalkit.sources.ids import ITEM, IdPlan, as_array
 from evalkit.truth import Truth
 
-Orders = npt.NDArray[np.int64]
+Orders = Ints
 
 _SIGN, _NONE, _ALL = np.uint64(1 << 63), np.uint64(0), np.uint64((1 << 64) - 1)
 
@@ -23,9 +23,7 @@ def item_series(plan: IdPlan, frame: pl.DataFrame, keys: Keys) -> pl.Series:
     return (physical.cast(pl.Int32) if dtype == pl.Date else physical).cast(dtype)
 
 
-def order_in_batch(
-    ties: str, plan: IdPlan, frame: pl.DataFrame, keys: Keys, rows: npt.NDArray[np.int64]
-) -> Orders:
+def order_in_batch(ties: str, plan: IdPlan, frame: pl.DataFrame, keys: Keys, rows: Ints) -> Orders:
     """int64[n_rows], smaller first, comparable among these rows alone.
 
     Args:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.errors import EvalkitError, raise_all
+from evalkit.kernels.arrays import Ints
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._held import NoRoomError, can_hold, scan_held
 from evalkit.ranks._records import NO_INTS, NO_RANKS, DeepRanksError, ModelProbe
@@ -147,7 +147,7 @@ def _place(scan: RankScan, probe: ModelProbe) -> str:
     return f"{scan.table.at} (model {probe.model})" if scan.model is None else scan.table.at
 
 
-def _users_with_bad_ranks(scan: RankScan, probe: ModelProbe) -> npt.NDArray[np.int64]:
+def _users_with_bad_ranks(scan: RankScan, probe: ModelProbe) -> Ints:
     """Codes of the users whose ranks have gaps or repeats."""
     state = probe.ranks.state if probe.given is None else probe.given
     most = int(state.rows.max()) if state.rows.size else 0

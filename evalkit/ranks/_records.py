@@ -9,15 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.errors import CountedError, EvalkitError
+from evalkit.kernels.arrays import Bytes, Flags, Int32s, Ints, Keys
 from evalkit.kernels.threads import ordered_map, slices_of
 from evalkit.metrics import Lists
-from evalkit.sources.ids import Keys, distinct_keys
+from evalkit.sources.ids import distinct_keys
 from evalkit.truth import UserItems
 
-Array = npt.NDArray[np.int64]
-
-NO_INTS: Array = np.empty(0, dtype=np.int64)
-NO_RANKS: npt.NDArray[np.int32] = np.empty(0, dtype=np.int32)
+NO_INTS: Ints = np.empty(0, dtype=np.int64)
+NO_RANKS: Int32s = np.empty(0, dtype=np.int32)
 
 NOT_RANKED = 2**31 - 1  # or the largest number that an entry of ranks holds
 NO_RANK = -(2**31)  # of a row whose rank is null or no whole number
@@ -48,8 +47,8 @@ class UserState(NamedTuple):
         wide: int64[n_users * 2], the same memory: the checksum of the ranks is every second one.
     """
 
-    small: npt.NDArray[np.int32]
-    wide: npt.NDArray[np.int64]
+    small: Int32s
+    wide: Ints
 
     @classmethod
     def empty(cls, n_users: int, threads: int = 1) -> "UserState":
@@ -65,12 +64,12 @@ class UserState(NamedTuple):
         return cls(wide.view(np.int32), wide)
 
     @property
-    def rows(self) -> npt.NDArray[np.int32]:
+    def rows(self) -> Int32s:
         """int32[n_users], rows of each user's list."""
         return self.small[ROWS::N_FIELDS]
 
     @property
-    def largest(self) -> npt.NDArray[np.int32]:
+    def largest(self) -> Int32s:
         """int32[n_users], the largest rank of each user; -1 without any list."""
         return self.small[MAX_RANK::N_FIELDS]
 
@@ -85,10 +84,10 @@ class Dropped:
     """
 
     users: Keys
-    ranks: npt.NDArray[np.int32]
+    ranks: Int32s
 
     @classmethod
-    def of(cls, users: Keys, ranks: npt.NDArray[np.int32]) -> "Dropped":
+    def of(cls, users: Keys, ranks: Int32s) -> "Dropped":
         """Put rows in order."""
         order = np.lexsort((ranks, users))
         return cls(users[order], ranks[order])
@@ -113,13 +112,13 @@ class ListHits:
         positive: bool[n_rows], whether the score is above 0, or none is given.
     """
 
-    starts: Array
-    places: Array
-    ranks: npt.NDArray[np.int32]
-    firsts: npt.NDArray[np.int32]
-    lasts: npt.NDArray[np.int32]
-    untils: npt.NDArray[np.int32]
-    positive: npt.NDArray[np.bool_]
+    starts: Ints
+    places: Ints
+    ranks: Int32s
+    firsts: Int32s
+    lasts: Int32s
+    untils: Int32s
+    positive: Flags
 
     @classmethod
     def joined(cls, n_users: int, parts: "Sequence[HitRows]") -> "ListHits":
@@ -144,7 +143,7 @@ class TiedRanks(NamedTuple):
     firsts: npt.NDArray[np.int16 | np.int32]
     lasts: npt.NDArray[np.int16 | np.int32]
 
-    def over(self, places: npt.NDArray[np.int64]) -> "TiedRanks":
+    def over(self, places: Ints) -> "TiedRanks":
         """Those of some places."""
         return TiedRanks(self.firsts[places], self.lasts[places]) if self.firsts.size else self
 
@@ -169,8 +168,8 @@ class Ranks:
 
     ranks: npt.NDArray[np.int16 | np.int32]
     state: UserState
-    copy_places: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    copy_ranks: npt.NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    copy_places: Ints = field(default_factory=lambda: np.empty(0, np.int64))
+    copy_ranks: Int32s = field(default_factory=lambda: np.empty(0, np.int32))
     rows: ListHits | None = None
     lists: Lists | None = None
     tied: TiedRanks = NO_TIES
@@ -201,16 +200,16 @@ class Ranks:
         return cls(ranks, state, tied=TiedRanks(ranks[:0], ranks[:0]))
 
     @property
-    def lengths(self) -> npt.NDArray[np.int32]:
+    def lengths(self) -> Int32s:
         """int32[n_users], rows of each user's list."""
         return self.state.rows
 
     @property
-    def present(self) -> npt.NDArray[np.bool_]:
+    def present(self) -> Flags:
         """Whether the user has a list, be it an empty one."""
         return (self.state.largest >= 0) | (self.state.rows > 0)
 
-    def has_list(self, users: Array) -> npt.NDArray[np.bool_]:
+    def has_list(self, users: Ints) -> Flags:
         """bool[n], whether each of some users has a list, be it an empty one."""
         return (self.state.largest[users] >= 0) | (self.state.rows[users] > 0)
 
@@ -234,9 +233,9 @@ class RankedRows(NamedTuple):
 
     users: Keys
     items: Keys
-    ranks: npt.NDArray[np.int32] = NO_RANKS
-    strengths: Array = NO_INTS
-    orders: Array = NO_INTS
+    ranks: Int32s = NO_RANKS
+    strengths: Ints = NO_INTS
+    orders: Ints = NO_INTS
 
 
 class BestRows(NamedTuple):
@@ -246,8 +245,8 @@ class BestRows(NamedTuple):
         strengths, orders: int64[n_places], of that row; orders are empty where keys say them.
     """
 
-    strengths: Array
-    orders: Array
+    strengths: Ints
+    orders: Ints
 
     @classmethod
     def nothing(cls, n_places: int, *, ordered: bool) -> "BestRows":
@@ -270,17 +269,17 @@ class ShownItems(NamedTuple):
         by_key: a row's order is its item's key with the bits of `flip` turned over.
     """
 
-    firsts: Array
-    marks: Array
-    places: Array
-    orders: Array
-    tied: npt.NDArray[np.int32]
-    equal: npt.NDArray[np.int32]
+    firsts: Ints
+    marks: Ints
+    places: Ints
+    orders: Ints
+    tied: Int32s
+    equal: Int32s
     by_key: bool
     flip: np.uint64
 
     @classmethod
-    def room(cls, firsts: Array, flip: np.uint64 | None) -> "ShownItems":
+    def room(cls, firsts: Ints, flip: np.uint64 | None) -> "ShownItems":
         """Room for so many; nothing is counted."""
         n_shown = int(firsts[-1])
         return cls(
@@ -308,27 +307,27 @@ class BatchResults(NamedTuple):
         hit_ranks, begins, ends, entries, passes, candidates: room to work in.
     """
 
-    counters: npt.NDArray[np.int64]
+    counters: Ints
     unknown_users: Keys
-    run_rows: npt.NDArray[np.int64]
-    run_codes: npt.NDArray[np.int64]
-    hit_rows: npt.NDArray[np.int64]
-    hit_places: npt.NDArray[np.int64]
-    copy_places: npt.NDArray[np.int64]
-    copy_ranks: npt.NDArray[np.int32]
-    deferred: npt.NDArray[np.int64]
-    hit_ranks: npt.NDArray[np.int64]
-    begins: npt.NDArray[np.int64]
-    ends: npt.NDArray[np.int64]
-    entries: npt.NDArray[np.int64]
-    passes: npt.NDArray[np.uint8]
-    candidates: npt.NDArray[np.int64]
+    run_rows: Ints
+    run_codes: Ints
+    hit_rows: Ints
+    hit_places: Ints
+    copy_places: Ints
+    copy_ranks: Int32s
+    deferred: Ints
+    hit_ranks: Ints
+    begins: Ints
+    ends: Ints
+    entries: Ints
+    passes: Bytes
+    candidates: Ints
 
     @classmethod
     def room(cls, n_rows: int) -> "BatchResults":
         """Room for the most that `n_rows` rows can give."""
 
-        def ints(n: int = n_rows) -> Array:
+        def ints(n: int = n_rows) -> Ints:
             return np.empty(n, dtype=np.int64)
 
         return cls(
@@ -350,7 +349,7 @@ class BatchResults(NamedTuple):
         )
 
     @classmethod
-    def counted(cls, counters: npt.NDArray[np.int64]) -> "BatchResults":
+    def counted(cls, counters: Ints) -> "BatchResults":
         """What was counted, and nothing else."""
         return cls.room(0)._replace(counters=counters)
 
@@ -404,10 +403,10 @@ class ModelProbe:
     score_disagreements: int = 0
     problems: list[EvalkitError] = field(default_factory=list)
     unknown_keys: list[Keys] = field(default_factory=list)
-    copies: list[tuple[Array, npt.NDArray[np.int32]]] = field(default_factory=list)
+    copies: list[tuple[Ints, Int32s]] = field(default_factory=list)
     n_kept_unknown: int = 0
     users_without_truth: int = 0
-    strengths: Array = field(default_factory=lambda: NO_INTS)
+    strengths: Ints = field(default_factory=lambda: NO_INTS)
     given: UserState | None = None
     hit_rows: list[HitRows] = field(default_factory=list)  # for `Ranks.rows`
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from evalkit.kernels.arrays import Flags, Ints, Keys
 from evalkit.ranks import _kernels as kernels
-from evalkit.ranks._records import WORST, Array, ModelProbe, RankedRows
-from evalkit.sources.ids import ITEM_KEY, USER_KEY, Keys, as_array, as_keys, mix
+from evalkit.ranks._records import WORST, ModelProbe, RankedRows
+from evalkit.sources.ids import ITEM_KEY, USER_KEY, as_array, as_keys, mix
 
 SHIFT = 1 << 63  # of unsigned scores, whose order integers with a sign have, too
 
@@ -84,7 +84,7 @@ def unshifted(scores: pl.Series) -> pl.Series:
     return scores.cast(pl.Int128) + pl.Series([SHIFT], dtype=pl.Int128)
 
 
-def strengths_of_scores(scores: pl.Series) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+def strengths_of_scores(scores: pl.Series) -> tuple[Ints, Flags | None]:
     """Integers that order as the scores do, and which rows have no usable score, if any."""
     if scores.dtype == pl.Int64:
         if not scores.null_count():
@@ -96,7 +96,7 @@ def strengths_of_scores(scores: pl.Series) -> tuple[Array, npt.NDArray[np.bool_]
     return strengths, np.isnan(values) if n_bad else None
 
 
-def shared_strengths(codes: pl.Series, strengths: pl.Series, items: Keys) -> npt.NDArray[np.bool_]:
+def shared_strengths(codes: pl.Series, strengths: pl.Series, items: Keys) -> Flags:
     """Which rows of sorted lists are as strong as a row of another item in their list."""
     if not items.size:
         return np.zeros(0, dtype=np.bool_)
@@ -104,11 +104,11 @@ def shared_strengths(codes: pl.Series, strengths: pl.Series, items: Keys) -> npt
     is_first = (code[1:] != code[:-1]) | (strength[1:] != strength[:-1])
     begins = np.concatenate([[0], np.flatnonzero(is_first) + 1])
     shared = np.minimum.reduceat(items, begins) != np.maximum.reduceat(items, begins)
-    spread: npt.NDArray[np.bool_] = np.repeat(shared, np.diff(begins, append=items.size))
+    spread: Flags = np.repeat(shared, np.diff(begins, append=items.size))
     return spread
 
 
-def make_checksums(n: int) -> npt.NDArray[np.uint64]:
+def make_checksums(n: int) -> Keys:
     """The sums of hashed ranks 1..m for every m below `n`."""
-    hashed: npt.NDArray[np.uint64] = mix.interpret(np.arange(n, dtype=np.uint64))
+    hashed: Keys = mix.interpret(np.arange(n, dtype=np.uint64))
     return np.cumsum(hashed)  # that of 0 is 0

@@ -9,11 +9,11 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import DataError
+from evalkit.kernels.arrays import Bytes, Flags, Int32s, Ints, Keys
 from evalkit.kernels.threads import finished_map, ordered_map
 from evalkit.ranks import _kernels as kernels
 from evalkit.ranks._copies import MANY_ROWS, TEXT_ROW, count_copies
@@ -34,7 +34,6 @@ from evalkit.ranks._records import (
     SEEN,
     UNKNOWN_ROWS,
     WORST,
-    Array,
     BatchResults,
     Dropped,
     ModelProbe,
@@ -60,7 +59,6 @@ from evalkit.sources.ids import (
     ITEM_KEY,
     USER_KEY,
     KeyCollisionError,
-    Keys,
     Sample,
     Share,
     as_array,
@@ -121,10 +119,10 @@ class RankScan:
     room: int = 0  # bytes of rows that may be held, so that they are read once
     columns: tuple[str, ...] = field(init=False)
     probes: dict[str, ModelProbe] = field(default_factory=dict)
-    checksums: npt.NDArray[np.uint64] = field(default_factory=lambda: make_checksums(4096))
+    checksums: Keys = field(default_factory=lambda: make_checksums(4096))
     rooms: SimpleQueue[BatchResults] = field(default_factory=SimpleQueue)
     dropped: dict[str, Dropped] = field(default_factory=dict)  # of the whole log, by model
-    n_lists: dict[str, npt.NDArray[np.uint8]] = field(default_factory=dict)  # of users, up to 2
+    n_lists: dict[str, Bytes] = field(default_factory=dict)  # of users, up to 2
     gatherer: Gatherer | None = None  # of rows whose users lie apart
     one_list_in: int = field(init=False)  # lists that are searched for copies
     is_deep: bool = False  # ranks may be too large for two bytes
@@ -205,7 +203,7 @@ class RankScan:
         first_row = 0
         most, is_hashed = BATCH_LISTS, self.truth.user_plan.hashed or self.truth.item_plan.hashed
         if not self.table.is_list:
-            most = rows_together(BATCH_ROWS, self.share, has_texts=is_hashed)
+            most = rows_together(self.share, has_texts=is_hashed)
         keys = {USER_KEY: self.truth.user_plan}
         if not self.table.is_list:
             keys[ITEM_KEY] = self.truth.item_plan
@@ -284,7 +282,7 @@ class RankScan:
         largest[codes[codes >= 0]] = np.maximum(largest[codes[codes >= 0]], 0)
         probe.keep_unknown(users[codes < 0])
 
-    def codes(self, users: Keys) -> Array:
+    def codes(self, users: Keys) -> Ints:
         """User code of each row, -1 for users that the truth lacks."""
         return self.truth.pairs.codes_of(users)
 
@@ -393,9 +391,7 @@ class RankScan:
         found.counters[REAPPEARED] |= has_reappeared
         return [(model, found)]
 
-    def _count_seen(
-        self, frame: pl.DataFrame, seen: npt.NDArray[np.bool_], row_counts: Array
-    ) -> None:
+    def _count_seen(self, frame: pl.DataFrame, seen: Flags, row_counts: Ints) -> None:
         """Count rows that the training log holds; those of users whom the truth lacks as theirs."""
         row_counts[SEEN] = n_seen = int(seen.sum())
         is_extra = self.truth.is_extra
@@ -403,9 +399,7 @@ class RankScan:
             row_counts[SEEN] -= int(is_extra[self.codes(as_keys(frame[USER_KEY])[seen])].sum())
             row_counts[UNKNOWN_ROWS] = (n_seen - row_counts[SEEN]) * self.drop_seen
 
-    def _without(
-        self, seen: npt.NDArray[np.bool_], batch: Batch
-    ) -> tuple[Batch, npt.NDArray[np.int32]]:
+    def _without(self, seen: Flags, batch: Batch) -> tuple[Batch, Int32s]:
         """The rows of a batch that were not seen, and their ranks with the gaps closed."""
         dropped = self.dropped.get(batch.probe.model) or self.dropped_of(seen, batch.frame)
         if not dropped.users.size:
@@ -413,11 +407,11 @@ class RankScan:
         kept = batch.frame.filter(pl.Series(~seen)) if seen.any() else batch.frame
         return Batch(batch.probe, kept, batch.first_row), self.closed_up(kept, dropped)
 
-    def dropped_of(self, seen: npt.NDArray[np.bool_], frame: pl.DataFrame) -> Dropped:
+    def dropped_of(self, seen: Flags, frame: pl.DataFrame) -> Dropped:
         """The rows of a frame that were seen."""
         return Dropped.of(as_keys(frame[USER_KEY])[seen], as_array(frame["rank"])[seen])
 
-    def closed_up(self, frame: pl.DataFrame, dropped: Dropped) -> npt.NDArray[np.int32]:
+    def closed_up(self, frame: pl.DataFrame, dropped: Dropped) -> Int32s:
         """Ranks as written, each less the dropped rows of its user that were ranked better."""
         ranks = np.empty(frame.height, dtype=np.int32)
         kernels.close_up(
@@ -453,7 +447,7 @@ class RankScan:
         found.counters[:] += row_counts
         return [(batch.probe.model, found)]
 
-    def collect(self, batch: Batch, strengths: Array, *, has_all_rows: bool) -> None:
+    def collect(self, batch: Batch, strengths: Ints, *, has_all_rows: bool) -> None:
         """Put rows into the lists that somebody asks for.
 
         Args:
@@ -463,7 +457,7 @@ class RankScan:
             given = batch.probe.model, batch.frame, self.truth.pairs.index, strengths
             self.collector.insert(*given, self.policies.ties, has_all_rows=has_all_rows)
 
-    def count_copies(self, rows: RankedRows, counters: Array) -> None:
+    def count_copies(self, rows: RankedRows, counters: Ints) -> None:
         """Count rows that list an item of any kind again, in all lists, or in some of many."""
         if self.policies.duplicates == "error":
             counters[COPIES] = count_copies(rows, self.truth.pairs.index, self.one_list_in)
@@ -477,12 +471,7 @@ class RankScan:
             self.collector.restart()
 
     def lower(
-        self,
-        batch: Batch,
-        ranks: npt.NDArray[np.int32],
-        strengths: Array,
-        *,
-        with_hits: bool = False,
+        self, batch: Batch, ranks: Int32s, strengths: Ints, *, with_hits: bool = False
     ) -> BatchResults:
         """Run the kernel that lowers ranks, and check what it matched by hashed ids."""
         rows = rows_of(batch.frame)._replace(ranks=ranks, strengths=strengths)
@@ -564,7 +553,7 @@ class RankScan:
         return [(model, found), (model, second)]
 
     def _count(
-        self, batch: Batch, strengths: Array, orders: Array, *, second_look: bool
+        self, batch: Batch, strengths: Ints, orders: Ints, *, second_look: bool
     ) -> BatchResults:
         rows = rows_of(batch.frame)._replace(strengths=strengths, orders=orders)
         found, ranks = self.take_room(rows.users.size), batch.probe.ranks
@@ -573,7 +562,7 @@ class RankScan:
         count_strengths(rows, index, ranks.ranks, ranks.state, found, second_look, tied)
         return self.verified(found, batch.frame)
 
-    def drop_rows(self, batch: Batch) -> tuple[Batch, Array, Array]:
+    def drop_rows(self, batch: Batch) -> tuple[Batch, Ints, Ints]:
         """The batch without rows that never get a rank, strengths of the others, and counts."""
         frame = batch.frame
         row_counts = np.zeros(N_COUNTERS, dtype=np.int64)
@@ -593,7 +582,7 @@ class RankScan:
         """The lowest rank that gives a row its place; compressing takes any, as an order."""
         return NO_RANK + 1 if self.policies.bad_ranks == "compress" else self.policies.first_rank
 
-    def _strengths_of(self, batch: Batch) -> tuple[Array, npt.NDArray[np.bool_] | None]:
+    def _strengths_of(self, batch: Batch) -> tuple[Ints, Flags | None]:
         """Integers that order as the list does, and which rows have no place in it, if any."""
         frame = batch.frame
         if self.has_rank:
@@ -607,13 +596,13 @@ class RankScan:
         first = batch.first_row
         return -np.arange(first, first + frame.height, dtype=np.int64), None
 
-    def seen_ranked(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    def seen_ranked(self, frame: pl.DataFrame) -> Flags:
         """Which rows the training log holds and whose written rank is a place in a list."""
         seen, _ = self.seen(frame)
-        in_list: npt.NDArray[np.bool_] = as_array(frame["rank"]) >= self.policies.first_rank
+        in_list: Flags = as_array(frame["rank"]) >= self.policies.first_rank
         return seen & in_list
 
-    def seen(self, frame: pl.DataFrame) -> tuple[npt.NDArray[np.bool_], int]:
+    def seen(self, frame: pl.DataFrame) -> tuple[Flags, int]:
         """Which rows the training log holds, and how many."""
         train = self.train
         if train is None:

@@ -6,17 +6,18 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from evalkit.kernels.arrays import Ints, Keys
 from evalkit.kernels.threads import ordered_map
 from evalkit.ranks import _beaten as kernels
 from evalkit.ranks import _records as records
 from evalkit.ranks._copies import MOST_HELD, HeldRows
 from evalkit.ranks._order import flip_of_keys, order_by_catalogue
-from evalkit.ranks._records import Array, BatchResults, BestRows, ModelProbe, Ranks, ShownItems
+from evalkit.ranks._records import BatchResults, BestRows, ModelProbe, Ranks, ShownItems
 from evalkit.ranks._rows import Batch, rows_of
 from evalkit.ranks._scan import RankScan
 from evalkit.ranks._unsorted import Portion
 from evalkit.sources import reading
-from evalkit.sources.ids import Keys, as_array
+from evalkit.sources.ids import as_array
 from evalkit.truth import UserItems, cut
 
 
@@ -25,7 +26,7 @@ def scan_twice(scan: RankScan) -> None:
     pairs = scan.truth.pairs
     ties = scan.policies.ties
     is_input, flip = ties == "input", flip_of_keys(ties, scan.truth.item_plan)
-    orders_of: Callable[[pl.DataFrame, Keys], Array] | None = None
+    orders_of: Callable[[pl.DataFrame, Keys], Ints] | None = None
     best: dict[str, BestRows] = {}
 
     def prepare(batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -43,7 +44,7 @@ def scan_twice(scan: RankScan) -> None:
     by_catalogue = not is_input and flip is None
     gatherer = scan.gather(look_for_best, scan.verified, at_once=by_catalogue)
 
-    def find(batch: Batch) -> tuple[Batch, Array, list[tuple[str, BatchResults]]]:
+    def find(batch: Batch) -> tuple[Batch, Ints, list[tuple[str, BatchResults]]]:
         scan.note_ranks(batch)
         batch, strengths, orders, row_counts = drop_rows(scan, batch)
         rows = rows_of(batch.frame)._replace(strengths=strengths, orders=orders)
@@ -70,7 +71,7 @@ def scan_twice(scan: RankScan) -> None:
 
     gatherer = replace(gatherer, look_up=beat, settle=lambda found, _: scan.give_room_back(found))
 
-    def count(batch: Batch) -> list[tuple[str, pl.DataFrame, Array]]:
+    def count(batch: Batch) -> list[tuple[str, pl.DataFrame, Ints]]:
         batch, strengths, orders, _ = drop_rows(scan, batch)
         rows = rows_of(batch.frame)._replace(strengths=strengths, orders=orders)
         done = gatherer.add(batch.probe.model, rows, batch.frame)
@@ -141,7 +142,7 @@ def _order_shown(
     return shown
 
 
-def drop_rows(scan: RankScan, batch: Batch) -> tuple[Batch, Array, Array, Array]:
+def drop_rows(scan: RankScan, batch: Batch) -> tuple[Batch, Ints, Ints, Ints]:
     """What `RankScan.drop_rows` leaves, and the places of rows where equals stand by them."""
     if scan.policies.ties != "input":
         kept, strengths, row_counts = scan.drop_rows(batch)

@@ -17,10 +17,10 @@ from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Int32s, Ints, Keys
 from evalkit.kernels.intrinsics import prefetch
 from evalkit.kernels.threads import ordered_map
 from evalkit.ranks._records import (
@@ -33,11 +33,10 @@ from evalkit.ranks._records import (
     RUNS,
     UNKNOWN_ROWS,
     UNKNOWN_RUNS,
-    Array,
     BatchResults,
     RankedRows,
 )
-from evalkit.sources.ids import Keys, mix
+from evalkit.sources.ids import mix
 from evalkit.truth import (
     BATCH_ROWS,
     FEW_ITEMS,
@@ -79,7 +78,7 @@ class Portion(NamedTuple):
     """
 
     rows: RankedRows
-    offsets: Array
+    offsets: Ints
     first: int
     last: int
     is_named: bool
@@ -96,10 +95,10 @@ class Gathered:
     """
 
     rows: RankedRows
-    numbers: npt.NDArray[np.int32]
+    numbers: Int32s
     model: str = ""
     n_rows: int = 0
-    offsets: list[Array] = field(default_factory=list)
+    offsets: list[Ints] = field(default_factory=list)
 
     @classmethod
     def room(

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import polars as pl
 
+from evalkit.kernels.arrays import Ints
 from evalkit.kernels.threads import finished_map, ordered_map
 from evalkit.metrics import TIED
 from evalkit.ranks import _kernels as kernels
@@ -18,7 +19,6 @@ from evalkit.ranks._records import (
     REAPPEARED,
     TIES,
     UNKNOWN_ROWS,
-    Array,
     BatchResults,
     Dropped,
     HitRows,
@@ -278,7 +278,7 @@ def _as_dictionaries(rows: pl.DataFrame, duplicates: str) -> pl.DataFrame:
     )
 
 
-def _tie_ranks(scan: RankScan, frame: pl.DataFrame, ranks: Array) -> tuple[Array, Array]:
+def _tie_ranks(scan: RankScan, frame: pl.DataFrame, ranks: Ints) -> tuple[Ints, Ints]:
     """The first and the last rank that the rows of each row's score take up together.
 
     Where ranks are given they order, and rows of one score tie where they stand side by side.
@@ -303,9 +303,7 @@ def _tie_ranks(scan: RankScan, frame: pl.DataFrame, ranks: Array) -> tuple[Array
     return firsts, lasts
 
 
-def _note_ties(
-    shown: Ranks, found: BatchResults, ranks: Array, firsts: Array, lasts: Array
-) -> None:
+def _note_ties(shown: Ranks, found: BatchResults, ranks: Ints, firsts: Ints, lasts: Ints) -> None:
     """The ranks that rows of equal scores take up, of the best row of each item that is a hit."""
     rows, places = found.hit_rows, found.hit_places
     is_tied = (lasts[rows] > firsts[rows]) & (shown.ranks[places] == ranks[rows])
@@ -317,12 +315,7 @@ def _note_ties(
 
 
 def _hit_rows(
-    scan: RankScan,
-    frame: pl.DataFrame,
-    found: BatchResults,
-    ranks: Array,
-    firsts: Array,
-    lasts: Array,
+    scan: RankScan, frame: pl.DataFrame, found: BatchResults, ranks: Ints, firsts: Ints, lasts: Ints
 ) -> HitRows:
     """The rows that show a relevant item, with what the other rows of their lists say of them."""
     codes = as_array(frame["__list"])
@@ -345,7 +338,7 @@ def _hit_rows(
     )
 
 
-def _untils(codes: Array, places: Array, ranks: Array) -> Array:
+def _untils(codes: Ints, places: Ints, ranks: Ints) -> Ints:
     """The smallest rank among the rows that stand later in the log, in the same list."""
     untils = np.full(codes.size, _NEVER, dtype=np.int64)
     if codes.size < 2:
@@ -361,7 +354,7 @@ def _untils(codes: Array, places: Array, ranks: Array) -> Array:
     return untils
 
 
-def _verify_copies(ids: pl.DataFrame, firsts: Array) -> None:
+def _verify_copies(ids: pl.DataFrame, firsts: Ints) -> None:
     """Items of one list that share a key are one item.
 
     Raises:

@@ -8,12 +8,12 @@ from evalkit.errors import clean
 from evalkit.report import terminal, text
 from evalkit.report.answer import Answer, answer_of
 from evalkit.report.comparisons import how_corrected, show_p
-from evalkit.report.entries import Comparison
+from evalkit.report.entries import Comparison, Estimate
 from evalkit.report.findings import NOTHING, searches, standing_out
 from evalkit.report.nights import tell_nights
 from evalkit.report.record import Report
-from evalkit.report.segmented import worst_segments
 from evalkit.report.shown import definitions
+from evalkit.report.turning import against
 from evalkit.report.verdict import PASS, verdict_of
 
 MOST_PRIMARY = 3
@@ -26,6 +26,55 @@ FEW_MODELS = 6  # of which all those metrics have room
 MOST_GATES = 8
 ALL = "--full shows all"
 TO_TEST = "--set statistics.pairs=all, or statistics.baseline=MODEL"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One model in one segment; `pair` is its comparison there, where there is one."""
+
+    estimate: Estimate
+    pair: Comparison | None = None
+
+    @property
+    def n_users(self) -> int:
+        return (self.pair or self.estimate).n_users
+
+
+def worst_segments(report: Report, answer: Answer) -> list[Segment]:
+    """Segments by what they surely are at best, the worst first.
+
+    Of models that are compared, by the upper limit of the difference less the difference over all
+    users; otherwise by the upper limit of the best model's value.
+    """
+    estimates: dict[tuple[str, str | None, str | None], Estimate] = {
+        (each.model, each.segmentation, each.segment): each
+        for each in report.estimates
+        if each.metric == answer.metric and each.segment is not None
+    }
+    overall = {model: pair.delta for model, pair in answer.pairs.items()}
+    of_segments = [
+        each
+        for each in report.comparisons
+        if each.metric == answer.metric and each.segment is not None
+    ]
+    if answer.reference is not None:
+        of_segments = against(of_segments, answer.reference)
+    found: list[tuple[float, Segment]] = []
+    for pair in of_segments:
+        estimate = estimates.get((pair.candidate, pair.segmentation, pair.segment))
+        if estimate is None or pair.low is None or pair.high is None:
+            continue
+        is_down = estimate.higher_is_better is False
+        beside = overall.get(pair.candidate, 0.0)
+        order = -(pair.low - beside) if is_down else pair.high - beside
+        found.append((order, Segment(estimate, pair)))
+    if not of_segments:
+        for estimate in estimates.values():
+            if estimate.model == answer.models[0] and estimate.high is not None:
+                is_down = estimate.higher_is_better is False
+                order = -(estimate.low or 0.0) if is_down else estimate.high
+                found.append((order, Segment(estimate)))
+    return [each for _, each in sorted(found, key=lambda each: each[0])]
 
 
 @dataclass(frozen=True, slots=True)

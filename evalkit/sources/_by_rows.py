@@ -27,7 +27,7 @@ def by_rows(opened: Table, table: RankingsTable | LogTable, guessing: Guessing) 
     if not wrong or is_law:
         return opened
     names = ", ".join(repr(each.name) for each in wrong)
-    looks = "looks like a score" if len(wrong) == 1 else "look like scores"
+    looks = f"looks like a {wrong[0].looks_like}" if len(wrong) == 1 else "look like scores"
     raise DataError(
         f"no rank and no score is read, and column {names} {looks} that contradicts the order of "
         "the rows, which would rank",

@@ -11,11 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import DataError, EvalkitError, raise_all
+from evalkit.kernels.arrays import Ints
 from evalkit.kernels.threads import usable_cores
 from evalkit.sources.failures import mapped
 from evalkit.sources.parquet import read_pages
@@ -83,7 +82,7 @@ def damaged(fault: str, path: str) -> DataError:
     return DataError(fault, code="unreadable-file", at=path, hint=hint)
 
 
-def _sum_fault(path: str, names: Collection[str], sums: npt.NDArray[np.int64]) -> str | None:
+def _sum_fault(path: str, names: Collection[str], sums: Ints) -> str | None:
     """Which pages of a file are not as they were written; None where all are, or nobody asks.
 
     Args:

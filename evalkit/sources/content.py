@@ -9,8 +9,9 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Keys
 from evalkit.sources.batches import stream_batches
-from evalkit.sources.ids import Keys, as_array, borrow, filled_texts, hash_bytes, mix
+from evalkit.sources.ids import as_array, borrow, filled_texts, hash_bytes, mix
 
 _PER_UNIT = {"ms": 1_000_000, "us": 1_000, "ns": 1}
 

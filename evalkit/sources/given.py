@@ -14,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import DataError, RequestError
+from evalkit.kernels.arrays import Ints
 from evalkit.sources.guess import best_guess
 
 Ids: TypeAlias = Sequence[object] | npt.NDArray[Any] | pl.Series | None
@@ -277,9 +278,7 @@ def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> p
     return pl.DataFrame([owners, *(column.alias(name) for name, column in columns.items())])
 
 
-def _as_lists(
-    users: pl.Series, columns: Mapping[str, pl.Series], lengths: npt.NDArray[np.int64]
-) -> pl.DataFrame:
+def _as_lists(users: pl.Series, columns: Mapping[str, pl.Series], lengths: Ints) -> pl.DataFrame:
     """One row a user, with lists of items and of scores, of which some may be empty."""
     place = np.arange(lengths.size)
     rows = pl.DataFrame({"place": np.repeat(place, lengths), **columns})

@@ -10,7 +10,7 @@ compares the real ids of what matched (`same_ids`).
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,11 @@ import polars as pl
 
 from evalkit.errors import DataError, RequestError
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Flags, Int32s, Ints, Keys
 from evalkit.kernels.intrinsics import folded_product, prefetch_at, word_at
 from evalkit.sources.exported import export_texts
 
-Keys = npt.NDArray[np.uint64]
-Rows = npt.NDArray[np.int64]
+Rows = Ints
 
 USER_KEY = "user_key"
 ITEM_KEY = "item_key"
@@ -471,17 +471,6 @@ def compare_neighbours(keys, texts):  # type: ignore[no-untyped-def]
     return True
 
 
-class Share(Protocol):
-    """Some of the users; every user is in one of several shares."""
-
-    @property
-    def is_first(self) -> bool:
-        """Rows that belong to no user are counted with the first share."""
-
-    def holds(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
-        """Which rows of a frame with keys belong to the share."""
-
-
 @dataclass(frozen=True, slots=True)
 class PassShare:
     """The users of one pass over the logs, chosen by their hashed keys.
@@ -496,10 +485,10 @@ class PassShare:
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the first pass."""
+        """Whether it is the first pass, with which rows that belong to no user are counted."""
         return self.number == 0
 
-    def holds(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    def holds(self, frame: pl.DataFrame) -> Flags:
         """Which rows of a frame with keys are looked at in the pass."""
         held = np.empty(frame.height, dtype=np.bool_)
         mark_share(as_keys(frame[USER_KEY]), self.number, self.n_shares, held)
@@ -525,14 +514,14 @@ class DrawnShare:
         """Whether it is the first share."""
         return self.number == 0
 
-    def holds(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    def holds(self, frame: pl.DataFrame) -> Flags:
         """Which rows of a frame with keys, and with ids where these are hashed, belong to it."""
         held = np.empty(frame.height, dtype=np.bool_)
         mark_drawn(stable_hashes(frame, self.plan), self.number, self.n_shares, held)
         return held
 
 
-def drawn_shares(frame: pl.DataFrame, plan: IdPlan, n_shares: int) -> npt.NDArray[np.int32]:
+def drawn_shares(frame: pl.DataFrame, plan: IdPlan, n_shares: int) -> Int32s:
     """int32[n_rows], the number of the `DrawnShare` of each row's user, from 0.
 
     Args:
@@ -556,9 +545,12 @@ class PartOfShare:
         """Whether it is the first pass over the first share."""
         return self.drawn.is_first and self.part.is_first
 
-    def holds(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    def holds(self, frame: pl.DataFrame) -> Flags:
         """Which rows of a frame belong to both."""
         return self.drawn.holds(frame) & self.part.holds(frame)
+
+
+Share: TypeAlias = PassShare | DrawnShare | PartOfShare  # some users; each is in one of several
 
 
 @kernel(allocates=False)
@@ -618,7 +610,7 @@ class Sample:
             hint = "sample=0.01 measures one user in a hundred"
             raise RequestError(message, code="bad-sample", hint=hint)
 
-    def holds(self, frame: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    def holds(self, frame: pl.DataFrame) -> Flags:
         """Which rows of a frame with keys belong to users of the sample."""
         held = np.empty(frame.height, dtype=np.bool_)
         hashes = stable_hashes(frame, self.plan)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Ints
 from evalkit.sources._thrift import (
     BYTE,
     DEEPEST,
@@ -79,7 +79,7 @@ class Pages:
     """
 
     fault: str | None
-    sums: npt.NDArray[np.int64]
+    sums: Ints
     is_sorted: bool = False
     n_bytes: int = 0
 
@@ -141,7 +141,7 @@ def largest_group(path: str) -> int:
         return int(chunks[: max(0, n_chunks), _ROWS].max(initial=0))
 
 
-def _room(n_bytes: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _room(n_bytes: int) -> tuple[Ints, Ints]:
     """For what is known of the column chunks of a footer, and for structs while it is read."""
     return np.zeros((n_bytes // 16 + 1, _COLUMNS), np.int64), np.zeros((DEEPEST, 2), np.int64)
 
@@ -186,7 +186,7 @@ def _check(
     return Pages(_FAULTS.get(fault), sums[:n_sums], bool(chosen[:, _SORTED].any()), n_bytes)
 
 
-def group_bytes(path: str, names: Collection[str]) -> npt.NDArray[np.int64]:
+def group_bytes(path: str, names: Collection[str]) -> Ints:
     """Rows, and unpacked bytes of the columns `names`, of each row group: int64[n_groups, 2].
 
     None of a file whose footer cannot be read, as `largest_group`. Raises as it does.

@@ -15,7 +15,7 @@ import polars as pl
 
 from evalkit.sources.batches import stream_batches
 from evalkit.sources.delimited import SEPARATORS, scan_delimited
-from evalkit.sources.guess import best_guess
+from evalkit.sources.guess import best_guess, words_of
 from evalkit.sources.paths import File
 
 _NAMES = frozenset(
@@ -24,16 +24,19 @@ _NAMES = frozenset(
     yhat yscore similarity similarities sim sims cosine dot probability prob probs proba logit
     logits confidence conf relevance rel rating ratings stars est estimate estimated estimation
     value val weight weights strength affinity utility gain ctr pctr relevancescore rankscore
-    modelscore itemscore rankingscore predscore finalscore distance dist cost loss
+    modelscore itemscore rankingscore predscore finalscore
     """.split()
 )
 _WORDS = frozenset("score pred prediction prob similarity rating est confidence relevance".split())
-_LOWER_IS_BETTER = frozenset("distance dist cost loss".split())
+_RANKS = frozenset("order rn rownum rownumber rowno place rank ranks ranking rankings".split())
+_COSTS = frozenset("distance distances dist dists cost costs loss losses".split())
+_RANK_WORDS = frozenset("rank ranking".split())
 _PASSED_OVER = ("time", "published")  # columns that say when
 _A_LOOK = 200  # rows of a text file
 MOST_ROWS = 1 << 22  # that are looked at
 TOGETHER = 1 << 18
 LISTS = 1 << 12  # whose numbers are held one by one
+FIRST = 1 << 8  # lists, whose mean length says how many are decoded
 
 Verdict = Literal["agrees", "contradicts"]
 
@@ -46,11 +49,13 @@ class RowScore:
         name: as the table has it.
         sql: what is read as the score.
         verdict: it never rises within a user's rows, or it does.
+        looks_like: a score, or a rank.
     """
 
     name: str
     sql: str
     verdict: Verdict
+    looks_like: str = "score"
 
 
 def find_row_scores(
@@ -72,12 +77,13 @@ def find_row_scores(
     found = []
     for name in _candidates(schema, used, files, is_list=is_list):
         rises, falls = _movements(open_column(name), is_list=is_list)
-        is_cost = _plain(name) in _LOWER_IS_BETTER
+        is_rank = _has_a_name(name, _RANKS, _RANK_WORDS)
         column = name if re.fullmatch(r"[^\W\d]\w*", name) else f'"{name}"'
-        if is_cost:
+        if is_rank or _has_a_name(name, _COSTS, _COSTS):
             rises, falls, column = falls, rises, f"-{column}"
         if rises or falls:
-            found.append(RowScore(name, column, "contradicts" if rises else "agrees"))
+            verdict: Verdict = "contradicts" if rises else "agrees"
+            found.append(RowScore(name, column, verdict, "rank" if is_rank else "score"))
     return tuple(found)
 
 
@@ -85,9 +91,8 @@ def _plain(name: str) -> str:
     return re.sub(r"[\W\d_]", "", name).lower()
 
 
-def _has_a_name(name: str) -> bool:
-    words = {word.lower() for word in re.findall(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+", name)}
-    return _plain(name) in _NAMES or bool(words & _WORDS)
+def _has_a_name(name: str, names: frozenset[str], words: frozenset[str]) -> bool:
+    return _plain(name) in names or bool(words_of(name) & words)
 
 
 def _candidates(
@@ -102,13 +107,14 @@ def _candidates(
         inner = inner() if isinstance(inner, type) else inner
         if isinstance(dtype, pl.List | pl.Array) != is_list:
             continue
-        if inner.is_float() or (inner.is_numeric() and _has_a_name(name)):
+        has_a_name = _has_a_name(name, _NAMES | _RANKS | _COSTS, _WORDS | _RANK_WORDS | _COSTS)
+        if inner.is_float() or (inner.is_numeric() and has_a_name):
             yield name
         elif inner == pl.String and texts and not is_list:
             if look is None:
                 names = [each for each in schema if each not in dict(texts[0].partitions)]
                 look = scan_delimited(texts[0], names, {}).head(_A_LOOK).collect()
-            if name in look.columns and _are_numbers(look[name], floats=not _has_a_name(name)):
+            if name in look.columns and _are_numbers(look[name], floats=not has_a_name):
                 yield name
 
 
@@ -143,8 +149,8 @@ def _of_rows(frame: pl.LazyFrame) -> Iterator[tuple[bool, bool]]:
 def _of_lists(frame: pl.LazyFrame) -> Iterator[tuple[bool, bool]]:
     """The same of `MOST_ROWS` numbers in lists, a few lists at a time; NaN and null are none."""
     n_numbers = 0
-    for rows in stream_batches(frame.head(MOST_ROWS)):
-        for few in rows.select("value").drop_nulls().iter_slices(LISTS):
+    for rows in stream_batches(_few_lists(frame.select("value"))):
+        for few in rows.drop_nulls().iter_slices(LISTS):
             lists = few["value"]
             if isinstance(lists.dtype, pl.Array):
                 lists = lists.arr.to_list()
@@ -159,6 +165,13 @@ def _of_lists(frame: pl.LazyFrame) -> Iterator[tuple[bool, bool]]:
             n_numbers += values.size
             if n_numbers >= MOST_ROWS:
                 return
+
+
+def _few_lists(lists: pl.LazyFrame) -> pl.LazyFrame:
+    """As many lists as hold about `MOST_ROWS` numbers, by the first of them; no more is decoded."""
+    first = stream_batches(lists.head(FIRST))
+    n_numbers = sum(rows["value"].explode().len() for rows in first)
+    return lists.head(MOST_ROWS * FIRST // max(n_numbers, 1))
 
 
 def _joined(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:

@@ -6,8 +6,9 @@ import numpy as np
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError
+from evalkit.kernels.arrays import Bytes, Flags
 from evalkit.splits import _filters as filters
-from evalkit.splits._filters import Letters, LogRows, Mask, TrainPairs
+from evalkit.splits._filters import LogRows, TrainPairs
 from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import SplitBudget
 
@@ -19,7 +20,7 @@ def leaves_after(rule: SplitSection) -> bool:
     return any(getattr(rule, name) != "keep" for name in (*_POLICIES, "part_duplicates"))
 
 
-def leave_low(rows: LogRows, letters: Letters, rule: SplitSection, dropped: dict[str, int]) -> None:
+def leave_low(rows: LogRows, letters: Bytes, rule: SplitSection, dropped: dict[str, int]) -> None:
     """Take held-out rows of little relevance out of their parts, and count them."""
     if rule.threshold is not None and rule.threshold_in == "test":
         low = _is_held(letters) & ~(rows.relevance >= rule.threshold)
@@ -30,7 +31,7 @@ def leave_after(
     feed: LogFeed,
     whole: Sequence[LogRows],
     rule: SplitSection,
-    folds: Sequence[tuple[Letters, dict[str, int]]],
+    folds: Sequence[tuple[Bytes, dict[str, int]]],
     budget: SplitBudget,
     at: str,
 ) -> None:
@@ -62,7 +63,7 @@ def leave_after(
 
 
 def _leave(
-    rows: LogRows, letters: Letters, rule: SplitSection, known: TrainPairs, dropped: dict[str, int]
+    rows: LogRows, letters: Bytes, rule: SplitSection, known: TrainPairs, dropped: dict[str, int]
 ) -> None:
     """The same for all rows of some users."""
     masks = {"cold_users": ~known.users[rows.users], "cold_items": ~known.items[rows.items]}
@@ -85,12 +86,12 @@ def _places(rows: LogRows) -> slice | np.ndarray[tuple[int], np.dtype[np.int64]]
     return rows.places if rows.n < rows.height else slice(None)
 
 
-def _is_held(letters: Letters) -> Mask:
-    held: Mask = (letters == filters.TEST) | (letters == filters.VALIDATION)
+def _is_held(letters: Bytes) -> Flags:
+    held: Flags = (letters == filters.TEST) | (letters == filters.VALIDATION)
     return held
 
 
-def _drop(letters: Letters, mask: Mask, reason: str, dropped: dict[str, int]) -> None:
+def _drop(letters: Bytes, mask: Flags, reason: str, dropped: dict[str, int]) -> None:
     n = int(np.count_nonzero(mask))
     if n:
         dropped[reason] = dropped.get(reason, 0) + n

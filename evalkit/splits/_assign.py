@@ -6,14 +6,14 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError
+from evalkit.kernels.arrays import Bytes, Ints
 from evalkit.splits._counts import count_parts
 from evalkit.splits._drawn import by_rows, by_users
 from evalkit.splits._feed import Assigned, fitted
-from evalkit.splits._filters import NONE, TEST, TRAIN, VALIDATION, Letters, LogRows
+from evalkit.splits._filters import NONE, TEST, TRAIN, VALIDATION, LogRows
 from evalkit.splits._groups import cut_places, of_groups
 from evalkit.splits._kernels import first_times
 from evalkit.splits._log import LogFeed
@@ -21,7 +21,7 @@ from evalkit.splits._memory import SplitBudget
 from evalkit.splits._nth import nth_times, quantile
 from evalkit.splits._rule import PER_SECOND, read_moment, read_span
 
-Times = npt.NDArray[np.int64]
+Times = Ints
 
 
 FREE = SplitBudget()
@@ -43,7 +43,7 @@ def assign(feed: LogFeed, rule: SplitSection, budget: SplitBudget = FREE) -> Ass
     return _RULES[rule.by](feed, rule, budget)
 
 
-def _letters(rows: LogRows, letter: int = TRAIN) -> Letters:
+def _letters(rows: LogRows, letter: int = TRAIN) -> Bytes:
     return np.full(rows.n, letter, dtype=np.uint8)
 
 
@@ -53,7 +53,7 @@ def _by_span(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned
     test = _width(rule.test, feed.unit)
     both = test if rule.validation is None else test + _width(rule.validation, feed.unit)
 
-    def decide(rows: LogRows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Bytes]:
         back = -last[rows.users] - rows.times
         letters = _letters(rows)
         letters[back < both] = VALIDATION
@@ -81,7 +81,7 @@ def _width(span: object, unit: str) -> int:
 # ---------------------------------------------------------------- one moment for all
 
 
-def by_moments(times: Times, moments: Mapping[str, int], *, after: bool = False) -> Letters:
+def by_moments(times: Times, moments: Mapping[str, int], *, after: bool = False) -> Bytes:
     """Letters of rows by the moments that parts begin at, and end at."""
     letters = np.full(times.size, TRAIN, dtype=np.uint8)
     for name, letter in (("validation", VALIDATION), ("test", TEST), ("end", NONE)):
@@ -166,7 +166,7 @@ def _by_share_of_time(feed: LogFeed, rule: SplitSection, budget: SplitBudget) ->
     seen = dict.fromkeys(found, 0)
     crossing: dict[int, set[int]] = {at: set() for at in found}
 
-    def decide(rows: LogRows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Bytes]:
         letters = _letters(rows)
         for name, letter in (("validation", VALIDATION), ("test", TEST)):
             at, n_rows = cuts[name]
@@ -217,7 +217,7 @@ def _by_percentile(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> As
     bounds = np.zeros((kept.size, 4), dtype=np.int32)
     bounds[:, 0], bounds[:, 3] = groups.counts, groups.counts - kept
 
-    def decide(rows: LogRows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Bytes]:
         letters = _letters(rows, TEST)
         is_early = rows.times <= limit
         rest = replace(rows)
@@ -239,7 +239,7 @@ def _by_new_users(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Ass
     n_new = max(1, math.ceil(begins.size * Fraction(repr(rule.test))))
     moment = int(begins[begins.size - n_new])
 
-    def decide(rows: LogRows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Bytes]:
         others = np.where(rows.times < moment, TRAIN, NONE)
         return [np.where((first >= moment)[rows.users], TEST, others).astype(np.uint8)]
 
@@ -255,7 +255,7 @@ def _in_turns(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigne
     n_folds = rule.folds
     groups = of_groups(feed, rule.model_copy(update={"by": "user", "order": "input"}), FREE)
 
-    def decide(rows: LogRows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Bytes]:
         turn = groups.place(rows)[0] % n_folds
         return [np.where(turn == f, TEST, TRAIN).astype(np.uint8) for f in range(n_folds)]
 
@@ -271,7 +271,7 @@ def _in_blocks(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assign
     at = 0
     users = np.zeros(0, dtype=np.bool_)
 
-    def decide(rows: LogRows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Bytes]:
         nonlocal at, users
         users = fitted(users, rows.n_users, 0)
         users[rows.users] = True
@@ -296,9 +296,7 @@ _RULES: Mapping[str, Callable[[LogFeed, SplitSection, SplitBudget], Assigned]] =
 }
 
 
-def refuse_empty(
-    n_rows: Mapping[int, npt.NDArray[np.int64]], rule: SplitSection, span: str, at: str
-) -> None:
+def refuse_empty(n_rows: Mapping[int, Ints], rule: SplitSection, span: str, at: str) -> None:
     """Refuse a split that leaves no train, or nothing to test.
 
     Args:

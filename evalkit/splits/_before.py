@@ -3,16 +3,16 @@
 # mypy: disable-error-code="no-untyped-def"
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.config import Core, SplitSection
 from evalkit.kernels import kernel
-from evalkit.splits._filters import Mask, one_of_each_pair
+from evalkit.kernels.arrays import Flags, Int32s
+from evalkit.splits._filters import one_of_each_pair
 from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import OF_CODES, SplitBudget
 from evalkit.splits._rule import least_as_read
 
-Codes = npt.NDArray[np.int32]
+Codes = Int32s
 
 
 def leave_before(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> tuple[int, int]:
@@ -38,7 +38,7 @@ def leave_before(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> tupl
     return _keep_core(feed, rule, rule.core, counted, budget), n_hanging
 
 
-def _of_relevance(feed: LogFeed, least: float) -> Mask:
+def _of_relevance(feed: LogFeed, least: float) -> Flags:
     """Which rows of the log are worth that much."""
     found = [rows.spread(rows.relevance >= least) for rows in feed.batches()]
     return np.concatenate([np.zeros(0, dtype=np.bool_), *found])
@@ -46,7 +46,7 @@ def _of_relevance(feed: LogFeed, least: float) -> Mask:
 
 def _without_repeats(
     feed: LogFeed, rule: SplitSection, which: str, budget: SplitBudget
-) -> tuple[Mask, int]:
+) -> tuple[Flags, int]:
     """Which rows of the log stay where a user has each item once; and as `one_of_each_pair`."""
     kept, n_hanging = np.zeros(0, dtype=np.bool_), 0
     for low, high in budget.shares(feed, rule):
@@ -60,7 +60,7 @@ def _without_repeats(
 
 
 def _keep_core(
-    feed: LogFeed, rule: SplitSection, core: Core, counted: Mask | None, budget: SplitBudget
+    feed: LogFeed, rule: SplitSection, core: Core, counted: Flags | None, budget: SplitBudget
 ) -> int:
     """Drop rows of small users and items, once or to the end; the rounds that it took.
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Bytes, Flags, Ints
 
-Ticks = npt.NDArray[np.int64]
+Ticks = Ints
 _NO_TIMES = np.zeros(0, dtype=np.int64)
 _A_PIECE = 1 << 20  # rows that are counted together
 _MOST_TICKS = 1 << 28  # bytes of a table with an entry for each tick
@@ -60,9 +60,9 @@ class TimeTies:
     step: int = 0
     low: int = np.iinfo(np.int64).max
     high: int = np.iinfo(np.int64).min
-    _is_hit: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    _is_hit: Flags = field(default_factory=lambda: np.zeros(0, np.bool_))
     _state: Ticks = field(default_factory=lambda: np.zeros(6, np.int64))
-    _table: npt.NDArray[np.uint8] | None = None
+    _table: Bytes | None = None
     _again: list[Ticks] = field(default_factory=list)
     n_train: int = 0
     shared: int | None = None

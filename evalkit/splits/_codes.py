@@ -4,14 +4,14 @@ from bisect import bisect_right
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from evalkit.sources.ids import IdPlan, Keys, as_keys
+from evalkit.kernels.arrays import Int32s, Keys
+from evalkit.sources.ids import IdPlan, as_keys
 from evalkit.splits._filters import LogRows
 from evalkit.splits._kernels import find_codes, look_codes, refill, take_keys
 
-Codes = npt.NDArray[np.int32]
+Codes = Int32s
 _MOST_DIRECT = 1 << 24  # ids that are their own place in a list
 
 
@@ -41,8 +41,8 @@ class Coder:
     plan: IdPlan
     n_own: int = 0
     n: int = 0
-    _direct: npt.NDArray[np.int32] | None = field(default_factory=lambda: np.full(1, -1, np.int32))
-    _table: npt.NDArray[np.int32] = field(default_factory=lambda: np.full(1 << 12, -1, np.int32))
+    _direct: Int32s | None = field(default_factory=lambda: np.full(1, -1, np.int32))
+    _table: Int32s = field(default_factory=lambda: np.full(1 << 12, -1, np.int32))
     _known: Keys = field(default_factory=lambda: np.zeros(1 << 11, np.uint64))
     _checks: Keys = field(default_factory=lambda: np.zeros(0, np.uint64))
 
@@ -56,7 +56,7 @@ class Coder:
             found.append(other.key().alias(f"{name}_check"))
         return found
 
-    def encode(self, frame: pl.DataFrame, name: str) -> npt.NDArray[np.int32]:
+    def encode(self, frame: pl.DataFrame, name: str) -> Int32s:
         """The code of each row."""
         keys = as_keys(frame[f"{name}_key"])
         if self._is_own(keys):

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.config import SplitSection
 from evalkit.errors import warn
+from evalkit.kernels.arrays import Int32s
 
 FEW = 10  # users of whom one may well have half of the rows
 
@@ -29,9 +29,7 @@ def count_parts(n: int, rule: SplitSection) -> tuple[int, int]:
     return max(0, min(n_validation, n - n_test - rule.min_train)), n_test
 
 
-def bounds_of(
-    counts: npt.NDArray[np.int32], rule: SplitSection
-) -> tuple[list[npt.NDArray[np.int32]], int]:
+def bounds_of(counts: Int32s, rule: SplitSection) -> tuple[list[Int32s], int]:
     """For each fold rows of each group, those left out, of test, of validation; -1: no part.
 
     Args:
@@ -139,7 +137,7 @@ _FORMULAS: Mapping[str, Callable[[int, float, int], int]] = {
 }
 
 
-def tell_of_one(counts: npt.NDArray[np.int32]) -> None:
+def tell_of_one(counts: Int32s) -> None:
     """Warn where one of many has half of all rows: a machine, or an id of nobody."""
     n_rows, most = int(counts.sum()), int(counts.max(initial=0))
     n = int(np.count_nonzero(counts))

@@ -4,16 +4,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError
+from evalkit.kernels.arrays import Bytes, Ints
 from evalkit.splits import _filters as filters
 from evalkit.splits._after import leave_after, leave_low, leaves_after
 from evalkit.splits._assign import COUNTING, FREE, assign, refuse_empty
 from evalkit.splits._before import leave_before
 from evalkit.splits._feed import Assigned, fitted
-from evalkit.splits._filters import Letters, LogRows, Twins
+from evalkit.splits._filters import LogRows, Twins
 from evalkit.splits._kernels import mark_cold, note_parts
 from evalkit.splits._latest import HeldOut, Latest
 from evalkit.splits._log import LogFeed
@@ -39,10 +39,10 @@ class Fold:
 
     leaks: Leaks
     n_early: int = 0
-    letters: Letters = field(default_factory=lambda: np.zeros(0, np.uint8))
-    of_users: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
-    of_items: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
-    n_rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(6, np.int64))
+    letters: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    of_users: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    of_items: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    n_rows: Ints = field(default_factory=lambda: np.zeros(6, np.int64))
     dropped: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -59,7 +59,7 @@ class Fold:
             if self.n_rows[letter]
         }
 
-    def add(self, rows: LogRows, letters: Letters) -> None:
+    def add(self, rows: LogRows, letters: Bytes) -> None:
         """The next rows of the log, whose letters are known."""
         self.of_users = fitted(self.of_users, rows.n_users, 0)
         self.of_items = fitted(self.of_items, rows.n_items, 0)
@@ -86,7 +86,7 @@ class Fold:
         """All rows of the log are here."""
         self.leaks.lay()
 
-    def look(self, rows: LogRows) -> npt.NDArray[np.uint8]:
+    def look(self, rows: LogRows) -> Bytes:
         """The same rows once more, as train for the leaks; marks of cold held-out rows."""
         letters = rows.own(self.letters)
         self.leaks.add_train(rows, letters)
@@ -100,7 +100,7 @@ class Fold:
         return rows.spread(marks)
 
 
-def _having(parts: npt.NDArray[np.uint8], letter: int) -> int:
+def _having(parts: Bytes, letter: int) -> int:
     return int(np.count_nonzero(parts & (1 << letter)))
 
 

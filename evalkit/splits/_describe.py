@@ -8,11 +8,11 @@ from time import time_ns
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import warn
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Bytes, Ints, Keys
 from evalkit.sources.content import Content, row_hashes
 from evalkit.sources.ids import as_array, mix
 from evalkit.splits._cut import Cut
@@ -30,8 +30,8 @@ class Counting:
     log: Log
     cut: Cut
     _dtype: pl.DataType | None = None
-    _sums: list[npt.NDArray[np.uint64]] = field(default_factory=list)
-    _counts: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    _sums: list[Keys] = field(default_factory=list)
+    _counts: list[Ints] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for _ in self.cut.folds:
@@ -40,9 +40,7 @@ class Counting:
             counts[:, 3], counts[:, 4] = _FAR.max, _FAR.min
             self._counts.append(counts)
 
-    def add(
-        self, batch: pl.DataFrame, begin: int, marks: list[npt.NDArray[np.uint8]] | None = None
-    ) -> None:
+    def add(self, batch: pl.DataFrame, begin: int, marks: list[Bytes] | None = None) -> None:
         """Count in rows of the log from `begin` on; `marks` of cold ones, for each fold."""
         marks = marks or [np.zeros(batch.height, dtype=np.uint8)] * len(self.cut.folds)
         n_ids = len(self.log.users) + 1
@@ -125,7 +123,7 @@ class OddTimes:
     def __post_init__(self) -> None:
         self.now = time_ns() * PER_SECOND[self.log.unit] // PER_SECOND["ns"]
 
-    def add(self, times: npt.NDArray[np.int64]) -> None:
+    def add(self, times: Ints) -> None:
         """Count in the next rows of the log."""
         self.n_at_0 += int(np.count_nonzero(times == 0))
         self.n_after_now += int(np.count_nonzero(times > self.now))

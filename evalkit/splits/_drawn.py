@@ -1,20 +1,20 @@
 """Users or rows that are drawn by a hash, so that no order of rows changes who is drawn."""
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.config import SplitSection
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Bytes, Flags, Ints, Keys
 from evalkit.sources.ids import mix
 from evalkit.splits import _filters as filters
 from evalkit.splits._feed import Assigned, fitted
-from evalkit.splits._filters import Letters, LogRows
+from evalkit.splits._filters import LogRows
 from evalkit.splits._groups import of_groups
 from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import OF_ROW, SplitBudget
 from evalkit.splits._nth import nth_of
 
-Ticks = npt.NDArray[np.int64]
+Ticks = Ints
 
 
 def by_users(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned:
@@ -33,7 +33,7 @@ def by_users(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned
     latest = groups.assigned()
     drawn = _draw(hashes, groups.counts > 0, rule)
 
-    def decide(rows: LogRows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Bytes]:
         is_late = latest.decide(rows)[0] == filters.TEST
         folds = []
         for parts in drawn:
@@ -63,7 +63,7 @@ def by_rows(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned:
     )
     seen = dict.fromkeys(found, 0)
 
-    def decide(rows: LogRows) -> list[Letters]:
+    def decide(rows: LogRows) -> list[Bytes]:
         letters = np.full(rows.n, filters.TRAIN, dtype=np.uint8)
         drawn = _mixed(rows.hashes, rule)
         for at, letter in ((n_both, filters.VALIDATION), (n_test, filters.TEST)):
@@ -81,16 +81,14 @@ def by_rows(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> Assigned:
     return Assigned(decide)
 
 
-def _mixed(hashes: npt.NDArray[np.uint64], rule: SplitSection) -> Ticks:
+def _mixed(hashes: Keys, rule: SplitSection) -> Ticks:
     """What rows are drawn by, without its last bit."""
     mixed = np.empty_like(hashes)
     mix_all(hashes, np.uint64(rule.seed), mixed)
     return (mixed >> np.uint64(1)).view(np.int64)
 
 
-def _draw(
-    hashes: npt.NDArray[np.uint64], present: npt.NDArray[np.bool_], rule: SplitSection
-) -> list[Letters]:
+def _draw(hashes: Keys, present: Flags, rule: SplitSection) -> list[Bytes]:
     """Letters of whatever has a hash: so many of the lowest, a share of all, or folds."""
     mixed = np.empty_like(hashes)
     mix_all(hashes, np.uint64(rule.seed), mixed)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from evalkit.splits._filters import Letters, LogRows
+from evalkit.kernels.arrays import Bytes
+from evalkit.splits._filters import LogRows
 
 ALL = np.iinfo(np.int32).max  # more codes of users than there are
 
@@ -23,7 +24,7 @@ class Assigned:
         fewer: users who give fewer test rows than asked for.
     """
 
-    decide: Callable[[LogRows], list[Letters]]
+    decide: Callable[[LogRows], list[Bytes]]
     moments: list[dict[str, int]] = field(default_factory=list)
     crossed: Callable[[], tuple[int, int]] = lambda: (0, 0)
     fewer: int = 0

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.kernels.arrays import Bytes, Flags, Floats, Int32s, Ints, Keys
 from evalkit.splits._kernels import lay, mark_first
 
 NONE, TRAIN, VALIDATION, TEST, FOLD_IN, VALIDATION_FOLD_IN = range(6)
@@ -19,25 +20,23 @@ PARTS = {
 COLUMNS = ("users", "items", "times", "relevance", "hashes", "user_hashes", "ranks")
 NULLS = ("null_users", "null_items", "null_times")  # reasons that rows are dropped for
 OF_COPIES = np.uint64(0x9E3779B97F4A7C15)  # what hashes of a row's copies differ by
-Letters = npt.NDArray[np.uint8]
-Mask = npt.NDArray[np.bool_]
-Spread = TypeVar("Spread", Letters, Mask, npt.NDArray[np.int32])
+Spread = TypeVar("Spread", Bytes, Flags, Int32s)
 
 
 @dataclass(frozen=True, slots=True)
 class Twins:
     """Rows that order alone tells from others: their users, places in the log, and the others'."""
 
-    users: npt.NDArray[np.int32]
-    places: npt.NDArray[np.int64]
-    others: npt.NDArray[np.int64]
+    users: Int32s
+    places: Ints
+    others: Ints
 
-    def hanging(self, letters: Letters) -> int:
+    def hanging(self, letters: Bytes) -> int:
         """Users of whose twins some are in another part, by the letters of all rows of the log."""
         return count_users(self.users[letters[self.places] != letters[self.others]])
 
 
-def _none() -> npt.NDArray[np.int64]:
+def _none() -> Ints:
     return np.zeros(0, dtype=np.int64)
 
 
@@ -58,16 +57,16 @@ class LogRows:
             were left out.
     """
 
-    users: npt.NDArray[np.int32]
-    items: npt.NDArray[np.int32]
-    times: npt.NDArray[np.int64] = field(default_factory=_none)
+    users: Int32s
+    items: Int32s
+    times: Ints = field(default_factory=_none)
     n_users: int = 0
     n_items: int = 0
-    relevance: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    hashes: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
-    user_hashes: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
-    ranks: npt.NDArray[np.int64] = field(default_factory=_none)
-    places: npt.NDArray[np.int64] = field(default_factory=_none)
+    relevance: Floats = field(default_factory=lambda: np.zeros(0))
+    hashes: Keys = field(default_factory=lambda: np.zeros(0, np.uint64))
+    user_hashes: Keys = field(default_factory=lambda: np.zeros(0, np.uint64))
+    ranks: Ints = field(default_factory=_none)
+    places: Ints = field(default_factory=_none)
     dropped: dict[str, int] = field(default_factory=dict)
     begin: int = 0
     height: int = -1
@@ -99,7 +98,7 @@ class LogRows:
         """Rows that are left."""
         return self.users.size
 
-    def keep(self, kept: Mask, reason: str) -> None:
+    def keep(self, kept: Flags, reason: str) -> None:
         """Drop all other rows, and count them."""
         n_left = kept.size - int(np.count_nonzero(kept))
         if not n_left:
@@ -113,16 +112,14 @@ class LogRows:
                 setattr(self, name, values[kept])
 
 
-def starts_of(codes: npt.NDArray[np.int32], n_codes: int) -> npt.NDArray[np.int64]:
+def starts_of(codes: Int32s, n_codes: int) -> Ints:
     """Where the rows of each code begin, if they lie side by side; one more for the end."""
     starts = np.zeros(n_codes + 1, dtype=np.int64)
     np.cumsum(np.bincount(codes, minlength=n_codes), out=starts[1:])
     return starts
 
 
-def lay_rows(
-    codes: npt.NDArray[np.int32], n_codes: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+def lay_rows(codes: Int32s, n_codes: int) -> tuple[Ints, npt.NDArray[Any]]:
     """Starts, and rows side by side by code."""
     starts = starts_of(codes, n_codes)
     laid = np.empty(codes.size, dtype=np.int32 if codes.size < 2**31 else np.int64)
@@ -130,12 +127,12 @@ def lay_rows(
     return starts, laid
 
 
-def pairs_of(rows: LogRows) -> npt.NDArray[np.int64]:
+def pairs_of(rows: LogRows) -> Ints:
     """One number for each user and item."""
     return rows.users.astype(np.int64) * max(rows.n_items, 1) + rows.items
 
 
-def one_of_each_pair(rows: LogRows, which: str) -> tuple[Mask, int]:
+def one_of_each_pair(rows: LogRows, which: str) -> tuple[Flags, int]:
     """One of a user's rows of an item: the first or last by time, the best (its last), or any.
 
     Returns:
@@ -161,7 +158,7 @@ def one_of_each_pair(rows: LogRows, which: str) -> tuple[Mask, int]:
     return kept, count_users(rows.users[order[1:][tied]])
 
 
-def count_users(users: npt.NDArray[np.int32]) -> int:
+def count_users(users: Int32s) -> int:
     """How many there are, each once."""
     return int(np.unique(users).size)
 
@@ -170,22 +167,22 @@ def count_users(users: npt.NDArray[np.int32]) -> int:
 class TrainPairs:
     """What train holds: users, items, and whether test rows' pairs are in it."""
 
-    users: Mask
-    items: Mask
+    users: Flags
+    items: Flags
 
     @classmethod
     def none(cls, n_users: int, n_items: int) -> "TrainPairs":
         """Nothing yet."""
         return cls(np.zeros(n_users, np.bool_), np.zeros(n_items, np.bool_))
 
-    def add(self, rows: LogRows, letters: Letters) -> None:
+    def add(self, rows: LogRows, letters: Bytes) -> None:
         """What the rows with the letter of train hold, or that of fold-in."""
         is_train = letters == TRAIN
         self.items[rows.items[is_train]] = True
         self.users[rows.users[is_train | (letters >= FOLD_IN)]] = True
 
 
-def seen_in_train(rows: LogRows, letters: Letters) -> Mask:
+def seen_in_train(rows: LogRows, letters: Bytes) -> Flags:
     """Which rows of validation and test have user and item of a train row."""
     held = np.flatnonzero((letters == TEST) | (letters == VALIDATION))
     found = np.zeros(rows.n, dtype=np.bool_)
@@ -200,7 +197,7 @@ def seen_in_train(rows: LogRows, letters: Letters) -> Mask:
     return found
 
 
-def drop_repeats(rows: LogRows, letters: Letters, which: str) -> int:
+def drop_repeats(rows: LogRows, letters: Bytes, which: str) -> int:
     """Within a part a user's item stands once, the first; how many rows leave."""
     pairs = pairs_of(rows)
     keys = [rows.times, pairs] if which == "first by time" and rows.times.size else [pairs]
@@ -214,9 +211,7 @@ def drop_repeats(rows: LogRows, letters: Letters, which: str) -> int:
     return int(np.count_nonzero(drop))
 
 
-def find_copies(
-    hashes: npt.NDArray[np.uint64], users: npt.NDArray[np.int32], places: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[np.int32], Twins]:
+def find_copies(hashes: Keys, users: Int32s, places: Ints) -> tuple[Int32s, Twins]:
     """How many rows with the same hash stand before each row; and the rows that have one before.
 
     Args:

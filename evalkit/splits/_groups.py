@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.config import SplitSection
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Bytes, Int32s, Ints
 from evalkit.splits._counts import bounds_of, tell_of_one
 from evalkit.splits._feed import Assigned, fitted
-from evalkit.splits._filters import NONE, TRAIN, Letters, LogRows, lay_rows
+from evalkit.splits._filters import NONE, TRAIN, LogRows, lay_rows
 from evalkit.splits._kernels import sort_groups
 from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import OF_ROW, SplitBudget
 
-Ticks = npt.NDArray[np.int64]
+Ticks = Ints
 _NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -35,16 +35,16 @@ class RowGroups:
     """
 
     rule: SplitSection
-    counts: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    counts: Int32s = field(default_factory=lambda: np.zeros(0, np.int32))
     is_in_order: bool = True
     until: float = math.inf
     _last: Ticks = field(default_factory=lambda: np.zeros((0, 2), np.int64))
-    _reached: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
-    _places: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
-    _tied: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    _reached: Int32s = field(default_factory=lambda: np.zeros(0, np.int32))
+    _places: Int32s = field(default_factory=lambda: np.zeros(0, np.int32))
+    _tied: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     _at: int = 0
 
-    def codes(self, rows: LogRows) -> npt.NDArray[np.int32]:
+    def codes(self, rows: LogRows) -> Int32s:
         """The group of each row."""
         return rows.items if self.rule.by == "item" else rows.users
 
@@ -92,7 +92,7 @@ class RowGroups:
 
     def _lay_share(self, feed: LogFeed, low: int, high: int) -> None:
         """The same for groups of some codes."""
-        parts: list[tuple[npt.NDArray[np.int32], Ticks, Ticks, Ticks]] = []
+        parts: list[tuple[Int32s, Ticks, Ticks, Ticks]] = []
         begin = 0
         for rows in self.batches(feed):
             codes = self.codes(rows)
@@ -117,7 +117,7 @@ class RowGroups:
         self._reached = np.zeros(self.counts.size, dtype=np.int32)
         self._at = 0
 
-    def place(self, rows: LogRows) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    def place(self, rows: LogRows) -> tuple[Int32s, Bytes]:
         """Each row's place in its group, from 0, and whether it is tied with the one before.
 
         Bit 0: by time; bit 1: by all that orders rows.
@@ -140,7 +140,7 @@ class RowGroups:
         left = TRAIN if rule.left_out == "train" else NONE
         crossed = [np.zeros(self.counts.size, dtype=np.uint8) for _ in bounds]
 
-        def decide(rows: LogRows) -> list[Letters]:
+        def decide(rows: LogRows) -> list[Bytes]:
             places, tied = self.place(rows)
             folds = [np.empty(rows.n, dtype=np.uint8) for _ in bounds]
             for bound, letters, groups in zip(bounds, folds, crossed, strict=True):

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Bytes, Int32s, Ints, Keys
 from evalkit.splits._filters import lay_rows
 from evalkit.splits._kernels import first_times, sort_groups
 
 NEVER, FAR = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-Codes = npt.NDArray[np.int32]
-Ticks = npt.NDArray[np.int64]
+Codes = Int32s
+Ticks = Ints
 _GOLDEN = 0x9E3779B97F4A7C15
 _NO_TIMES = np.zeros(0, dtype=np.int64)
 
@@ -40,9 +40,9 @@ class Held:
     n_at: Ticks = field(default_factory=lambda: _NO_TIMES)
     _between: Ticks = field(default_factory=lambda: _NO_TIMES)
     words: Ticks = field(default_factory=lambda: _NO_TIMES)
-    _bits: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(1, np.uint64))
-    _flags: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
-    _of_users: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    _bits: Keys = field(default_factory=lambda: np.zeros(1, np.uint64))
+    _flags: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    _of_users: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     _state: Ticks = field(default_factory=lambda: np.zeros(3, np.int64))
 
     def add(self, users: Codes, items: Codes, times: Ticks) -> None:
@@ -180,7 +180,7 @@ def _at_least(values, begin, end, wanted):
     return begin
 
 
-def lay_near(parts: Iterable[Held]) -> tuple[Ticks, npt.NDArray[np.uint8]]:
+def lay_near(parts: Iterable[Held]) -> tuple[Ticks, Bytes]:
     """What `find_near` looks at: large, and small enough to stay near.
 
     Returns:

@@ -5,13 +5,13 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.config import SplitSection
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Bytes, Int32s, Ints
 from evalkit.splits._counts import bounds_of, tell_of_one
 from evalkit.splits._feed import Assigned, fitted
-from evalkit.splits._filters import NONE, TEST, TRAIN, VALIDATION, Letters, LogRows
+from evalkit.splits._filters import NONE, TEST, TRAIN, VALIDATION, LogRows
 from evalkit.splits._log import LogFeed
 
 MOST = 8  # rows of a user that are remembered; more are found by counting first
@@ -49,11 +49,11 @@ class Latest:
     """
 
     rule: SplitSection
-    rows: npt.NDArray[np.int64]
-    of_users: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
-    of_items: npt.NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    rows: Ints
+    of_users: Int32s = field(default_factory=lambda: np.zeros(0, np.int32))
+    of_items: Int32s = field(default_factory=lambda: np.zeros(0, np.int32))
     n_rows: int = 0
-    _left_out: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    _left_out: list[Ints] = field(default_factory=list)
 
     @classmethod
     def of(cls, feed: LogFeed, rule: SplitSection) -> "Latest | None":
@@ -127,13 +127,13 @@ class HeldOut:
     """
 
     n_train: int
-    letters: Letters
-    of_users: npt.NDArray[np.uint8]
-    of_items: npt.NDArray[np.uint8]
-    users: npt.NDArray[np.int32]
-    items: npt.NDArray[np.int32]
-    times: npt.NDArray[np.int64]
-    parts: Letters
+    letters: Bytes
+    of_users: Bytes
+    of_items: Bytes
+    users: Int32s
+    items: Int32s
+    times: Ints
+    parts: Bytes
 
 
 @kernel(allocates=False)

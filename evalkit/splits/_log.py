@@ -11,12 +11,13 @@ import polars as pl
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError
+from evalkit.kernels.arrays import Flags, Int32s, Ints
 from evalkit.sources import Extent, reading
 from evalkit.sources.content import row_hashes
 from evalkit.sources.ids import as_array, plan_ids
 from evalkit.splits._codes import Coder, FootersDifferError, codes_between
 from evalkit.splits._feed import ALL
-from evalkit.splits._filters import COLUMNS, NULLS, OF_COPIES, LogRows, Mask, Twins, find_copies
+from evalkit.splits._filters import COLUMNS, NULLS, OF_COPIES, LogRows, Twins, find_copies
 from evalkit.splits._rule import least_as_read
 from evalkit.splits._source import BATCH, Log, batches_of, refuse_changed
 from evalkit.splits._units import as_ticks, find_unit, unit_of
@@ -39,20 +40,20 @@ class LogFeed:
     rule: SplitSection
     of_users: Coder
     of_items: Coder
-    kept: npt.NDArray[np.bool_] | None = None
+    kept: Flags | None = None
     n_rows: int = -1
     n_kept: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     first: int = np.iinfo(np.int64).max
     last: int = np.iinfo(np.int64).min
     _is_cut: bool = False
-    _sample: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    _sample: list[Ints] = field(default_factory=list)
     _step: int = 0
     _told: list[Extent] = field(default_factory=list)  # times of row groups, by footers
     _early: int = 0  # rows at the beginning that are told to be before a moment
     _moment: int = 0
     twins: Twins | None = None
-    _copies: npt.NDArray[np.int32] | None = None  # of each row, how many alike are before it
+    _copies: Int32s | None = None  # of each row, how many alike are before it
     _coded: list[LogRows] = field(default_factory=list)  # codes of all rows, where they are kept
 
     @classmethod
@@ -195,7 +196,7 @@ class LogFeed:
         self.log.trusts_footers = False
         raise FootersDifferError
 
-    def users_alone(self) -> Iterator[npt.NDArray[np.int32]]:
+    def users_alone(self) -> Iterator[Int32s]:
         """The codes of users of all rows, with as little reading as that takes."""
         if self._coded and self.kept is None:
             yield from (rows.users for rows in self._coded)
@@ -396,7 +397,7 @@ class LogFeed:
         self._copies = copies
         self.twins = Twins(*(np.concatenate(each) for each in zip(*twins, strict=True)))
 
-    def leave(self, kept: Mask, reason: str) -> None:
+    def leave(self, kept: Flags, reason: str) -> None:
         """Look at these rows of the log alone from now on."""
         n_left = self.n_kept - int(np.count_nonzero(kept))
         if not n_left:
@@ -415,7 +416,7 @@ class LogFeed:
 
 def _without_nulls(
     batch: pl.DataFrame, feed: LogFeed, begin: int
-) -> tuple[pl.DataFrame, npt.NDArray[np.int64], dict[str, int]]:
+) -> tuple[pl.DataFrame, Ints, dict[str, int]]:
     """The rows that have user, item and time, their places where some have not, and how many."""
     rule, log = feed.rule, feed.log
     bad = None
@@ -444,7 +445,7 @@ def _without_nulls(
     return batch.filter(~bad), np.flatnonzero(as_array(~bad)), dropped
 
 
-def _ranks(items: pl.Series) -> npt.NDArray[np.int64]:
+def _ranks(items: pl.Series) -> Ints:
     """What orders items whatever row they stand in: whole numbers by size, others by a hash."""
     if items.dtype.is_integer():
         return as_array(items.cast(pl.Int64))

@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Ints
 from evalkit.splits._filters import LogRows
 from evalkit.splits._log import LogFeed
 
-Times = npt.NDArray[np.int64]
+Times = Ints
 
 
 def nth_times(feed: LogFeed, wanted: list[int]) -> dict[int, tuple[int, int]]:

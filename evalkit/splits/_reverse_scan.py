@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import SplitSection
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Bytes, Int32s, Ints
 from evalkit.splits._clock import TimeTies
 from evalkit.splits._counts import bounds_of, tell_of_one
 from evalkit.splits._feed import fitted
-from evalkit.splits._filters import TEST, TRAIN, VALIDATION, Letters, LogRows
+from evalkit.splits._filters import TEST, TRAIN, VALIDATION, LogRows
 from evalkit.splits._held import Overlap
 from evalkit.splits._log import LogFeed
 from evalkit.splits._source import BATCH, refuse_changed
@@ -31,8 +31,8 @@ N_BITS = 39
 SEEN = 1 << 62  # of a pair: train has it; below it 31 bits of rows of validation, and of test
 MOST_TIES = 1 << 22  # train rows at the time of a held-out one, which are kept
 PARTS = {"validation": VALIDATION, "test": TEST}
-Codes = npt.NDArray[np.int32]
-Ticks = npt.NDArray[np.int64]
+Codes = Int32s
+Ticks = Ints
 
 
 def _scratch() -> tuple[Codes, Codes, Codes, Ticks, Ticks]:
@@ -63,19 +63,19 @@ class Back:
     bounds: Codes
     fewer: int
     slices: list[tuple[int, int]]
-    letters: Letters
+    letters: Bytes
     near: Ticks
     pairs: Ticks
     own_first: Ticks
     state: Ticks
-    flags: npt.NDArray[np.uint8]
+    flags: Bytes
     n_validation: Codes
-    marks: npt.NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
+    marks: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     cold: dict[int, tuple[int, int]] = field(default_factory=dict)
     _item_first: Ticks = field(default_factory=lambda: np.zeros(0, np.int64))
     _of_items: Codes = field(default_factory=lambda: np.zeros((0, 2), np.int32))
     _step: int = 0
-    _held: list[tuple[Codes, Codes, Letters]] = field(default_factory=list)
+    _held: list[tuple[Codes, Codes, Bytes]] = field(default_factory=list)
     _moments: list[list[Ticks]] = field(default_factory=lambda: [[], []])
     _days: list[Ticks] = field(default_factory=list)
     _ties: list[tuple[Codes, Codes, Ticks]] = field(default_factory=list)
@@ -114,7 +114,7 @@ class Back:
         )
 
     @property
-    def n_rows(self) -> npt.NDArray[np.int64]:
+    def n_rows(self) -> Ints:
         """Of each letter."""
         n_test, n_validation = (int(self.bounds[:, at].sum(dtype=np.int64)) for at in (2, 3))
         n_train = int(self.bounds[:, 0].sum(dtype=np.int64)) - n_test - n_validation
@@ -226,7 +226,7 @@ class Back:
             in_train=(n_pairs, n_rows),
         )
 
-    def marks_of(self, begin: int, n_rows: int) -> npt.NDArray[np.uint8]:
+    def marks_of(self, begin: int, n_rows: int) -> Bytes:
         """Marks of the next rows of the log, from the first on: cold users (1) and items (2)."""
         letters = self.letters[begin : begin + n_rows]
         held = (letters == VALIDATION) | (letters == TEST)
@@ -241,7 +241,7 @@ class Back:
         n_users = int(np.count_nonzero(self.flags & 4))
         return n_users, n_users
 
-    def bits(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
+    def bits(self) -> tuple[Bytes, Bytes]:
         """Which parts each user and item is in, a bit for each letter."""
         n_train = self.bounds[:, 0] - self.bounds[:, 2] - self.bounds[:, 3]
         of_users = np.zeros(n_train.size, dtype=np.uint8)

@@ -6,10 +6,10 @@ from itertools import pairwise
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import BusyError
+from evalkit.kernels.arrays import Ints
 from evalkit.kernels.threads import one_ahead
 from evalkit.sources import Table, reading
 
@@ -35,7 +35,7 @@ class Log:
     unit: str = "s"
     n_rows: int = 0
     trusts_footers: bool = True
-    train_anyway: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    train_anyway: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     _slices: list[tuple[int, int]] | None = None
 

@@ -1,11 +1,11 @@
 """The unit of times: as their type says, as the rule says, or by their size."""
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import SplitSection
 from evalkit.errors import warn
+from evalkit.kernels.arrays import Ints
 from evalkit.sources import reading
 from evalkit.sources.ids import as_array
 from evalkit.splits._source import BATCH, Log
@@ -20,7 +20,7 @@ def as_ticks(times: pl.Series) -> pl.Series:
     return times.to_physical().cast(pl.Int64)
 
 
-def sample_times(log: Log) -> npt.NDArray[np.int64]:
+def sample_times(log: Log) -> Ints:
     """Times of some rows, where their unit is to be told by their size."""
     none = np.zeros(0, dtype=np.int64)
     if not log.schema["time"].is_integer():
@@ -34,7 +34,7 @@ def sample_times(log: Log) -> npt.NDArray[np.int64]:
     return np.concatenate([none, *found])
 
 
-def find_unit(log: Log, rule: SplitSection, times: npt.NDArray[np.int64]) -> str:
+def find_unit(log: Log, rule: SplitSection, times: Ints) -> str:
     """The unit of the log's times: as its type says, as the rule says, or by their size."""
     dtype = log.schema.get("time")
     if isinstance(dtype, pl.Datetime):

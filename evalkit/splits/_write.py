@@ -12,8 +12,9 @@ import polars as pl
 
 from evalkit.config import SplitSection
 from evalkit.errors import DataError, RequestError
+from evalkit.kernels.arrays import Bytes
 from evalkit.splits._cut import Cut
-from evalkit.splits._filters import PARTS, TEST, TRAIN, VALIDATION, Letters
+from evalkit.splits._filters import PARTS, TEST, TRAIN, VALIDATION
 from evalkit.splits._source import GROUP, Log
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class Writing:
                     part = FoldPart(number, name, path)
                     self._sinks[number, letter] = (_Sink(self.folder / path, inner), part)
 
-    def add(self, batch: pl.DataFrame, marks: list[Letters]) -> None:
+    def add(self, batch: pl.DataFrame, marks: list[Bytes]) -> None:
         """The next rows of the log, and marks of cold ones for each fold."""
         here = slice(self._begin, self._begin + batch.height)
         self._begin += batch.height
@@ -210,7 +211,7 @@ class Writing:
             sink.close()
         return [part for _, part in self._sinks.values()]
 
-    def _marked(self, frame: pl.DataFrame, marks: Letters, letter: int) -> pl.DataFrame:
+    def _marked(self, frame: pl.DataFrame, marks: Bytes, letter: int) -> pl.DataFrame:
         if not self.rule.mark_cold or letter not in (TEST, VALIDATION):
             return frame
         return frame.with_columns(

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Bytes, Floats
 from evalkit.splits._clock import Days, TimeTies
 from evalkit.splits._feed import fitted
 from evalkit.splits._filters import LogRows
@@ -21,8 +21,7 @@ _BINS = 120
 _RESOLUTIONS = (("days", 86400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
 
 
-Flags = npt.NDArray[np.uint8]
-Known = tuple[Flags, Ticks]
+Known = tuple[Bytes, Ticks]
 
 
 @dataclass(slots=True)
@@ -40,11 +39,11 @@ class Leaks:
     _held: dict[str, Held] = field(default_factory=dict)
     _overlaps: dict[str, Overlap] = field(default_factory=dict)
     _days: dict[str, Days] = field(default_factory=dict)
-    _known_users: Flags = field(default_factory=lambda: np.zeros(0, np.uint8))
-    _known_items: Flags = field(default_factory=lambda: np.zeros(0, np.uint8))
+    _known_users: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
+    _known_items: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     _item_first: Ticks = field(default_factory=lambda: np.zeros(0, np.int64))
     _clock: TimeTies | None = None
-    _near: tuple[Ticks, Flags] = field(
+    _near: tuple[Ticks, Bytes] = field(
         default_factory=lambda: (np.zeros((0, 2), np.int64), np.zeros(0, np.uint8))
     )
     _least: int = FAR
@@ -86,7 +85,7 @@ class Leaks:
         self._known_users, self._item_first = known
         self._known_items = (self._item_first != FAR).astype(np.uint8)
 
-    def add_train(self, rows: LogRows, letters: Flags) -> None:
+    def add_train(self, rows: LogRows, letters: Bytes) -> None:
         """The next rows of the log; those without a letter of train are passed over."""
         self._known_users = fitted(self._known_users, rows.n_users, 0)
         self._known_items = fitted(self._known_items, rows.n_items, 0)
@@ -111,7 +110,7 @@ class Leaks:
         """Train did not come in the order of time: its times are to come once more."""
         return self._clock is not None and not self._clock.is_walked
 
-    def add_times(self, times: Ticks, letters: Flags) -> None:
+    def add_times(self, times: Ticks, letters: Bytes) -> None:
         """Times of all rows once more."""
         assert self._clock is not None
         low = min(each.low for each in self._days.values())
@@ -237,7 +236,7 @@ def _of_held(held: Overlap) -> dict[str, Any]:
     }
 
 
-def _never(what: str, n_rows: Ticks, known: Flags) -> dict[str, int]:
+def _never(what: str, n_rows: Ticks, known: Bytes) -> dict[str, int]:
     """Held-out users, or items, that train lacks, and their rows."""
     is_new = n_rows > 0
     is_new[: known.size] &= known[: n_rows.size] == 0
@@ -280,7 +279,7 @@ def _verdict(found: Mapping[str, Any]) -> str:
     return "across-users" if found["train_after"]["rows"] else "clean"
 
 
-def _spread_of(values: npt.NDArray[np.float64]) -> dict[str, float]:
+def _spread_of(values: Floats) -> dict[str, float]:
     """Mean and quantiles of values that come from the greatest to the least."""
     found = {"mean": float(values.mean())}
     for share in _QUANTILES:  # as np.quantile has them to the bit, which would sort

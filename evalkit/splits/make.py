@@ -16,6 +16,7 @@ import polars as pl
 from evalkit.config import SPLIT_FILE, SPLIT_VERSION, SplitSection, find_part, read_split
 from evalkit.config.credentials import storing
 from evalkit.errors import DataError, RequestError, check_folder
+from evalkit.kernels.arrays import Bytes
 from evalkit.kernels.memory import give_back_early, run_within
 from evalkit.report.figures import Figures
 from evalkit.report.version import VERSION
@@ -24,7 +25,7 @@ from evalkit.sources import Guessing, open_split
 from evalkit.splits._codes import ReadAgainError
 from evalkit.splits._cut import Cut, cut_rows, tell_leaks
 from evalkit.splits._describe import Counting, OddTimes
-from evalkit.splits._filters import NULLS, PARTS, TRAIN, Letters
+from evalkit.splits._filters import NULLS, PARTS, TRAIN
 from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import SplitBudget
 from evalkit.splits._reverse_scan import Back
@@ -191,7 +192,7 @@ def _look_again(log: Log, feed: LogFeed, cut: Cut, writing: Writing | None) -> l
     names = _own_names(log) if writing is not None else None
     if cut.back is not None:
         return _look_back(log, feed, cut, cut.back, writing, names)
-    kept: list[list[Letters]] = []
+    kept: list[list[Bytes]] = []
     for rows, batch, own in feed.whole(names) if names is not None else feed.with_relevance():
         marks = [fold.look(rows) for fold in cut.folds]
         counting.add(own, rows.begin, marks)

@@ -20,13 +20,9 @@ Source:
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import ConstantTable, kernel
-
-Whole = npt.NDArray[np.int64]
-Values = npt.NDArray[np.float64]
-Keys = npt.NDArray[np.uint64]
+from evalkit.kernels.arrays import Ints
 
 CHUNK = 64  # replicates that are drawn side by side
 GRID_BITS = 36  # values are whole multiples of 2^-36 of a power of two
@@ -125,9 +121,9 @@ class Drawn(NamedTuple):
         missing: the weights of users left out; of size 0 where no user ever is.
     """
 
-    sums: Whole
-    totals: Whole
-    missing: Whole
+    sums: Ints
+    totals: Ints
+    missing: Ints
 
 
 @kernel(allocates=False)

@@ -3,13 +3,13 @@
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.errors import DataError
+from evalkit.kernels.arrays import Floats, Int32s, Ints
 
-from ._draws import GRID_BITS, Values, Whole, put_on_grid
+from ._draws import GRID_BITS, put_on_grid
 
-Segments = npt.NDArray[np.int32]
+Segments = Int32s
 
 
 def grid_exponent(largest: float) -> int:
@@ -18,7 +18,7 @@ def grid_exponent(largest: float) -> int:
     return exponent - (fraction == 0.5)
 
 
-def to_grid(values: Values, exponents: Whole) -> tuple[Values, int]:
+def to_grid(values: Floats, exponents: Ints) -> tuple[Floats, int]:
     """Values as whole numbers of the grid, and how many are NaN, which they stay.
 
     Raises:
@@ -41,13 +41,13 @@ def check_segments(segments: Segments, n_segments: int) -> Segments:
     return np.require(segments, np.int32, ["C", "W"])
 
 
-def spread_of(sums: Whole) -> int:
+def spread_of(sums: Ints) -> int:
     """n^2 times the variance over n, in units of the 30-bit grid squared."""
     count, _, total, low, high = (int(each) for each in sums[:5])
     return count * (low + (high << 32)) - total * total
 
 
-def skewness_of(sums: Whole) -> float:
+def skewness_of(sums: Ints) -> float:
     """The third central moment over the variance to the power 1.5, both over n.
 
     Args:

@@ -25,11 +25,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.kernels.arrays import Floats, Ints
+
 from .distributions import f_quantile, normal_cdf, normal_quantile
 from .intervals import NO_INTERVAL, Interval
 
-Codes = npt.NDArray[np.int64]
-Values = npt.NDArray[np.float64]
+Codes = Ints
 Weights = npt.NDArray[np.uint16]
 
 MISSING = -1
@@ -50,11 +51,11 @@ class Coefficient:
             NaN where it is undefined.
     """
 
-    features: Callable[[Codes], Values]
-    read: Callable[[Values], Values]
+    features: Callable[[Codes], Floats]
+    read: Callable[[Floats], Floats]
 
 
-def sum_of(features: Values) -> Values:
+def sum_of(features: Floats) -> Floats:
     """The sum over units of each feature, float64[n_features], rounded once: of any order of units.
 
     Example:
@@ -65,7 +66,7 @@ def sum_of(features: Values) -> Values:
 
 
 def coefficient_named(
-    name: str, levels: Values, n_judges: int, arguments: Mapping[str, str | None]
+    name: str, levels: Floats, n_judges: int, arguments: Mapping[str, str | None]
 ) -> Coefficient:
     """The coefficient of a name; Cohen's kappa is undefined for other than two judges.
 
@@ -91,7 +92,7 @@ def coefficient_named(
     )
 
 
-def level_counts(ratings: Codes, n_levels: int) -> Values:
+def level_counts(ratings: Codes, n_levels: int) -> Floats:
     """How many judges gave each level, float64[n_units, n_levels].
 
     Example:
@@ -104,7 +105,7 @@ def level_counts(ratings: Codes, n_levels: int) -> Values:
     return counts
 
 
-def weights_of(name: str, levels: Values) -> Values:
+def weights_of(name: str, levels: Floats) -> Floats:
     """Gwet's weights of agreement between levels, float64[n_levels, n_levels], 1 on the diagonal.
 
     Of `WEIGHTS`, all but `identity` and `ordinal` look at the levels' values.
@@ -115,7 +116,7 @@ def weights_of(name: str, levels: Values) -> Values:
     n = len(levels)
     if name == "identity" or n == 1:
         return np.eye(n)
-    distances: Values = np.abs(levels[:, None] - levels[None, :])
+    distances: Floats = np.abs(levels[:, None] - levels[None, :])
     if name == "quadratic":
         distances = distances**2
     elif name == "ordinal":
@@ -126,13 +127,13 @@ def weights_of(name: str, levels: Values) -> Values:
     return np.asarray(1 - distances / distances.max())
 
 
-def _ratio_distances(levels: Values) -> Values:
+def _ratio_distances(levels: Floats) -> Floats:
     sums, gaps = levels[:, None] + levels[None, :], levels[:, None] - levels[None, :]
     shares = np.divide(gaps, sums, out=np.zeros(sums.shape), where=sums != 0)
     return np.asarray(shares**2)
 
 
-def alpha(levels: Values, *, kind: str = "nominal", weights: str | None = None) -> Coefficient:
+def alpha(levels: Floats, *, kind: str = "nominal", weights: str | None = None) -> Coefficient:
     """Krippendorff's alpha, by his distance of the kind of levels or by Gwet's weights.
 
     For ordered levels the two differ: his distance counts the ratings between two levels, Gwet's
@@ -145,7 +146,7 @@ def alpha(levels: Values, *, kind: str = "nominal", weights: str | None = None) 
     """
     n = len(levels)
 
-    def features(ratings: Codes) -> Values:
+    def features(ratings: Codes) -> Floats:
         counts = level_counts(ratings, n)
         totals = counts.sum(axis=1)
         pairs = counts[:, :, None] * counts[:, None, :]
@@ -155,7 +156,7 @@ def alpha(levels: Values, *, kind: str = "nominal", weights: str | None = None) 
         pairs[several] /= (totals[several] - 1)[:, None, None]
         return pairs.reshape(len(ratings), n * n)
 
-    def read(sums: Values) -> Values:
+    def read(sums: Floats) -> Floats:
         observed = sums.reshape(*sums.shape[:-1], n, n)
         margins = observed.sum(axis=-1)
         total = margins.sum(axis=-1)
@@ -177,7 +178,7 @@ def alpha(levels: Values, *, kind: str = "nominal", weights: str | None = None) 
     return Coefficient(features, read)
 
 
-def chance_corrected(name: str, levels: Values, *, weights: str = "identity") -> Coefficient:
+def chance_corrected(name: str, levels: Floats, *, weights: str = "identity") -> Coefficient:
     """`AC` (Gwet's AC1, with weights AC2), `fleiss`, `brennan-prediger`, or `agreement` alone.
 
     Agreement is the mean over units that two judges or more rated. Chance is made of the mean over
@@ -190,11 +191,11 @@ def chance_corrected(name: str, levels: Values, *, weights: str = "identity") ->
     """
     n, kernel = len(levels), weights_of(weights, levels)
 
-    def features(ratings: Codes) -> Values:
+    def features(ratings: Codes) -> Floats:
         counts = level_counts(ratings, n)
         return np.hstack([_pair_agreement(counts, kernel), _level_shares(counts)])
 
-    def read(sums: Values) -> Values:
+    def read(sums: Floats) -> Floats:
         observed = _share(sums[..., 1], sums[..., 0])
         if name == "agreement":
             return observed
@@ -211,7 +212,7 @@ def chance_corrected(name: str, levels: Values, *, weights: str = "identity") ->
     return Coefficient(features, read)
 
 
-def conger(levels: Values, n_judges: int, *, weights: str = "identity") -> Coefficient:
+def conger(levels: Floats, n_judges: int, *, weights: str = "identity") -> Coefficient:
     """Conger's kappa: chance of two judges drawn without replacement, each with own shares.
 
     Example:
@@ -222,12 +223,12 @@ def conger(levels: Values, n_judges: int, *, weights: str = "identity") -> Coeff
     """
     n, kernel = len(levels), weights_of(weights, levels)
 
-    def features(ratings: Codes) -> Values:
+    def features(ratings: Codes) -> Floats:
         counts = level_counts(ratings, n)
         by_judge = (ratings[:, :, None] == np.arange(n)).reshape(len(ratings), n_judges * n)
         return np.hstack([_pair_agreement(counts, kernel), by_judge.astype(np.float64)])
 
-    def read(sums: Values) -> Values:
+    def read(sums: Floats) -> Floats:
         observed = _share(sums[..., 1], sums[..., 0])
         given = sums[..., 2:].reshape(*sums.shape[:-1], n_judges, n)
         shares = _share(given, given.sum(axis=-1, keepdims=True))
@@ -239,7 +240,7 @@ def conger(levels: Values, n_judges: int, *, weights: str = "identity") -> Coeff
     return Coefficient(features, read)
 
 
-def cohen(levels: Values, *, weights: str = "identity", distance: str = "level") -> Coefficient:
+def cohen(levels: Floats, *, weights: str = "identity", distance: str = "level") -> Coefficient:
     """Cohen's kappa of two judges over the units that both rated.
 
     Args:
@@ -254,13 +255,13 @@ def cohen(levels: Values, *, weights: str = "identity", distance: str = "level")
     n = len(levels)
     kernel = weights_of(weights, levels if distance == "level" else np.arange(n, dtype=np.float64))
 
-    def features(ratings: Codes) -> Values:
+    def features(ratings: Codes) -> Floats:
         both = (ratings != MISSING).all(axis=1)
         cells = np.zeros((len(ratings), n * n))
         cells[np.flatnonzero(both), ratings[both, 0] * n + ratings[both, 1]] = 1.0
         return cells
 
-    def read(sums: Values) -> Values:
+    def read(sums: Floats) -> Floats:
         cells = sums.reshape(*sums.shape[:-1], n, n)
         total = cells.sum(axis=(-2, -1))
         observed = _share((cells * kernel).sum(axis=(-2, -1)), total)
@@ -279,14 +280,14 @@ class MeanSquares:
         units: between units. judges: between judges. error: what is left. within: within units.
     """
 
-    units: Values
-    judges: Values
-    error: Values
-    within: Values
-    n_units: Values
+    units: Floats
+    judges: Floats
+    error: Floats
+    within: Floats
+    n_units: Floats
 
 
-def intraclass(levels: Values, n_judges: int, *, form: str = "A,1") -> Coefficient:
+def intraclass(levels: Floats, n_judges: int, *, form: str = "A,1") -> Coefficient:
     """An intraclass correlation of McGraw and Wong; units with a missing rating are left out.
 
     Args:
@@ -303,7 +304,7 @@ def intraclass(levels: Values, n_judges: int, *, form: str = "A,1") -> Coefficie
     )
 
 
-def _table_features(ratings: Codes, levels: Values) -> Values:
+def _table_features(ratings: Codes, levels: Floats) -> Floats:
     """1, values by judge, sum of squares, squared sum: zeros where a rating is missing."""
     whole = (ratings != MISSING).all(axis=1)
     # about the middle level, so that squares do not swallow small differences
@@ -313,7 +314,7 @@ def _table_features(ratings: Codes, levels: Values) -> Values:
     ).astype(np.float64)
 
 
-def mean_squares(sums: Values, n_judges: int) -> MeanSquares:
+def mean_squares(sums: Floats, n_judges: int) -> MeanSquares:
     """From sums of the features of `intraclass`, float64[..., n_judges + 3].
 
     Example:
@@ -341,7 +342,7 @@ def mean_squares(sums: Values, n_judges: int) -> MeanSquares:
         )
 
 
-def _icc(squares: MeanSquares, k: int, form: str) -> Values:
+def _icc(squares: MeanSquares, k: int, form: str) -> Floats:
     (which, of), between, judges = form.split(","), squares.units, squares.judges
     error = squares.error
     if which == "1":
@@ -353,7 +354,7 @@ def _icc(squares: MeanSquares, k: int, form: str) -> Values:
     return _share(between - error, np.where(is_nothing, 0.0, below))
 
 
-def intraclass_interval(sums: Values, n_judges: int, *, form: str, level: float) -> Interval:
+def intraclass_interval(sums: Floats, n_judges: int, *, form: str, level: float) -> Interval:
     """Limits by the F distribution, McGraw and Wong 1996, table 7; none below two units.
 
     Args:
@@ -394,7 +395,7 @@ def intraclass_interval(sums: Values, n_judges: int, *, form: str, level: float)
     return Interval(k * low / room, k * high / (1 + (k - 1) * high)) if room > 0 else NO_INTERVAL
 
 
-def _pair_agreement(counts: Values, kernel: Values) -> Values:
+def _pair_agreement(counts: Floats, kernel: Floats) -> Floats:
     """Whether two judges or more rated the unit, and the weighted share of pairs that agree."""
     totals = counts.sum(axis=1)
     agreeing = (counts * (counts @ kernel - 1)).sum(axis=1)
@@ -404,19 +405,19 @@ def _pair_agreement(counts: Values, kernel: Values) -> Values:
     )
 
 
-def _level_shares(counts: Values) -> Values:
+def _level_shares(counts: Floats) -> Floats:
     """Whether anybody rated the unit, and the share of its ratings at each level."""
     totals = counts.sum(axis=1, keepdims=True)
     return np.hstack([totals > 0, counts / np.maximum(totals, 1)])
 
 
-def _beyond_chance(observed: Values, chance: Values) -> Values:
+def _beyond_chance(observed: Floats, chance: Floats) -> Floats:
     """NaN where chance alone explains everything: one level, or judges without a choice."""
     room = 1 - chance
     return _share(observed - chance, np.where(room > 1e-12, room, 0.0))
 
 
-def _share(part: Values, whole: Values) -> Values:
+def _share(part: Floats, whole: Floats) -> Floats:
     """NaN where the whole is 0."""
     part, whole = np.broadcast_arrays(np.asarray(part, np.float64), np.asarray(whole, np.float64))
     return np.asarray(np.divide(part, whole, out=np.full(part.shape, np.nan), where=whole != 0))
@@ -431,8 +432,8 @@ class AgreementDraws:
         without: float64[n_units], the coefficient without each unit (jackknife).
     """
 
-    values: Values
-    without: Values
+    values: Floats
+    without: Floats
 
 
 def draw_units(n_units: int, *, n_draws: int, seed: int) -> Weights:
@@ -449,7 +450,7 @@ def draw_units(n_units: int, *, n_draws: int, seed: int) -> Weights:
     return weights
 
 
-def weighted_sums(weights: Weights, features: Values) -> Values:
+def weighted_sums(weights: Weights, features: Floats) -> Floats:
     """Sums of features over the units of each draw, float64[n_draws, n_features].
 
     Example:

@@ -17,9 +17,10 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from evalkit.errors import DataError, RequestError
+from evalkit.kernels.arrays import Floats, Ints, Keys
 from evalkit.statistics import _draws as draws
 
-from ._draws import Drawn, Keys, Values, Whole
+from ._draws import Drawn
 from ._grid import Segments, check_segments, grid_exponent, skewness_of, spread_of, to_grid
 from .distributions import normal_cdf, normal_quantile
 from .intervals import NO_INTERVAL, Interval, check_level
@@ -65,11 +66,11 @@ class ResamplesState(NamedTuple):
     seed: int
     squares: bool
     n_users: int
-    exponents: Whole
-    sums: Whole
-    totals: Whole
-    missing: Whole
-    moments: Whole
+    exponents: Ints
+    sums: Ints
+    totals: Ints
+    missing: Ints
+    moments: Ints
 
 
 class Resamples:
@@ -104,13 +105,13 @@ class Resamples:
         n_columns = len(largest)
         n_sums = n_columns * (2 if squares else 1)
         chunks = -(-replicates // draws.CHUNK) * draws.CHUNK
-        self.sums: Whole = np.zeros((n_segments, n_sums, chunks), dtype=np.int64)
-        self.totals: Whole = np.zeros((n_segments, chunks), dtype=np.int64)
-        self.missing: Whole = np.zeros((0, 0, 0), dtype=np.int64)  # made when a value is NaN
-        self.moments: Whole = np.zeros((n_segments, n_columns, draws.MOMENTS), dtype=np.int64)
+        self.sums: Ints = np.zeros((n_segments, n_sums, chunks), dtype=np.int64)
+        self.totals: Ints = np.zeros((n_segments, chunks), dtype=np.int64)
+        self.missing: Ints = np.zeros((0, 0, 0), dtype=np.int64)  # made when a value is NaN
+        self.moments: Ints = np.zeros((n_segments, n_columns, draws.MOMENTS), dtype=np.int64)
         self.n_users = 0
 
-    def add(self, keys: Keys, values: Values, segments: Segments | None = None) -> None:
+    def add(self, keys: Keys, values: Floats, segments: Segments | None = None) -> None:
         """Add users.
 
         Args:
@@ -154,7 +155,7 @@ class Resamples:
         if other.missing.size:
             self.missing = self.missing + other.missing if self.missing.size else other.missing
 
-    def over(self, segments: Whole) -> "Resamples":
+    def over(self, segments: Ints) -> "Resamples":
         """The sums over some of the segments, as those of one."""
         found = object.__new__(Resamples)
         found.replicates, found.seed, found.squares = self.replicates, self.seed, self.squares
@@ -195,14 +196,14 @@ class Resamples:
         if self.n_users > draws.MOST_USERS:
             refuse_users(self.n_users)
 
-    def replicate_means(self, column: int) -> Values:
+    def replicate_means(self, column: int) -> Floats:
         """float64[replicates], the column's mean in every replicate; NaN where no user has weight.
 
         It is of all segments together; `over` has single ones.
         """
         sums, weights = self._replicates_of(column)
         with np.errstate(invalid="ignore", divide="ignore"):
-            means: Values = np.ldexp(sums / weights, int(self.exponents[column]) - draws.GRID_BITS)
+            means: Floats = np.ldexp(sums / weights, int(self.exponents[column]) - draws.GRID_BITS)
         return means
 
     def estimate(self, column: int) -> float:
@@ -267,18 +268,18 @@ class Resamples:
         p_value, is_tail = p_of_draws(shifts, far, df=count - 1)
         return PairedTest(mean, p_value, count, is_tail)
 
-    def _replicates_of(self, column: int) -> tuple[Whole, Whole]:
+    def _replicates_of(self, column: int) -> tuple[Ints, Ints]:
         sums = self.sums[:, column, : self.replicates].sum(axis=0)
         weights = self.totals[:, : self.replicates].sum(axis=0)
         if self.missing.size:
             weights = weights - self.missing[:, column, : self.replicates].sum(axis=0)
         return sums, weights
 
-    def _moments_of(self, column: int) -> Whole:
-        whole: Whole = self.moments[:, column].sum(axis=0)
+    def _moments_of(self, column: int) -> Ints:
+        whole: Ints = self.moments[:, column].sum(axis=0)
         return whole
 
-    def _replicate_errors(self, column: int) -> Values:
+    def _replicate_errors(self, column: int) -> Floats:
         n_columns = self.exponents.size
         sums, weights = self._replicates_of(column)
         squares, _ = self._replicates_of(n_columns + column)
@@ -287,7 +288,7 @@ class Resamples:
             variances = np.ldexp(squares / weights, -draws.GRID_BITS) - means * means
             errors = np.sqrt(np.maximum(variances, 0.0) / (weights - 1))
         errors[errors == 0.0] = np.nan
-        scaled: Values = np.ldexp(errors, int(self.exponents[column]))
+        scaled: Floats = np.ldexp(errors, int(self.exponents[column]))
         return scaled
 
     def _own_error(self, column: int) -> float:
@@ -312,12 +313,12 @@ def refuse_users(n_users: int) -> NoReturn:
 
 def prepare_block(
     keys: Keys,
-    values: Values,
+    values: Floats,
     segments: Segments | None,
-    exponents: Whole,
+    exponents: Ints,
     seed: int,
     n_segments: int,
-) -> tuple[Keys, Segments, Values, int] | None:
+) -> tuple[Keys, Segments, Floats, int] | None:
     """Starts of the streams, codes in ascending order, values on the grid, how many are NaN.
 
     Raises:
@@ -338,7 +339,7 @@ def prepare_block(
     return starts, codes, grid, n_undefined
 
 
-def acceleration(moments: Whole) -> float:
+def acceleration(moments: Ints) -> float:
     """BCa's acceleration of a mean: a sixth of the skewness over sqrt(n), as the jackknife gives.
 
     Args:
@@ -350,7 +351,7 @@ def acceleration(moments: Whole) -> float:
     return 0.0 if math.isnan(skewness) else skewness / (6.0 * math.sqrt(int(moments[0])))
 
 
-def percentile_interval(replicates: Values, *, level: float) -> Interval:
+def percentile_interval(replicates: Floats, *, level: float) -> Interval:
     """The quantiles (1 - level) / 2 and (1 + level) / 2 of the replicates of any statistic.
 
     Args:
@@ -366,7 +367,7 @@ def percentile_interval(replicates: Values, *, level: float) -> Interval:
 
 
 def bca_interval(
-    replicates: Values, estimate: float, acceleration: float, *, level: float
+    replicates: Floats, estimate: float, acceleration: float, *, level: float
 ) -> Interval:
     """Bias-corrected and accelerated limits.
 
@@ -399,7 +400,7 @@ def bca_interval(
 
 
 def studentised_interval(
-    replicates: Values, errors: Values, estimate: float, error: float, *, level: float
+    replicates: Floats, errors: Floats, estimate: float, error: float, *, level: float
 ) -> Interval:
     """Limits from the replicates' own t statistics; none where half of them have no error.
 
@@ -425,7 +426,7 @@ def studentised_interval(
     return Interval(estimate - turned.high * error, estimate - turned.low * error)
 
 
-def _limits(ascending: Values, low: float, high: float) -> Interval:
+def _limits(ascending: Floats, low: float, high: float) -> Interval:
     """Quantiles at (n + 1) p, linear between neighbours, and where that lies beyond a tail.
 
     It is a normal one about the median, through the draws' own last fortieth on its side.
@@ -446,7 +447,7 @@ def _limits(ascending: Values, low: float, high: float) -> Interval:
     return Interval(found[0], found[1])
 
 
-def _between(ascending: Values, share: float) -> float:
+def _between(ascending: Floats, share: float) -> float:
     """The quantile at (n + 1) p, linear between neighbours, the ends where that lies beyond."""
     n = ascending.size
     place = min(max((n + 1) * share, 1.0), float(n)) - 1.0

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.statistics.exact import ExactSum
 
 from .change import WEIGHTS, Parts, UserCell
-
-Floats = npt.NDArray[np.float64]
 
 FACTORS = 4
 LEAST = 1e-24  # of the largest variance: what is below it is rounding
@@ -124,14 +122,12 @@ class _Side:
         self.pools = _pools(cells, self, spread)
 
 
-def _starts(names: list[tuple[str, ...]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _starts(names: list[tuple[str, ...]]) -> tuple[Ints, Ints]:
     is_first = np.array([n == 0 or name != names[n - 1] for n, name in enumerate(names)], bool)
     return np.flatnonzero(is_first), np.cumsum(is_first) - 1
 
 
-def _pools(
-    cells: list[UserCell], side: _Side, spread: Spread
-) -> list[tuple[npt.NDArray[np.int64], Floats, float]]:
+def _pools(cells: list[UserCell], side: _Side, spread: Spread) -> list[tuple[Ints, Floats, float]]:
     """Cells whose squared distances from their own means are known together.
 
     Each with the most that every cell can have of them, and with their sum.

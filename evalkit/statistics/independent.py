@@ -13,9 +13,11 @@ from typing import Literal
 
 import numpy as np
 
+from evalkit.kernels.arrays import Floats
+
 from .distributions import normal_quantile, normal_sf, t_quantile, t_sf, t_two_sided
 from .intervals import NO_INTERVAL, Interval, check_level
-from .moments import Floats, Linear, scale_to_one
+from .moments import Linear, scale_to_one
 from .skewness import MOST_LEANING, OF_SAMPLES, quantile_of, reaches_of_leaning
 from .spending import Sequential, bounds_of
 from .unseen import p_at_least, reach_at_least

@@ -8,17 +8,17 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.kernels.arrays import Flags, Floats, Ints
+
 from .distributions import find_t_quantiles, normal_quantile, t_quantile
 from .intervals import check_level
 from .skewness import LEAST, MORE_BY, MORE_FROM, MOST
 
-Floats = npt.NDArray[np.float64]
-Wholes = npt.NDArray[np.int64]
 Limits = tuple[Floats, Floats]  # low and high of each; NaN where there are none
 
 
 def mean_limits(
-    means: Floats, errors: Floats, ns: Wholes, skewnesses: Floats, *, level: float
+    means: Floats, errors: Floats, ns: Ints, skewnesses: Floats, *, level: float
 ) -> Limits:
     """`mean_interval` of each; a standard error that is none is NaN.
 
@@ -34,7 +34,7 @@ def mean_limits(
 
 
 def difference_limits(
-    means: Floats, errors: Floats, ns: Wholes, skewnesses: Floats, ts: Floats
+    means: Floats, errors: Floats, ns: Ints, skewnesses: Floats, ts: Floats
 ) -> Limits:
     """`mean_interval` of each, `only_wider`, for Student's quantiles of their own.
 
@@ -63,7 +63,7 @@ def t_quantiles(p: float, dfs: npt.NDArray[np.generic]) -> Floats:
     return found[places].reshape(dfs.shape)
 
 
-def wilson_limits(successes: Wholes, ns: Wholes, *, level: float) -> Limits:
+def wilson_limits(successes: Ints, ns: Ints, *, level: float) -> Limits:
     """`wilson_interval` of each.
 
     Example:
@@ -142,7 +142,7 @@ def within(limits: Limits, least: Floats, most: Floats) -> Limits:
     return np.where(low > most, most, low), np.where(high > most, most, high)
 
 
-def _reaches(ts: Floats, skewnesses: Floats, ns: Wholes, *, only_wider: bool = False) -> Floats:
+def _reaches(ts: Floats, skewnesses: Floats, ns: Ints, *, only_wider: bool = False) -> Floats:
     """`reach` of each."""
     found = ts.copy()
     with np.errstate(all="ignore"):
@@ -169,5 +169,5 @@ def _squares(numbers: Floats) -> Floats:
     return np.array([each**2 for each in numbers.ravel().tolist()]).reshape(numbers.shape)
 
 
-def _where(exists: npt.NDArray[np.bool_], low: Floats, high: Floats) -> Limits:
+def _where(exists: Flags, low: Floats, high: Floats) -> Limits:
     return np.where(exists, low, np.nan), np.where(exists, high, np.nan)

@@ -9,19 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.kernels.threads import slices_of
 from evalkit.statistics.exact import SCALE_BITS, ExactSum, ExactSums
-
-Floats = npt.NDArray[np.float64]
 
 ROWS_TOGETHER = 1 << 18
 NOISE = 1e-13  # of the terms that cancel: what is below it is rounding
 LEAST_APART = 1e-10  # of correlated covariates, below which one says what the others say
 
 
-def scales_of(columns: Floats) -> npt.NDArray[np.int64]:
+def scales_of(columns: Floats) -> Ints:
     """The exponents that bring the largest value of each column near 1: of order no trace.
 
     Args:
@@ -45,7 +43,7 @@ def scale_to_one(value: float) -> float:
     return math.ldexp(1.0, min(-math.frexp(value)[1], 1000))
 
 
-def summed_columns(columns: Floats, scales: npt.NDArray[np.int64]) -> Floats:
+def summed_columns(columns: Floats, scales: Ints) -> Floats:
     """What is added up of each unit: the columns at their scales, then the sum of each pair.
 
     Squares of the sums of pairs give the mixed products; columns of one scale lose nothing there.
@@ -73,7 +71,7 @@ class Moments:
 
     @classmethod
     @np.errstate(over="ignore")  # squares of 1e155 are infinite, and errors unknown
-    def of(cls, sums: Sequence[ExactSum], scales: npt.NDArray[np.int64]) -> "Moments":
+    def of(cls, sums: Sequence[ExactSum], scales: Ints) -> "Moments":
         """Of the exact sums of `summed_columns`: integers until the last division.
 
         Example:
@@ -101,7 +99,7 @@ class Moments:
         return cls(n, means, covariances)
 
 
-def moments_of(columns: Floats, scales: npt.NDArray[np.int64]) -> Moments:
+def moments_of(columns: Floats, scales: Ints) -> Moments:
     """Means and covariances of float64[n, n_columns], by exact sums.
 
     Example:

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from evalkit.kernels.arrays import Floats, Ints
 
 from .distributions import normal_quantile, t_quantile
 from .intervals import NO_INTERVAL, Interval, wilson_interval
-
-Floats = npt.NDArray[np.float64]
 
 FEWEST = 10  # experiments, below which nothing is said of true effects
 
@@ -167,7 +166,7 @@ def jackknifed(past: Past, of: Callable[[Past], float], *, level: float = 0.95) 
     return Interval(value - half, value + half)
 
 
-def decided(effects: Floats, errors: Floats, level: float = 0.95) -> npt.NDArray[np.int64]:
+def decided(effects: Floats, errors: Floats, level: float = 0.95) -> Ints:
     """-1, 0 or 1: worse, unclear or better at the level.
 
     Example:

@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._draws import CHUNK, GRID_BITS, MOST_USERS, SIGNS, Drawn, Keys, Values, Whole, add_weighted
+from evalkit.kernels.arrays import Floats, Ints, Keys
+
+from ._draws import CHUNK, GRID_BITS, MOST_USERS, SIGNS, Drawn, add_weighted
 from ._grid import Segments, grid_exponent
 from .bootstrap import check_replicates, prepare_block, refuse_users
 from .paired import PairedTest
@@ -37,10 +39,10 @@ class FlipsState(NamedTuple):
     replicates: int
     seed: int
     n_users: int
-    exponents: Whole
-    sums: Whole
-    totals: Whole
-    counts: Whole
+    exponents: Ints
+    sums: Ints
+    totals: Ints
+    counts: Ints
     few: dict[tuple[int, int], list[int]]
 
 
@@ -65,13 +67,13 @@ class SignFlips:
         self.replicates = replicates
         self.seed = seed
         self.exponents = np.array([grid_exponent(bound) for bound in largest], dtype=np.int64)
-        self.sums: Whole = np.zeros((n_segments, n_columns, chunks), dtype=np.int64)
-        self.totals: Whole = np.zeros((n_segments, n_columns), dtype=np.int64)
-        self.counts: Whole = np.zeros((n_segments, n_columns), dtype=np.int64)  # that are not 0
+        self.sums: Ints = np.zeros((n_segments, n_columns, chunks), dtype=np.int64)
+        self.totals: Ints = np.zeros((n_segments, n_columns), dtype=np.int64)
+        self.counts: Ints = np.zeros((n_segments, n_columns), dtype=np.int64)  # that are not 0
         self.n_users = 0
         self._few: dict[tuple[int, int], list[int]] = {}  # the differences, while they are few
 
-    def add(self, keys: Keys, differences: Values, segments: Segments | None = None) -> None:
+    def add(self, keys: Keys, differences: Floats, segments: Segments | None = None) -> None:
         """Add users.
 
         Args:
@@ -122,7 +124,7 @@ class SignFlips:
             if self.counts[place] <= MOST_EXACT:
                 self._few.setdefault(place, []).extend(some)
 
-    def over(self, segments: Whole) -> "SignFlips":
+    def over(self, segments: Ints) -> "SignFlips":
         """The sums over some of the segments, as those of one."""
         found = object.__new__(SignFlips)
         found.replicates, found.seed, found.exponents = self.replicates, self.seed, self.exponents
@@ -197,7 +199,7 @@ class SignFlips:
         return PairedTest(statistic, max(p_value, math.ldexp(1.0, 1 - count)), count, is_tail)
 
 
-def signed_sums(whole: Sequence[int]) -> Whole:
+def signed_sums(whole: Sequence[int]) -> Ints:
     """int64[2^n], the sums of n numbers under every choice of signs."""
     sums = np.zeros(1, dtype=np.int64)
     for number in whole:

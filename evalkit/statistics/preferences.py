@@ -15,11 +15,10 @@ Source:
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from .agreement import Codes, Values
+from evalkit.kernels.arrays import Flags, Floats
 
-Linked = npt.NDArray[np.bool_]
+from .agreement import Codes
 
 MOST_STEPS = 200
 
@@ -34,8 +33,8 @@ class Rates:
             below two judges, or where one judge alone compared a model.
     """
 
-    values: Values
-    covariance: Values
+    values: Floats
+    covariance: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +47,12 @@ class Strengths:
         model_covariance: float64[n_models, n_models], of the information matrix alone.
     """
 
-    values: Values
-    covariance: Values
-    model_covariance: Values
+    values: Floats
+    covariance: Floats
+    model_covariance: Floats
 
 
-def jackknife_error(parts: Values, wholes: Values) -> tuple[float, float]:
+def jackknife_error(parts: Floats, wholes: Floats) -> tuple[float, float]:
     """A ratio of sums over clusters, and its error by leaving out one cluster after the other.
 
     Args:
@@ -67,7 +66,7 @@ def jackknife_error(parts: Values, wholes: Values) -> tuple[float, float]:
     return float(values[0]), float(np.sqrt(covariance[0, 0]))
 
 
-def jackknife_ratios(parts: Values, wholes: Values) -> tuple[Values, Values]:
+def jackknife_ratios(parts: Floats, wholes: Floats) -> tuple[Floats, Floats]:
     """Ratios of sums over clusters, float64[n], and their covariance, float64[n, n].
 
     Args:
@@ -88,7 +87,7 @@ def jackknife_ratios(parts: Values, wholes: Values) -> tuple[Values, Values]:
     return values, (n - 1) / n * _products(moved)
 
 
-def _products(moves: Values) -> Values:
+def _products(moves: Floats) -> Floats:
     """Sums over clusters of the products of two columns, the same in any order of clusters."""
     ordered = moves[np.lexsort(moves.T)]
     return np.asarray(ordered.T @ ordered)
@@ -107,7 +106,7 @@ def effective_number(sizes: Codes) -> float:
 
 
 def win_rates(
-    first: Codes, second: Codes, outcomes: Values, judges: Codes, *, n_models: int
+    first: Codes, second: Codes, outcomes: Floats, judges: Codes, *, n_models: int
 ) -> Rates:
     """The share of its comparisons that each model won.
 
@@ -139,7 +138,7 @@ def groups_that_met(first: Codes, second: Codes, *, n_models: int) -> list[list[
     return _classes(_closure(met))
 
 
-def ladders(first: Codes, second: Codes, outcomes: Values, *, n_models: int) -> list[list[int]]:
+def ladders(first: Codes, second: Codes, outcomes: Floats, *, n_models: int) -> list[list[int]]:
     """Models that beat one another round about; strengths exist where this is one list.
 
     A model alone in its list, among those that met, has won or lost everything against the rest.
@@ -154,7 +153,7 @@ def ladders(first: Codes, second: Codes, outcomes: Values, *, n_models: int) -> 
     return _classes(reached & reached.T)
 
 
-def is_one_way(first: Codes, second: Codes, outcomes: Values, *, n_models: int) -> bool:
+def is_one_way(first: Codes, second: Codes, outcomes: Floats, *, n_models: int) -> bool:
     """Whether wins alone could be had without end, so that Davidson's model has no maximum.
 
     It is so where models can be placed with a winner one or more above the loser, and tied ones no
@@ -176,13 +175,13 @@ def is_one_way(first: Codes, second: Codes, outcomes: Values, *, n_models: int) 
     return not (np.diag(least) > 0.0).any()
 
 
-def _closure(reached: Linked) -> Linked:
+def _closure(reached: Flags) -> Flags:
     for through in range(len(reached)):
         reached = reached | (reached[:, through, None] & reached[None, through, :])
     return reached
 
 
-def _classes(same: Linked) -> list[list[int]]:
+def _classes(same: Flags) -> list[list[int]]:
     lists = {tuple(np.flatnonzero(row).tolist()) for row in same}
     return sorted(list(models) for models in lists)
 
@@ -190,7 +189,7 @@ def _classes(same: Linked) -> list[list[int]]:
 def bradley_terry(
     first: Codes,
     second: Codes,
-    outcomes: Values,
+    outcomes: Floats,
     judges: Codes,
     *,
     n_models: int,
@@ -222,7 +221,7 @@ def bradley_terry(
     values, average = np.zeros(size), np.zeros((size, size))
     average[:n_models, :n_models] = 1 / n_models
 
-    def scores(rows: Codes, n_rows: int) -> Values:
+    def scores(rows: Codes, n_rows: int) -> Floats:
         """The likelihood's slopes, float64[n_rows, size], of sets of comparisons."""
         found = np.zeros((n_rows, size))
         np.add.at(found, (rows, first), outcomes - chances)

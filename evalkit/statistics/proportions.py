@@ -10,7 +10,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
+
+from evalkit.kernels.arrays import Floats, Ints
 
 from ._root import root_of
 from .distributions import Remembered, beta_halves, normal_quantile, normal_quantiles, normal_sf
@@ -19,9 +20,6 @@ from .intervals import NO_INTERVAL, Interval, check_level
 NEAREST = 1e-3  # of a difference, that a limit is from 0 where the test alone tells them apart
 MOST_COUNTED = 60  # users who differ, whose chances are added up as whole numbers
 HALVINGS = 60  # of what a limit lies in: to the last bit
-
-Floats = npt.NDArray[np.float64]
-Wholes = npt.NDArray[np.int64]
 
 
 def mcnemar_p(gained: int, lost: int) -> float:
@@ -143,9 +141,7 @@ def paired_interval(both: int, gained: int, lost: int, neither: int, *, level: f
     return Interval(float(low[0]), float(high[0]))
 
 
-def paired_limits(
-    gained: Wholes, lost: Wholes, ns: Wholes, levels: Floats
-) -> tuple[Floats, Floats]:
+def paired_limits(gained: Ints, lost: Ints, ns: Ints, levels: Floats) -> tuple[Floats, Floats]:
     """`paired_interval` of each, at a level of its own; `ns` are all users, two at least.
 
     Example:

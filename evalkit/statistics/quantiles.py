@@ -4,12 +4,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from evalkit.kernels.arrays import Flags, Floats, Ints
 
 from .independent import Rules
 from .intervals import NO_INTERVAL, Interval, difference_interval, reach_of_zero
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +64,7 @@ def deviation_of(at_or_below: Floats, events: Floats) -> float:
     return float(np.sqrt(np.var(left, ddof=1)) / events.mean())
 
 
-def deviation_at(
-    x: float, q: float, values: Floats, units: npt.NDArray[np.int64], n_units: int
-) -> float:
+def deviation_at(x: float, q: float, values: Floats, units: Ints, n_units: int) -> float:
     """`deviation_of` the share `q` of values; where many are the quantile `x`, by another share.
 
     A share p at or below x that is more than a rank beyond q, as where values are whole numbers,
@@ -81,7 +78,7 @@ def deviation_at(
         >>> round(deviation_at(1.0, 0.6, values, units, 3), 6)
         0.367423
     """
-    below: npt.NDArray[np.bool_] = values <= x
+    below: Flags = values <= x
     n_ranks = below.sum() - q * values.size
     if below.all():
         below = values < x
@@ -137,11 +134,11 @@ class Ordered:
 
     values: Floats
     weights: Floats
-    units: npt.NDArray[np.int64]
+    units: Ints
     shares: Floats
 
     @classmethod
-    def of(cls, values: Floats, weights: Floats, units: npt.NDArray[np.int64]) -> "Ordered":
+    def of(cls, values: Floats, weights: Floats, units: Ints) -> "Ordered":
         """In order."""
         order = np.argsort(values, kind="stable")
         shares = np.cumsum(weights[order])
@@ -215,7 +212,7 @@ class Ordered:
         return q - np.maximum(0.0, q - values) / share
 
 
-def error_of_mean(terms: Floats, weights: Floats, units: npt.NDArray[np.int64]) -> float:
+def error_of_mean(terms: Floats, weights: Floats, units: Ints) -> float:
     """The standard error of a weighted mean, as units vary.
 
     Example:
@@ -229,7 +226,7 @@ def error_of_mean(terms: Floats, weights: Floats, units: npt.NDArray[np.int64]) 
     return math.sqrt(float((of_units * of_units).sum()) * n / (n - 1.0)) if n > 1 else math.nan
 
 
-def skewness_of_mean(terms: Floats, weights: Floats, units: npt.NDArray[np.int64]) -> float:
+def skewness_of_mean(terms: Floats, weights: Floats, units: Ints) -> float:
     """The skewness of what units add to a weighted mean; NaN where all add the same.
 
     Example:
@@ -246,7 +243,7 @@ def paired_error(
     baseline: Floats,
     candidate: Floats,
     weights: Floats,
-    units: npt.NDArray[np.int64],
+    units: Ints,
     q: float,
     *,
     replicates: int,

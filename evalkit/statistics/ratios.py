@@ -6,18 +6,16 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from evalkit.kernels.arrays import Floats
 from evalkit.statistics.exact import SCALE_BITS, ExactSum, ExactSums
-
-Values = npt.NDArray[np.float64]
 
 LEAST_SPREAD = Fraction(1, 10**8)
 EPSILON = 2.0**-53  # of a float, what rounding moves it by at most
 N_TERMS = 7  # columns of sums that one ratio takes
 
 
-def terms_of(values: Values, weights: Values) -> Values:
+def terms_of(values: Floats, weights: Floats) -> Floats:
     """What is added up of each cluster: float64[n_clusters, n_columns * N_TERMS].
 
     Args:
@@ -163,7 +161,7 @@ class RatioSum:
         return weights, max(Fraction(0), squares), by_weight, thirds
 
 
-def by_shares(left: Values, shares: Values) -> tuple[float | None, float]:
+def by_shares(left: Floats, shares: Floats) -> tuple[float | None, float]:
     """Degrees of freedom of a ratio, and what its variance over n - 1 is multiplied by.
 
     Args:
@@ -190,7 +188,7 @@ def by_shares(left: Values, shares: Values) -> tuple[float | None, float]:
     return df, (n - 1) / (n * (1.0 - leverage))
 
 
-def users_carrying(added: Values, shares: Values) -> float:
+def users_carrying(added: Floats, shares: Floats) -> float:
     """How many users carry the variance of a number: Satterthwaite's degrees of freedom, and one.
 
     What a user adds varies with the user's share of the rounds, where rounds vary alone, and with

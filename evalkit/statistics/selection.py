@@ -5,22 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Flags, Floats, Ints, Keys
 from evalkit.kernels.threads import ordered_map
 
-from ._draws import (
-    CHUNK,
-    GRID_BITS,
-    MOST_USERS,
-    TOGETHER,
-    Keys,
-    Values,
-    Whole,
-    draw_poisson,
-    start_streams,
-)
+from ._draws import CHUNK, GRID_BITS, MOST_USERS, TOGETHER, draw_poisson, start_streams
 from ._grid import grid_exponent, to_grid
 from .bootstrap import check_replicates, percentile_interval, refuse_users
 from .distributions import t_quantile
@@ -28,7 +18,7 @@ from .exact import ExactSums
 from .intervals import NO_INTERVAL, Interval, check_level, mean_interval
 from .studentised_range import range_quantile
 
-Choose = Callable[[Values], npt.NDArray[np.int64]]
+Choose = Callable[[Floats], Ints]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +32,21 @@ class Corrected:
 
     value: float
     interval: Interval
-    chosen: Whole
+    chosen: Ints
 
 
-def choose_best(means: Values) -> npt.NDArray[np.int64]:
+def choose_best(means: Floats) -> Ints:
     """For each row of means the first of the largest.
 
     Example:
         >>> choose_best(np.array([[0.1, 0.3], [0.2, 0.2]])).tolist()
         [1, 0]
     """
-    best: npt.NDArray[np.int64] = np.argmax(means, axis=1).astype(np.int64)
+    best: Ints = np.argmax(means, axis=1).astype(np.int64)
     return best
 
 
-def exact_means(values: Values) -> Values:
+def exact_means(values: Floats) -> Floats:
     """float64[n_trials], rounded once, so that trials are equal where their users' sums are.
 
     Example:
@@ -70,7 +60,7 @@ def exact_means(values: Values) -> Values:
 
 
 def corrected_estimate(
-    values: Values,
+    values: Floats,
     keys: Keys,
     *,
     replicates: int,
@@ -121,7 +111,7 @@ def corrected_estimate(
     bags = np.zeros((n_trials, chunks), dtype=np.int64)
     outs, counts = np.zeros_like(bags), np.zeros((2, chunks), dtype=np.int64)
 
-    def add(first: int) -> tuple[Whole, Whole, Whole]:
+    def add(first: int) -> tuple[Ints, Ints, Ints]:
         block = slice(first, first + TOGETHER)
         grid, _ = to_grid(values[block], exponents)
         found = np.zeros_like(bags), np.zeros_like(bags), np.zeros_like(counts)
@@ -185,7 +175,7 @@ def add_bagged(starts, grid, n_replicates, bags, outs, counts, room, draws):  # 
                 outs[trial, first + place] += np.int64(room[n_trials + trial, place])
 
 
-def halved_estimate(values: Values, halves: npt.NDArray[np.bool_], choose: Choose) -> float:
+def halved_estimate(values: Floats, halves: Flags, choose: Choose) -> float:
     """Chosen by one half of the users and measured by the other, both ways, and averaged.
 
     Args:
@@ -201,7 +191,7 @@ def halved_estimate(values: Values, halves: npt.NDArray[np.bool_], choose: Choos
     return float((second[chosen[0]] + first[chosen[1]]) / 2)
 
 
-def paired_errors(values: Values, best: int) -> Values:
+def paired_errors(values: Floats, best: int) -> Floats:
     """float64[n_trials], standard errors of the mean difference of each trial from the best.
 
     Example:
@@ -217,7 +207,7 @@ def paired_errors(values: Values, best: int) -> Values:
     for first in range(0, n_users, TOGETHER):  # no copy of all values
         block = values[first : first + TOGETHER]
         squares += ((block - block[:, best : best + 1] - means) ** 2).sum(axis=0)
-    errors: Values = np.sqrt(squares / (n_users - 1) / n_users)
+    errors: Floats = np.sqrt(squares / (n_users - 1) / n_users)
     return errors
 
 
@@ -241,7 +231,7 @@ def alike_reach(n_trials: int, n_users: int, *, level: float) -> float:
 
 
 def hopeless(
-    values: Values, *, level: float, n_tests: int, keep: float, may: Sequence[bool] = ()
+    values: Floats, *, level: float, n_tests: int, keep: float, may: Sequence[bool] = ()
 ) -> tuple[list[int], list[float], list[float]]:
     """Trials that the paired interval says to be worse than the best that may win, worst first.
 

@@ -7,14 +7,12 @@ from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.errors import RequestError
+from evalkit.kernels.arrays import Floats
 
 from ._root import root_of
 from .distributions import normal_quantile, normal_sf
-
-Floats = npt.NDArray[np.float64]
 
 POINTS = 401
 FARTHEST = 8.5  # standard deviations, beyond which nothing is left

@@ -7,14 +7,15 @@ through the draws' own last twentieth.
 
 import numpy as np
 
-from ._draws import Values
+from evalkit.kernels.arrays import Floats
+
 from .distributions import t_quantile, t_two_sided
 
 FEWEST_BEYOND = 10  # draws as far as this many say by themselves how rare that is
 SHARE_OF_TAIL = 0.05
 
 
-def p_of_draws(draws: Values, far: float, *, df: float) -> tuple[float, bool]:
+def p_of_draws(draws: Floats, far: float, *, df: float) -> tuple[float, bool]:
     """Two-sided p of something at least so far from 0, and whether a tail had to say it.
 
     (1 + draws as far) / (1 + draws) where at least ten of them are; otherwise Student's tail,

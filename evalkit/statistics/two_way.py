@@ -4,13 +4,9 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-import numpy.typing as npt
-
+from evalkit.kernels.arrays import Floats
 from evalkit.statistics.exact import SCALE_BITS, ExactSum
 from evalkit.statistics.ratios import EPSILON
-
-Values = npt.NDArray[np.float64]
 
 ROUNDING = 1e-12  # of a variance, below which its sign says nothing
 
@@ -37,8 +33,8 @@ class TwoWay:
         cls,
         users: ExactSum,
         pairs: tuple[ExactSum, ExactSum, ExactSum],
-        parts: Values,
-        shares: Values,
+        parts: Floats,
+        shares: Floats,
     ) -> "TwoWay":
         """The variance over users, and over items, less what both count, the single pairs.
 
@@ -96,7 +92,7 @@ def _by_pair(users: ExactSum, pairs: tuple[ExactSum, ExactSum, ExactSum]) -> flo
     return float(parts - mean * (both - parts - shares) + mean**2 * shares)
 
 
-def _df_of(weights: Values) -> float:
+def _df_of(weights: Floats) -> float:
     second, third = (math.fsum((weights**power).tolist()) for power in (2, 3))
     if third >= second:  # one item alone has users
         return 1.0

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .agreement import Codes, Values, level_counts
+from evalkit.kernels.arrays import Floats
+
+from .agreement import Codes, level_counts
 
 METHODS = ("majority", "mean", "median", "dawid-skene")
 TIES = ("lower", "higher", "undefined")
@@ -30,9 +32,9 @@ class Votes:
         tied: bool[n_units], where a rule for ties decided.
     """
 
-    values: Values
-    agreement: Values
-    tied: Values
+    values: Floats
+    agreement: Floats
+    tied: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +50,14 @@ class DawidSkene:
         settled: whether the posterior moved by less than 1e-12 at last.
     """
 
-    posterior: Values
-    errors: Values
-    prior: Values
+    posterior: Floats
+    errors: Floats
+    prior: Floats
     n_rounds: int
     settled: bool
 
 
-def majority(ratings: Codes, levels: Values, *, ties: str = "lower") -> Votes:
+def majority(ratings: Codes, levels: Floats, *, ties: str = "lower") -> Votes:
     """The level that most judges gave.
 
     Example:
@@ -66,7 +68,7 @@ def majority(ratings: Codes, levels: Values, *, ties: str = "lower") -> Votes:
     return _largest(level_counts(ratings, len(levels)), levels, ties, slack=0.0)
 
 
-def mean_rating(ratings: Codes, levels: Values) -> Votes:
+def mean_rating(ratings: Codes, levels: Floats) -> Votes:
     """The mean of the levels that were given; agreement is the share at the commonest level.
 
     Example:
@@ -81,7 +83,7 @@ def mean_rating(ratings: Codes, levels: Values) -> Votes:
     return Votes(values, _shares(counts.max(axis=1), totals), np.zeros(len(ratings), np.bool_))
 
 
-def median_rating(ratings: Codes, levels: Values, *, ties: str = "lower") -> Votes:
+def median_rating(ratings: Codes, levels: Floats, *, ties: str = "lower") -> Votes:
     """The middle rating; of an even number of ratings with two middles, `ties` says which.
 
     Example:
@@ -132,7 +134,7 @@ def dawid_skene(ratings: Codes, n_levels: int) -> DawidSkene:
     return DawidSkene(whole, errors, prior, n_rounds, settled)
 
 
-def likeliest(estimate: DawidSkene, levels: Values, *, ties: str = "lower") -> Votes:
+def likeliest(estimate: DawidSkene, levels: Floats, *, ties: str = "lower") -> Votes:
     """The level of the largest posterior; two that differ by less than 1e-9 tie.
 
     Example:
@@ -143,7 +145,7 @@ def likeliest(estimate: DawidSkene, levels: Values, *, ties: str = "lower") -> V
     return _largest(estimate.posterior, levels, ties, slack=1e-9)
 
 
-def _largest(scores: Values, levels: Values, ties: str, *, slack: float) -> Votes:
+def _largest(scores: Floats, levels: Floats, ties: str, *, slack: float) -> Votes:
     scores = np.nan_to_num(scores, nan=0.0)
     totals, most = scores.sum(axis=1), scores.max(axis=1, keepdims=True)
     best = scores >= most - slack
@@ -154,6 +156,6 @@ def _largest(scores: Values, levels: Values, ties: str, *, slack: float) -> Vote
     return Votes(values, _shares(most[:, 0], totals), tied)
 
 
-def _shares(parts: Values, totals: Values) -> Values:
+def _shares(parts: Floats, totals: Floats) -> Floats:
     shares = np.divide(parts, totals, out=np.full(parts.shape, np.nan), where=totals > 0)
     return np.asarray(shares)

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
+
+from evalkit.kernels.arrays import Floats, Ints
 
 from .distributions import normal_sf
 from .paired import PairedTest
 
-Values = npt.NDArray[np.float64]
 MOST_EXACT = 50  # users that differ
 
 Zeros = Literal["wilcox", "pratt"]
@@ -44,7 +44,7 @@ class Outcomes:
         )
 
 
-def count_outcomes(differences: Values, *, higher_is_better: bool = True) -> Outcomes:
+def count_outcomes(differences: Floats, *, higher_is_better: bool = True) -> Outcomes:
     """Wins, ties and losses of the candidate; NaN is left out."""
     above = int(np.count_nonzero(differences > 0.0))
     below = int(np.count_nonzero(differences < 0.0))
@@ -54,7 +54,7 @@ def count_outcomes(differences: Values, *, higher_is_better: bool = True) -> Out
 
 
 def wilcoxon_test(
-    differences: Values,
+    differences: Floats,
     *,
     zeros: Zeros = "wilcox",
     method: Method = "auto",
@@ -101,7 +101,7 @@ def wilcoxon_test(
     return PairedTest(smaller / 2, p_value, found.size, way=positive - 0.5 * whole)
 
 
-def _exact_p_value(twice: npt.NDArray[np.int64], smaller: int) -> float:
+def _exact_p_value(twice: Ints, smaller: int) -> float:
     ways = np.zeros(smaller + 1)
     ways[0] = 1.0
     for rank in twice.tolist():  # halves, so that nothing overflows: shares of all choices
@@ -112,12 +112,7 @@ def _exact_p_value(twice: npt.NDArray[np.int64], smaller: int) -> float:
 
 
 def _normal_p_value(
-    positive: float,
-    n_differing: int,
-    n_zeros: int,
-    counts: npt.NDArray[np.int64],
-    *,
-    continuity: bool,
+    positive: float, n_differing: int, n_zeros: int, counts: Ints, *, continuity: bool
 ) -> float:
     n = n_differing + n_zeros
     mean = (n * (n + 1) - n_zeros * (n_zeros + 1)) / 4

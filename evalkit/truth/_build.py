@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Int32s, Ints, Keys
 from evalkit.kernels.intrinsics import prefetch
 from evalkit.kernels.threads import ordered_map
-from evalkit.sources.ids import Keys
 from evalkit.truth._index import (
     COUNT_BITS,
     FEW_ITEMS,
@@ -83,8 +83,8 @@ class UserItems:
     index: Index
     grades: Grades
     users: Keys
-    starts: npt.NDArray[np.int64]
-    n_relevant: npt.NDArray[np.int32]
+    starts: Ints
+    n_relevant: Int32s
 
     @property
     def n_users(self) -> int:
@@ -97,11 +97,11 @@ class UserItems:
         return int(self.index.lows.size) - FEW_ITEMS
 
     @property
-    def counts(self) -> npt.NDArray[np.int32]:
+    def counts(self) -> Int32s:
         """int32[n_users], how many items a user has."""
         return self.index.counts
 
-    def codes_of(self, users: Keys) -> npt.NDArray[np.int64]:
+    def codes_of(self, users: Keys) -> Ints:
         """int64[n_rows], the code of each row's user; -1 for a user that is not there."""
         codes = np.empty(users.size, dtype=np.int64)
         find_codes(self.index, users, codes)
@@ -121,7 +121,7 @@ class BuildCounts:
 
     duplicates: int
     negative: int
-    copied: npt.NDArray[np.int64] = field(compare=False)  # codes of users with some, for errors
+    copied: Ints = field(compare=False)  # codes of users with some, for errors
     others: int = 0  # copies whose propensity is another one
 
 
@@ -255,7 +255,7 @@ def build_user_items(
     return _settle(groups, table, DUPLICATES.index(duplicates), keep, threads)
 
 
-def _count_rows(runs: Runs, threads: int) -> npt.NDArray[np.int32]:
+def _count_rows(runs: Runs, threads: int) -> Int32s:
     """int32[n_runs], the rows of each."""
     counts = np.empty(runs.users.size, dtype=np.int32)
 
@@ -274,7 +274,7 @@ def _move_rows(runs: list[Runs], rows: RowsByUser, threads: int) -> RowsByUser:
     bits = partition_bits(n_rows, ROWS_A_PARTITION)
     pieces = list(runs.pop().cut(RUNS_A_PIECE))
 
-    def count(piece: Runs, counts: npt.NDArray[np.int64]) -> None:
+    def count(piece: Runs, counts: Ints) -> None:
         count_rows(piece, hash, 63 - bits, counts)
 
     hash = hash_in_order([piece.users for piece in pieces])
@@ -299,7 +299,7 @@ def _move_rows(runs: list[Runs], rows: RowsByUser, threads: int) -> RowsByUser:
         pass
     pieces.clear()
 
-    def group(partition: int) -> npt.NDArray[np.int32]:
+    def group(partition: int) -> Int32s:
         begin, end = int(offsets[partition]), int(offsets[partition + 1])
         room = np.empty(end - begin, dtype=np.int32)  # the next partition's, too
         n_users = int(group_partition(moved, begin, end, room))
@@ -322,7 +322,7 @@ def _move_rows(runs: list[Runs], rows: RowsByUser, threads: int) -> RowsByUser:
     )
 
 
-def count_filter_words(counts: npt.NDArray[np.int32]) -> int:
+def count_filter_words(counts: Int32s) -> int:
     """Words that the bit sets of users with so many items take at most."""
     many = counts[counts > FEW_ITEMS].astype(np.int64)
     logs = np.frexp(many * FILTER_BITS_AN_ITEM - 1)[1]  # as `filter_log` counts them
@@ -358,7 +358,7 @@ def _settle(
 
     bits = groups.grades.own.view(np.uint64)
 
-    def settle(number: int) -> npt.NDArray[np.int64]:
+    def settle(number: int) -> Ints:
         counters = np.zeros(3, dtype=np.int64)
         first, last = pieces[number]
         unsettled = np.empty(last - first, dtype=np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Keys
 from evalkit.kernels.intrinsics import prefetch, prefetch_at, word_at
 from evalkit.sources.ids import (
     TOGETHER,
@@ -21,7 +22,6 @@ from evalkit.sources.ids import (
     IdPlan,
     IdTexts,
     KeyCollisionError,
-    Keys,
     Rows,
     address_of,
     hash_bytes,

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Bytes, Floats, Int32s, Keys
 from evalkit.kernels.intrinsics import prefetch
 from evalkit.truth._table import Layout, find_entry
 
@@ -32,12 +33,12 @@ class Index(NamedTuple):
         filters: uint64[n_words], bit sets of the users of more than 16 items.
     """
 
-    table: npt.NDArray[np.uint64]
+    table: Keys
     layout: Layout
-    counts: npt.NDArray[np.int32]
+    counts: Int32s
     lows: npt.NDArray[np.uint32]
     highs: npt.NDArray[np.uint32]
-    filters: npt.NDArray[np.uint64]
+    filters: Keys
 
 
 class Grades(NamedTuple):
@@ -50,9 +51,9 @@ class Grades(NamedTuple):
             and values of their own, all items are simply relevant.
     """
 
-    codes: npt.NDArray[np.uint8]
-    values: npt.NDArray[np.float64]
-    own: npt.NDArray[np.float64]
+    codes: Bytes
+    values: Floats
+    own: Floats
 
     @property
     def is_graded(self) -> bool:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import CountedError
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats
 from evalkit.metrics import shifted
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import ITEM_KEY, USER_KEY, Sample, Share, as_array, as_keys
@@ -16,7 +16,6 @@ from evalkit.truth._index import Grades, count_of, find_item, relevance_at, star
 from evalkit.truth._read import BATCH_ROWS, Propensities, Truth, Weights, choose_rows
 from evalkit.truth._table import find_entry
 
-Values = npt.NDArray[np.float64]
 PLACES = 1 << 16  # whose weights are added up together
 
 
@@ -119,7 +118,7 @@ def _refuse(table: Table, n_bad: int, n_others: int) -> None:
         )
 
 
-def relevant_weights(truth: Truth) -> Iterator[Values]:
+def relevant_weights(truth: Truth) -> Iterator[Floats]:
     """Those of relevant items alone, float64, so many at a time as a core's cache holds."""
     assert truth.weights is not None
     found, grades = truth.weights.of_places, truth.pairs.grades
@@ -133,7 +132,7 @@ def relevant_weights(truth: Truth) -> Iterator[Values]:
         yield found[part][is_relevant]
 
 
-def _gains(relevance: Values, gain: str, threshold: float) -> Values:
+def _gains(relevance: Floats, gain: str, threshold: float) -> Floats:
     if gain == "binary":
         return np.ones_like(relevance)
     if gain == "linear":

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import NAMED_USERS, CountedError, RequestError
+from evalkit.kernels.arrays import Flags, Floats, Ints, Keys
 from evalkit.kernels.threads import ordered_map
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import (
@@ -20,7 +20,6 @@ from evalkit.sources.ids import (
     USER_KEY,
     IdPlan,
     KeyCollisionError,
-    Keys,
     PassShare,
     Sample,
     Share,
@@ -54,12 +53,12 @@ class Propensities:
         n_others: rows that say another one than an earlier row of their user's item.
     """
 
-    of_places: npt.NDArray[np.float64]
+    of_places: Floats
     n_bad: int
     n_others: int
 
     @staticmethod
-    def count_bad(found: npt.NDArray[np.float64]) -> int:
+    def count_bad(found: Floats) -> int:
         """How many are no propensity."""
         return found.size - int(((found > 0.0) & (found <= 1.0)).sum())
 
@@ -74,11 +73,11 @@ class Weights:
         made: truths whose relevances are gains times weights, by how gains are made.
     """
 
-    of_places: npt.NDArray[np.float64]
+    of_places: Floats
     n_raised: int
     made: dict[tuple[str, bool], "Truth"] = field(default_factory=dict, compare=False)
 
-    def over(self, places: npt.NDArray[np.int64]) -> "Weights":
+    def over(self, places: Ints) -> "Weights":
         """Those of a part of the items."""
         return Weights(self.of_places[places], self.n_raised)
 
@@ -108,7 +107,7 @@ class Truth:
     user_plan: IdPlan
     item_plan: IdPlan
     counts: "TruthRows"
-    is_extra: npt.NDArray[np.bool_] | None = None
+    is_extra: Flags | None = None
     has_judged: bool = False
     subtracts: bool = False
     propensities: Propensities | None = None
@@ -121,7 +120,7 @@ class Truth:
         """How many users there are."""
         return self.pairs.n_users
 
-    def codes_of(self, users: Keys) -> npt.NDArray[np.int64]:
+    def codes_of(self, users: Keys) -> Ints:
         """int64[n_rows], the code of each row's user; -1 for a user that is not there."""
         return self.pairs.codes_of(users)
 
@@ -130,7 +129,7 @@ class Truth:
         """The threshold as gains count from it: 1 where none is given."""
         return self.relevant_from if self.relevant_from != SMALLEST_POSITIVE else 1.0
 
-    def ids_of_users(self, codes: npt.NDArray[np.int64]) -> pl.DataFrame:
+    def ids_of_users(self, codes: Ints) -> pl.DataFrame:
         """The id columns of user codes, in their order."""
         keys = self.pairs.users[codes]
         if self.known_users is not None:
@@ -160,10 +159,10 @@ class Truth:
             return self.known_items.stable_hashes(keys)
         return hashes_of_keys(keys, self.item_plan)
 
-    def order_of_users(self) -> npt.NDArray[np.int64]:
+    def order_of_users(self) -> Ints:
         """User codes in ascending order of their ids."""
         ids = self.ids_of_users(np.arange(self.pairs.n_users))
-        order: npt.NDArray[np.int64] = (
+        order: Ints = (
             ids.select(pl.arg_sort_by(ids.columns)).to_series().to_numpy().astype(np.int64)
         )
         return order
@@ -378,7 +377,7 @@ def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> 
     has_texts = source.user_plan.hashed or source.item_plan.hashed
 
     def placed() -> Iterator[tuple[pl.DataFrame, RowPlaces]]:
-        most = rows_together(BATCH_ROWS, source.share, has_texts=has_texts)
+        most = rows_together(source.share, has_texts=has_texts)
         together = source.share is None
         for batch in source.table.stream(
             columns, keys=source.keys, most=most, side_by_side=together
@@ -420,10 +419,10 @@ def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> 
     return rows
 
 
-def rows_together(n_rows: int, share: Share | None, *, has_texts: bool) -> int:
+def rows_together(share: Share | None, *, has_texts: bool) -> int:
     """How many rows come together: fewer with texts, and fewer of a share of the users."""
     quarters = 4 - has_texts if share is None else 2 - has_texts
-    return max(1, n_rows * quarters // 4)
+    return BATCH_ROWS * quarters // 4
 
 
 def drop_null_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:
@@ -475,7 +474,7 @@ def _check_relevance(rows: _InteractionRows, table: Table) -> None:
         raise CountedError(message, n_bad, code="bad-relevance", at=table.at, hint=hint)
 
 
-def first_users(truth: Truth, codes: npt.NDArray[np.int64]) -> list[tuple[Any, ...]]:
+def first_users(truth: Truth, codes: Ints) -> list[tuple[Any, ...]]:
     """The ids of the smallest of some users, for messages."""
     ids = truth.ids_of_users(codes)
     rows: list[tuple[Any, ...]] = ids.sort(ids.columns).head(NAMED_USERS).rows()

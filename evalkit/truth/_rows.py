@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.kernels import kernel
-from evalkit.sources.ids import Keys, mix
+from evalkit.kernels.arrays import Bytes, Floats, Ints, Keys
+from evalkit.sources.ids import mix
 from evalkit.truth._index import FEW_ITEMS, Grades
 
 Number = TypeVar("Number", bound=np.generic)
@@ -31,11 +32,11 @@ class Runs(NamedTuple):
     """
 
     users: Keys
-    borders: npt.NDArray[np.int64]
+    borders: Ints
     first: int = 0
 
     @property
-    def starts(self) -> npt.NDArray[np.int64]:
+    def starts(self) -> Ints:
         """int64[n_runs], the first row of each run."""
         return self.borders[:-1]
 
@@ -64,7 +65,7 @@ class RowPlaces(NamedTuple):
     begin: int
     goes_on: bool
     run_users: Keys
-    run_starts: npt.NDArray[np.int64]
+    run_starts: Ints
 
 
 class RunRoom:
@@ -201,7 +202,7 @@ class GradeCodes:
         self._slots = np.zeros((GRADE_SLOTS, 2), dtype=np.int64)  # replaced, never changed
 
     @property
-    def values(self) -> npt.NDArray[np.float64]:
+    def values(self) -> Floats:
         """float64[256], the values in the order of their codes, then zeros."""
         values = np.zeros(MAX_GRADES)
         values[: self._bits.size] = self._bits.view(np.float64)
@@ -212,7 +213,7 @@ class GradeCodes:
         """How many values have a code."""
         return int(self._bits.size)
 
-    def encode(self, values: npt.NDArray[np.float64], codes: npt.NDArray[np.uint8]) -> None:
+    def encode(self, values: Floats, codes: Bytes) -> None:
         """Fill `codes`; new values get the next ones.
 
         Raises:
@@ -224,7 +225,7 @@ class GradeCodes:
             found, _ = np.unique(bits[row:], return_counts=True)  # without, it loads `numpy.ma`
             self._learn(found)
 
-    def _learn(self, found: npt.NDArray[np.int64]) -> None:
+    def _learn(self, found: Ints) -> None:
         with self._lock:
             known = np.concatenate([self._bits, found[~np.isin(found, self._bits)]])
             if known.size > MAX_GRADES:
@@ -262,12 +263,7 @@ class PairRows:
 
     @classmethod
     def of(
-        cls,
-        users: Keys,
-        items: Keys,
-        relevance: npt.NDArray[np.float64] | None = None,
-        *,
-        coded: bool = True,
+        cls, users: Keys, items: Keys, relevance: Floats | None = None, *, coded: bool = True
     ) -> "PairRows":
         """Rows that are there already; `coded`: unless there are too many relevances."""
         for with_codes in (True, False) if coded else (False,):
@@ -295,8 +291,8 @@ class PairRows:
         place: RowPlaces,
         users: Keys,
         items: Keys,
-        relevance: npt.NDArray[np.float64] | None,
-        propensity: npt.NDArray[np.float64] | None = None,
+        relevance: Floats | None,
+        propensity: Floats | None = None,
     ) -> None:
         """Take over rows; threads may do so side by side unless the room grows.
 

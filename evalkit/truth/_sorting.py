@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.kernels import kernel
-from evalkit.sources.ids import Keys, mix
+from evalkit.kernels.arrays import Bytes, Int32s, Ints, Keys
+from evalkit.sources.ids import mix
 from evalkit.truth._index import FEW_ITEMS, SCANNED_ITEMS, SPREAD, Grades, relevance_at
 from evalkit.truth._rows import MAX_GRADES
 from evalkit.truth._table import partition_of
@@ -28,8 +29,8 @@ class RowsByUser(NamedTuple):
     """
 
     users: Keys
-    starts: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int32]
+    starts: Ints
+    counts: Int32s
     lows: npt.NDArray[np.uint32]
     highs: npt.NDArray[np.uint32]
     grades: Grades
@@ -45,7 +46,7 @@ class ItemRules(NamedTuple):
             above 0: nothing, negative ones, or all.
     """
 
-    marks: npt.NDArray[np.uint8]
+    marks: Bytes
     policy: int
     keep: tuple[float, int]
 

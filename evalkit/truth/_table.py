@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Ints, Keys
 from evalkit.kernels.threads import ordered_map
-from evalkit.sources.ids import Keys, mix
+from evalkit.sources.ids import mix
 
 ENTRY = 4  # words of a table entry: user key, filter, start and count packed, code + 1 (0: free)
 USERS_A_PARTITION = 1 << 13
@@ -75,7 +75,7 @@ class UserTable:
         layout: of the entries.
     """
 
-    entries: npt.NDArray[np.uint64]
+    entries: Keys
     layout: Layout
 
 
@@ -210,18 +210,15 @@ def hash_in_order(parts: Sequence[Keys]) -> Hash:
 
 
 def count_places(
-    count: Callable[[Piece, npt.NDArray[np.int64]], None],
-    pieces: Sequence[Piece],
-    bits: int,
-    threads: int,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    count: Callable[[Piece, Ints], None], pieces: Sequence[Piece], bits: int, threads: int
+) -> tuple[Ints, Ints]:
     """Offsets of the partitions, and each piece's first place in each of them.
 
     Args:
         count: adds to int64[n_partitions] what a piece puts into each.
     """
 
-    def histogram(piece: Piece) -> npt.NDArray[np.int64]:
+    def histogram(piece: Piece) -> Ints:
         counts = np.zeros(1 << bits, dtype=np.int64)
         count(piece, counts)
         return counts
@@ -231,7 +228,7 @@ def count_places(
     return offsets, offsets[:-1] + np.cumsum(counts, axis=0) - counts
 
 
-def are_even(offsets: npt.NDArray[np.int64]) -> bool:
+def are_even(offsets: Ints) -> bool:
     """Whether no partition is much larger than the others."""
     n_partitions = offsets.size - 1
     return int(np.diff(offsets).max()) * n_partitions <= EVEN * int(offsets[-1])
@@ -262,7 +259,7 @@ def _fill(
     bits = partition_bits(users.size, USERS_A_PARTITION)
     pieces = cut(users.size, 4 * threads)
 
-    def count(piece: tuple[int, int], counts: npt.NDArray[np.int64]) -> None:
+    def count(piece: tuple[int, int], counts: Ints) -> None:
         count_partitions(users[slice(*piece)], hash, 63 - bits, counts)
 
     offsets, first_places = count_places(count, pieces, bits, threads)
@@ -304,8 +301,8 @@ def _attempts(users: Keys) -> Iterator[tuple[Hash, int, int]]:
         spare *= 8
 
 
-def _aligned(n_words: int) -> npt.NDArray[np.uint64]:
+def _aligned(n_words: int) -> Keys:
     """Zeros that begin with a cache line, so that no entry lies in two."""
-    room: npt.NDArray[np.uint64] = np.zeros(n_words + 8, dtype=np.uint64)
+    room: Keys = np.zeros(n_words + 8, dtype=np.uint64)
     first = -room.ctypes.data % 64 // 8
     return room[first : first + n_words]

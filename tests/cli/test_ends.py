@@ -101,6 +101,7 @@ _leave(3)
     assert (done.returncode, done.stdout) == (3, "waited for\n")
 
 
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
 @pytest.mark.parametrize(
     ("command", "status"),

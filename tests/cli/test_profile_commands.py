@@ -7,7 +7,10 @@ import pytest
 
 @pytest.mark.parametrize("form", ["table", "json", "markdown"])
 def test_audit_measures_under_every_profile(evalkit, logs, form):
-    outcome = evalkit("audit", "job.toml", "-m", "nDCG@2", "--model", "bad", "--format", form)
+    some = [] if form == "json" else ["--profile", "rectools", "--profile", "recbole"]
+    outcome = evalkit(
+        "audit", "job.toml", "-m", "nDCG@2", "--model", "bad", "--format", form, *some
+    )
 
     assert outcome.status == 0, outcome.err
     assert "rectools" in outcome.out

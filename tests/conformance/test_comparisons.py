@@ -88,6 +88,7 @@ def users_of(folder: Path, column: str) -> dict[tuple[str, str], pl.DataFrame]:
     }
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("test", ["t", "auto"])
 def test_five_models_of_ml_100k_are_compared_by_user_and_by_segment(ml_100k, test):
     users = str(ml_100k / "users.parquet")

@@ -16,7 +16,7 @@ from peers import (
     records,
 )
 
-PARTS = 3  # of the logs: one in every run, all in campaigns
+PARTS = 6  # of the logs: one in every run, all in campaigns
 Outcome = tuple[list[str], Counter[str], dict[str, int]]
 
 

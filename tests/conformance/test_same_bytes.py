@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 
 import polars as pl
@@ -111,10 +110,9 @@ def test_one_log_in_every_form_gives_one_report(ml_100k, tmp_path, model):
     forms = forms_of(ml_100k, model, tmp_path)
 
     digests = {
-        f"{name}, {threads} threads": digest_of(form, threads=threads)
-        for (name, form), threads in product(forms, (1, 2))
+        name: digest_of(form, threads=1 + number % 2) for number, (name, form) in enumerate(forms)
     }
 
-    first = digests["integers, grouped, rank, 1 threads"]
+    first = digests["integers, grouped, rank"]
     assert [name for name, digest in digests.items() if digest != first] == []
-    assert len(digests) == 3 * (3 * 2 + 2) * 2
+    assert len(digests) == 3 * (3 * 2 + 2)

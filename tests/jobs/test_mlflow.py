@@ -54,19 +54,8 @@ assert [each.path for each in client.list_artifacts(run_id)] == ["report.html"]
 """
 
 
-def test_run_reaches_a_real_store(tmp_path):
-    pytest.importorskip("mlflow", reason='pip install "evalkit-recsys[mlflow]"')
-    (tmp_path / "report.html").write_text("<!doctype html>")
-
-    run_python(TRACKED, tmp_path, report().to_json(), str(tmp_path))
-
-
 SEGMENTED = """
-import sys
-from evalkit.report import Report
-from evalkit.jobs.mlflow import track
-from mlflow.tracking import MlflowClient
-report, client = Report.from_json(sys.argv[1]), MlflowClient()
+report = Report.from_json(sys.argv[3])
 run = client.get_run(track(report, "nightly", None))
 want = {"als/nDCG_at_10": 0.5, "als/nDCG_at_10 by age/18-25": 0.25}
 assert run.data.metrics == want, run.data.metrics
@@ -84,13 +73,16 @@ assert run.info.status == "KILLED", run.info.status
 """
 
 
-def test_segments_reach_a_store_of_files_and_no_run_stays_open(tmp_path):
+def test_runs_and_segments_reach_a_store_of_files_and_none_stays_open(tmp_path):
     pytest.importorskip("mlflow", reason='pip install "evalkit-recsys[mlflow]"')
+    (tmp_path / "report.html").write_text("<!doctype html>")
     whole = report()
     (estimate,) = whole.estimates
     young = replace(estimate, segmentation="age", segment="18-25", value=0.25)
 
-    run_python(SEGMENTED, tmp_path, replace(whole, estimates=(estimate, young)).to_json())
+    segmented = replace(whole, estimates=(estimate, young))
+    reports = whole.to_json(), str(tmp_path), segmented.to_json()
+    run_python(TRACKED + SEGMENTED, tmp_path, *reports)
 
 
 def test_tracker_that_fails_is_a_warning(tmp_path):

@@ -218,9 +218,8 @@ def test_any_number_of_passes_says_the_same(fault, seed):
 
     one = in_passes(1, run)
 
-    for n_shares in (2, 5):
-        many = in_passes(n_shares, run)
-        assert first_difference(one, many) == "", tree
+    many = in_passes([2, 5][(list(FAULTS).index(fault) + seed) % 2], run)
+    assert first_difference(one, many) == "", tree
 
 
 def run_of(truth: pl.DataFrame, rankings: pl.DataFrame, users: pl.DataFrame | None = None):

@@ -187,6 +187,25 @@ def test_ranks_are_held_by_small_limits(tmp_path, id_type, limit, is_apart):
 
 
 @pytest.mark.campaign
+@pytest.mark.parametrize("is_apart", [False, True])
+@pytest.mark.parametrize("form", ["rows", "lists"])
+def test_lists_that_are_looked_at_whole_are_counted_as_they_come(tmp_path, form, is_apart):
+    row = pl.int_range(2_000_000)
+    rankings = pl.select(user=row // 20 * 7919 % 100_000, item=row * 104_729 % 1000, score=-row)
+    truth = rankings.filter(row % 20 < 2).drop("score")
+    truth.write_parquet(tmp_path / "truth.parquet", row_group_size=1 << 18)
+    if form == "lists":
+        rankings = rankings.group_by("user", row // 10, maintain_order=True).all()
+        rankings = rankings.select("user", pl.col("item").alias("items"))
+    if is_apart:
+        rankings = pl.concat([rankings[1::2], rankings[::2]])
+    rankings.write_parquet(tmp_path / "m.parquet", row_group_size=1 << 16)
+    evaluate = ("evaluate", "--truth", str(tmp_path / "truth.parquet"), "-m", "nDCG@10")
+    ranked = ("--rankings", f"m={tmp_path / 'm.parquet'}", "--set", "policies.duplicates=best")
+    assert_held_once_kept(330, *evaluate, *ranked)
+
+
+@pytest.mark.campaign
 @pytest.mark.parametrize("n_users", [20_000, 60_000])
 def test_short_texts_by_score_are_counted_as_they_come(tmp_path, n_users):
     row = pl.int_range(20 * n_users)

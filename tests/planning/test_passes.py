@@ -21,7 +21,7 @@ from evalkit.planning import passes as memory
 from evalkit.planning import tables as plan
 from evalkit.planning.item_memory import AskedOfItems
 from evalkit.planning.list_memory import AskedOfLists
-from evalkit.planning.survey import SAMPLED_KEYS, IdBytes, Survey
+from evalkit.planning.survey import SAMPLED_KEYS, IdBytes, Survey, do_users_come_back
 from evalkit.sources import open_train
 from evalkit.sources.ids import distinct_keys, mix
 
@@ -51,6 +51,15 @@ def limit_beside(n_rows: int, room_mib: float) -> int:
     return memory.with_noise(there + room_mib * memory.MIB)
 
 
+def comes_back(rankings: pl.DataFrame) -> bool:
+    named = {"model": "a"} if "model" not in rankings.columns else {}
+    columns = {name: name for name in rankings.columns}
+    tree = {**TREE, "rankings": [{"path": ["memory"], "columns": columns, **named}]}
+    given = plan.Given(rankings.select("user", "item"), [rankings])
+    tables = plan.open_tables(build_config(tree, name="users"), given)
+    return do_users_come_back(tables.rankings[0][1], plan.plan_ids_of(tables, 1)[0])
+
+
 def shares_of(truth: pl.DataFrame, room_mib: int, **asked: object) -> int:
     """Passes over a truth and its rows as rankings, with so much room."""
     tables = tables_of(truth, truth)
@@ -75,8 +84,34 @@ def test_passes_are_counted_by_rows_users_and_what_is_held_of_them():
     assert shares_of(few_users, 20) == 1 < shares_of(apart, 20)
     assert n_passes[3] > n_passes[2] > 2
     assert shares_of(few_texts, with_texts) == 1  # kept once each
-    assert shares_of(few_users, 64, listed=frozenset([0])) > 2
+    assert shares_of(few_users, 300, listed=frozenset([0])) == 1  # looked at as they come
+    assert shares_of(apart, 64, listed=frozenset([0])) > 2
     assert memory.count_shares(tables_of(rows, rows), None, ASKED) == 1
+
+
+def test_users_come_back_where_another_stands_between_their_rows_of_a_model():
+    together = pl.select(user=pl.int_range(300_000) // 7, item=pl.int_range(300_000) % 7)
+    twice = pl.concat([together, together[:1]])
+    models = pl.concat([together.with_columns(model=pl.lit(each)) for each in "ab"])
+
+    assert not comes_back(together)
+    assert not comes_back(models)
+    assert not comes_back(together.with_columns(user=pl.format("name-{}", "user")))
+    assert comes_back(twice)
+    assert comes_back(pl.concat([models, models[:1]]))
+    assert not comes_back(together[:1])
+    assert not comes_back(together[:0])
+
+
+def test_ranks_that_close_up_over_seen_items_are_held():
+    rows = pl.select(user=pl.int_range(1_000_000) // 10, item=pl.int_range(1_000_000) % 10)
+    ranked = rows.with_columns(rank=pl.col("item") + 1)
+    tree = {**TREE, "rankings": [{**TREE["rankings"][0], "columns": {**COLUMNS, "rank": "rank"}}]}
+    tables = plan.open_tables(build_config(tree, name="held"), plan.Given(rows, [ranked]))
+    asked, limit = replace(ASKED, listed=frozenset([0])), limit_beside(rows.height, 140)
+
+    assert memory.count_shares(tables, limit, asked) == 1
+    assert memory.count_shares(tables, limit, replace(asked, closes_up=True)) > 1
 
 
 def test_what_no_number_of_passes_holds_is_refused_with_what_it_needs():

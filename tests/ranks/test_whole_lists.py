@@ -64,6 +64,7 @@ def held(monkeypatch):
     return calls
 
 
+@pytest.mark.some_cases(8)
 @pytest.mark.parametrize("is_text", [False, True])
 @pytest.mark.parametrize("duplicates", list(TIES))
 @pytest.mark.parametrize("form", list(FORMS))

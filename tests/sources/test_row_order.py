@@ -75,6 +75,23 @@ def test_a_distance_that_rises_says_what_the_rows_say():
     assert '"score": "-distance"' in error.hint
 
 
+@pytest.mark.parametrize("name", ["l2_distance", "distances", "cosineDistance"])
+def test_a_distance_is_known_by_a_word_of_its_name(name):
+    assert evaluate(rows(name)).value("RR") == 0.5
+    assert f"-{name}" in refused(rows(name, (0.9, 0.1, 0.8, 0.2))).hint
+
+
+@pytest.mark.parametrize("name", ["rn", "row_number", "order", "predicted_rank", "rankPos"])
+def test_a_rank_of_another_name_that_contradicts_the_rows_is_refused(name):
+    error = refused(rows(name, [2, 1, 2, 1]))
+
+    assert f"column {name!r} looks like a rank" in error.message
+    assert evaluate(rows(name, [2, 1, 2, 1]), columns={"score": f"-{name}"}).value("RR") == 1.0
+    assert f'"score": "-{name}"' in error.hint
+    assert evaluate(rows(name, [1, 2, 1, 2])).value("RR") == 0.5
+    assert evaluate(rows("order_id", [2, 1, 2, 1])).value("RR") == 0.5
+
+
 def test_times_are_no_scores():
     assert evaluate(rows("timestamp")).value("RR") == 0.5
 

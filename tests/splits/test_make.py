@@ -459,7 +459,7 @@ LATEST = [
 ]
 
 
-@pytest.mark.some_cases(10)
+@pytest.mark.some_cases(7)
 @pytest.mark.parametrize("rule", LATEST)
 @pytest.mark.parametrize("kind", ["fine", "coarse", "one time", "mixed groups", "two files"])
 def test_a_log_in_time_order_is_read_from_its_end(log, tmp_path, monkeypatch, rule, kind):

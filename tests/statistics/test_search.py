@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from campaigns import examples
 from scipy import stats
 
 from evalkit.errors import RequestError
@@ -140,7 +141,7 @@ def test_against_others_is_welchs_test():
 @pytest.mark.parametrize("rate", [0.05, 0.2])
 def test_of_nothing_little_is_found(skewed, rate):
     rng = np.random.default_rng(17)
-    draws, false = 400, 0
+    draws, false = examples(1000), 0
     codes = people(4000, rng)
     for _ in range(draws):
         differences = zero_inflated(4000, rng, skewed=skewed)

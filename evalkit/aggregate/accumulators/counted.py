@@ -13,16 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.parts import WordSums
-from evalkit.aggregate.user_values.blocks import (
-    KernelCall,
-    Measuring,
-    PlainHits,
-    UserValues,
-    Values,
-)
+from evalkit.aggregate.user_values.blocks import KernelCall, Measuring, PlainHits, UserValues
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
 from evalkit.aggregate.user_values.outcomes import apply_user_policies
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Bytes, Floats, Int32s, Ints
 from evalkit.kernels.threads import slices_of
 from evalkit.metrics import NO_CUTOFF, Hits, Relevant
 from evalkit.statistics.exact import ExactSums, add_weighted
@@ -33,7 +28,7 @@ NEAR_COUNTS = 1 << 18  # which stay close to the core
 MANY_VALUES = 64  # of a user, for which counts that do not are worth it
 USERS_A_ROW = 8  # at least, for which counting takes less time than measuring them
 
-Counts = npt.NDArray[np.int64]
+Counts = Ints
 
 
 @kernel(allocates=False)
@@ -94,18 +89,18 @@ class HitCounts:
 
     measuring: Measuring
     places: Sequence[int]
-    first_rows: npt.NDArray[np.int32]
-    n_hits: npt.NDArray[np.int64]
-    n_relevant: npt.NDArray[np.int64]
-    lengths: npt.NDArray[np.int64]
-    cases: npt.NDArray[np.uint8]
-    apart: npt.NDArray[np.int32]
-    cutoffs: npt.NDArray[np.int64]
-    columns: npt.NDArray[np.int64]
+    first_rows: Int32s
+    n_hits: Ints
+    n_relevant: Ints
+    lengths: Ints
+    cases: Bytes
+    apart: Int32s
+    cutoffs: Ints
+    columns: Ints
 
     @classmethod
     def of(
-        cls, measuring: Measuring, places: Sequence[int], apart: npt.NDArray[np.int32] | None = None
+        cls, measuring: Measuring, places: Sequence[int], apart: Int32s | None = None
     ) -> "HitCounts | None":
         """None where users are of too many kinds.
 
@@ -172,9 +167,7 @@ class HitCounts:
         """Nothing counted yet."""
         return np.zeros((self.n_hits.size, self.cutoffs.size), dtype=np.int64)
 
-    def rows_of(
-        self, users: npt.NDArray[np.int64], hits: Hits, relevant: Relevant
-    ) -> npt.NDArray[np.int32]:
+    def rows_of(self, users: Ints, hits: Hits, relevant: Relevant) -> Int32s:
         """Where the rows of each user's kind begin."""
         rows = self.first_rows[users]
         n_relevant, lengths = self.n_relevant[rows], self.lengths[rows]
@@ -209,9 +202,7 @@ class HitCounts:
             if parts is not None:
                 parts.add_values(values, self.apart[rows], firsts[place], own, parts.words)
 
-    def values_of(
-        self, rows: npt.NDArray[np.int64], groups: Sequence[KernelCall]
-    ) -> Iterator[Values]:
+    def values_of(self, rows: Ints, groups: Sequence[KernelCall]) -> Iterator[Floats]:
         """For each group float64[n_rows, n_cutoffs] of users who are of these rows."""
         n_hits, n_relevant = self.n_hits[rows], self.n_relevant[rows]
         ones = np.ones(int(n_hits.sum()))
@@ -240,9 +231,9 @@ class HitValues:
     """
 
     counts: HitCounts
-    values: Values
-    places: npt.NDArray[np.int64]
-    columns: npt.NDArray[np.int64]
+    values: Floats
+    places: Ints
+    columns: Ints
 
     @classmethod
     def of(cls, counts: HitCounts, groups: Sequence[KernelCall]) -> "HitValues":
@@ -254,12 +245,10 @@ class HitValues:
         columns = np.searchsorted(asked, np.arange(counts.columns.size))
         return cls(counts, values, places, columns)
 
-    def of_users(
-        self, first_rows: npt.NDArray[np.int32], hits: Hits, pool: BufferPool | None
-    ) -> Values:
+    def of_users(self, first_rows: Int32s, hits: Hits, pool: BufferPool | None) -> Floats:
         """float64[n_users, n_columns] of a block of users, whose rows begin there."""
         take = np.empty if pool is None else pool.take
-        found: Values = take((first_rows.size, self.places.size), np.float64)
+        found: Floats = take((first_rows.size, self.places.size), np.float64)
         rows = np.empty(int(self.places.max()) + 1, dtype=np.int64)
         given = first_rows, hits.starts, hits.ranks, self.columns
         look_up(*given, self.values, self.places, rows, found)
@@ -290,13 +279,11 @@ class CountedValues:
         self._values = {name: HitValues.of(each, users.groups) for name, each in of_each}
         self._counts: dict[tuple[str, int], Counts] = {}  # of each model and thread
 
-    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+    def blocks(self, order: Ints | None = None) -> Iterator[Ints]:
         """User codes, a few thousand at a time."""
         return self._users.blocks(order)
 
-    def measure(
-        self, users: npt.NDArray[np.int64], pool: BufferPool | None = None
-    ) -> dict[str, list[Values]]:
+    def measure(self, users: Ints, pool: BufferPool | None = None) -> dict[str, list[Floats]]:
         """For each model, for each group float64[n_users, n_cutoffs]."""
         found = {}
         for name, measuring in self._users.measuring.items():
@@ -329,5 +316,5 @@ class CountedValues:
             counted.add_to(sums[name], counts, groups, firsts, parts.get(name))
 
 
-def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _starts(counts: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(counts)])

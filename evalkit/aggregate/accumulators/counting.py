@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats, Int32s, Ints
 from evalkit.kernels.intrinsics import prefetch
 from evalkit.metrics import ItemContext, Lists, Request, Value, attention, weighing_of, worth
 
@@ -18,9 +18,9 @@ OF_GAIN = 3  # words: rows, and the whole part of their gains, and the rest
 GAIN_BITS = 48  # of that rest
 USERS_OF_GAINS = 1 << 12  # whose gains are in memory at a time
 
-Counts = npt.NDArray[np.int64]
-Users = npt.NDArray[np.int64]
-Gains = npt.NDArray[np.float64]
+Counts = Ints
+Users = Ints
+Gains = Floats
 Attention = tuple[tuple[str, Value], ...]  # parameters
 
 
@@ -96,7 +96,7 @@ def gain_of(request: Request) -> str:
     return str(dict(request.parameters)["gain"])
 
 
-def _whole(weights: Sequence[npt.NDArray[np.float64]], depth: int) -> Counts:
+def _whole(weights: Sequence[Floats], depth: int) -> Counts:
     found = np.zeros((len(weights), depth + 1), dtype=np.int64)
     for row, each in zip(found, weights, strict=True):
         row[:] = np.rint(each * UNIT).astype(np.int64)
@@ -251,7 +251,7 @@ class ShownCounts:
         n_empty: of these, with nothing in it.
     """
 
-    items: npt.NDArray[np.int32]
+    items: Int32s
     counts: Counts
     n_users: int
     n_empty: int
@@ -321,7 +321,7 @@ class ShownCounts:
         self.n_users += sign * other.n_users
         self.n_empty += sign * other.n_empty
 
-    def renamed(self, codes: npt.NDArray[np.int32]) -> "ShownCounts":
+    def renamed(self, codes: Int32s) -> "ShownCounts":
         """The same with other codes of items."""
         items = codes[self.items]
         if (items[1:] > items[:-1]).all():

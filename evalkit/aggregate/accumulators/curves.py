@@ -9,14 +9,14 @@ from threading import get_ident
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.counted import CountedValues
 from evalkit.aggregate.sums import add_all, add_to
-from evalkit.aggregate.user_values.blocks import PlainHits, UserValues, Values, alike
+from evalkit.aggregate.user_values.blocks import PlainHits, UserValues, alike
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
 from evalkit.aggregate.user_values.gather import RankSets, is_mean_of_users
 from evalkit.config import Policies
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.metrics import Request
 from evalkit.report import Curve, Graph
 from evalkit.statistics.exact import ExactSums, StepSums
@@ -124,11 +124,11 @@ class CurveValues(UserValues):
     def each(
         self,
         model: str,
-        users: npt.NDArray[np.int64],
+        users: Ints,
         places: Sequence[int],
         plain: PlainHits,
         pool: BufferPool | None = None,
-    ) -> Iterator[Values]:
+    ) -> Iterator[Floats]:
         """At the cutoffs that are asked for, of one model and some groups."""
         take = np.empty if pool is None else pool.take
         steps, own = self._steps[model, get_ident()], self._pools[get_ident()]

@@ -8,21 +8,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from evalkit.aggregate.accumulators.shown import Floats, ShownSums, draw_numbers
+from evalkit.aggregate.accumulators.shown import ShownSums, draw_numbers
 from evalkit.aggregate.user_values.gather import ranges
 from evalkit.item_lists import ItemFacts, Measure
+from evalkit.kernels.arrays import Flags, Floats, Ints, Keys
 from evalkit.metrics import Items, Lists, Request
-from evalkit.sources.ids import Keys
 
 MOST_GENRES = 40  # those of the most items
 WHOLE = 2.0**32  # what an item adds is a multiple of its inverse, so that no order matters
 USERS_DRAWN = 10_000
 USERS_AT_ONCE = 1 << 13
 
-Users = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
+Users = Ints
 
 
 def requests_of_genres(requests: Sequence[Request]) -> list[Request]:
@@ -40,7 +38,7 @@ def key_of_genres(request: Request, model: str) -> str:
 
 
 def genres_of_users(
-    request: Request, model: str, measure: Measure, lists: Lists, who: Mask, hashes: Keys
+    request: Request, model: str, measure: Measure, lists: Lists, who: Flags, hashes: Keys
 ) -> ShownSums:
     """Of each user who is drawn the share of each genre in train, then in the list.
 
@@ -69,7 +67,7 @@ def genres_of_users(
     return kept_users
 
 
-def _kept(request: Request, items: Items) -> tuple[tuple[str, ...], npt.NDArray[np.int64]]:
+def _kept(request: Request, items: Items) -> tuple[tuple[str, ...], Ints]:
     """The names and codes of the genres of the most items, those first."""
     by = str(dict(request.parameters)["by"])
     if by == "genres":
@@ -89,7 +87,7 @@ class _Genres:
         kept: codes of the genres that are told apart.
     """
 
-    def __init__(self, request: Request, measure: Measure, kept: npt.NDArray[np.int64]) -> None:
+    def __init__(self, request: Request, measure: Measure, kept: Ints) -> None:
         assert request.metric.tables is not None
         assert measure.users.history is not None
         values = dict(request.parameters)

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from evalkit.aggregate.user_values.blocks import Values
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.metrics import Request
 from evalkit.report import Distribution
 
@@ -36,7 +35,7 @@ class Histograms:
         counts: model -> int64[n_requests, BINS + 1], those outside of 0 and 1 last.
     """
 
-    counts: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
+    counts: dict[str, Ints] = field(default_factory=dict)
 
     def merge(self, other: "Histograms") -> None:
         """Take over the counts of other users."""
@@ -58,7 +57,7 @@ class Histograms:
 
 
 def bin_values(
-    values: Mapping[str, Sequence[Values]], columns: npt.NDArray[np.int64], n_requests: int
+    values: Mapping[str, Sequence[Floats]], columns: Ints, n_requests: int
 ) -> Histograms:
     """The counts of a block of users; the column that each request stands in."""
     found = Histograms()

@@ -11,18 +11,17 @@ from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.weighted import OfPair, Target, Who
 from evalkit.aggregate.segments import ALL, Segment, UserSegments
 from evalkit.aggregate.sums import Pair, add_to, pool
-from evalkit.aggregate.user_values.blocks import UserValues, Values, stack_columns
+from evalkit.aggregate.user_values.blocks import UserValues, stack_columns
 from evalkit.aggregate.user_values.gather import ranges, single_hits
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats, Int32s, Ints, Keys
 from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import Hits, Relevant, Request, registry
 from evalkit.report import Warning_
-from evalkit.sources.ids import Keys
 from evalkit.statistics.exact import CellRows, ExactSums
 from evalkit.statistics.two_way import TwoWay
 from evalkit.truth import Truth
@@ -32,7 +31,7 @@ PAIRS, PARTS, SHARES = 0, 1, 3  # words of an item and request: a count, and two
 N_WORDS = 5
 PARTS_AT_ONCE = 1 << 18  # of pairs and requests, but never less than a user's
 
-Cells = npt.NDArray[np.int64]
+Cells = Ints
 
 
 @kernel(allocates=False)
@@ -71,7 +70,7 @@ class CrossedSums:
     """
 
     items: Keys
-    words: npt.NDArray[np.int64]
+    words: Ints
     users: ExactSums
     pairs: ExactSums
 
@@ -122,7 +121,7 @@ class ItemSums:
 
         def parts_of(
             target: Target | OfPair, found: Mapping[str, "_Parts"]
-        ) -> tuple[Values, Values]:
+        ) -> tuple[Floats, Floats]:
             if isinstance(target, str):
                 return found[target].values, found[target].parts
             first, second = target
@@ -177,13 +176,13 @@ def _sums_of(
     values: UserValues,
     segments: Sequence[UserSegments],
     targets: Sequence[Who],
-    parts_of: Callable[[Who, Mapping[str, "_Parts"]], tuple[Values, Values]],
+    parts_of: Callable[[Who, Mapping[str, "_Parts"]], tuple[Floats, Floats]],
     threads: int,
 ) -> dict[tuple[Segment, Who], CrossedSums]:
     """Sums over the users and the items of these users, by segment and target."""
     models = list(values.measuring)
     everyone = np.zeros(truth.n_users, dtype=np.int32)
-    groups: list[tuple[tuple[Segment, ...], npt.NDArray[np.int32]]] = [((ALL,), everyone)]
+    groups: list[tuple[tuple[Segment, ...], Int32s]] = [((ALL,), everyone)]
     for segment in segments:
         labels = tuple((segment.name, label) for label in segment.groups.labels)
         groups.append((labels, segment.groups.codes))
@@ -203,7 +202,7 @@ def _sums_of(
     }
     lock = Lock()
 
-    def work(block: npt.NDArray[np.int64]) -> None:
+    def work(block: Ints) -> None:
         crossed = _Pairs.of(truth, block)
         owners, places, shares = crossed.owners, crossed.places, crossed.shares
         found = {name: _Parts.of(values, name, block, crossed) for name in models}
@@ -328,7 +327,7 @@ class _Items:
         keys, codes = np.unique(pairs.item_keys()[used], return_inverse=True)
         return cls(used, owners, codes, truth.stable_hashes_of_items(keys))
 
-    def by_segment(self, truth: Truth, segments: npt.NDArray[np.int32]) -> _ItemCells:
+    def by_segment(self, truth: Truth, segments: Int32s) -> _ItemCells:
         n = max(1, self.hashes.size)
         distinct, found = np.unique(
             segments[self.owners].astype(np.int64) * n + self.codes, return_inverse=True
@@ -346,8 +345,8 @@ class _Parts(NamedTuple):
         parts: float64[n_pairs, n_requests]; NaN of a user without a value.
     """
 
-    values: Values
-    parts: Values
+    values: Floats
+    parts: Floats
 
     @classmethod
     def of(cls, values: UserValues, model: str, block: Cells, pairs: "_Pairs") -> "_Parts":
@@ -393,7 +392,7 @@ class _Pairs(NamedTuple):
 
     owners: Cells
     places: Cells
-    shares: Values
+    shares: Floats
     order: Cells
 
     @classmethod
@@ -403,7 +402,7 @@ class _Pairs(NamedTuple):
         owners = np.repeat(np.arange(block.size), counts)
         return cls(owners, places, 1.0 / np.maximum(counts, 1), np.argsort(places))
 
-    def split(self, values: Values, alone: Values, users: Cells, places: Cells) -> Values:
+    def split(self, values: Floats, alone: Floats, users: Cells, places: Cells) -> Floats:
         """float64[n_pairs, n_cutoffs]: the values of users by what each hit counts alone."""
         at = self.order[np.searchsorted(self.places, places, sorter=self.order)]
         parts = np.zeros((self.owners.size, values.shape[1]))

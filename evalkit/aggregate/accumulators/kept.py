@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.aggregate.segments import IdGroups, UserSegments
-from evalkit.aggregate.user_values.blocks import BlockValues, Values, stack_columns
+from evalkit.aggregate.user_values.blocks import BlockValues, stack_columns
+from evalkit.kernels.arrays import Floats, Ints, Keys
 from evalkit.kernels.threads import ordered_map
 
 KEY, CLUSTER, WEIGHT = "key", "cluster", "weight"
@@ -29,9 +29,9 @@ class UserRows:
         segments: of the users, crosses last.
     """
 
-    keys: npt.NDArray[np.uint64]
-    clusters: npt.NDArray[np.uint64]
-    weights: Values
+    keys: Keys
+    clusters: Keys
+    weights: Floats
     segments: Sequence[UserSegments]
 
 
@@ -45,7 +45,7 @@ class KeptUsers:
         """Keep the users of one share."""
         own = {name: np.empty((rows.keys.size, values.columns.size)) for name in models}
 
-        def work(block: npt.NDArray[np.int64]) -> None:
+        def work(block: Ints) -> None:
             for name, each in values.measure(block).items():
                 own[name][block] = stack_columns(values, each)
 
@@ -69,7 +69,7 @@ class KeptUsers:
 
     def joined(
         self, models: Sequence[str], segmentations: Sequence[str], n_requests: int
-    ) -> tuple[UserRows, dict[str, Values]]:
+    ) -> tuple[UserRows, dict[str, Floats]]:
         """The users of all shares, and for each model float64[n_users, n_requests]."""
         found = pl.concat(self.frames)
         rows = UserRows(

@@ -9,13 +9,12 @@ from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.aggregate.segments import ALL, CellSet, Segment, UserSegments
-from evalkit.aggregate.user_values.blocks import Values
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
 from evalkit.kernels import ConstantTable, kernel
+from evalkit.kernels.arrays import Flags, Floats, Int32s, Ints
 from evalkit.kernels.intrinsics import float_bits, prefetch
 from evalkit.kernels.threads import slices_of
 from evalkit.metrics import Request, is_made_of_users
@@ -37,8 +36,8 @@ WORDS_AT_HAND = 1 << 15  # that stay close to the core
 MOST_BYTES_A_THREAD = 1 << 22
 NO_WEIGHTS = np.empty((0, 0), dtype=np.int64)
 
-Codes = npt.NDArray[np.int32]
-Words = npt.NDArray[np.int64]
+Codes = Int32s
+Words = Ints
 
 
 @kernel(allocates=False)
@@ -140,7 +139,7 @@ class WordSums:
     lock: Lock = field(default_factory=Lock)
     lock_apart: Lock = field(default_factory=Lock)
 
-    def add(self, users: npt.NDArray[np.int64], values: Values) -> None:
+    def add(self, users: Ints, values: Floats) -> None:
         """A block of users, all their groups of requests side by side."""
         codes = self.codes[users]
         if self.words.nbytes > MOST_BYTES_A_THREAD:
@@ -153,12 +152,7 @@ class WordSums:
         self.add_values(values, codes, 0, NO_WEIGHTS, self.of_threads[thread])
 
     def add_values(
-        self,
-        values: Values,
-        codes: Codes,
-        first_column: int,
-        weights: npt.NDArray[np.int64],
-        words: Words,
+        self, values: Floats, codes: Codes, first_column: int, weights: Ints, words: Words
     ) -> None:
         """Values of places, each as often as its weight says; without weights once."""
         apart = np.empty(values.size, dtype=np.int64)
@@ -243,8 +237,8 @@ class _SplitCells:
         used: int64[n_places], cell and kind of each place.
     """
 
-    members: Mapping[Segment, npt.NDArray[np.int64]]
-    used: npt.NDArray[np.int64]
+    members: Mapping[Segment, Ints]
+    used: Ints
     sums: Mapping[str, WordSums]
 
 
@@ -263,7 +257,7 @@ class PartSums:
     def __init__(
         self,
         truth: Truth,
-        present: Mapping[str, npt.NDArray[np.bool_]],
+        present: Mapping[str, Flags],
         segmentations: Sequence[UserSegments],
         cell_sets: Sequence[CellSet],
         n_columns: int,
@@ -301,7 +295,7 @@ class PartSums:
             }
             self._cells.append(_SplitCells(members, np.flatnonzero(is_used), sums))
 
-    def add(self, users: npt.NDArray[np.int64], values: Mapping[str, Sequence[Values]]) -> None:
+    def add(self, users: Ints, values: Mapping[str, Sequence[Floats]]) -> None:
         """A block of users."""
         pool = self._pools.setdefault(threading.get_ident(), BufferPool())
         for model, groups in values.items():
@@ -323,7 +317,7 @@ class PartSums:
         (cells,) = self._cells
         return cells.sums
 
-    def rows(self, requests: Sequence[Request], columns: npt.NDArray[np.int64]) -> pl.DataFrame:
+    def rows(self, requests: Sequence[Request], columns: Ints) -> pl.DataFrame:
         """One row for each model, request and cell with users, nearly in their last order."""
         of_label = dict(sorted(zip([each.label for each in requests], columns, strict=False)))
         explained = [each.label for each in requests if is_made_of_users(each)]

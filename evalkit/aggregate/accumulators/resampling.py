@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.segments import CellSet, Segment
 from evalkit.aggregate.sums import Pair, Totals, add_all, add_to
@@ -18,6 +17,7 @@ from evalkit.aggregate.user_values.blocks import BlockValues, stack_columns
 from evalkit.aggregate.user_values.gather import is_mean_of_users
 from evalkit.config import Config, StatisticsSection
 from evalkit.errors import RequestError
+from evalkit.kernels.arrays import Floats, Ints, Keys
 from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import Request, is_ordered
 from evalkit.statistics import bootstrap, permutation
@@ -26,7 +26,6 @@ from evalkit.statistics.intervals import Interval
 from evalkit.statistics.paired import PairedTest
 from evalkit.statistics.permutation import SignFlips
 
-Values = npt.NDArray[np.float64]
 MOST_BYTES = 4 << 30  # of what a thread draws
 
 
@@ -63,7 +62,7 @@ class Draws:
     pairs: tuple[Pair, ...] = ()
     resamples: dict[Segment, Resamples] = field(default_factory=dict)
     flips: dict[Segment, SignFlips] = field(default_factory=dict)
-    differences: dict[tuple[Segment, Pair], list[Values]] = field(default_factory=dict)
+    differences: dict[tuple[Segment, Pair], list[Floats]] = field(default_factory=dict)
     n_bytes: int = 0
 
     def merge(self, other: "Draws") -> None:
@@ -144,7 +143,7 @@ class Resampling:
     def add(
         self,
         users: BlockValues,
-        keys: npt.NDArray[np.uint64],
+        keys: Keys,
         models: Sequence[str],
         pairs: Sequence[Pair],
         cell_sets: Sequence[CellSet],
@@ -176,7 +175,7 @@ class Resampling:
         n_columns = len(self.requests)
         totals = Totals(self.draws.models, self.draws.pairs, n_columns, 1)
 
-        def work(block: npt.NDArray[np.int64]) -> None:
+        def work(block: Ints) -> None:
             cells = np.zeros(block.size, dtype=np.int32)
             totals.add(users.measure(block), users.higher_is_better, cells)
 
@@ -203,18 +202,13 @@ class Resampling:
         return bounds
 
     def _add_set(
-        self,
-        users: BlockValues,
-        keys: npt.NDArray[np.uint64],
-        cells: CellSet,
-        largest: Sequence[float],
-        threads: int,
+        self, users: BlockValues, keys: Keys, cells: CellSet, largest: Sequence[float], threads: int
     ) -> None:
         idle: SimpleQueue[_Drawn] = SimpleQueue()
         made: list[_Drawn] = []
         ranked = self.chosen.test == "wilcoxon"
 
-        def work(block: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], list[Values]]:
+        def work(block: Ints) -> tuple[Ints, list[Floats]]:
             measured = users.measure(block)
             values = {name: stack_columns(users, each) for name, each in measured.items()}
             deltas = [values[new] - values[old] for old, new in self.draws.pairs]
@@ -232,7 +226,7 @@ class Resampling:
             idle.put(drawn)
             return block, deltas if ranked else []
 
-        kept: list[tuple[npt.NDArray[np.int64], list[Values]]] = []
+        kept: list[tuple[Ints, list[Floats]]] = []
         for block, deltas in ordered_map(work, users.blocks(), threads=threads):
             if deltas:
                 kept.append((block, deltas))
@@ -285,7 +279,7 @@ class Resampling:
             )
         return n_bytes
 
-    def _take(self, drawn: _Drawn, segment: Segment, members: npt.NDArray[np.int64]) -> None:
+    def _take(self, drawn: _Drawn, segment: Segment, members: Ints) -> None:
         if drawn.resamples is not None:
             add_to(self.draws.resamples, segment, drawn.resamples.over(members))
         if drawn.flips is not None:

@@ -4,22 +4,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.counting import Columns, Counts, ShownCounts, Users, gains_of
 from evalkit.aggregate.segments import ALL, CellSet, Segment, UserSegments
 from evalkit.aggregate.sums import Pair, add_all, add_to
 from evalkit.aggregate.user_values.gather import ranges
 from evalkit.item_lists import ItemFacts, Measure
+from evalkit.kernels.arrays import Flags, Floats, Int32s, Keys
 from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import NO_CUTOFF, Lists, Request, family_of
-from evalkit.sources.ids import Keys, mix
+from evalkit.sources.ids import mix
 from evalkit.statistics.exact import CellRows, ExactSums
 
 SAMPLED = 50_000  # users whose lists are kept, of all and of each segment
 USERS_A_PIECE = 1 << 14
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(slots=True)
@@ -34,11 +32,11 @@ class Sampled:
         gains: float64[rows, n_gains], beside the items.
     """
 
-    present: npt.NDArray[np.bool_]
+    present: Flags
     lengths: Counts
-    items: npt.NDArray[np.int32]
-    values: npt.NDArray[np.float64]
-    gains: npt.NDArray[np.float64]
+    items: Int32s
+    values: Floats
+    gains: Floats
 
     @property
     def lists(self) -> Lists:
@@ -80,7 +78,7 @@ class Shares:
 
     measure: Measure
     lists: Mapping[str, Lists]
-    present: Mapping[str, npt.NDArray[np.bool_]]
+    present: Mapping[str, Flags]
     hashes: Keys
     segmentations: Sequence[UserSegments]
     cells: Sequence[CellSet]
@@ -93,7 +91,7 @@ class Shares:
             if name in pair:
                 yield pair, pair[0] if name == pair[1] else pair[1]
 
-    def segments(self, users: npt.NDArray[np.bool_]) -> Iterator[tuple[Segment, Users]]:
+    def segments(self, users: Flags) -> Iterator[tuple[Segment, Users]]:
         """The users of every segment among some, all of them first, in pieces for threads."""
         chosen = np.flatnonzero(users)
         size = max(USERS_A_PIECE, -(-chosen.size // self.threads))
@@ -129,7 +127,7 @@ class ShownSums:
     lone: dict[tuple[Segment, Pair, str], ShownCounts] = field(default_factory=dict)
     lone_sums: dict[tuple[Segment, Pair, str], ExactSums] = field(default_factory=dict)
     hashes: Keys = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
-    segments: dict[str, tuple[tuple[str, ...], npt.NDArray[np.int32]]] = field(default_factory=dict)
+    segments: dict[str, tuple[tuple[str, ...], Int32s]] = field(default_factory=dict)
     sampled: dict[str, Sampled] = field(default_factory=dict)
 
     @classmethod
@@ -195,7 +193,7 @@ class ShownSums:
                     else:
                         add_to(self.lone, (segment, pair, name), counted)
 
-    def _who(self, share: Shares, name: str) -> Iterator[tuple[Pair | None, npt.NDArray[np.bool_]]]:
+    def _who(self, share: Shares, name: str) -> Iterator[tuple[Pair | None, Flags]]:
         """The users of a model; and those whom the other model of a pair lacks, if any."""
         present = share.present[name]
         yield None, present
@@ -258,7 +256,7 @@ class ShownSums:
         add_all(self.lone_sums, other.lone_sums)
         self._merge_sample(other, theirs)
 
-    def _merge_sample(self, other: "ShownSums", codes: npt.NDArray[np.int32]) -> None:
+    def _merge_sample(self, other: "ShownSums", codes: Int32s) -> None:
         hashes = np.concatenate([self.hashes, other.hashes])
         segments = dict(self.segments)
         for name in self.segments.keys() | other.segments.keys():
@@ -294,9 +292,7 @@ class ShownSums:
         return dict(zip(first, np.split(order, ends)[:-1], strict=True))
 
 
-def _has_number(
-    share: Shares, name: str, requests: Sequence[Request], users: Users
-) -> npt.NDArray[np.bool_]:
+def _has_number(share: Shares, name: str, requests: Sequence[Request], users: Users) -> Flags:
     """bool[n, 1 or n_sums], whether a model adds to a sum for a user: one without items may not."""
     is_there = share.present[name][users, None]
     is_empty = is_there[:, 0] & (share.lists[name].lengths[users] == 0)
@@ -314,9 +310,7 @@ def draw_numbers(hashes: Keys) -> Keys:
     return numbers
 
 
-def smallest(
-    hashes: Keys, segments: Mapping[str, tuple[tuple[str, ...], npt.NDArray[np.int32]]]
-) -> Users:
+def smallest(hashes: Keys, segments: Mapping[str, tuple[tuple[str, ...], Int32s]]) -> Users:
     """The places of the users of the smallest hashes, of all and of each segment, in order."""
     kept = np.zeros(hashes.size, dtype=np.bool_)
     kept[_smallest_of(hashes, np.arange(hashes.size))] = True
@@ -359,7 +353,7 @@ def _nobody(n: int, like: Sampled) -> Sampled:
     return Sampled(nothing > 0, nothing, np.empty(0, dtype=np.int32), values, gains)
 
 
-Labelled = tuple[tuple[str, ...], npt.NDArray[np.int32]]
+Labelled = tuple[tuple[str, ...], Int32s]
 
 
 def _joined(one: Labelled, other: Labelled) -> Labelled:

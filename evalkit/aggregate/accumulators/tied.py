@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.segments import CellSet, Segment
-from evalkit.aggregate.user_values.blocks import Measuring, UserValues, Values, stack_columns
+from evalkit.aggregate.user_values.blocks import Measuring, UserValues, stack_columns
 from evalkit.aggregate.user_values.gather import bound_ranks, gains_at, ranges
 from evalkit.config import Policies, policies_of
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import Request, is_of_means
 from evalkit.ranks import UNORDERED_TIES, Ranks
 from evalkit.statistics.exact import CellRows, ExactSums
 from evalkit.truth import Truth
 
-Codes = npt.NDArray[np.int64]
+Codes = Ints
 
 
 def moved_by_ties(requests: Iterable[Request], policies: Policies) -> list[Request]:
@@ -34,7 +34,7 @@ def tie_shifts(
     users: UserValues,
     model: str,
     cell_sets: Sequence[CellSet],
-    weights: Values | None,
+    weights: Floats | None,
     threads: int,
 ) -> Iterator[tuple[Segment, ExactSums]]:
     """What the best and the worst order of equals change, of each request two columns.
@@ -48,7 +48,7 @@ def tie_shifts(
     tied = [each for each in measuring.ranks if each.tied.firsts.size]
     codes = _tied_users(measuring.truth, tied)
 
-    def shifts(block: Codes) -> Values:
+    def shifts(block: Codes) -> Floats:
         before = stack_columns(users, measuring.measure(block))
         found = [_measured(users, measuring, tied, block, best=best) for best in (True, False)]
         with np.errstate(invalid="ignore"):  # infinite values, which nothing moves
@@ -81,7 +81,7 @@ def _tied_users(truth: Truth, tied: Sequence[Ranks]) -> Codes:
 
 def _measured(
     users: UserValues, measuring: Measuring, tied: Sequence[Ranks], block: Codes, *, best: bool
-) -> Values:
+) -> Floats:
     """Values of a block of users by another order of equals; nobody else looks at their ranks."""
     places, owners = _places_of(measuring.truth, block)
     gains = gains_at(measuring.truth, places)
@@ -99,7 +99,7 @@ def _places_of(truth: Truth, block: Codes) -> tuple[Codes, Codes]:
     return ranges(truth.pairs.starts[block], counts), np.repeat(np.arange(block.size), counts)
 
 
-def _reorder(ranks: Ranks, places: Codes, owners: Codes, gains: Values, *, best: bool) -> None:
+def _reorder(ranks: Ranks, places: Codes, owners: Codes, gains: Floats, *, best: bool) -> None:
     """Put the hits of each score before all its other rows, or behind them."""
     is_tied = ranks.tied.firsts[places] > 0
     places, owners, gains = places[is_tied], owners[is_tied], gains[is_tied]

@@ -10,12 +10,12 @@ from threading import Lock
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.kept import UserRows
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.aggregate.sums import Pair, add_all, pool
-from evalkit.aggregate.user_values.blocks import USERS_A_BLOCK, BlockValues, Values, stack_columns
+from evalkit.aggregate.user_values.blocks import USERS_A_BLOCK, BlockValues, stack_columns
+from evalkit.kernels.arrays import Floats, Int32s, Ints, Keys
 from evalkit.kernels.threads import ordered_map
 from evalkit.statistics.exact import CellRows, ExactSums, sums_of_runs
 from evalkit.statistics.ratios import N_TERMS, RatioSum, terms_of
@@ -51,7 +51,7 @@ class Ratios:
         """Add some of the users, who hold every cluster whole; `users` are their values."""
         apart: set[Pair] = set()
 
-        def values_of(target: Target | OfPair, measured: Mapping[str, Values]) -> Values:
+        def values_of(target: Target | OfPair, measured: Mapping[str, Floats]) -> Floats:
             if isinstance(target, str):
                 return measured[target]
             first, second = target
@@ -122,15 +122,13 @@ def _sums_of(
     known: UserRows,
     users: BlockValues,
     targets: Sequence[Who],
-    values_of: Callable[[Who, Mapping[str, Values]], Values],
+    values_of: Callable[[Who, Mapping[str, Floats]], Floats],
     threads: int,
 ) -> dict[tuple[Segment, Who], ExactSums]:
     """Sums over the clusters of these users, by segment and target."""
     keys, weights, clusters = known.keys, known.weights, known.clusters
     everyone = np.zeros(keys.size, dtype=np.int32)
-    groupings: list[tuple[str, npt.NDArray[np.int32], tuple[str, ...]]] = [
-        ("", everyone, (ALL[1],))
-    ]
+    groupings: list[tuple[str, Int32s, tuple[str, ...]]] = [("", everyone, (ALL[1],))]
     groupings += [(each.name, each.groups.codes, each.groups.labels) for each in known.segments]
     sums = {
         (target, name): ExactSums(N_TERMS * users.columns.size, len(labels))
@@ -139,7 +137,7 @@ def _sums_of(
     }
     locks = {key: Lock() for key in sums}
 
-    def work(block: npt.NDArray[np.int64]) -> None:
+    def work(block: Ints) -> None:
         measured = {name: stack_columns(users, each) for name, each in users.measure(block).items()}
         for target in targets:
             values = values_of(target, measured)
@@ -162,8 +160,8 @@ def _sums_of(
 
 
 def _by_cluster(
-    values: Values, weights: Values, clusters: npt.NDArray[np.uint64], codes: npt.NDArray[np.int32]
-) -> tuple[Values, npt.NDArray[np.int32]]:
+    values: Floats, weights: Floats, clusters: Keys, codes: Int32s
+) -> tuple[Floats, Int32s]:
     """The terms of each cluster and segment, and its segment.
 
     NaN where nobody of the cluster has a value.
@@ -183,9 +181,7 @@ def _by_cluster(
     return terms_of(sums, totals), codes[order][firsts]
 
 
-def _whole_clusters(
-    order: npt.NDArray[np.int64], clusters: npt.NDArray[np.uint64]
-) -> Iterator[npt.NDArray[np.int64]]:
+def _whole_clusters(order: Ints, clusters: Keys) -> Iterator[Ints]:
     """Blocks of users in which every cluster is whole."""
     by_cluster = clusters[order]
     begin = 0

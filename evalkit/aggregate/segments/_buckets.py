@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Segmentation
 from evalkit.errors import DataError, RequestError
+from evalkit.kernels.arrays import Floats, Int32s, Ints
 
 UNKNOWN = "(unknown)"  # ids that the table lacks, and those without a value
 SMALL = "(small)"  # segments below the minimum, put together
@@ -35,7 +35,7 @@ class IdGroups:
 
     labels: tuple[str, ...]
     keys: tuple[SortKey, ...]
-    codes: npt.NDArray[np.int32]
+    codes: Int32s
 
 
 @dataclass(slots=True)
@@ -105,7 +105,7 @@ def group_values(
     return _by_value(values, note)
 
 
-def as_numbers(values: pl.Series, at: str) -> npt.NDArray[np.float64]:
+def as_numbers(values: pl.Series, at: str) -> Floats:
     """float64 values, NaN where there is none.
 
     Raises:
@@ -115,11 +115,11 @@ def as_numbers(values: pl.Series, at: str) -> npt.NDArray[np.float64]:
         message = f"buckets are made of numbers, and this is {values.dtype}"
         hint = 'write by = "cast(... as double)", or leave quantiles and edges out'
         raise DataError(message, code="not-a-number", at=at, hint=hint)
-    numbers: npt.NDArray[np.float64] = values.cast(pl.Float64).to_numpy(writable=True)
+    numbers: Floats = values.cast(pl.Float64).to_numpy(writable=True)
     return numbers
 
 
-def quantile_edges(numbers: npt.NDArray[np.float64], n_buckets: int) -> list[float]:
+def quantile_edges(numbers: Floats, n_buckets: int) -> list[float]:
     """Inner edges of buckets with as many numbers each, as far as equal numbers allow.
 
     The edge of a share p is the smallest number that at least a share p of the numbers does not
@@ -136,7 +136,7 @@ def quantile_edges(numbers: npt.NDArray[np.float64], n_buckets: int) -> list[flo
     return [edge for edge in edges if edge < known[-1]]
 
 
-def _in_buckets(numbers: npt.NDArray[np.float64], edges: Sequence[float], closed: str) -> IdGroups:
+def _in_buckets(numbers: Floats, edges: Sequence[float], closed: str) -> IdGroups:
     side: str = "left" if closed == "right" else "right"
     codes = np.searchsorted(np.asarray(edges), numbers, side=side).astype(np.int32)  # type: ignore[call-overload]
     unknown = np.isnan(numbers)
@@ -185,13 +185,11 @@ def _by_value(values: pl.Series, note: Callable[[pl.Series], None]) -> IdGroups:
         ((0, float(value), text),) if numeric else ((1, 0.0, text),)
         for value, text in zip(distinct.to_list(), texts, strict=True)
     ]
-    filled: npt.NDArray[np.int32] = codes.fill_null(len(texts)).to_numpy(writable=True)
+    filled: Int32s = codes.fill_null(len(texts)).to_numpy(writable=True)
     return IdGroups((*texts, UNKNOWN), (*keys, LAST), filled)
 
 
-def without_gaps(
-    codes: npt.NDArray[np.int64], n_codes: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+def without_gaps(codes: Ints, n_codes: int) -> tuple[Ints, Int32s]:
     """The codes that are there, in order, and each code as its place among these."""
     if n_codes > MOST_CODES_A_ROW * codes.size:
         present, places = np.unique(codes, return_inverse=True)

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.segments._buckets import without_gaps
 from evalkit.aggregate.segments._users import UserSegments
 from evalkit.errors import RequestError, raise_all
+from evalkit.kernels.arrays import Int32s, Ints
 from evalkit.statistics.exact import N_LIMBS
 
-Codes = npt.NDArray[np.int32]
+Codes = Int32s
 Segment: TypeAlias = tuple[str, str]  # segmentation, segment
 ALL: Segment = ("", "")  # every user
 
@@ -34,7 +34,7 @@ class CellSet:
 
     codes: Codes
     n_cells: int
-    members: dict[Segment, npt.NDArray[np.int64]]
+    members: dict[Segment, Ints]
 
     @classmethod
     def of_one(cls, n_users: int, segment: Segment = ALL) -> "CellSet":
@@ -100,8 +100,8 @@ def _join(codes: Codes, n_cells: int, each: UserSegments) -> tuple[Codes, int]:
 
 def _members(
     codes: Codes, n_cells: int, segmentations: Sequence[UserSegments]
-) -> dict[Segment, npt.NDArray[np.int64]]:
-    members: dict[Segment, npt.NDArray[np.int64]] = {}
+) -> dict[Segment, Ints]:
+    members: dict[Segment, Ints] = {}
     users = np.zeros(n_cells if codes.size else 0, dtype=np.int64)  # one of each cell
     users[codes] = np.arange(codes.size)
     for segmentation in segmentations:

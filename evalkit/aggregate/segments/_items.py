@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.aggregate.segments import _buckets
 from evalkit.aggregate.segments._opened import SegmentTable
 from evalkit.aggregate.segments._users import CODE, one_value_each
+from evalkit.kernels.arrays import Flags, Floats, Ints, Keys
 from evalkit.ranks import Ranks
 from evalkit.sources import reading
 from evalkit.sources.ids import ITEM, ITEM_KEY, KeyCollisionError, as_keys, same_ids
@@ -28,7 +28,7 @@ class ItemSegment:
 
     label: str
     key: _buckets.SortKey
-    places: npt.NDArray[np.int64]
+    places: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +54,10 @@ class ItemPart:
     """
 
     truth: Truth
-    places: npt.NDArray[np.int64]
+    places: Ints
 
     @classmethod
-    def of(cls, truth: Truth, places: npt.NDArray[np.int64]) -> "ItemPart":
+    def of(cls, truth: Truth, places: Ints) -> "ItemPart":
         """The truth with the items of these places."""
         pairs = truth.pairs
         order = np.argsort(pairs.starts, kind="stable")  # users as their items lie
@@ -92,9 +92,9 @@ class ItemPart:
         )
 
 
-def _relevances(grades: Grades, n_items: int) -> npt.NDArray[np.float64]:
+def _relevances(grades: Grades, n_items: int) -> Floats:
     if grades.codes.size:
-        values: npt.NDArray[np.float64] = grades.values[grades.codes]
+        values: Floats = grades.values[grades.codes]
         return values
     return grades.own if grades.own.size else np.ones(n_items)
 
@@ -146,12 +146,7 @@ def read_item_segments(source: SegmentTable, truth: Truth) -> list[ItemSegments]
 
 
 def _segments(
-    groups: _buckets.IdGroups,
-    items: npt.NDArray[np.int64],
-    n_items: int,
-    found: npt.NDArray[np.int64],
-    known: npt.NDArray[np.bool_],
-    places: npt.NDArray[np.int64],
+    groups: _buckets.IdGroups, items: Ints, n_items: int, found: Ints, known: Flags, places: Ints
 ) -> Iterator[ItemSegment]:
     """The places of each group; those of items without one stand as unknown."""
     unknown = len(groups.labels) - 1
@@ -171,7 +166,7 @@ def _segments(
             yield ItemSegment(label, key, places[chosen])
 
 
-def _used_places(pairs: UserItems) -> npt.NDArray[np.int64]:
+def _used_places(pairs: UserItems) -> Ints:
     """Where items stand, ascending; places between users may be unused."""
     counts = pairs.counts.astype(np.int64)
     before = np.cumsum(counts) - counts
@@ -180,13 +175,7 @@ def _used_places(pairs: UserItems) -> npt.NDArray[np.int64]:
     return places
 
 
-def _check_ids(
-    rows: pl.DataFrame,
-    keys: npt.NDArray[np.uint64],
-    first: npt.NDArray[np.int64],
-    codes: npt.NDArray[np.int64],
-    truth: Truth,
-) -> None:
+def _check_ids(rows: pl.DataFrame, keys: Keys, first: Ints, codes: Ints, truth: Truth) -> None:
     """Raise where a key stands for two ids, in the table or in table and truth."""
     ids, known = rows.select(ITEM), truth.known_items
     own = ids[first]

@@ -6,12 +6,12 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.aggregate.segments import _buckets
 from evalkit.aggregate.segments._opened import SegmentTable
 from evalkit.errors import CountedError, EvalkitError, noting, raise_all
+from evalkit.kernels.arrays import Flags, Floats, Ints, Keys
 from evalkit.kernels.threads import ordered_map
 from evalkit.sources import ids, reading
 from evalkit.truth import BATCH_ROWS, Truth
@@ -45,7 +45,7 @@ class KnownUsers(Protocol):
     def n_users(self) -> int:
         """How many there are."""
 
-    def codes_of(self, keys: ids.Keys) -> npt.NDArray[np.int64]:
+    def codes_of(self, keys: Keys) -> Ints:
         """The code of each user; -1 of others."""
 
     def are_ids_of_users(self, rows: pl.DataFrame) -> bool:
@@ -143,7 +143,7 @@ def one_value_each(
     return _gather(found.select("value"), rows)[0]
 
 
-def _gather(found: pl.DataFrame, rows: npt.NDArray[np.int64]) -> list[pl.Series]:
+def _gather(found: pl.DataFrame, rows: Ints) -> list[pl.Series]:
     """The columns at some rows, null where a row is -1; NaN is null."""
     columns = [
         each.fill_nan(None) if each.dtype.is_float() else each for each in found.get_columns()
@@ -156,7 +156,7 @@ def _gather(found: pl.DataFrame, rows: npt.NDArray[np.int64]) -> list[pl.Series]
     return [each.gather(index) for each in columns]
 
 
-def _row_of_each(found: pl.DataFrame, n_ids: int) -> npt.NDArray[np.int64]:
+def _row_of_each(found: pl.DataFrame, n_ids: int) -> Ints:
     """int64[n_ids], a row of each code; -1 where there is none."""
     rows = np.full(n_ids, -1, dtype=np.int64)
     rows[found[CODE].to_numpy()] = np.arange(found.height)
@@ -166,7 +166,7 @@ def _row_of_each(found: pl.DataFrame, n_ids: int) -> npt.NDArray[np.int64]:
 def split_users(
     source: SegmentTable,
     values: Sequence[pl.Series],
-    counted: npt.NDArray[np.bool_],
+    counted: Flags,
     edges: Mapping[str, Sequence[float]],
     seen: _buckets.SeenValues,
     threads: int,
@@ -222,9 +222,7 @@ def cross_segments(one: UserSegments, other: UserSegments) -> UserSegments:
     return UserSegments(f"{one.name} & {other.name}", groups)
 
 
-def numbers_of(
-    source: SegmentTable, truth: Truth, counted: npt.NDArray[np.bool_]
-) -> dict[str, npt.NDArray[np.float64]]:
+def numbers_of(source: SegmentTable, truth: Truth, counted: Flags) -> dict[str, Floats]:
     """The numbers of the counted users, for each segmentation by quantiles."""
     at = source.table.at if source.table is not None else "truth"
     values = read_user_values(source, truth)
@@ -235,7 +233,7 @@ def numbers_of(
     }
 
 
-def read_weights(source: SegmentTable | None, truth: Truth) -> npt.NDArray[np.float64] | None:
+def read_weights(source: SegmentTable | None, truth: Truth) -> Floats | None:
     """float64[n_users], how much each user counts; None without a table.
 
     Raises:
@@ -253,7 +251,7 @@ def read_weights(source: SegmentTable | None, truth: Truth) -> npt.NDArray[np.fl
     return weights
 
 
-def read_clusters(source: SegmentTable | None, truth: Truth) -> npt.NDArray[np.uint64] | None:
+def read_clusters(source: SegmentTable | None, truth: Truth) -> Keys | None:
     """uint64[n_users], a stable hash of each user's cluster; None without a column.
 
     Raises:
@@ -278,7 +276,7 @@ def no_cluster(source: SegmentTable, n_users: int) -> CountedError:
     )
 
 
-def hash_clusters(values: pl.Series) -> npt.NDArray[np.uint64]:
+def hash_clusters(values: pl.Series) -> Keys:
     """uint64[n_users], hashes of clusters that no version of any library changes."""
     frame = values.cast(pl.String).alias("user_0").to_frame()
     return ids.stable_hashes(

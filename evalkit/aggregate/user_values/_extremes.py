@@ -8,17 +8,15 @@ ones is tried. A gain by itself that only adds, as in ERR, is highest at the top
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.metrics import Hits, Relevant, Request, is_made_of_users
 
 EXTREMES = ("lowest", "highest")
 ADDING = ("ERR", "SDCG", "INSQ")  # rise with each gain, whatever the others are, to a stated top
 KEEP_MONOTONE = ("gain", "discount", "log_base", "patience", "recall", "max_relevance", "T")
 MOST_HITS = 1 << 21  # laid side by side at a time
-
-Values = npt.NDArray[np.float64]
 
 
 def why_not(request: Request) -> str:
@@ -42,9 +40,9 @@ def measure_extremes(
     which: str,
     given: tuple[Hits, Relevant],
     pool: Hits,
-    lengths: npt.NDArray[np.int64],
-    cutoffs: npt.NDArray[np.int64],
-    values: Values,
+    lengths: Ints,
+    cutoffs: Ints,
+    values: Floats,
 ) -> None:
     """Fill `values` float64[n_users, n_cutoffs] with the lowest or highest values.
 
@@ -83,15 +81,15 @@ def measure_extremes(
             values[users, column] = reduce.reduceat(out[:, 0], begins)
 
 
-def _count_judged(pool: Hits, ends: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _count_judged(pool: Hits, ends: Ints) -> Ints:
     """How many judged items each user is shown up to a rank."""
     owners = np.repeat(np.arange(ends.size), np.diff(pool.starts))
     counted = (pool.ranks[: owners.size] <= ends[owners]) & (pool.gains[: owners.size] >= 0.0)
-    counts: npt.NDArray[np.int64] = np.bincount(owners[counted], minlength=ends.size)
+    counts: Ints = np.bincount(owners[counted], minlength=ends.size)
     return counts
 
 
-def _pieces(sizes: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
+def _pieces(sizes: Ints) -> Iterator[tuple[int, int]]:
     """First users and ends of pieces that are laid out at a time."""
     totals, first = np.cumsum(sizes), 0
     while first < sizes.size:

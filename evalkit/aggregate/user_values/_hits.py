@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Int32s, Ints
 from evalkit.kernels.intrinsics import prefetch
 from evalkit.truth import Grades, first_gap, relevance_at
 
@@ -67,8 +68,8 @@ def find_first(places, begin):  # type: ignore[no-untyped-def]
 class RelevantItems(NamedTuple):
     """Relevant items of users, as `truth.Pairs` has them."""
 
-    starts: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int32]
+    starts: Ints
+    counts: Int32s
     grades: Grades
 
 
@@ -76,8 +77,8 @@ class ShownRanks(NamedTuple):
     """At which ranks a model shows them, and those of copies, as `ranks.Ranks` has them."""
 
     ranks: npt.NDArray[np.int16 | np.int32]
-    copy_places: npt.NDArray[np.int64]
-    copy_ranks: npt.NDArray[np.int32]
+    copy_places: Ints
+    copy_ranks: Int32s
 
 
 @kernel(allocates=False)

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.user_values._hits import GRADED
 from evalkit.config import Policies
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.metrics import WEIGHTED, Hits, Relevant, Request, as_plain_sum
 from evalkit.truth import Truth, weigh
 
@@ -49,9 +49,9 @@ def measure_weighted(
     policies: Policies,
     which: int,
     gather: Callable[..., tuple[Hits, Relevant]],
-    lengths: npt.NDArray[np.int64],
-    cutoffs: npt.NDArray[np.int64],
-    values: npt.NDArray[np.float64],
+    lengths: Ints,
+    cutoffs: Ints,
+    values: Floats,
 ) -> None:
     """Fill `values` float64[n_users, n_cutoffs] by hits that count by 1 / propensity.
 

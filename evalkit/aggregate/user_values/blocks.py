@@ -19,6 +19,7 @@ from evalkit.aggregate.user_values._weighted import is_weighted, measure_weighte
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
 from evalkit.aggregate.user_values.gather import BlockView, RankSets, View, look, pool_of
 from evalkit.config import Policies, policies_of
+from evalkit.kernels.arrays import Flags, Floats, Int32s, Ints
 from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import NO_CUTOFF, Hits, Relevant, Request
 from evalkit.ranks import Ranks
@@ -36,7 +37,7 @@ MOST_VALUES = 1 << 20  # of a metric and block
 LEAST_USERS = 1024  # of a block, whatever that takes
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
-Values = npt.NDArray[np.float64]
+Watch: TypeAlias = Callable[[Ints, Mapping[str, Sequence[Floats]], Ints], None]
 PlainHits: TypeAlias = dict[tuple[int, int, str], tuple[Hits, Relevant]]  # see `gather`
 
 
@@ -50,9 +51,9 @@ class Keep:
         order: int64[n_users], the order in which users come by.
     """
 
-    take: Callable[[npt.NDArray[np.int64], Mapping[str, Values]], None]
-    places: npt.NDArray[np.int64]
-    order: npt.NDArray[np.int64]
+    take: Callable[[Ints, Mapping[str, Floats]], None]
+    places: Ints
+    order: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class KernelCall:
     """The cutoffs of one metric with one set of parameters: one call of its kernel."""
 
     request: Request  # of any of the cutoffs
-    cutoffs: npt.NDArray[np.int64]
+    cutoffs: Ints
     columns: tuple[int, ...]  # the place of each cutoff among the requests
     policies: Policies
 
@@ -108,8 +109,8 @@ class Measuring:
     ranks: Sequence[Ranks]
     groups: Sequence[KernelCall]
     probes: Sequence[int]  # for each group, the place of the ranks that it looks at
-    present: Sequence[npt.NDArray[np.bool_]]
-    lengths: Sequence[npt.NDArray[np.int32]]
+    present: Sequence[Flags]
+    lengths: Sequence[Int32s]
     cases: Sequence[outcomes.Cases]  # of every user, whose policies settle what counts
     lists: "Measure | None"  # what measures metrics of lists
     pairs: "Mapping[int, Measuring]"  # by group, what measures the two that it is made of
@@ -151,18 +152,18 @@ class Measuring:
             prepare(truth, group.request, group.policies, which=measuring._view(group).which)
         return measuring
 
-    def measure(self, users: npt.NDArray[np.int64], pool: BufferPool | None = None) -> list[Values]:
+    def measure(self, users: Ints, pool: BufferPool | None = None) -> list[Floats]:
         """For each group float64[n_users, n_cutoffs] of a block of users; NaN where left out."""
         return list(self.each(users, range(len(self.groups)), {}, pool))
 
     def each(
         self,
-        users: npt.NDArray[np.int64],
+        users: Ints,
         places: Iterable[int],
         plain: PlainHits,
         pool: BufferPool | None = None,
         own: BufferPool | None = None,
-    ) -> Iterator[Values]:
+    ) -> Iterator[Floats]:
         """The same of some groups, one after the other.
 
         Args:
@@ -172,7 +173,7 @@ class Measuring:
             own: where values stand, if apart.
         """
         looks: dict[tuple[int, View, int], BlockView] = {}
-        about: dict[int, tuple[npt.NDArray[np.int64], outcomes.Cases]] = {}
+        about: dict[int, tuple[Ints, outcomes.Cases]] = {}
         take = np.empty if pool is None else pool.take
         for group, probe in ((self.groups[place], self.probes[place]) for place in places):
             request, policies = group.request, group.policies
@@ -229,7 +230,7 @@ class Measuring:
         two_views = self.truth.has_threshold or self.truth.counts.negative > 0
         return View.of(group.request, group.policies, two_views=two_views)
 
-    def _measure_lists(self, users: npt.NDArray[np.int64], group: KernelCall, probe: int) -> Values:
+    def _measure_lists(self, users: Ints, group: KernelCall, probe: int) -> Floats:
         assert self.lists is not None
         counted = self.lists.who_counts(group.request, group.policies, self.present[probe])
         given = group.cutoffs, self.ranks[probe].lists, counted, users
@@ -237,11 +238,11 @@ class Measuring:
 
     def _look(
         self,
-        users: npt.NDArray[np.int64],
+        users: Ints,
         group: KernelCall,
         probe: int,
         view: View,
-        values: Values,
+        values: Floats,
         looks: dict[tuple[int, View, int], BlockView],
     ) -> npt.NDArray[np.integer]:
         """Fill `values` through a view; how many relevant items each user has in it."""
@@ -269,7 +270,7 @@ class Measuring:
 
     def gather(
         self,
-        users: npt.NDArray[np.int64],
+        users: Ints,
         probe: int,
         plain: PlainHits,
         pool: BufferPool | None = None,
@@ -317,27 +318,23 @@ class BlockValues(Protocol):
         higher_is_better: of each group.
     """
 
-    columns: npt.NDArray[np.int64]
+    columns: Ints
     higher_is_better: list[bool]
 
-    def measure(
-        self, users: npt.NDArray[np.int64], pool: BufferPool | None = None
-    ) -> dict[str, list[Values]]:
+    def measure(self, users: Ints, pool: BufferPool | None = None) -> dict[str, list[Floats]]:
         """For each model, for each group of requests float64[n_users, n_cutoffs].
 
         Args:
             pool: what they may stand in until it is cleared.
         """
 
-    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+    def blocks(self, order: Ints | None = None) -> Iterator[Ints]:
         """User codes, a few thousand at a time; at least one block, be it empty."""
 
 
 def stack_columns(
-    values: BlockValues,
-    measured: Sequence[Values],
-    places: npt.NDArray[np.int64] | slice = slice(None),
-) -> Values:
+    values: BlockValues, measured: Sequence[Floats], places: Ints | slice = slice(None)
+) -> Floats:
     """float64[n_users, n_places] of one model, of some requests, from its groups."""
     columns = [column for each in measured for column in each.T]
     wanted = [columns[place] for place in values.columns[places]]
@@ -349,9 +346,7 @@ def users_a_block(n_users: int) -> int:
     return max(USERS_A_BLOCK, min(n_users // MOST_BLOCKS, 4 * USERS_A_BLOCK))
 
 
-def _blocks_of(
-    n_users: int, order: npt.NDArray[np.int64] | None, width: int = 1
-) -> Iterator[npt.NDArray[np.int64]]:
+def _blocks_of(n_users: int, order: Ints | None, width: int = 1) -> Iterator[Ints]:
     n = n_users if order is None else order.size
     size = min(users_a_block(n), max(LEAST_USERS, MOST_VALUES // width))
     for begin in range(0, max(n, 1), size):
@@ -366,21 +361,19 @@ class GivenValues:
         higher_is_better: of each request.
     """
 
-    def __init__(self, values: Mapping[str, Values], higher_is_better: Sequence[bool]) -> None:
+    def __init__(self, values: Mapping[str, Floats], higher_is_better: Sequence[bool]) -> None:
         self.columns = np.arange(len(higher_is_better))
         self.higher_is_better = list(higher_is_better)
         self._values = values
 
-    def measure(
-        self, users: npt.NDArray[np.int64], _: BufferPool | None = None
-    ) -> dict[str, list[Values]]:
+    def measure(self, users: Ints, _: BufferPool | None = None) -> dict[str, list[Floats]]:
         """For each model, for each request float64[n_users, 1]."""
         return {
             name: [np.ascontiguousarray(each[users, place, None]) for place in self.columns]
             for name, each in self._values.items()
         }
 
-    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+    def blocks(self, order: Ints | None = None) -> Iterator[Ints]:
         """User codes, a few thousand at a time."""
         return _blocks_of(next(iter(self._values.values())).shape[0], order)
 
@@ -427,9 +420,7 @@ class UserValues:
             for name, by_rules in ranks.items()
         }
 
-    def measure(
-        self, users: npt.NDArray[np.int64], pool: BufferPool | None = None
-    ) -> dict[str, list[Values]]:
+    def measure(self, users: Ints, pool: BufferPool | None = None) -> dict[str, list[Floats]]:
         """For each model, for each group of requests float64[n_users, n_cutoffs]."""
         places = range(len(self.groups))
         return {name: [*self.each(name, users, places, {}, pool)] for name in self.measuring}
@@ -437,29 +428,17 @@ class UserValues:
     def each(
         self,
         model: str,
-        users: npt.NDArray[np.int64],
+        users: Ints,
         places: Sequence[int],
         plain: PlainHits,
         pool: BufferPool | None = None,
-    ) -> Iterator[Values]:
+    ) -> Iterator[Floats]:
         """The same of one model and some groups, one after the other, as `Measuring.each`."""
         return self.measuring[model].each(users, places, plain, pool)
 
-    def blocks(self, order: npt.NDArray[np.int64] | None = None) -> Iterator[npt.NDArray[np.int64]]:
+    def blocks(self, order: Ints | None = None) -> Iterator[Ints]:
         """User codes, a few thousand at a time; at least one block, be it empty."""
         return _blocks_of(self.n_users, order, max(each.cutoffs.size for each in self.measured))
-
-
-class Watcher(Protocol):
-    """Looks at the values of every block of users."""
-
-    def add(
-        self,
-        users: npt.NDArray[np.int64],
-        values: Mapping[str, Sequence[Values]],
-        columns: npt.NDArray[np.int64],
-    ) -> None:
-        """A block of users; the column that each request stands in."""
 
 
 def measure_models(
@@ -470,7 +449,7 @@ def measure_models(
     pairs: Sequence[Pair] = (),
     threads: int,
     keep: Keep | None = None,
-    watch: Watcher | None = None,
+    watch: Watch | None = None,
 ) -> list[Totals]:
     """Exact sums of every request over the users, for each set of cells.
 
@@ -479,7 +458,8 @@ def measure_models(
         cell_sets: cells of the users, one set at least.
         pairs: models to compare, user by user.
         keep: what takes values, block after block.
-        watch: told of each block's user codes and values, from any thread.
+        watch: told of each block's user codes, values, and the column of each request, from any
+            thread.
     """
     models = tuple(models)
 
@@ -493,7 +473,7 @@ def measure_models(
     own: dict[int, list[Totals]] = {}  # of each thread where they are few, so that none waits
     pools: dict[int, BufferPool] = {}  # of each thread
 
-    def work(piece: _Piece) -> tuple[_Piece, dict[str, Values]]:
+    def work(piece: _Piece) -> tuple[_Piece, dict[str, Floats]]:
         thread = threading.get_ident()
         pool = pools.setdefault(thread, BufferPool())
         pool.clear()
@@ -504,7 +484,7 @@ def measure_models(
         for each, cells in zip(own.get(thread, totals), cell_sets, strict=True):
             each.add(values, users.higher_is_better, cells.codes[block])
         if watch is not None:
-            watch.add(block, values, users.columns)
+            watch(block, values, users.columns)
         kept = {} if keep is None else values
         places = slice(None) if keep is None else keep.places
         return piece, {name: stack_columns(users, each, places) for name, each in kept.items()}
@@ -512,7 +492,7 @@ def measure_models(
     n_kept = 0 if keep is None else keep.places.size * len(models)
     n_together = BLOCKS_TOGETHER if cell_sets[0].n_cells > 1 and n_kept <= MOST_KEPT else 1
     blocks = users.blocks(None if keep is None else keep.order)
-    whole: dict[str, Values] = {}
+    whole: dict[str, Floats] = {}
     pieces = _pieces(blocks, cell_sets[0], n_together)
     for piece, kept in ordered_map(work, pieces, threads=threads):
         for name, values in kept.items():
@@ -537,15 +517,13 @@ class _Piece(NamedTuple):
         whole: the users of these blocks as they came by.
     """
 
-    codes: npt.NDArray[np.int64]
-    order: npt.NDArray[np.int64] | slice
-    whole: npt.NDArray[np.int64]
+    codes: Ints
+    order: Ints | slice
+    whole: Ints
     is_last: bool
 
 
-def _pieces(
-    blocks: Iterator[npt.NDArray[np.int64]], cells: CellSet, n_together: int
-) -> Iterator[_Piece]:
+def _pieces(blocks: Iterator[Ints], cells: CellSet, n_together: int) -> Iterator[_Piece]:
     """The users of every few blocks, cell by cell, in pieces as large as blocks."""
     if cells.n_cells == 1:
         yield from (_Piece(each, slice(None), each, is_last=True) for each in blocks)

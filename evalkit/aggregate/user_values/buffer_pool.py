@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.kernels.arrays import Bytes
+
 
 class BufferPool:
     """Memory that one block after the other stands in: new memory costs as much as its values."""
 
     def __init__(self) -> None:
-        self._parts: list[npt.NDArray[np.uint8]] = []  # one for each array of a block
+        self._parts: list[Bytes] = []  # one for each array of a block
         self._n_taken = 0
 
     def take(self, shape: tuple[int, ...], dtype: type[np.generic]) -> npt.NDArray[Any]:

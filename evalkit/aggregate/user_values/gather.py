@@ -16,11 +16,11 @@ from evalkit import metrics
 from evalkit.aggregate.user_values._hits import GRADED, JUDGED, POOL, RELEVANT
 from evalkit.aggregate.user_values.outcomes import EXACT, may_be_undefined
 from evalkit.config import Policies, policies_of
+from evalkit.kernels.arrays import Flags, Floats, Ints
 from evalkit.ranks import Ranks
 from evalkit.truth import Truth
 
-Codes = npt.NDArray[np.int64]
-Values = npt.NDArray[np.float64]
+Codes = Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +166,10 @@ class _ShownRows:
     firsts: Codes
     lasts: Codes
     untils: Codes
-    positive: npt.NDArray[np.bool_]
-    gains: Values
+    positive: Flags
+    gains: Floats
 
-    def take(self, chosen: npt.NDArray[np.bool_] | Codes) -> "_ShownRows":
+    def take(self, chosen: Flags | Codes) -> "_ShownRows":
         return _ShownRows(
             self.owners[chosen],
             self.places[chosen],
@@ -239,7 +239,7 @@ def look(truth: Truth, ranks: Ranks, users: Codes, view: View, *, cutoff: int) -
     )
 
 
-def _close_up(rows: _ShownRows, stays: npt.NDArray[np.bool_], n_users: int) -> Codes:
+def _close_up(rows: _ShownRows, stays: Flags, n_users: int) -> Codes:
     """Bring ranks to what they are where only some rows stay; gives how many each user keeps."""
     most = int(max(rows.ranks.max(initial=0), rows.lasts.max(initial=0))) + 2
     kept = np.sort((rows.owners * most + rows.ranks)[stays])
@@ -327,11 +327,11 @@ def _rows_of(truth: Truth, ranks: Ranks, users: Codes, places: Codes, owners: Co
     )
 
 
-def gains_at(truth: Truth, places: Codes) -> Values:
+def gains_at(truth: Truth, places: Codes) -> Floats:
     """float64[n], the relevance of the truth's items at some places."""
     grades = truth.pairs.grades
     if grades.codes.size:
-        values: Values = grades.values[grades.codes[places]]
+        values: Floats = grades.values[grades.codes[places]]
         return values
     return grades.own[places] if grades.own.size else np.ones(places.size)
 
@@ -362,7 +362,7 @@ def bound_ranks(
     owners: Codes,
     firsts: npt.NDArray[np.integer],
     lasts: npt.NDArray[np.integer],
-    gains: Values,
+    gains: Floats,
     *,
     best: bool,
 ) -> Codes:
@@ -385,7 +385,7 @@ def bound_ranks(
     return ranks
 
 
-def _with_misses(seekers: Codes, wanted: Values, lengths: Codes) -> tuple[Codes, Values]:
+def _with_misses(seekers: Codes, wanted: Floats, lengths: Codes) -> tuple[Codes, Floats]:
     """The gains of whole lists: 0 for every row that shows nothing of the truth."""
     n_misses = np.maximum(0, lengths - np.bincount(seekers, minlength=lengths.size))
     others = np.repeat(np.arange(lengths.size), n_misses)

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from evalkit.config import Policies
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Bytes, Flags, Floats
 
-Values = npt.NDArray[np.float64]
-Cases = npt.NDArray[np.uint8]
+Cases = Bytes
 
 EXACT = 17  # decimals that round nothing
 UNCOUNTED: float = np.int64(0x7FF8000000000BAD).view(np.float64)  # NaN that was a user's 0
@@ -29,10 +29,10 @@ KEEP, FILL, ZERO, ONE, SKIP, SPOIL = range(6)
 
 
 def cases_of(
-    present: npt.NDArray[np.bool_],
+    present: Flags,
     lengths: npt.NDArray[np.integer],
     n_relevant: npt.NDArray[np.integer],
-    is_extra: npt.NDArray[np.bool_] | None,
+    is_extra: Flags | None,
     *,
     counts_extra: bool,
 ) -> Cases:
@@ -117,7 +117,7 @@ def apply_outcomes(values, cases, outcomes):  # type: ignore[no-untyped-def]
 
 
 def apply_user_policies(
-    values: Values, cases: Cases, policies: Policies, *, higher_is_better: bool
+    values: Floats, cases: Cases, policies: Policies, *, higher_is_better: bool
 ) -> None:
     """Apply the policies about users to float64[n_users, n_cutoffs], users in their cases."""
     if cases.any():
@@ -133,7 +133,7 @@ def apply_user_policies(
         values[values == 0.0] = OF_ZEROS[policies.zeros]
 
 
-def round_users(values: Values, policies: Policies) -> Values:
+def round_users(values: Floats, policies: Policies) -> Floats:
     """The same values, rounded in place as a policy asks."""
     return values if policies.round_users == EXACT else values.round(policies.round_users, values)
 
@@ -143,13 +143,13 @@ def of_nobody(policies: Policies, *, higher_is_better: bool) -> float:
     return 0.0 if policies.zeros in ("skip", "survivors") and higher_is_better else math.nan
 
 
-def as_kept(values: Values) -> Values:
+def as_kept(values: Floats) -> Floats:
     """Values as users have them: of a survivors' mean the others' 0, NaN of what spoils a mean."""
     uncounted = values.view(np.int64) == np.float64(UNCOUNTED).view(np.int64)
     return np.where(uncounted, 0.0, np.where(np.isinf(values), np.nan, values))
 
 
-def as_measured(values: Values, zeros: str) -> Values:
+def as_measured(values: Floats, zeros: str) -> Floats:
     """Values as they were before `as_kept`, by the policy `zeros` that they were settled by."""
     return np.where(values == 0.0, UNCOUNTED, values) if zeros == "survivors" else values
 

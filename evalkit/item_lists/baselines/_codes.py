@@ -1,11 +1,11 @@
 """Ids as numbers 0, 1, 2, ... in the order in which they are met."""
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.kernels import kernel
-from evalkit.sources.ids import IdPlan, KeyCollisionError, Keys, as_keys, ids_of_keys, mix, same_ids
+from evalkit.kernels.arrays import Ints, Keys
+from evalkit.sources.ids import IdPlan, KeyCollisionError, as_keys, ids_of_keys, mix, same_ids
 
 LEAST_SLOTS = 1 << 12
 
@@ -31,7 +31,7 @@ class Codes:
             self._ids = [pl.concat(self._ids)]
         return self._ids[0]
 
-    def encode(self, rows: pl.DataFrame, key_name: str) -> npt.NDArray[np.int64]:
+    def encode(self, rows: pl.DataFrame, key_name: str) -> Ints:
         """int64[n_rows], the codes of rows of keys, and of ids where these are hashed.
 
         Raises:
@@ -54,7 +54,7 @@ class Codes:
             self._compare(real, codes)
         return codes
 
-    def find(self, rows: pl.DataFrame, key_name: str) -> npt.NDArray[np.int64]:
+    def find(self, rows: pl.DataFrame, key_name: str) -> Ints:
         """int64[n_rows], the codes of rows that are known, and -1 of others.
 
         Raises:
@@ -68,7 +68,7 @@ class Codes:
             self._compare(rows.select(self.plan.columns).filter(pl.Series(known)), codes[known])
         return codes
 
-    def _compare(self, real: pl.DataFrame, codes: npt.NDArray[np.int64]) -> None:
+    def _compare(self, real: pl.DataFrame, codes: Ints) -> None:
         if not same_ids(real, self.ids[codes]):
             raise KeyCollisionError
 

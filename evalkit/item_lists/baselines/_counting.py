@@ -4,18 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import CountedError
 from evalkit.item_lists.baselines._codes import Codes
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Int32s, Ints
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import ITEM, ITEM_KEY, USER_KEY, IdPlan, as_array
 from evalkit.truth import BATCH_ROWS, drop_null_ids, null_id_error
 
-Places = npt.NDArray[np.int64]
-Numbers = npt.NDArray[np.int32]
+Places = Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class UserHistories:
     """
 
     starts: Places
-    items: Numbers
+    items: Int32s
     times: Places
 
 
@@ -47,7 +46,7 @@ class TrainCounts:
     history: UserHistories
 
 
-_Part = tuple[Numbers, Numbers, Places]  # rows of a batch: users, items, times or none
+_Part = tuple[Int32s, Int32s, Places]  # rows of a batch: users, items, times or none
 
 
 def _by_user(

@@ -8,7 +8,6 @@ from functools import partial
 from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from polars.io.plugins import register_io_source
 
@@ -17,6 +16,7 @@ from evalkit.errors import DataError, MachineError
 from evalkit.item_lists.baselines import _counting as counting
 from evalkit.item_lists.baselines._counting import Places, TrainCounts, UserHistories
 from evalkit.item_lists.baselines._lists import fill_drawn, fill_ordered, halve
+from evalkit.kernels.arrays import Floats, Int32s, Ints, Keys
 from evalkit.sources import ChosenColumns, Made, Table, newest_second, reading
 from evalkit.sources.ids import ITEM, USER_KEY, IdPlan, KeyCollisionError, plan_ids, stable_hashes
 from evalkit.truth import null_id_error
@@ -107,7 +107,7 @@ class _TrainFacts:
     """What lists are made of: users in the order of their ids, and what train says."""
 
     users: pl.DataFrame
-    hashes: npt.NDArray[np.uint64]
+    hashes: Keys
     counted: TrainCounts
 
 
@@ -225,7 +225,7 @@ class _Lists:
         return fill
 
 
-_Rows = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int64]]
+_Rows = tuple[Ints, Int32s, Ints]
 
 
 def _own_items(history: UserHistories, k: int, first: int, last: int, *, by_count: bool) -> _Rows:
@@ -292,7 +292,7 @@ def _halved(times: Places, *, now: int, half_life: int) -> Places:
     return weights
 
 
-def _parts() -> npt.NDArray[np.float64]:
+def _parts() -> Floats:
     """2^(-i / 1024), the same on every machine."""
     return np.array([float(Decimal(2) ** (Decimal(-i) / 1024)) for i in range(1024)])
 

@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.aggregate.segments import ALL, Segment
+from evalkit.kernels.arrays import Flags, Int32s, Ints
 
 from ._asked import ExperimentRequest
-from ._units import Flags, Units
+from ._units import Units
 
-Cells = npt.NDArray[np.int32]
-Codes = npt.NDArray[np.int64]
+Cells = Int32s
+Codes = Ints
 CodedUnits = tuple[npt.NDArray[Any], int, int]  # codes, the least one, and how many there may be
 
 MOST_CODES = 1 << 62

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalkit.aggregate.segments import ALL
+from evalkit.kernels.arrays import Flags, Floats
 from evalkit.report import Comparison, Warning_
 from evalkit.report.entries import Check, Graph
 from evalkit.statistics.distributions import chi_squared_sf, normal_sf
@@ -20,7 +21,7 @@ from ._comparing import number_of
 from ._kernels import add_products
 from ._measuring import MetricNumbers
 from ._phases import shares_by_phase
-from ._units import MOST_CROSSED, Flags, Floats, UnitDays, Units
+from ._units import MOST_CROSSED, UnitDays, Units
 
 MOST_NAMED = 3
 UNBALANCED = 0.001

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from evalkit.kernels.arrays import Flags, Floats, Ints
 from evalkit.kernels.threads import ordered_map
 from evalkit.sources import Table, reading
 from evalkit.sources.ids import IdPlan, KeyCollisionError, as_array, as_keys
@@ -24,9 +24,9 @@ from ._kernels import (
     look_up,
     round_sums,
 )
-from ._units import Column, Events, Floats, Halves, bad_values
+from ._units import Column, Events, Halves, bad_values
 
-Words = npt.NDArray[np.int64]
+Words = Ints
 
 SCALE = 80  # bits behind the point of a sum of values
 HEADROOM = 106  # bits that the largest value may have, before and behind it
@@ -68,10 +68,10 @@ class Added:
         last: the last moment.
     """
 
-    units: npt.NDArray[np.int64]
+    units: Ints
     width: int
-    scales: npt.NDArray[np.int64]
-    counts_by_model: npt.NDArray[np.int64]
+    scales: Ints
+    counts_by_model: Ints
     read: int = 0
     rows: int = 0
     nan: int = 0
@@ -100,7 +100,7 @@ class Added:
         round_sums(words, *of, out)
         return out
 
-    def halves(self, each: KeptEvents, place: int, stays: npt.NDArray[np.bool_]) -> Halves:
+    def halves(self, each: KeptEvents, place: int, stays: Flags) -> Halves:
         """[2 * n_days, n_units], sums of some units by halves of days."""
         if each.is_value:
             n_steps = 2 * each.n_days
@@ -115,7 +115,7 @@ def read_events(
     logs: Logs,
     plan: IdPlan,
     exposed: Exposed,
-    begun: npt.NDArray[np.int64],
+    begun: Ints,
     kept: Sequence[KeptEvents],
     kinds: Sequence[str],
 ) -> Added:
@@ -135,9 +135,7 @@ def read_events(
     return found
 
 
-def _scales(
-    table: Table, kept: Sequence[KeptEvents], kinds: Sequence[str]
-) -> npt.NDArray[np.int64]:
+def _scales(table: Table, kept: Sequence[KeptEvents], kinds: Sequence[str]) -> Ints:
     """Bits behind the point that fit the largest value of each kind."""
     kind, size = pl.col("kind").cast(pl.String), pl.col("value").cast(pl.Float64).abs()
     rows = table.frame.select(kind, size.alias("size")).filter(pl.col("size").is_finite())
@@ -156,10 +154,10 @@ class _EventPass:
         logs: Logs,
         plan: IdPlan,
         exposed: Exposed,
-        begun: npt.NDArray[np.int64],
+        begun: Ints,
         kept: Sequence[KeptEvents],
         kinds: Sequence[str],
-        scales: npt.NDArray[np.int64],
+        scales: Ints,
     ) -> None:
         self.logs, self.plan, self.exposed, self.begun = logs, plan, exposed, begun
         self.kinds = kinds
@@ -186,9 +184,7 @@ class _EventPass:
                 self.of_events[name, window] = kind, NEVER if window is None else window
         self.valued = np.array([kind in summed for kind in kinds])
         self.equal = _Equal(logs.events, drops=asked.policy("equal_events") == "once")
-        self.parts: dict[Column, list[tuple[npt.NDArray[np.int64], Floats]]] = {
-            key: [] for key in self.of_events
-        }
+        self.parts: dict[Column, list[tuple[Ints, Floats]]] = {key: [] for key in self.of_events}
         self.lock = Lock()
 
     def run(self) -> Added:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import DataError
+from evalkit.kernels.arrays import Ints, Keys
 from evalkit.planning.counters import Clock
 from evalkit.sources import Table, ids, reading
 from evalkit.sources.hints import keep_rows
@@ -16,9 +17,6 @@ from evalkit.sources.hints import keep_rows
 from ._asked import ExperimentRequest
 from ._kernels import FULL, TWICE, enlarge, enter, note_exposures
 from ._units import READ_EXPOSURES, unknown_variants
-
-Keys = npt.NDArray[np.uint64]
-Numbers = npt.NDArray[np.int64]
 
 BATCH_ROWS = 1 << 19
 FIRST_SLOTS = 1 << 16
@@ -107,9 +105,9 @@ class Exposed:
         self.texts: list[dict[int, str]] = [{} for _ in range(n_named)]
         self.slots: Keys = np.zeros(2 * FIRST_SLOTS, dtype=np.uint64)
         self.known: Keys = np.zeros(room, dtype=np.uint64)
-        self.firsts: Numbers = np.full(room, NEVER, dtype=np.int64)
-        self.arms: Numbers = np.zeros(room, dtype=np.int64)
-        self.masks: Numbers = np.zeros(2 * room, dtype=np.int64)
+        self.firsts: Ints = np.full(room, NEVER, dtype=np.int64)
+        self.arms: Ints = np.zeros(room, dtype=np.int64)
+        self.masks: Ints = np.zeros(2 * room, dtype=np.int64)
         self.facts: Keys = np.zeros(n_facts * room, dtype=np.uint64)
 
     def reserve(self, n_more: int) -> None:
@@ -139,7 +137,7 @@ class Exposed:
         found[codes[used].astype(np.int64) - 1] = self.slots[0::2][used]
         return found
 
-    def note(self, frame: pl.DataFrame, arms: Numbers, flags: Sequence[str]) -> None:
+    def note(self, frame: pl.DataFrame, arms: Ints, flags: Sequence[str]) -> None:
         """Take rows in, whose variants are these."""
         if not frame.height:
             return

@@ -8,26 +8,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import DataError
-from evalkit.sources.ids import IdPlan, ids_of_keys, plan_ids
+from evalkit.kernels.arrays import Flags, Floats, Ints, Keys
+from evalkit.sources import reading
+from evalkit.sources.ids import IdPlan, KeyCollisionError, ids_of_keys, plan_ids
 
 from ._asked import ExperimentRequest
-from ._covariates import read_covariates
 from ._events import Added, KeptEvents, read_events
-from ._exposures import NEVER, Exposed, Logs, read_exposures
+from ._exposures import BATCH_ROWS, NEVER, Exposed, Logs, keys_of, read_exposures
 from ._expressions import DAY
-from ._kernels import CROSSED, LATE, LEFT_OUT, OUTSIDE, UNEXPOSED
+from ._kernels import CROSSED, LATE, LEFT_OUT, OUTSIDE, TWICE, UNEXPOSED, look_up
 from ._phases import phases_of
 from ._units import (
+    READ_COVARIATES,
     READ_EVENTS,
     Column,
     Events,
-    Floats,
     GroupedUnits,
     Units,
+    as_floats,
     check_clusters,
     columns_of,
     days_of,
@@ -93,8 +94,8 @@ class _Arms:
         crossed, excluded: units by variant.
     """
 
-    begun: npt.NDArray[np.int64]
-    stays: npt.NDArray[np.bool_]
+    begun: Ints
+    stays: Flags
     n_crossed: int
     crossed: Mapping[str, int]
     excluded: Mapping[str, int]
@@ -275,7 +276,7 @@ def _units(
     )
 
 
-def _ids_of(logs: Logs, plan: IdPlan, keys: npt.NDArray[np.uint64]) -> pl.DataFrame | None:
+def _ids_of(logs: Logs, plan: IdPlan, keys: Keys) -> pl.DataFrame | None:
     """The ids of units; those that were hashed are read once more where somebody asks for them."""
     if not plan.hashed:
         return ids_of_keys(plan, keys)
@@ -286,13 +287,13 @@ def _ids_of(logs: Logs, plan: IdPlan, keys: npt.NDArray[np.uint64]) -> pl.DataFr
     return wanted.select(plan.columns).collect(engine="streaming")
 
 
-def _a_day(firsts: npt.NDArray[np.int64]) -> float | None:
+def _a_day(firsts: Ints) -> float | None:
     """Units that are new a day."""
     span = int(firsts.max()) - int(firsts.min()) if firsts.size else 0
     return firsts.size / (span / DAY) if span > 0 else None
 
 
-def _named(hashes: npt.NDArray[np.uint64], texts: Mapping[int, str]) -> GroupedUnits:
+def _named(hashes: Keys, texts: Mapping[int, str]) -> GroupedUnits:
     """Units by a fact, its texts in order; -1 of null."""
     names = tuple(sorted(set(texts.values())))
     if not names:
@@ -302,3 +303,39 @@ def _named(hashes: npt.NDArray[np.uint64], texts: Mapping[int, str]) -> GroupedU
     codes = np.array([places[texts[int(each)]] for each in known], dtype=np.int32)
     at = np.minimum(np.searchsorted(known, hashes), known.size - 1)
     return GroupedUnits(np.where(known[at] == hashes, codes[at], -1).astype(np.int32), names)
+
+
+def read_covariates(
+    logs: Logs, plan: IdPlan, exposed: Exposed, counts: dict[str, int]
+) -> dict[str, Floats]:
+    """float64[n_units] of each column, NaN of units that have none; nothing without a table.
+
+    Raises:
+        DataError: a unit has two rows [duplicate-unit], a column no numbers [not-a-number].
+        KeyCollisionError: two ids share a key.
+    """
+    table = logs.covariates
+    if table is None:
+        return {}
+    names = list(dict.fromkeys(name for each in logs.asked.before.values() for name in each))
+    found = {name: np.full(exposed.n, np.nan) for name in names}
+    n_rows, n_read = np.zeros(exposed.n, dtype=np.int32), 0
+    with reading(table):
+        for whole in table.stream([*logs.ids(plan), *map(pl.col, names)], most=BATCH_ROWS):
+            logs.clock.line.advance(whole.height)
+            n_read += whole.height
+            frame, _ = logs.held(whole)
+            codes = np.empty(frame.height, dtype=np.int64)
+            if look_up(*keys_of(frame), exposed.slots, exposed.known, codes) == TWICE:
+                raise KeyCollisionError
+            is_known = codes >= 0
+            np.add.at(n_rows, codes[is_known], 1)
+            for name in names:
+                found[name][codes[is_known]] = as_floats(frame[name], name, table.at)[is_known]
+    if (n_rows > 1).any():
+        message = f"{int((n_rows > 1).sum()):,} units have more than one row of covariates"
+        hint = "add their rows up first: covariates are one row a unit"
+        raise DataError(message, code="duplicate-unit", at=table.at, hint=hint)
+    counts |= {READ_COVARIATES: n_read, "units_without_covariates": int((n_rows == 0).sum())}
+    logs.clock.stop("covariates")
+    return found

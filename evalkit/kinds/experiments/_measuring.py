@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.segments import Segment
+from evalkit.kernels.arrays import Flags, Floats, Ints, Keys
 from evalkit.kernels.threads import slices_of
 from evalkit.statistics.exact import CellRows, ExactSums
 from evalkit.statistics.independent import Adjustment, Group, Part
@@ -28,10 +28,8 @@ from evalkit.statistics.ratios import by_shares
 from ._asked import ExperimentRequest
 from ._cells import Cells, Cellular
 from ._expressions import UnitMeasure
-from ._units import Column, Floats, Units
+from ._units import Column, Units
 from .metrics.of_units import count, fraction
-
-Flags = npt.NDArray[np.bool_]
 
 ROWS_TOGETHER = 1 << 18
 
@@ -368,7 +366,7 @@ class _Clustering:
 def _by_clusters(
     matrix: Floats,
     own: Cells,
-    clusters: npt.NDArray[np.uint64],
+    clusters: Keys,
     cells: Cellular,
     asked: ExperimentRequest,
     value: tuple[int, int | None],
@@ -415,7 +413,7 @@ def _by_clusters(
     return adjusted, raw
 
 
-def _cluster_sums(matrix: Floats, clusters: npt.NDArray[np.uint64]) -> Floats:
+def _cluster_sums(matrix: Floats, clusters: Keys) -> Floats:
     """float64[n_clusters, n_columns], whatever the order of units: the smallest value first."""
     if not clusters.size:
         return np.empty((0, matrix.shape[1]))
@@ -461,9 +459,7 @@ def _quantiles(
     return MetricNumbers(measure, found, {}, False, (), 0)
 
 
-def _sorted(
-    values: Floats, of: npt.NDArray[np.int64], n_of: int, measure: UnitMeasure, *, is_plain: bool
-) -> Sorted:
+def _sorted(values: Floats, of: Ints, n_of: int, measure: UnitMeasure, *, is_plain: bool) -> Sorted:
     ordered = np.sort(values)
     if is_plain and not measure.of_events:
         return Sorted(ordered, n_of)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.errors import RequestError
+from evalkit.kernels.arrays import Ints
 
 from ._asked import ExperimentRequest, Phase
 from ._units import GroupedUnits, Units
@@ -69,7 +69,7 @@ def with_phases(asked: ExperimentRequest, phases: Sequence[Phase]) -> Experiment
     return replace(asked, statistics=statistics, phases=tuple(phases))
 
 
-def phases_of(asked: ExperimentRequest, firsts: npt.NDArray[np.int64]) -> dict[str, GroupedUnits]:
+def phases_of(asked: ExperimentRequest, firsts: Ints) -> dict[str, GroupedUnits]:
     """The phase of each unit's first exposure, as a group of units."""
     if not asked.phases:
         return {}

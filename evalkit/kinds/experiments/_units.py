@@ -9,16 +9,15 @@ import polars as pl
 
 from evalkit.aggregate.segments import hash_clusters
 from evalkit.errors import DataError, RequestError, did_you_mean
+from evalkit.kernels.arrays import Flags, Floats, Int32s, Ints, Keys
 from evalkit.sources import Table
 
 from ._asked import ExperimentRequest
 from ._expressions import DAY
 from ._kernels import take_date
 
-Floats = npt.NDArray[np.float64]
-Codes = npt.NDArray[np.int32]
-Flags = npt.NDArray[np.bool_]
-Moments = npt.NDArray[np.int64]
+Codes = Int32s
+Moments = Ints
 MOST_CROSSED = 0.01
 MOST_KINDS = 12
 READ_EXPOSURES, READ_EVENTS = "exposures read", "events read"  # rows, of all shares
@@ -81,7 +80,7 @@ class UnitDays:
 class Events:
     """Values of single events: of which unit, and how much."""
 
-    units: npt.NDArray[np.int64]
+    units: Ints
     values: Floats
 
 
@@ -104,7 +103,7 @@ class Units:
         firsts: int64[n_units], first exposures; `until`: the moment when the logs end.
     """
 
-    keys: npt.NDArray[np.uint64]
+    keys: Keys
     names: tuple[str, ...]
     variants: Codes
     columns: Mapping[Column, Floats]
@@ -112,7 +111,7 @@ class Units:
     before: Mapping[str, tuple[Floats, ...]] = field(default_factory=dict)
     open: Mapping[int, Flags] = field(default_factory=dict)
     groups: Mapping[str, GroupedUnits] = field(default_factory=dict)
-    clusters: npt.NDArray[np.uint64] | None = None
+    clusters: Keys | None = None
     triggered: Flags | None = None
     crossed: Mapping[str, int] = field(default_factory=dict)
     excluded: Mapping[str, int] = field(default_factory=dict)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evalkit.aggregate.segments import ALL, Segment
+from evalkit.kernels.arrays import Flags
 from evalkit.report import Comparison, Estimate, Warning_
 from evalkit.report.entries import Check, Finding, Graph
 from evalkit.statistics.corrections import adjust
@@ -28,7 +29,7 @@ from ._comparing import (
     with_gate_limits,
 )
 from ._measuring import MetricNumbers
-from ._units import READ_COVARIATES, READ_EVENTS, READ_EXPOSURES, Flags, Units
+from ._units import READ_COVARIATES, READ_EVENTS, READ_EXPOSURES, Units
 
 FEWEST_SEARCHED = 100
 ROUNDING = 1e-9  # of a standard error: variants of one size have the same by both variances

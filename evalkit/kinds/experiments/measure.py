@@ -10,6 +10,7 @@ from evalkit import report
 from evalkit.config import Config
 from evalkit.errors import MachineError, RequestError
 from evalkit.inference.conclude import Inference
+from evalkit.kernels.arrays import Floats
 from evalkit.kernels.memory import fits, give_back_early, room_to_compile
 from evalkit.kinds.pointwise.passes import MANY_ROWS, MOST_PASSES, NAMED_PASSES, MemoryBudget
 from evalkit.planning.counters import Clock, versions
@@ -26,7 +27,7 @@ from ._expressions import UnitMeasure
 from ._logs import bytes_of_days, plan_of, read_logs
 from ._measuring import capped, eligible, key_of, measure_all
 from ._statistics import Statistics
-from ._units import Floats, Units, check_events, check_sums, check_units, columns_of, read_ready
+from ._units import Units, check_events, check_sums, check_units, columns_of, read_ready
 from .conclude import READ, Conclusion, conclude, spell_counts
 from .merge import UnitsByShare
 from .metrics.of_units import count, fraction

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from evalkit.kernels.arrays import Flags, Floats
 from evalkit.kinds.experiments import _units
 
 from ._asked import ExperimentRequest
@@ -104,7 +105,7 @@ class UnitsByShare:
         found = {name: _parts_of(name) for name in whole.columns}
         firsts = whole["first"].to_numpy() if "first" in found else None
         counts = _added([part.counts for part in parts])
-        opened: dict[int, _units.Flags] = {}
+        opened: dict[int, Flags] = {}
         until = None
         if firsts is not None:  # what no share knows by itself: where all logs end
             until = max(part.until or 0 for part in parts)
@@ -152,7 +153,7 @@ class UnitsByShare:
         )
 
 
-def _floats(whole: pl.DataFrame, column: str) -> _units.Floats:
+def _floats(whole: pl.DataFrame, column: str) -> Floats:
     """A column; a share in which no unit has a covariate leaves it out."""
     return np.array(whole[column].fill_null(0.0), dtype=np.float64)
 

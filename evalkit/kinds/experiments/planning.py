@@ -2,19 +2,21 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 
 from evalkit.config import hinted
 from evalkit.errors import RequestError
+from evalkit.kernels import kernel
 from evalkit.sources import Guessing
+from evalkit.sources.ids import mix
+from evalkit.statistics.independent import Contrast
 from evalkit.statistics.intervals import wilson_interval
 from evalkit.statistics.power import smallest_difference, units_of_two
 from evalkit.statistics.spending import bounds_of, spent
 
-from ._aa import splits_of
 from ._asked import ExperimentRequest, WrittenExperiment, read_asked
 from ._measuring import MetricNumbers, measure_all
 from ._statistics import read_statistics
@@ -253,3 +255,34 @@ def false_alarms(units: Units, asked: ExperimentRequest, n_splits: int) -> Itera
             label, n_splits, alarms / n_splits, limits.low, limits.high, smallest,
             smallest / value if value > 0.0 else math.nan,
         )  # fmt: skip
+
+
+@kernel(allocates=False)
+def split_by_hash(keys, seed, limit, arms):  # type: ignore[no-untyped-def]
+    """Whether each unit is in the second half, by a hash of its key and a seed."""
+    for row in range(keys.size):
+        arms[row] = np.int32(mix(keys[row] ^ mix(seed)) >= limit)
+
+
+def splits_of(
+    units: Units, asked: ExperimentRequest, n_splits: int
+) -> Iterator[tuple[str, list[Contrast]]]:
+    """Every metric that is tested, with the contrast of each split."""
+    first, second = (asked.variants[name] for name in asked.names[:2])
+    limit = np.uint64(min((1 << 64) - 1, int((1 << 64) * (first / (first + second)))))
+    two = {name: asked.variants[name] for name in asked.names[:2]}
+    alone = replace(asked.statistics, baseline=asked.names[0])
+    pair = replace(asked, variants=two, statistics=alone, segments={})
+    found: dict[str, list[Contrast]] = {}
+    arms = np.empty(units.n, dtype=np.int32)
+    rules = asked.statistics.rules()
+    for seed in range(n_splits):
+        split_by_hash(units.keys, np.uint64(seed + 1), limit, arms)
+        split = replace(units, names=pair.names, variants=arms.copy(), triggered=None, days={})
+        for numbers in measure_all(split, pair):
+            measured = numbers.by_segment["", ""]
+            if measured.groups:
+                groups = measured.groups
+                contrast = Contrast(groups[0], groups[1], rules, measured.adjustment)
+                found.setdefault(numbers.measure.label, []).append(contrast)
+    yield from found.items()

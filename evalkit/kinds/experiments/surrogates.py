@@ -9,12 +9,12 @@ import numpy as np
 import polars as pl
 
 from evalkit.errors import DataError
+from evalkit.kernels.arrays import Floats
 from evalkit.report.surrogates import Surrogates
 from evalkit.sources import Guessing, open_columns, reading
 from evalkit.statistics.intervals import NO_INTERVAL, Interval
 from evalkit.statistics.past import (
     FEWEST,
-    Floats,
     Past,
     Replayed,
     TrueEffects,

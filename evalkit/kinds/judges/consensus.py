@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from evalkit.kernels.arrays import Floats
 from evalkit.kinds.judges.declaration import ConsensusSection
 from evalkit.kinds.judges.ratings import Ratings
 from evalkit.report import Warning_
 from evalkit.runs import machine_errors, replacing
 from evalkit.statistics import votes
-from evalkit.statistics.agreement import MISSING, Codes, Values, chance_corrected
+from evalkit.statistics.agreement import MISSING, Codes, chance_corrected
 
 THIN = 3.0  # ratings a unit, below which Dawid and Skene's estimate finds judges' errors badly
 
@@ -29,12 +30,12 @@ class Consensus:
     """
 
     table: pl.DataFrame
-    unit_agreement: Values
+    unit_agreement: Floats
     warnings: tuple[Warning_, ...]
     errors: pl.DataFrame | None = None
 
 
-def vote(codes: Codes, levels: Values, rule: ConsensusSection) -> tuple[votes.Votes, object]:
+def vote(codes: Codes, levels: Floats, rule: ConsensusSection) -> tuple[votes.Votes, object]:
     """One value a unit by the rule, and Dawid and Skene's estimate where that was asked for."""
     if rule.method == "mean":
         return votes.mean_rating(codes, levels), None

@@ -8,9 +8,10 @@ from typing import Any
 from evalkit.inference.comparisons import or_nan
 from evalkit.inference.conclude import Inference
 from evalkit.inference.verdicts import verdict_of
+from evalkit.kernels.arrays import Floats
 from evalkit.metrics import Request
 from evalkit.report import Comparison, Estimate, ModelCounts, Standing, StatisticsUsed
-from evalkit.statistics.agreement import Coefficient, Values, coefficient_named
+from evalkit.statistics.agreement import Coefficient, coefficient_named
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.intervals import Interval
 
@@ -89,7 +90,7 @@ def counts_of(n: int, users: int, *, without: int = 0, depth: int) -> ModelCount
     return ModelCounts(n, n, {}, users, without, 0, 0, "all", None, 0, 0, depth)
 
 
-def maker_of(request: Request, levels: Values, kind: str) -> Callable[[int], Coefficient]:
+def maker_of(request: Request, levels: Floats, kind: str) -> Callable[[int], Coefficient]:
     """The coefficient that a metric asks for, by the number of judges."""
     parameters = {name: str(value) for name, value in request.parameters}
     name, arguments = request.metric.function(kind, **parameters)

@@ -8,21 +8,14 @@ from typing import Any
 import numpy as np
 
 from evalkit.errors import DataError
+from evalkit.kernels.arrays import Floats
 from evalkit.kinds.judges.consensus import vote
 from evalkit.kinds.judges.declaration import JudgesTable
 from evalkit.kinds.judges.estimates import comparison, corrected, estimate, maker_of
 from evalkit.kinds.judges.ratings import Ratings
 from evalkit.metrics import Request, known_metrics
 from evalkit.report import Comparison, Estimate, Graph, Warning_
-from evalkit.statistics.agreement import (
-    MISSING,
-    ROUNDING,
-    Codes,
-    Values,
-    Weights,
-    sum_of,
-    weighted_sums,
-)
+from evalkit.statistics.agreement import MISSING, ROUNDING, Codes, Weights, sum_of, weighted_sums
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
 from evalkit.statistics.votes import majority
 
@@ -36,7 +29,7 @@ _SUS_QUESTIONS = 10
 Pairs = Sequence[tuple[str, str]]
 
 
-def answers_of(request: Request, ratings: Ratings, codes: Codes) -> Values:
+def answers_of(request: Request, ratings: Ratings, codes: Codes) -> Floats:
     """Values of a metric of answers, one a judge.
 
     Raises:
@@ -51,7 +44,7 @@ def answers_of(request: Request, ratings: Ratings, codes: Codes) -> Values:
                 code="not-a-scale",
                 hint="a unit is a question, a judge a person; where = ... leaves others out",
             )
-    found: Values = request.metric.function(given)
+    found: Floats = request.metric.function(given)
     return found
 
 
@@ -66,13 +59,13 @@ class PairDraws:
         self.ratings, self.config = ratings, config
         coefficient = maker_of(self.request, ratings.levels, config.judges.kind)(2)
         self.values: dict[tuple[str, str], float] = {}
-        self.drawn: dict[tuple[str, str], Values] = {}
+        self.drawn: dict[tuple[str, str], Floats] = {}
         for pair in combinations(ratings.judges, 2):
             features = coefficient.features(ratings.of(pair))
             self.values[pair] = float(coefficient.read(sum_of(features)))
             self.drawn[pair] = coefficient.read(weighted_sums(weights, features))
 
-    def mean(self, pairs: Pairs) -> tuple[float, Values]:
+    def mean(self, pairs: Pairs) -> tuple[float, Floats]:
         """The mean over pairs of judges who share units, of all units and of each draw."""
         ordered = [pair if pair in self.values else pair[::-1] for pair in pairs]
         known = [pair for pair in ordered if not math.isnan(self.values[pair])]
@@ -84,7 +77,7 @@ class PairDraws:
         means = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
         return float(np.mean([self.values[pair] for pair in known])), means
 
-    def limits(self, drawn: Values, *, n_tests: int = 1) -> Interval:
+    def limits(self, drawn: Floats, *, n_tests: int = 1) -> Interval:
         """Percentile limits of draws, wide enough for so many of them."""
         known, tail = drawn[~np.isnan(drawn)], (1 - self.config.statistics.level) / n_tests / 2
         if len(known) < max(2, len(drawn) / 2) or np.ptp(known) < ROUNDING:
@@ -208,7 +201,7 @@ def models_of(
     return [*kept, *agreements], corrected(comparisons, chosen, {request.label: True})
 
 
-def graphs_of(ratings: Ratings, model: str, shares: Values) -> Iterator[Graph]:
+def graphs_of(ratings: Ratings, model: str, shares: Floats) -> Iterator[Graph]:
     """The units that judges agree on least, and what each gives where the others say one level.
 
     The others' majority counts where it has no tie; held against are the levels' shares of all.

@@ -15,23 +15,21 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.aggregate.user_values.checks import of_judged
 from evalkit.config import Config, Policies, policies_of
 from evalkit.errors import DataError, RequestError
+from evalkit.kernels.arrays import Flags, Floats, Ints
 from evalkit.kinds.judges.ratings import in_order
 from evalkit.metrics import Request, parse_metrics
 from evalkit.planning.tables import Given, open_tables
 from evalkit.sources import Table, reading
-from evalkit.statistics.agreement import Values
 from evalkit.statistics.distributions import t_quantile
 
 Lists = Mapping[str, pl.DataFrame]
 Measure = Callable[[pl.DataFrame, Lists], Sequence[pl.DataFrame]]
-States = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+States = Ints
 UNJUDGED, NOT_RELEVANT, RELEVANT = range(3)
 ROUNDS = 8
 FEWEST_DRAWN = 200  # users, with outcomes of the plan drawn for each
@@ -84,23 +82,23 @@ class _Pool:
     relevance: float
     measure: Measure
     answers: tuple[int, ...]
-    found: dict[bytes, Values] = field(default_factory=dict)
+    found: dict[bytes, Floats] = field(default_factory=dict)
 
-    def deltas(self, states: States) -> Values:
+    def deltas(self, states: States) -> Floats:
         """The difference of every user, float64[n_users], with the pairs in these states."""
         return self._once(states, "deltas", lambda: self._deltas(states))
 
-    def single(self, states: States, other: int) -> Values:
+    def single(self, states: States, other: int) -> Floats:
         """The user's difference where one pair alone is in another state, float64[n_pairs]."""
         return self._once(states, other, lambda: self._single(states, other))
 
-    def _once(self, states: States, what: object, work: Callable[[], Values]) -> Values:
+    def _once(self, states: States, what: object, work: Callable[[], Floats]) -> Floats:
         key = blake2b(states.tobytes() + f"{what}".encode()).digest()
         if key not in self.found:
             self.found[key] = work()
         return self.found[key]
 
-    def _deltas(self, states: States) -> Values:
+    def _deltas(self, states: States) -> Floats:
         judged = pl.concat([self.truth, _rows_of(self.pairs, states, self.relevance)])
         values = []
         for found in self.measure(judged, self.lists):
@@ -109,7 +107,7 @@ class _Pool:
             values.append(own)
         return np.asarray(values[1] - values[0])
 
-    def _single(self, states: States, other: int) -> Values:
+    def _single(self, states: States, other: int) -> Floats:
         each = self.pairs.select(_COPY, "place")
         pairs = each.join(self.pairs.with_row_index("pair"), on="place", maintain_order="left")
         is_own = (pairs["pair"] == pairs["copy"]).to_numpy()
@@ -368,7 +366,7 @@ def _bounds(
     return float(deltas.mean()), low, high, high - low, interval
 
 
-def _chosen(moves: Values, standing: Values, n: int) -> States:
+def _chosen(moves: Floats, standing: Floats, n: int) -> States:
     """Places of the pairs that are expected to move most: what they move where they are relevant,
     times how high both lists put them. What counts alike favours either model in turn.
     """

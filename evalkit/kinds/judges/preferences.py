@@ -11,6 +11,7 @@ import polars as pl
 
 from evalkit.errors import DataError
 from evalkit.inference.verdicts import standings_of
+from evalkit.kernels.arrays import Floats
 from evalkit.kinds.judges.estimates import (
     FEW_JUDGES,
     comparison,
@@ -23,7 +24,7 @@ from evalkit.metrics import Request
 from evalkit.planning.record import RunResults
 from evalkit.report import Comparison, Counts, Estimate, TruthCounts, Warning_
 from evalkit.statistics import preferences
-from evalkit.statistics.agreement import Codes, Values
+from evalkit.statistics.agreement import Codes
 from evalkit.statistics.distributions import t_quantile, t_two_sided
 from evalkit.statistics.intervals import NO_INTERVAL, Interval
 
@@ -45,7 +46,7 @@ class Preferences:
     judges: list[str]
     first: Codes
     second: Codes
-    outcomes: Values
+    outcomes: Floats
     by: Codes
     n_null: int
 
@@ -141,7 +142,7 @@ def conclude_preferences(config: Any, frame: pl.DataFrame, *, at: str) -> RunRes
     return RunResults(Counts(truth, counts), inference, warnings)
 
 
-def _measured(request: Request, found: Preferences) -> tuple[Values, Values]:
+def _measured(request: Request, found: Preferences) -> tuple[Floats, Floats]:
     """Values of all models, and their covariance."""
     n_models, outcomes = len(found.models), found.outcomes
     if request.metric.name == "win-rate":
@@ -168,7 +169,7 @@ def _estimate(
 
 
 def _compared(
-    request: Request, found: Preferences, values: Values, covariance: Values, level: float
+    request: Request, found: Preferences, values: Floats, covariance: Floats, level: float
 ) -> Iterator[Comparison]:
     """Every two models."""
     for one, other in combinations(range(len(found.models)), 2):

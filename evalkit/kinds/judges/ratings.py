@@ -10,8 +10,9 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import DataError
+from evalkit.kernels.arrays import Floats
 from evalkit.kinds.judges.declaration import JudgesTable
-from evalkit.statistics.agreement import MISSING, Codes, Values
+from evalkit.statistics.agreement import MISSING, Codes
 
 MOST = 1e100  # squares of levels, and their sums, are far from the end of float64
 
@@ -36,10 +37,10 @@ class Ratings:
     units: pl.DataFrame
     judges: tuple[str, ...]
     codes: Codes
-    levels: Values
+    levels: Floats
     names: tuple[str, ...]
     gold: Codes
-    seconds: Values | None
+    seconds: Floats | None
     segments: dict[str, npt.NDArray[np.object_]]
     n_rows: int
     n_null: int
@@ -150,7 +151,7 @@ def _text_of(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
 
 def _levels_of(
     ratings: pl.Series, given: Sequence[str | float], kind: str, at: str
-) -> tuple[Values, tuple[str, ...]]:
+) -> tuple[Floats, tuple[str, ...]]:
     """The levels' values, ascending, and how they are written."""
     written = [
         pl.select(_text_of(pl.lit(level), pl.Float64())).item()
@@ -201,7 +202,7 @@ def _refuse_twice(rated: pl.DataFrame, keys: list[str], at: str) -> None:
         )
 
 
-def _seconds_of(placed: pl.DataFrame, at: str) -> Values:
+def _seconds_of(placed: pl.DataFrame, at: str) -> Floats:
     """Seconds that each rating took: as given, or since the judge's rating before."""
     if placed.schema["time"].is_temporal():
         moments = placed.with_row_index("row").sort("judge", "time")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from evalkit.kernels.arrays import Floats, Int32s, Ints
 from evalkit.kinds.labels._kernels import Marks, SortedRows, add_up_bins, add_up_points
 from evalkit.kinds.pointwise.store import Column, order_keys
 from evalkit.statistics.distributions import t_quantile
@@ -25,7 +25,6 @@ LARGEST_EXPONENT = 1000  # 2^1000 is a float64
 
 Mark = tuple[float, float]  # a score, and the share of rows with it that counts as above
 Limits = tuple[float | None, float | None]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +44,9 @@ class Ruler:
 
     marks: tuple[Mark, ...]
     keys: Column
-    shares: npt.NDArray[np.float64]
+    shares: Floats
     shift: np.uint64
-    table: npt.NDArray[np.int32]
+    table: Int32s
     edges: Column
     factor: float
     scale: float
@@ -87,7 +86,7 @@ def _turned(scores: Sequence[float], dtype: type) -> Column:
     return ~order_keys(wide, np.zeros(2, dtype=np.int64))
 
 
-def _table(keys: Column) -> tuple[np.uint64, npt.NDArray[np.int32]]:
+def _table(keys: Column) -> tuple[np.uint64, Int32s]:
     """Width of cells of keys, and how many of these, which ascend, are before each cell."""
     if not keys.size:
         return np.uint64(0), np.zeros(1, dtype=np.int32)
@@ -124,9 +123,7 @@ class UserSpread:
             np.zeros((ruler.edges.size, 3), dtype=np.int64),
         )
 
-    def add(
-        self, starts: Ints, keys: Column, labels: Column, weights: npt.NDArray[np.float64]
-    ) -> None:
+    def add(self, starts: Ints, keys: Column, labels: Column, weights: Floats) -> None:
         """Some users more: where the rows of each start, which ascend by key."""
         ruler = self.ruler
         rows = SortedRows(starts, keys, labels, weights * ruler.factor)

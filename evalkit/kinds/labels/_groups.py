@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit import metrics
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.labels._bands import Ruler, UserSpread
 from evalkit.kinds.labels._kernels import (
@@ -21,7 +21,6 @@ from evalkit.kinds.labels._placements import Placements, is_area
 from evalkit.kinds.labels._walk import losses_of
 from evalkit.kinds.labels.merge import LabelSums
 from evalkit.kinds.pointwise.counts import Grouping
-from evalkit.kinds.pointwise.spread import Floats
 from evalkit.kinds.pointwise.store import (
     Column,
     Numbered,
@@ -59,7 +58,7 @@ class GroupRows:
         known: values that several requests share.
     """
 
-    starts: npt.NDArray[np.int64]
+    starts: Ints
     keys: Column
     scores: Floats
     labels: Column
@@ -145,7 +144,7 @@ class GroupRows:
 
 def _sort(
     groups: Numbered, columns: Sequence[Column]
-) -> tuple[npt.NDArray[np.int64], Column, Floats, Column, Floats]:
+) -> tuple[Ints, Column, Floats, Column, Floats]:
     """Where groups start; keys, scores, labels and weights, scores of each group descending."""
     if len(columns) == 2:
         starts, keys, scores, labels = sort_labels(groups, *columns)

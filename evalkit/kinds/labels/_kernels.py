@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats, Int32s, Ints
 from evalkit.kernels.intrinsics import float_bits, prefetch
 from evalkit.statistics.exact import LIMB_BITS, add_shifted
 
@@ -335,10 +336,10 @@ def add_up_called(starts, scores, labels, weights, threshold, true_1, false_1):
 class SortedRows(NamedTuple):
     """Rows of users, which ascend by key within a user."""
 
-    starts: npt.NDArray[np.int64]
+    starts: Ints
     keys: npt.NDArray[Any]
     labels: npt.NDArray[Any]
-    weights: npt.NDArray[np.float64]
+    weights: Floats
 
 
 class Marks(NamedTuple):
@@ -348,9 +349,9 @@ class Marks(NamedTuple):
     """
 
     points: npt.NDArray[Any]
-    shares: npt.NDArray[np.float64]
+    shares: Floats
     shift: np.uint64
-    table: npt.NDArray[np.int32]
+    table: Int32s
 
 
 @kernel(allocates=False)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.kernels.arrays import Flags, Int32s, Ints, Keys
 from evalkit.kinds.labels._kernels import find_ends
 from evalkit.kinds.pointwise import kernels
 from evalkit.kinds.pointwise.passes import Columns, ModelRows
@@ -17,8 +18,7 @@ from evalkit.kinds.pointwise.store import Column, Placing, values_of
 LEADING_BITS = 17
 ROWS_A_PART = 1 << 17
 
-Counts = npt.NDArray[np.int64]
-Keys = npt.NDArray[np.uint64]
+Counts = Ints
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ class Leading:
             both.counts[cells[begins]] += np.add.reduceat(counted.counts, begins, axis=0)
         self.least, self.most, self.counts = both.least, both.most, both.counts
 
-    def find_mixed(self, rows: ModelRows) -> npt.NDArray[np.bool_]:
+    def find_mixed(self, rows: ModelRows) -> Flags:
         """bool[n_cells], cells whose rows have more than one score."""
         first, shift = np.uint64(self.first), np.uint64(self.shift)
 
@@ -126,7 +126,7 @@ class Leading:
         for ends in rows.look(find):
             np.minimum(total[:, 0], ends[:, 0], out=total[:, 0])
             np.maximum(total[:, 1], ends[:, 1], out=total[:, 1])
-        mixed: npt.NDArray[np.bool_] = total[:, 0] < total[:, 1]
+        mixed: Flags = total[:, 0] < total[:, 1]
         return mixed
 
 
@@ -138,7 +138,7 @@ class _KeyRanges:
     highs: Keys
     counts: Counts
 
-    def take(self, chosen: npt.NDArray[np.bool_] | npt.NDArray[np.intp]) -> "_KeyRanges":
+    def take(self, chosen: Flags | npt.NDArray[np.intp]) -> "_KeyRanges":
         return _KeyRanges(self.lows[chosen], self.highs[chosen], self.counts[chosen])
 
     @property
@@ -164,8 +164,8 @@ class ScoreParts:
     leading: Leading
     firsts: Keys
     counts: Counts
-    is_counted: npt.NDArray[np.bool_]
-    cells: npt.NDArray[np.int32]
+    is_counted: Flags
+    cells: Int32s
 
     @classmethod
     def of(cls, leading: Leading, rows: ModelRows, *, apart: int | None = None) -> "ScoreParts":
@@ -198,7 +198,7 @@ class ScoreParts:
         """Rows of each part that are stored."""
         return np.where(self.is_counted, 0, self.counts[:, 0] + self.counts[:, 1])
 
-    def part_of(self, keys: Column) -> npt.NDArray[np.int32]:
+    def part_of(self, keys: Column) -> Int32s:
         """The part of each row."""
         found = np.empty(keys.size, dtype=np.int32)
         kernels.find_ranges(keys, self._ranges, found)
@@ -219,9 +219,7 @@ class ScoreParts:
         slots[self.is_counted] = len(held)
         ranges = self._ranges
 
-        def place(
-            rows: Mapping[str, Column], starts: npt.NDArray[np.int32], places: npt.NDArray[np.int32]
-        ) -> None:
+        def place(rows: Mapping[str, Column], starts: Int32s, places: Int32s) -> None:
             kernels.place_scores(
                 rows["score"], rows["label"], ranges, slots, starts, places, rows["packed"]
             )

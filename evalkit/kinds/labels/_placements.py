@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 
+from evalkit.kernels.arrays import Flags, Floats, Ints
 from evalkit.kinds.labels._kernels import AT_A_TIME
 from evalkit.metrics import Term
 
 MOST_UNDECIDED = 0.01  # share of pairs whose order the leading bits do not tell
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +41,7 @@ def is_area(term: Term) -> bool:
 
 
 def place_rows(
-    least: int,
-    shift: int,
-    counts: npt.NDArray[np.int64],
-    terms: Sequence[Term],
-    find_mixed: Callable[[], npt.NDArray[np.bool_]],
+    least: int, shift: int, counts: Ints, terms: Sequence[Term], find_mixed: Callable[[], Flags]
 ) -> Placements | None:
     """Influences of rows on some areas.
 

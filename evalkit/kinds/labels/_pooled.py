@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
-import numpy.typing as npt
 
+from evalkit.kernels.arrays import Floats
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.labels._kernels import count_ties, tie_groups
 from evalkit.kinds.labels._parts import ScoreParts
@@ -26,8 +26,6 @@ from evalkit.kinds.pointwise.store import (
 )
 from evalkit.metrics import Term
 from evalkit.statistics.exact import SCALE_BITS, CellRows, ExactSums
-
-Floats = npt.NDArray[np.float64]
 
 
 class Pooled:

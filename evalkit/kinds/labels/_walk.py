@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit import metrics
 from evalkit.errors import RequestError
+from evalkit.kernels.arrays import Bytes, Flags, Floats, Ints
 from evalkit.kinds.labels import _kernels
 from evalkit.kinds.pointwise.means import product_and_rest
 from evalkit.statistics.exact import LIMB_BITS, SCALE_BITS, SUM_LIMBS
@@ -21,7 +21,6 @@ LINE_POINTS = 100  # of a curve
 BLOCK = 64  # scores, of which the best is only looked for where it may be
 MARGIN = 1e-9  # of values of metrics, far more than rounding moves them
 
-Floats = npt.NDArray[np.float64]
 
 # a point of a curve: rows called positive with label 1 and 0, and the lowest score among them
 Point = tuple[float, float, float]
@@ -62,9 +61,7 @@ class TermSum:
     Without the squares that `ExactSums` keeps, which took labels of 10M rows 10 % more time.
     """
 
-    limbs: npt.NDArray[np.int64] = field(
-        default_factory=lambda: np.zeros(SUM_LIMBS, dtype=np.int64)
-    )
+    limbs: Ints = field(default_factory=lambda: np.zeros(SUM_LIMBS, dtype=np.int64))
 
     def add_values(self, values: Floats) -> None:
         """Some numbers."""
@@ -206,7 +203,7 @@ class Area(TermSum):
         self.add_values(area[:n])
 
 
-def losses_of(request: metrics.Request, scores: Floats, labels: npt.NDArray[np.uint8]) -> Floats:
+def losses_of(request: metrics.Request, scores: Floats, labels: Bytes) -> Floats:
     """What each row loses.
 
     Raises:
@@ -517,9 +514,7 @@ def _find_best(
     return int(chosen[place]), float(values[place])
 
 
-def _reached(
-    name: str, least: float, sum_1: Floats, sum_0: Floats, totals: LabelTotals
-) -> npt.NDArray[np.bool_]:
+def _reached(name: str, least: float, sum_1: Floats, sum_0: Floats, totals: LabelTotals) -> Flags:
     """Where a rate reaches a target."""
     with np.errstate(all="ignore"):
         rates = {
@@ -527,7 +522,7 @@ def _reached(
             "recall": lambda: sum_1 / totals.positives,
             "specificity": lambda: (totals.negatives - sum_0) / totals.negatives,
         }
-        reached: npt.NDArray[np.bool_] = rates[name]() >= least
+        reached: Flags = rates[name]() >= least
     return reached
 
 

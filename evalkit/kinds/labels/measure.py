@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.segments import ALL
 from evalkit.aggregate.sums import add_to
 from evalkit.errors import CountedError, DataError
+from evalkit.kernels.arrays import Flags
 from evalkit.kinds.labels._bands import Ruler
 from evalkit.kinds.labels._chosen import is_chosen, placeholder, smooth_at
 from evalkit.kinds.labels._graphs import ScoreDrawing
@@ -200,7 +200,7 @@ class Measurer:
         terms = [term for each in self.job.over("rows") for term in _terms(each) if is_area(term)]
         areas = list(dict.fromkeys(terms))
 
-        def find_mixed() -> npt.NDArray[np.bool_]:
+        def find_mixed() -> Flags:
             return leading.find_mixed(rows)
 
         return place_rows(leading.first, leading.shift, leading.counts, areas, find_mixed)

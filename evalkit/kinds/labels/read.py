@@ -9,6 +9,7 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.errors import RequestError
+from evalkit.kernels.arrays import Keys
 from evalkit.kinds.labels._parts import Leading
 from evalkit.kinds.pointwise.counts import CheckedRows
 from evalkit.kinds.pointwise.open import float_column
@@ -136,7 +137,7 @@ def _check_whole_scores(scores: npt.NDArray[np.floating], rows: CheckedRows, tab
     rows.refuse_rows("score-too-large", n_bad, what, at=table.at, hint=hint)
 
 
-def _weights(rows: CheckedRows, table: Table) -> npt.NDArray[np.uint64]:
+def _weights(rows: CheckedRows, table: Table) -> Keys:
     weights = rows.frame["weight"]
     good = ((weights >= 0) & weights.is_finite()).fill_null(value=False)
     n_bad = weights.len() - int(good.sum())

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from evalkit.kernels.arrays import Floats
 from evalkit.kinds.logged._units import OF_SQUARES, sum_of_parts
 from evalkit.kinds.logged.measure import PLACE, SQUARES, TermColumns
 from evalkit.kinds.logged.merge import LoggedSums, RoundCounts
@@ -16,7 +16,6 @@ from evalkit.sources.ids import as_array
 from evalkit.statistics.exact import ExactSums
 from evalkit.statistics.intervals import Interval, rare_interval
 
-Values = npt.NDArray[np.float64]
 FEW_REWARDS = 15
 
 
@@ -25,11 +24,11 @@ class LoggedNumber:
     """A value with what each user adds to it, float64[n_users], whose mean is 0."""
 
     value: float
-    influence: Values
+    influence: Floats
     std_error: float  # over n - 1 users; NaN below two
 
     @classmethod
-    def of(cls, value: float, influence: Values) -> "LoggedNumber":
+    def of(cls, value: float, influence: Floats) -> "LoggedNumber":
         """With its error."""
         return cls(value, influence, error_of(influence))
 
@@ -41,14 +40,14 @@ class LoggedNumber:
         return _total((self.influence / spread) ** 3) / n if spread > 0.0 else math.nan
 
 
-def error_of(influence: Values) -> float:
+def error_of(influence: Floats) -> float:
     n = len(influence)
     if n < 2:
         return math.nan
     return math.sqrt(n / (n - 1) * _total(influence**2))
 
 
-def _total(values: Values) -> float:
+def _total(values: Floats) -> float:
     """The correctly rounded sum, as `math.fsum` has it."""
     sums = ExactSums(1)
     sums.add(values[:, None])
@@ -81,7 +80,7 @@ class SegmentSums:
         """Of all rounds: squares of weights, or how many are 0."""
         return sum_of_parts(self.weights, column)
 
-    def sums(self, column: str) -> Values:
+    def sums(self, column: str) -> Floats:
         """A term of each user."""
         return as_array(self.users[column])
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Ints, Keys
 from evalkit.kernels.intrinsics import float_bits, prefetch
 from evalkit.sources.ids import KeyCollisionError, as_keys, hash_ids, mix
 
@@ -24,8 +24,6 @@ LARGEST = 2.0**38  # of a term: a batch of them stays below 2^62
 SMALLEST, N_EDGES = -4, 29  # powers of 2 that bins of weights end with
 N_BINS = 5  # integers of a bin of weights: rounds, then w r and r in two
 AHEAD = 12  # rows between asking for the sums of a unit and using them
-
-Integers = npt.NDArray[np.int64]
 
 
 @kernel(allocates=False)
@@ -153,10 +151,10 @@ class TermUnits:
     seed: int
     ids: list[pl.DataFrame] = field(default_factory=list)
     n_units: int = 0
-    sums: Integers = field(default_factory=lambda: np.zeros((0, 0, 2), np.int64))
-    table: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, np.uint64))
+    sums: Ints = field(default_factory=lambda: np.zeros((0, 0, 2), np.int64))
+    table: Keys = field(default_factory=lambda: np.zeros(2, np.uint64))
 
-    def slots_of(self, rows: pl.DataFrame) -> Integers:
+    def slots_of(self, rows: pl.DataFrame) -> Ints:
         """The unit of each row, all of which have sums then.
 
         Raises:
@@ -172,7 +170,7 @@ class TermUnits:
             self.sums = grown
         return slots
 
-    def _slots(self, rows: pl.DataFrame) -> Integers:
+    def _slots(self, rows: pl.DataFrame) -> Ints:
         ids = rows.select(self.by)
         is_own = len(self.by) == 1 and ids.dtypes[0].is_integer()
         itself = pl.col(self.by[0]).cast(pl.Int64, wrap_numerical=True)

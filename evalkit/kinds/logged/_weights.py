@@ -7,13 +7,8 @@ from itertools import pairwise
 import numpy as np
 
 from evalkit.errors import DataError
-from evalkit.kinds.logged._numbers import (
-    FEW_REWARDS,
-    SegmentSums,
-    Values,
-    effective_rewards,
-    number_of,
-)
+from evalkit.kernels.arrays import Floats
+from evalkit.kinds.logged._numbers import FEW_REWARDS, SegmentSums, effective_rewards, number_of
 from evalkit.kinds.logged._units import OF_SQUARES
 from evalkit.kinds.logged.measure import SQUARES, ZEROS, TermColumns
 from evalkit.kinds.logged.merge import EDGES, LoggedSums
@@ -93,7 +88,7 @@ def checks_of(
 
 
 def uneven_users(
-    added: Sequence[Values], shares: Values, model: str, segment: str | None
+    added: Sequence[Floats], shares: Floats, model: str, segment: str | None
 ) -> Iterator[Check]:
     """That few users carry the numbers of a target, where limits over all users are too near.
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, cast
 
-import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit import report
 from evalkit.errors import DataError
 from evalkit.inference.conclude import Inference
 from evalkit.inference.spread import DifferenceSpread
+from evalkit.kernels.arrays import Floats
 from evalkit.kinds.logged import _numbers, _weights, measure
 from evalkit.kinds.logged.declaration import LOGGING
 from evalkit.kinds.logged.merge import LoggedSums
@@ -28,7 +27,6 @@ from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import t_two_sided
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval, normal_interval
 
-Values = npt.NDArray[np.float64]
 ROUNDING = 1e-12  # of a value, below which its error is none
 
 
@@ -65,7 +63,7 @@ def conclude_logged(
             rough = list(_weights.few_rewards(cell, wanted, names, sums))
         rounds = wanted.column(0, Term("ones"))
         shares = cell.sums(rounds) / cell.total(rounds)
-        added: dict[str, list[Values]] = {}
+        added: dict[str, list[Floats]] = {}
         for request, recipe in zip(config.requests, recipes, strict=True):
             numbers = {LOGGING: _numbers.number_of(cell, wanted, 0, _numbers.of_logging(recipe))}
             numbers |= {

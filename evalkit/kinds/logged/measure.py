@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.config import Config
 from evalkit.errors import DataError, RequestError, did_you_mean
+from evalkit.kernels.arrays import Floats
 from evalkit.kinds.logged._units import LARGEST, TermUnits, add_rounds
 from evalkit.kinds.logged.declaration import LOGGING
 from evalkit.kinds.logged.merge import LoggedSums, RoundCounts, WeightsSeen
@@ -78,7 +78,7 @@ class TermColumns:
         """Whose probabilities are read: of the item first."""
         return list(dict.fromkeys(["item", *(term.weight for term in self.own)]))
 
-    def rules(self) -> npt.NDArray[np.float64]:
+    def rules(self) -> Floats:
         """float64[n_rules, 7], of each term of a target: weight 0, weighted reward 1 or prediction
         2; whose weight; whether of residuals, and with the prediction added; cap, tau, shrink.
         """
@@ -320,13 +320,13 @@ def _check_users(rows: pl.DataFrame, table: Table) -> None:
         raise DataError(f"{n:,} rounds have no user", code="null-id", at=table.at)
 
 
-def _array(rows: pl.DataFrame, name: str) -> npt.NDArray[np.float64]:
+def _array(rows: pl.DataFrame, name: str) -> Floats:
     """A column as float64[n_rows], NaN where it is null."""
-    found: npt.NDArray[np.float64] = as_array(rows[name].cast(pl.Float64))
+    found: Floats = as_array(rows[name].cast(pl.Float64))
     return found
 
 
-def _chances(rows: pl.DataFrame, name: str, table: Table) -> npt.NDArray[np.float64]:
+def _chances(rows: pl.DataFrame, name: str, table: Table) -> Floats:
     """Probabilities; those of the log are above 0."""
     found, is_logging = _array(rows, name), name.startswith("propensity")
     low = found > 0.0 if is_logging else found >= 0.0
@@ -344,7 +344,7 @@ def _chances(rows: pl.DataFrame, name: str, table: Table) -> npt.NDArray[np.floa
     return found
 
 
-def _numbers(rows: pl.DataFrame, name: str, table: Table) -> npt.NDArray[np.float64]:
+def _numbers(rows: pl.DataFrame, name: str, table: Table) -> Floats:
     """Rewards, or what is predicted of them."""
     found = _array(rows, name)
     bad = ~np.isfinite(found)
@@ -356,7 +356,7 @@ def _numbers(rows: pl.DataFrame, name: str, table: Table) -> npt.NDArray[np.floa
     return found
 
 
-def _positions(rows: pl.DataFrame, table: Table) -> npt.NDArray[np.float64]:
+def _positions(rows: pl.DataFrame, table: Table) -> Floats:
     """Positions of slates, whole numbers from 1."""
     found = _array(rows, PLACE)
     bad = ~((found >= 1.0) & (found <= MOST_POSITIONS) & (found == np.floor(found)))

@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.kinds.logged._units import CARRY, COARSE, FINE, MASK, N_BINS, N_EDGES, SMALLEST
 
-Values = npt.NDArray[np.float64]
 TOP = 10
 EDGES = 2.0 ** np.arange(SMALLEST, SMALLEST + N_EDGES)  # of weights that are counted together
 
@@ -30,11 +29,11 @@ class RoundCounts:
     least: dict[str, float] = field(default_factory=dict)
     positions: dict[int, int] = field(default_factory=dict)
 
-    def note(self, rewards: Values, least: Mapping[str, float]) -> None:
+    def note(self, rewards: Floats, least: Mapping[str, float]) -> None:
         """Add rounds, float64[n_rounds]."""
         self._add(rewards.size, (float(rewards.min()), float(rewards.max())), least)
 
-    def note_positions(self, places: Values) -> None:
+    def note_positions(self, places: Floats) -> None:
         """Add rounds at their positions, whole numbers from 1."""
         found = np.bincount(places.astype(np.int64))
         for position in np.flatnonzero(found).tolist():
@@ -63,10 +62,10 @@ class WeightsSeen:
         largest: float64[n_targets], the largest weight; `largest_term` float64[1], of all sums.
     """
 
-    bins: npt.NDArray[np.int64]
-    tops: Values
-    largest: Values
-    largest_term: Values
+    bins: Ints
+    tops: Floats
+    largest: Floats
+    largest_term: Floats
 
     @classmethod
     def of(cls, n_targets: int) -> "WeightsSeen":
@@ -86,7 +85,7 @@ class WeightsSeen:
         self.largest = np.maximum(self.largest, other.largest)
         self.largest_term = np.maximum(self.largest_term, other.largest_term)
 
-    def of_bins(self, target: int) -> tuple[npt.NDArray[np.int64], Values, Values]:
+    def of_bins(self, target: int) -> tuple[Ints, Floats, Floats]:
         """Rounds, w r and r of the weights between two edges."""
         rows, *parts = self.bins.reshape(-1, EDGES.size + 1, N_BINS)[target].T
         return rows, *(parts[at] / COARSE + parts[at + 1] / FINE for at in (0, 2))

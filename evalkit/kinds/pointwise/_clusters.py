@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.segments import SegmentTable, hash_clusters, no_cluster, read_user_values
+from evalkit.kernels.arrays import Flags, Floats, Ints, Keys
 from evalkit.kinds.pointwise.segments import RowUsers
-from evalkit.kinds.pointwise.spread import Floats
-from evalkit.sources.ids import Keys
 from evalkit.statistics.exact import ExactSums, sums_of_runs
 from evalkit.statistics.ratios import N_TERMS, RatioSum, terms_of
 
@@ -28,7 +26,7 @@ class Clusters:
     users: RowUsers
     hashes: Keys
     clusters: Keys
-    is_known: npt.NDArray[np.bool_]
+    is_known: Flags
 
     @classmethod
     def read(cls, source: SegmentTable, users: RowUsers) -> "Clusters":
@@ -69,8 +67,8 @@ class Bundles:
         starts: int64[n_clusters], where each cluster begins.
     """
 
-    order: npt.NDArray[np.int64]
-    starts: npt.NDArray[np.int64]
+    order: Ints
+    starts: Ints
 
     def spread(self, moves: Floats, *, is_mean: bool) -> RatioSum:
         """What clusters move a number by together, as a mean of which they are parts.

@@ -7,6 +7,7 @@ from evalkit import report
 from evalkit.aggregate.segments import ALL, SeenValues, Segment
 from evalkit.aggregate.sums import GrandTotals
 from evalkit.aggregate.user_values.checks import convention_warnings
+from evalkit.kernels.arrays import Keys
 from evalkit.kinds.pointwise._clusters import Clusters
 from evalkit.kinds.pointwise._comparing import infer
 from evalkit.kinds.pointwise._kept import Keeping, without_values
@@ -17,7 +18,6 @@ from evalkit.kinds.pointwise.units import Measured, RowSums, UnitSums
 from evalkit.planning.counters import input_of, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.sources import Table
-from evalkit.sources.ids import Keys
 
 Models = Sequence[tuple[str | None, Table]]
 

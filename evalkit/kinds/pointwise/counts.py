@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from evalkit.aggregate.sums import add_all
+from evalkit.aggregate.sums import Merges, add_all
 from evalkit.errors import CountedError, raise_all
+from evalkit.kernels.arrays import Flags, Keys
 from evalkit.kinds.pointwise.store import Column
-from evalkit.sources.ids import IdPlan, Keys, as_array, as_keys, distinct_keys, hash_ids
+from evalkit.sources.ids import IdPlan, as_array, as_keys, distinct_keys, hash_ids
 
 OTHER_SEED = 0x9E3779B9
 CODES = (  # as rows meet them
@@ -55,13 +54,6 @@ class Grouping:
         return found if self.check is None else {**found, self.check: np.uint32}
 
 
-class RowMark(Protocol):
-    """What is remembered of rows besides their number; that of other rows merges into it."""
-
-    def merge(self, other: Self) -> None:
-        """Take over what is remembered of other rows."""
-
-
 @dataclass(slots=True)
 class Lost:
     """Users of whom some rows were left out, and no other row was seen yet.
@@ -89,7 +81,7 @@ class RowOutcomes:
     rows: int = 0
     dropped: dict[str, int] = field(default_factory=dict)
     noted: dict[str, int] = field(default_factory=dict)
-    marks: dict[str, RowMark] = field(default_factory=dict)
+    marks: dict[str, Merges] = field(default_factory=dict)
     refused: dict[tuple[int, str], CountedError] = field(default_factory=dict)
 
     @property
@@ -134,7 +126,7 @@ class CheckedRows:
         if n:
             self.row_counts.refuse(CountedError(f"{{n}} {what}", n, code=code, at=at, hint=hint))
 
-    def drop(self, bad: npt.NDArray[np.bool_] | pl.Series, reason: str) -> None:
+    def drop(self, bad: Flags | pl.Series, reason: str) -> None:
         """Leave out the rows of a mask, and count them."""
         mask = bad if isinstance(bad, pl.Series) else pl.Series(bad)
         number = int(mask.sum() or 0)

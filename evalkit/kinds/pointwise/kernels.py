@@ -4,9 +4,9 @@
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Int32s, Keys
 from evalkit.kernels.intrinsics import prefetch
 from evalkit.sources.ids import mix
 
@@ -86,8 +86,8 @@ class Ranges(NamedTuple):
 
     least: np.uint64
     shift: np.uint64
-    table: npt.NDArray[np.int32]
-    firsts: npt.NDArray[np.uint64]
+    table: Int32s
+    firsts: Keys
 
 
 @kernel(allocates=False)

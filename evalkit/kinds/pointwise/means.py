@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats
 from evalkit.metrics import square_root
 from evalkit.statistics.exact import SCALE_BITS, ExactSums
 
@@ -79,7 +79,7 @@ class WeightedMean:
     n_infinite: int = 0
     infinite: float = 0.0
 
-    def add(self, values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> None:
+    def add(self, values: Floats, weights: Floats) -> None:
         """Some groups more; NaN is a group without a value, which is counted, with no weight."""
         columns = np.empty((values.size, 4))
         number, infinite = weigh_values(values, weights, columns)

@@ -12,9 +12,9 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.errors import MachineError
+from evalkit.kernels.arrays import Ints
 from evalkit.kernels.memory import default_limit, fits, polars_gives_back, room_to_compile
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise.counts import CheckedRows, Grouping, RowOutcomes
@@ -30,7 +30,7 @@ NAMED_PASSES = 8  # that the limit is named for where one is refused
 LAST_PASSES = 256  # where the machine has no more memory to give
 
 Columns = Mapping[str, Column]
-Counts = npt.NDArray[np.int64]
+Counts = Ints
 Done = TypeVar("Done")
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.aggregate.segments import (
@@ -23,6 +22,7 @@ from evalkit.aggregate.segments import (
 from evalkit.aggregate.sums import GrandTotals
 from evalkit.config import Config, Segmentation
 from evalkit.errors import EvalkitError, RequestError, raise_all
+from evalkit.kernels.arrays import Int32s, Ints, Keys
 from evalkit.kinds.pointwise.counts import Grouping, RowOutcomes
 from evalkit.kinds.pointwise.passes import Columns, Counts, Done, ModelRows, RowsInMemory
 from evalkit.kinds.pointwise.store import Column, Placing, Store, by_hash, parts_for
@@ -44,7 +44,7 @@ class RowUsers:
     """
 
     user_plan: ids.IdPlan
-    keys: ids.Keys
+    keys: Keys
     user_ids: pl.DataFrame
 
     @classmethod
@@ -71,13 +71,13 @@ class RowUsers:
             raise ids.KeyCollisionError
         return cls(user_plan, keys, users[order].select(pl.exclude(ids.USER_KEY)))
 
-    def ids_of(self, keys: ids.Keys) -> pl.DataFrame:
+    def ids_of(self, keys: Keys) -> pl.DataFrame:
         """The id columns of some of the users."""
         if self.user_plan.hashed:
             return self.user_ids[self.codes_of(keys)]
         return ids.ids_of_keys(self.user_plan, keys)
 
-    def hashes_of(self, keys: ids.Keys) -> ids.Keys:
+    def hashes_of(self, keys: Keys) -> Keys:
         """uint64[n_users], hashes of their ids that no version of any library changes."""
         if self.user_plan.hashed:
             return ids.stable_hashes(self.ids_of(keys), self.user_plan)
@@ -88,12 +88,12 @@ class RowUsers:
         """How many there are."""
         return int(self.keys.size)
 
-    def codes_of(self, keys: ids.Keys) -> npt.NDArray[np.int64]:
+    def codes_of(self, keys: Keys) -> Ints:
         """The place of each user; -1 of others."""
         found = np.searchsorted(self.keys, keys)
         found[found == self.keys.size] = 0
         known = self.keys[found] == keys if self.keys.size else np.zeros(keys.size, dtype=np.bool_)
-        codes: npt.NDArray[np.int64] = np.where(known, found, -1)
+        codes: Ints = np.where(known, found, -1)
         return codes
 
     def are_ids_of_users(self, rows: pl.DataFrame) -> bool:
@@ -152,7 +152,7 @@ class ChosenRows:
 
     rows: ModelRows
     user: Grouping
-    members: ids.Keys
+    members: Keys
     row_counts: RowOutcomes = field(default_factory=RowOutcomes)
 
     def look(self, work: Callable[[Columns], Done]) -> Iterator[Done]:
@@ -184,9 +184,7 @@ class ChosenRows:
 def _into(part: int) -> Placing:
     """All rows lie in one part."""
 
-    def place(
-        rows: Mapping[str, Column], starts: npt.NDArray[np.int32], places: npt.NDArray[np.int32]
-    ) -> None:
+    def place(rows: Mapping[str, Column], starts: Int32s, places: Int32s) -> None:
         places[:] = np.arange(places.size)
         starts[part + 1 :] = places.size
 
@@ -261,11 +259,11 @@ class RowSegments:
                 yield (segment.name, segment.groups.labels[code]), chosen
 
     def _split(self, store: Store, user: Grouping, groups: IdGroups) -> dict[int, Store]:
-        def codes_of(keys: ids.Keys) -> npt.NDArray[np.int32]:
+        def codes_of(keys: Keys) -> Int32s:
             codes = self.users.codes_of(keys)
             if np.any(codes < 0):
                 raise AssertionError("rows are of the users of their tables")
-            found: npt.NDArray[np.int32] = groups.codes[codes]
+            found: Int32s = groups.codes[codes]
             return found
 
         n_segments = len(groups.labels)

@@ -6,14 +6,12 @@ from fractions import Fraction
 from itertools import combinations, combinations_with_replacement
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats
 from evalkit.kinds.pointwise.means import rest_of_product
 from evalkit.metrics import Smooth, square_root
 from evalkit.statistics.exact import SCALE_BITS, ExactSums
-
-Floats = npt.NDArray[np.float64]
 
 
 @kernel(allocates=False)

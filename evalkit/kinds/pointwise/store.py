@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.kernels.arrays import Floats, Int32s, Ints, Keys
 from evalkit.kinds.pointwise import kernels
-from evalkit.sources.ids import Keys
 
 ROWS_A_PART = 1 << 17
 MOST_BITS = 13
@@ -27,9 +27,7 @@ FEW_KEYS = 2000  # which NumPy sorts before digits are counted
 Column = npt.NDArray[Any]
 
 
-def order_keys(
-    values: npt.NDArray[np.floating[Any]], counts: npt.NDArray[np.int64]
-) -> npt.NDArray[Any]:
+def order_keys(values: npt.NDArray[np.floating[Any]], counts: Ints) -> npt.NDArray[Any]:
     """uint32 keys of float32 values or uint64 keys of float64 ones, in the same order.
 
     `counts` int64[2] gets NaN and infinite values on top.
@@ -43,7 +41,7 @@ def order_keys(
     return keys
 
 
-def values_of(keys: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+def values_of(keys: npt.NDArray[Any]) -> Floats:
     """The values of keys that `order_keys` made."""
     if keys.dtype == np.uint32:
         sign = np.uint32(0x80000000)
@@ -59,7 +57,7 @@ class StoreBatch:
 
     segment: int
     first: int
-    starts: npt.NDArray[np.int32]  # of the parts, within the batch; n_parts + 1
+    starts: Int32s  # of the parts, within the batch; n_parts + 1
 
     @property
     def n_rows(self) -> int:
@@ -86,7 +84,7 @@ class Store:
     _room: int = 0
     _used: int = 0
     _lock: Lock = field(default_factory=Lock, repr=False)
-    _tables: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]] = field(default_factory=list)
+    _tables: list[tuple[Ints, Int32s]] = field(default_factory=list)
 
     def fill(self, rows: Mapping[str, Column], placing: "Placing") -> StoreBatch:
         """Scatter a batch of rows into parts; any thread may. Rows of no part are left out."""
@@ -166,7 +164,7 @@ def _narrowest(column: Column, dtype: Any) -> Any:
 
 # writes int32[n_rows] places of rows, part after part, those of no part last, and int32[n_parts +
 # 2] starts of the parts, the last of which is where the rows of no part end; it starts as 0
-Placing = Callable[[Mapping[str, Column], npt.NDArray[np.int32], npt.NDArray[np.int32]], None]
+Placing = Callable[[Mapping[str, Column], Int32s, Int32s], None]
 
 
 def parts_for(n_rows: int) -> int:
@@ -184,15 +182,13 @@ def by_hash(name: str, n_parts: int, held: range | None = None) -> Placing:
     n_bits = n_parts.bit_length() - 1
     held = range(n_parts) if held is None else held
 
-    def place(
-        rows: Mapping[str, Column], starts: npt.NDArray[np.int32], places: npt.NDArray[np.int32]
-    ) -> None:
+    def place(rows: Mapping[str, Column], starts: Int32s, places: Int32s) -> None:
         kernels.place_by_hash(rows[name], n_bits, held.start, len(held), starts, places)
 
     return place
 
 
-def count_by_hash(keys: Keys, n_parts: int) -> npt.NDArray[np.int64]:
+def count_by_hash(keys: Keys, n_parts: int) -> Ints:
     """How many rows `by_hash` puts into each part."""
     counts = np.zeros(n_parts, dtype=np.int64)
     kernels.count_hashes(keys, n_parts.bit_length() - 1, counts)
@@ -203,7 +199,7 @@ def count_by_hash(keys: Keys, n_parts: int) -> npt.NDArray[np.int64]:
 class Numbered:
     """The groups of some rows: a number a row, and the key of each number."""
 
-    numbers: npt.NDArray[np.int32]
+    numbers: Int32s
     keys: Keys
 
     @property
@@ -245,7 +241,7 @@ def sort_packed(packed: Keys, n_bits: int) -> None:
 
 def sort_labels(
     groups: Numbered, keys: Column, labels: Column
-) -> tuple[npt.NDArray[np.int64], Column, npt.NDArray[np.float64], Column]:
+) -> tuple[Ints, Column, Floats, Column]:
     """Rows in the order of their group, then of their key, then of their label.
 
     Args:
@@ -267,9 +263,7 @@ def sort_labels(
     return starts, found_keys, scores.astype(np.float64, copy=False), found_labels
 
 
-def sort_rows(
-    groups: Numbered | None, columns: Sequence[Column]
-) -> tuple[npt.NDArray[np.int64], list[Column]]:
+def sort_rows(groups: Numbered | None, columns: Sequence[Column]) -> tuple[Ints, list[Column]]:
     """Rows in the order of their group, then of their columns one after the other.
 
     Args:

@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
+from evalkit.kernels.arrays import Floats, Ints, Keys
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.means import WeightedMean
 from evalkit.kinds.pointwise.numbers import RowNumber
-from evalkit.kinds.pointwise.spread import Floats, TermSums
+from evalkit.kinds.pointwise.spread import TermSums
 from evalkit.metrics import Request, Smooth, is_ordered, is_plain_mean, over
-from evalkit.sources.ids import Keys
 from evalkit.statistics.exact import ExactSums
 
 
@@ -186,7 +185,7 @@ class DrawnSums:
     """
 
     edges: tuple[Floats, Floats]
-    counts: npt.NDArray[np.int64]
+    counts: Ints
     sums: ExactSums
     spreads: list[ExactSums]
 

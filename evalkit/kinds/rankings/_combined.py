@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.kept import UserRows
 from evalkit.aggregate.accumulators.shown import ShownSums
 from evalkit.aggregate.sums import add_to
-from evalkit.aggregate.user_values.blocks import UserValues, Values, stack_columns
+from evalkit.aggregate.user_values.blocks import UserValues, stack_columns
 from evalkit.config import Config
 from evalkit.inference.combined import key_of_combined, of_users
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.kinds.rankings.merge import RankingSums
 from evalkit.metrics import Request
 
@@ -34,7 +34,7 @@ def add_combined(
     users = values_of(parts)
     names = list(users.measure(np.empty(0, dtype=np.int64)))
 
-    def values(chosen: npt.NDArray[np.int64]) -> dict[str, Values]:
+    def values(chosen: Ints) -> dict[str, Floats]:
         if not parts:
             return {name: np.empty((chosen.size, 0)) for name in names}
         blocks = [users.measure(each) for each in users.blocks(chosen)]

@@ -284,6 +284,7 @@ class RankingJob(RankingTask):
             self._asked_of_items,
             len(self.kept) if writes else 0,
             len(self.ordered),
+            self.config.train is not None and self.config.train.drop_seen,
         )
 
     @property

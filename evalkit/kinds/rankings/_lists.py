@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.genres import genres_of_users, key_of_genres, requests_of_genres
 from evalkit.aggregate.accumulators.shown import Shares, ShownSums
@@ -14,6 +13,7 @@ from evalkit.config import policies_of
 from evalkit.errors import DataError
 from evalkit.inference.shown import key_of
 from evalkit.item_lists import Measure
+from evalkit.kernels.arrays import Flags
 from evalkit.kinds.rankings._reader import ShareReader
 from evalkit.kinds.rankings._splits import ShareSplit
 from evalkit.kinds.rankings.merge import RankingSums
@@ -130,7 +130,7 @@ class ShareLists:
                 sums.models[name].note_lists(*odd)
 
 
-def _closed_up(lists: Lists, is_listed: npt.NDArray[np.bool_]) -> Lists:
+def _closed_up(lists: Lists, is_listed: Flags) -> Lists:
     """The same lists without items that the table lacks."""
     items = lists.items[ranges(lists.starts, lists.lengths)]
     kept, ends = is_listed[items], np.cumsum(lists.lengths)
@@ -139,7 +139,7 @@ def _closed_up(lists: Lists, is_listed: npt.NDArray[np.bool_]) -> Lists:
     return Lists(np.cumsum(lengths) - lengths, lengths, items[kept])
 
 
-def _targets(truth: Truth, users: Table | None, drops: bool) -> npt.NDArray[np.bool_]:
+def _targets(truth: Truth, users: Table | None, drops: bool) -> Flags:
     """Who should have got a list: the users of their table, or those of the truth.
 
     Args:

@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.segments import (
     CellSet,
@@ -26,6 +25,7 @@ from evalkit.aggregate.segments import (
 from evalkit.aggregate.sums import Lacking
 from evalkit.config import Config
 from evalkit.errors import EvalkitError, Faults, FaultyShareError, RequestError
+from evalkit.kernels.arrays import Flags, Floats, Keys
 from evalkit.kinds.rankings._job import RankingJob
 from evalkit.kinds.rankings._reader import ShareReader
 from evalkit.kinds.rankings._steps import SEGMENTS, TRUTH
@@ -52,8 +52,8 @@ class ShareSplit:
     users: Sequence[UserSegments]
     cells: Sequence[CellSet]
     items: Sequence[tuple[Segment, ItemPart]]
-    weights: npt.NDArray[np.float64] | None
-    clusters: npt.NDArray[np.uint64] | None
+    weights: Floats | None
+    clusters: Keys | None
 
 
 def split_share(
@@ -107,11 +107,11 @@ def names_in_order(tables: Tables) -> dict[str, None]:
     return dict.fromkeys([*of_users, *crosses, *of_items])
 
 
-def counted_users(truth: Truth, config: Config) -> npt.NDArray[np.bool_]:
+def counted_users(truth: Truth, config: Config) -> Flags:
     """bool[n_users], the users that numbers stand on."""
     of_lists = any(each.metric.lists is not None for each in config.requests)
     if config.policies.no_relevant == "skip" and not of_lists:
-        counted: npt.NDArray[np.bool_] = truth.pairs.n_relevant > 0
+        counted: Flags = truth.pairs.n_relevant > 0
         return counted
     return np.ones(truth.n_users, dtype=np.bool_)
 
@@ -173,13 +173,13 @@ def _sources_of_quantiles(tables: Tables) -> list[SegmentTable]:
 
 def numbers_of_users(
     reader: ShareReader, shares: Iterable[Share | None], faults: Faults
-) -> dict[str, npt.NDArray[np.float64]]:
+) -> dict[str, Floats]:
     """The numbers of the users of shares that quantiles are made of, by segmentation.
 
     Args:
         faults: is told what is wrong with the truth; what is with segments a share finds again.
     """
-    numbers: dict[str, list[npt.NDArray[np.float64]]] = {}
+    numbers: dict[str, list[Floats]] = {}
     sources = _sources_of_quantiles(reader.tables)
     for share in shares:
         with suppress(FaultyShareError), faults.step(TRUTH, codes=TRUTH_CODES):

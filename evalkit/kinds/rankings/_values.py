@@ -7,7 +7,6 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from evalkit.aggregate.accumulators.counted import CountedValues, HitCounts
@@ -17,9 +16,10 @@ from evalkit.aggregate.accumulators.kept import UserRows
 from evalkit.aggregate.accumulators.parts import PartSums, WordSums, add_parts
 from evalkit.aggregate.segments import CellSet, ItemPart
 from evalkit.aggregate.sums import Pair, Totals, add_to, pairs_among
-from evalkit.aggregate.user_values.blocks import Keep, Measuring, UserValues, Values, measure_models
+from evalkit.aggregate.user_values.blocks import Keep, Measuring, UserValues, measure_models
 from evalkit.aggregate.user_values.gather import RankSets
 from evalkit.aggregate.user_values.outcomes import as_kept
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.kinds.rankings._job import RankingJob
 from evalkit.kinds.rankings._reader import Probed
 from evalkit.kinds.rankings._splits import ShareSplit
@@ -175,7 +175,7 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
         pairs=models.pairs,
         threads=job.threads,
         keep=_keeping(job, truth, sums) if job.options.per_user else None,
-        watch=watch,
+        watch=None if watch is None else watch.add,
     )
     if counted is not None and not counted.are_apart:
         parts = {} if watch is None else watch.by_model
@@ -216,7 +216,7 @@ def _first_counted(measuring: Measuring) -> int:
     return first
 
 
-def _measure_part(models: _Models, part: ItemPart) -> tuple[Totals, npt.NDArray[np.int64]]:
+def _measure_part(models: _Models, part: ItemPart) -> tuple[Totals, Ints]:
     """Sums over all users, of the items of one part alone, and the column of each request."""
     own = {name: each.over(part.ranks_of) for name, each in models.ranks.items()}
     users = replace(models, truth=part.truth, ranks=own).values(models.job.measured)
@@ -237,7 +237,7 @@ def _keeping(job: RankingJob, truth: Truth, sums: RankingSums) -> Keep:
     schema = table.frame.collect_schema()
     types = pl.Schema({name: schema[name] for name in schema if name.startswith("user_")})
 
-    def keep(users: npt.NDArray[np.int64], values: Mapping[str, Values]) -> None:
+    def keep(users: Ints, values: Mapping[str, Floats]) -> None:
         ids = truth.ids_of_users(users).cast(types)
         ids.columns = list(table.user_names)
         rows = {}
@@ -279,12 +279,7 @@ class _Watch:
         """The sums of each model's parts, of one set of cells."""
         return {} if self.parts is None else self.parts.only
 
-    def add(
-        self,
-        users: npt.NDArray[np.int64],
-        values: Mapping[str, Sequence[Values]],
-        columns: npt.NDArray[np.int64],
-    ) -> None:
+    def add(self, users: Ints, values: Mapping[str, Sequence[Floats]], columns: Ints) -> None:
         """A block of users; the column that each request stands in."""
         if self.histograms is not None:
             found = bin_values(values, columns, self.n_requests)

@@ -17,13 +17,13 @@ from evalkit.aggregate.accumulators.weighted import Ratios
 from evalkit.aggregate.segments import SeenValues, Segment
 from evalkit.aggregate.sums import GrandTotals, add_all
 from evalkit.errors import DataError, Faults
+from evalkit.kernels.arrays import Keys
 from evalkit.kinds.rankings._steps import RANKINGS
 from evalkit.metrics import as_float
 from evalkit.planning.counters import RowCounts
 from evalkit.planning.meeting import Meeting
 from evalkit.planning.tables import Tables
 from evalkit.report import Warning_
-from evalkit.sources.ids import Keys
 from evalkit.statistics.exact import ExactSums
 from evalkit.truth import Truth, relevant_weights
 

@@ -7,8 +7,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.kernels.arrays import Floats
 from evalkit.kinds.pointwise.numbers import RowNumber
-from evalkit.kinds.pointwise.spread import Floats, TermSums
+from evalkit.kinds.pointwise.spread import TermSums
 from evalkit.kinds.pointwise.units import DrawnSums
 from evalkit.kinds.ratings._sums import user_sums
 from evalkit.kinds.ratings.read import Extremes, PairPart
@@ -172,7 +173,7 @@ class ErrorDrawing:
         return RowNumber.of_rows(value, spread.std_error(_smooth(name)), n_users, level=level)
 
 
-def nice_edges(low: float, high: float, most: int) -> npt.NDArray[np.float64]:
+def nice_edges(low: float, high: float, most: int) -> Floats:
     """Multiples of 1, 2 or 5 times a power of ten around [low, high], at most about `most` bins."""
     if not high - low > SMALLEST_STEP * most * abs(low):
         high = low + (abs(low) * 2.0**-20 or 1.0)
@@ -192,7 +193,7 @@ def _multiple(step: float, number: int) -> float:
     return float(f"{step * number:.12g}")  # 0.30000000000000004 is meant as 0.3
 
 
-def bin_of(values: npt.NDArray[np.float64], edges: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
+def bin_of(values: Floats, edges: Floats) -> npt.NDArray[np.intp]:
     """The bin of each value: from its edge up to the next; the last edge belongs inside."""
     found = np.searchsorted(edges, values, side="right") - 1
     return np.minimum(found, edges.size - 2)

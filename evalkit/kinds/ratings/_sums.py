@@ -7,15 +7,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.errors import CountedError, RequestError
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.metrics import ROWS, OfSums, Request, Term
 from evalkit.statistics.exact import SCALE_BITS, ExactSums
 
-Floats = npt.NDArray[np.float64]
 Column = Callable[[Floats, Floats], Floats]
 
 UNIT = 1 << SCALE_BITS
@@ -152,11 +151,7 @@ def add_up_rows(starts, values, out):  # type: ignore[no-untyped-def]
 
 
 def user_sums(
-    terms: Sequence[Term],
-    starts: npt.NDArray[np.int64],
-    ratings: Floats,
-    predictions: Floats,
-    middle: float,
+    terms: Sequence[Term], starts: Ints, ratings: Floats, predictions: Floats, middle: float
 ) -> Floats:
     """float64[n_users, n_terms], the sums of each user's pairs; levels are from `middle` on."""
     columns = np.empty((starts.size - 1, len(terms)))
@@ -182,11 +177,7 @@ def user_sums(
 
 
 def mean_losses(
-    request: Request,
-    starts: npt.NDArray[np.int64],
-    ratings: Floats,
-    predictions: Floats,
-    out: Floats,
+    request: Request, starts: Ints, ratings: Floats, predictions: Floats, out: Floats
 ) -> None:
     """The mean loss of each user's pairs; NaN of none."""
     losses = losses_of(request.ungrouped)(ratings, predictions)

@@ -10,6 +10,7 @@ import polars as pl
 from evalkit.aggregate.segments import ALL, Segment
 from evalkit.aggregate.sums import add_to
 from evalkit.errors import MachineError
+from evalkit.kernels.arrays import Floats
 from evalkit.kernels.memory import fits, room_to_compile
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise.conclude import Models, inputs_of
@@ -23,7 +24,7 @@ from evalkit.kinds.pointwise.segments import RowSegments
 from evalkit.kinds.pointwise.units import UnitSums
 from evalkit.kinds.ratings import read
 from evalkit.kinds.ratings._graphs import Edges, ErrorDrawing
-from evalkit.kinds.ratings._sums import ErrorSums, Floats, mean_losses, user_sums
+from evalkit.kinds.ratings._sums import ErrorSums, mean_losses, user_sums
 from evalkit.kinds.ratings.conclude import conclude_model, measured, truth_counts
 from evalkit.kinds.ratings.merge import RatingSums, made_of, smooth_of
 from evalkit.metrics import OfSums, Request

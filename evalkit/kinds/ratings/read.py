@@ -16,18 +16,17 @@ import polars as pl
 from evalkit.config import Policies
 from evalkit.errors import CountedError, RequestError
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Flags, Floats, Int32s, Ints, Keys
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise import store
 from evalkit.kinds.pointwise.counts import CheckedRows, Grouping, RowOutcomes
 from evalkit.kinds.pointwise.measure import SourceTable
 from evalkit.kinds.pointwise.passes import ModelRows, shares_together
 from evalkit.sources import Table
-from evalkit.sources.ids import KeyCollisionError, Keys, as_array, mix
+from evalkit.sources.ids import KeyCollisionError, as_array, mix
 
 NOTHING = np.uint64(0)  # the key of a value that is not there; no number has it
 VALUES = ("rating", "prediction")
-
-Floats = npt.NDArray[np.float64]
 
 
 def refuse_policies(policies: Policies) -> None:
@@ -154,7 +153,7 @@ class PairPart:
     """
 
     keys: Keys
-    starts: npt.NDArray[np.int64]
+    starts: Ints
     ratings: Floats
     predictions: Floats
     row_counts: RowOutcomes
@@ -282,7 +281,7 @@ class PairShare:
         return store.Numbered(pair_users[:n_pairs], users.keys), [each[:n_pairs] for each in found]
 
 
-def _mark(users: store.Numbered, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _mark(users: store.Numbered, rows: Flags) -> Flags:
     """bool[n_users], users with such rows."""
     found = np.zeros(users.n_groups, dtype=np.bool_)
     found[users.numbers[rows]] = True
@@ -295,7 +294,7 @@ class Keyed(NamedTuple):
     Second hashes are empty where keys are no hashes.
     """
 
-    users: npt.NDArray[np.int32]
+    users: Int32s
     items: store.Column
     checks: store.Column
     values: store.Column
@@ -304,9 +303,9 @@ class Keyed(NamedTuple):
 class Pairs(NamedTuple):
     """Users and items of the pairs that were met, and `table`: int32, pairs by hash, -1 if none."""
 
-    table: npt.NDArray[np.int32]
-    users: npt.NDArray[np.int32]
-    items: npt.NDArray[np.uint64]
+    table: Int32s
+    users: Int32s
+    items: Keys
     checks: npt.NDArray[np.uint32]
 
 

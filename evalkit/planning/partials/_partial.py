@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import polars as pl
 
+from evalkit.aggregate.sums import Merges
 from evalkit.config import Config
 from evalkit.errors import DataError, EvalkitError, RequestError, noting, raise_all
 from evalkit.planning.partials._container import pieces_of_file, read_body, read_header, write_file
@@ -16,17 +17,7 @@ from evalkit.planning.partials._header import MOST_NAMED, Header, check_headers
 MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 
-class Sums(Protocol):
-    """What a kind keeps of a share: typed fields that a codec knows, and a merge.
-
-    The merge takes over the other's sums; it is associative, commutative and exact.
-    """
-
-    def merge(self, other: Self, /) -> None:
-        """Take over what another share left."""
-
-
-Body = TypeVar("Body", bound=Sums)
+Body = TypeVar("Body", bound=Merges)  # what a kind keeps of a share: typed fields, for the codec
 
 
 @dataclass(slots=True)

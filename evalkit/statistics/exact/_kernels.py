@@ -4,9 +4,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Ints
 from evalkit.kernels.intrinsics import float_bits, prefetch, square_error
 
 SCALE_BITS = 1074  # every finite float64 is a whole multiple of 2^-1074
@@ -43,11 +43,11 @@ INFINITY = 0x7FF0000000000000
 class Numbers(NamedTuple):
     """The arrays of sums that kernels add to, as `ExactSums` has them."""
 
-    limbs: npt.NDArray[np.int64]
-    counts: npt.NDArray[np.int64]
-    largest: npt.NDArray[np.int64]
-    powers: npt.NDArray[np.int64]
-    waiting: npt.NDArray[np.int64]
+    limbs: Ints
+    counts: Ints
+    largest: Ints
+    powers: Ints
+    waiting: Ints
 
 
 @kernel(allocates=False)

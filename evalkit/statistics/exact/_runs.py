@@ -1,11 +1,9 @@
 """Sums of few values at a time, each rounded once: whatever their order, the same float64."""
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
-
-Values = npt.NDArray[np.float64]
+from evalkit.kernels.arrays import Floats, Ints
 
 MOST_PARTS = 64  # floats whose bits do not overlap, of which 40 cover every exponent
 
@@ -56,7 +54,7 @@ def add_runs(values, firsts, parts, sums):  # type: ignore[no-untyped-def]
             sums[run, column] = sum_run(values, column, firsts[run], end, parts)
 
 
-def sums_of_runs(values: Values, firsts: npt.NDArray[np.int64]) -> Values:
+def sums_of_runs(values: Floats, firsts: Ints) -> Floats:
     """float64[n_runs, n_columns], each equal to `math.fsum` of its run of rows.
 
     Args:

@@ -1,9 +1,9 @@
 """Exact sums of values at many cutoffs, of which most are what they were at the one before."""
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats
 from evalkit.kernels.intrinsics import float_bits
 from evalkit.statistics.exact._kernels import ABSOLUTE, INFINITY, TOGETHER, add_powers, add_some
 from evalkit.statistics.exact._sums import ExactSums
@@ -96,7 +96,7 @@ class StepSums:
         self._parts = [ExactSums(sum(widths)) for _ in range(3)]
         self._largest = np.zeros(sum(widths), dtype=np.int64)
 
-    def add(self, values: npt.NDArray[np.float64], *, first_column: int) -> None:
+    def add(self, values: Floats, *, first_column: int) -> None:
         """Add float64[n_users, n_cutoffs] of one metric; NaN is counted, not added."""
         n_users, n_columns = values.shape
         for each in self._parts:

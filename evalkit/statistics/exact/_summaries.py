@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from evalkit.kernels.arrays import Flags, Floats, Ints
 from evalkit.statistics.exact._kernels import (
     LEAST_SPREAD,
     LIMB_BITS,
@@ -19,10 +20,6 @@ from evalkit.statistics.exact._kernels import (
     SUM_LIMBS,
 )
 from evalkit.statistics.exact._sums import ExactSums, skewness
-
-Floats = npt.NDArray[np.float64]
-Wholes = npt.NDArray[np.int64]
-Marks = npt.NDArray[np.bool_]
 
 MANTISSA = 1 << 53
 LIMBS_READ = 5  # from the first that is not 0: at least 129 bits
@@ -61,10 +58,10 @@ class Double(NamedTuple):
         three = rest.plus(-other.times(two)).high / other.high
         return Double(*_two_sum(one.high, two.high)).plus(_plain(three))
 
-    def is_sure(self, error: Floats) -> Marks:
+    def is_sure(self, error: Floats) -> Flags:
         """Whether the first float is the number rounded, which is known but for an error."""
         up, down = self.high + (self.low + error), self.high + (self.low - error)
-        sure: Marks = (up == self.high) & (down == self.high)
+        sure: Flags = (up == self.high) & (down == self.high)
         return sure
 
 
@@ -91,7 +88,7 @@ def _plain(numbers: npt.ArrayLike) -> Double:
     return Double(high, np.zeros_like(high))
 
 
-def _of_wholes(wholes: Wholes) -> Double:
+def _of_wholes(wholes: Ints) -> Double:
     """Integers of any size that int64 holds."""
     low = wholes & 0xFFFFFFFF
     return Double(*_two_sum((wholes - low).astype(np.float64), low.astype(np.float64)))
@@ -109,26 +106,26 @@ class Summaries:
         wholes, squares: int64, sums and sums of squares, where both are integers (`are_whole`).
     """
 
-    counts: Wholes
+    counts: Ints
     means: Floats
     errors: Floats
     skewnesses: Floats
-    wholes: Wholes
-    squares: Wholes
-    are_whole: Marks
+    wholes: Ints
+    squares: Ints
+    are_whole: Flags
 
     def rows(self, begin: int, end: int) -> "Summaries":
         """Those of some of the sums."""
         return Summaries(*(getattr(self, each.name)[begin:end] for each in fields(self)))
 
-    def are_shares(self, bounds: Floats) -> Marks:
+    def are_shares(self, bounds: Floats) -> Flags:
         """Of which every value is 0 or 1: no other within 0 and 1 is its own square.
 
         Args:
             bounds: float64[n_columns, 2], what values can be.
         """
-        is_bounded: Marks = (bounds == (0.0, 1.0)).all(axis=1)
-        are_shares: Marks = self.are_whole & (self.wholes == self.squares) & is_bounded
+        is_bounded: Flags = (bounds == (0.0, 1.0)).all(axis=1)
+        are_shares: Flags = self.are_whole & (self.wholes == self.squares) & is_bounded
         return are_shares
 
 
@@ -171,7 +168,7 @@ def summarize(sums: Sequence[ExactSums], n_columns: int) -> Summaries:
     return Summaries(counts, means, errors, skewnesses, wholes, squares, are_whole)
 
 
-def _stacked(arrays: Sequence[Wholes], shape: tuple[int, ...]) -> Wholes:
+def _stacked(arrays: Sequence[Ints], shape: tuple[int, ...]) -> Ints:
     return np.array(arrays, dtype=np.int64).reshape(shape)
 
 
@@ -179,12 +176,12 @@ class _Totals(NamedTuple):
     """Numbers; which are too far from 1 to be reckoned with; as integers, where they are some."""
 
     number: Double
-    is_far: Marks
-    whole: Wholes
-    is_whole: Marks
+    is_far: Flags
+    whole: Ints
+    is_whole: Flags
 
 
-def _totals(limbs: Wholes, places: Wholes) -> tuple[_Totals, _Totals]:
+def _totals(limbs: Ints, places: Ints) -> tuple[_Totals, _Totals]:
     """Sums and sums of squares: `limbs` int64[n, n_used] of settled sums."""
     split = int(np.searchsorted(places, SUM_LIMBS))
     return (
@@ -193,7 +190,7 @@ def _totals(limbs: Wholes, places: Wholes) -> tuple[_Totals, _Totals]:
     )
 
 
-def _read(total: Double, square: Double, counts: Wholes) -> tuple[Floats, Floats, Marks]:
+def _read(total: Double, square: Double, counts: Ints) -> tuple[Floats, Floats, Flags]:
     """Means, their errors, and whether both are sure."""
     n = _of_wholes(counts)
     mean = total.over(n)
@@ -212,7 +209,7 @@ def _read(total: Double, square: Double, counts: Wholes) -> tuple[Floats, Floats
     return means, errors, is_sure
 
 
-def _numbers(limbs: Wholes, places: Wholes, n_limbs: int, scale_bits: int) -> _Totals:
+def _numbers(limbs: Ints, places: Ints, n_limbs: int, scale_bits: int) -> _Totals:
     """The numbers in rows of limbs times 2^-scale_bits; integers are those that a float64 holds."""
     n = limbs.shape[0]
     first = min(int(places[0]) if places.size else 0, scale_bits // LIMB_BITS)
@@ -241,7 +238,7 @@ def _numbers(limbs: Wholes, places: Wholes, n_limbs: int, scale_bits: int) -> _T
     return _Totals(Double(high, low), np.abs(exponent) > FAR, wholes, is_whole)
 
 
-def _negated(digits: Wholes) -> Wholes:
+def _negated(digits: Ints) -> Ints:
     """Minus the numbers in columns of limbs, the lowest first."""
     found, borrowed = np.empty_like(digits), np.zeros(digits.shape[1], dtype=np.int64)
     for place, digit in enumerate(digits):
@@ -251,7 +248,7 @@ def _negated(digits: Wholes) -> Wholes:
     return found
 
 
-def _skewnesses(counts: Wholes, powers: Wholes) -> Floats:
+def _skewnesses(counts: Ints, powers: Ints) -> Floats:
     """As `_skewness` of each: `powers` int64[n, 6]."""
     n, total = powers[:, 0], powers[:, 1]
     squares, cubes = (

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
+from evalkit.kernels.arrays import Floats, Int32s, Ints
 from evalkit.statistics.exact import _kernels as kernels
 
-Limbs = npt.NDArray[np.int64]
+Limbs = Ints
 
 ROWS_READ = 1 << 12
 SPARE_BITS = 896  # which are 0 in sums of values that are no smaller than most are
@@ -118,8 +118,8 @@ class SumsState(NamedTuple):
 
     n_columns: int
     n_cells: int
-    used: npt.NDArray[np.int64]
-    numbers: npt.NDArray[np.int64]
+    used: Ints
+    numbers: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,8 @@ class Paired:
         outcomes: int64[n_cells, n_columns, 3], wins, ties, losses of the values: they are added.
     """
 
-    baseline: npt.NDArray[np.float64]
-    outcomes: npt.NDArray[np.int64]
+    baseline: Floats
+    outcomes: Ints
     higher_is_better: bool
 
 
@@ -159,14 +159,14 @@ class ExactSums:
         # of settled sums: the limbs that are not all 0, and which they are
         self._used: Limbs | None = None
         self._places = np.empty(0, dtype=np.int64)
-        self._marks: npt.NDArray[np.int64] | None = None  # limbs that hold something anywhere
+        self._marks: Ints | None = None  # limbs that hold something anywhere
         # what was read of every number, once they are settled
         self._sums: list[ExactSum] | None = None
         self._skewnesses: list[float] | None = None
 
     def add(
         self,
-        values: npt.NDArray[np.float64],
+        values: Floats,
         *,
         first_column: int = 0,
         rows: "CellRows | None" = None,
@@ -231,7 +231,7 @@ class ExactSums:
     def limbs(self, limbs: Limbs) -> None:
         self._limbs = limbs
 
-    def _find_marks(self) -> npt.NDArray[np.int64]:
+    def _find_marks(self) -> Ints:
         """The limbs that are not all 0, whatever else waits; few of many, as values are alike."""
         if self._marks is None:
             limbs = (
@@ -252,7 +252,7 @@ class ExactSums:
         self._limbs = None
         return self._used
 
-    def used_limbs(self) -> tuple[Limbs, npt.NDArray[np.int64]]:
+    def used_limbs(self) -> tuple[Limbs, Ints]:
         """int64[n_cells * n_columns, n_used], the limbs that are not all 0, and which they are."""
         return self._find_used(), self._places
 
@@ -319,7 +319,7 @@ class ExactSums:
         found._find_used()
         return found
 
-    def take(self, columns: npt.NDArray[np.int64]) -> "ExactSums":
+    def take(self, columns: Ints) -> "ExactSums":
         """The same sums with columns in another order."""
         self.settle()
         taken = ExactSums(columns.size, self.n_cells)
@@ -329,9 +329,7 @@ class ExactSums:
         taken._may_wait = False
         return taken
 
-    def over(
-        self, cells: npt.NDArray[np.int64], columns: npt.NDArray[np.int64] | None = None
-    ) -> "ExactSums":
+    def over(self, cells: Ints, columns: Ints | None = None) -> "ExactSums":
         """The sums over some of the cells, as those of one.
 
         Args:
@@ -339,9 +337,7 @@ class ExactSums:
         """
         return self.over_each([cells], columns)[0]
 
-    def over_each(
-        self, groups: Sequence[npt.NDArray[np.int64]], columns: npt.NDArray[np.int64] | None = None
-    ) -> "list[ExactSums]":
+    def over_each(self, groups: Sequence[Ints], columns: Ints | None = None) -> "list[ExactSums]":
         """The sums over each group of the cells, as those of one cell; `columns` as `over`."""
         if columns is None:
             columns = np.arange(self.n_columns)
@@ -438,8 +434,8 @@ class CellRows:
         begins: int64[n_cells + 1], where each cell's rows begin in `order`.
     """
 
-    order: npt.NDArray[np.int64]
-    begins: npt.NDArray[np.int64]
+    order: Ints
+    begins: Ints
 
     @classmethod
     def in_one(cls, n_rows: int) -> "CellRows":
@@ -447,7 +443,7 @@ class CellRows:
         return cls(np.arange(n_rows), np.array([0, n_rows]))
 
     @classmethod
-    def of(cls, cells: npt.NDArray[np.int32], n_cells: int) -> "CellRows":
+    def of(cls, cells: Int32s, n_cells: int) -> "CellRows":
         """The rows by the cell of each."""
         if n_cells == 1:
             return cls.in_one(cells.size)
@@ -457,7 +453,7 @@ class CellRows:
         return cls(order, begins)
 
 
-def _wholes(limbs: Limbs, places: npt.NDArray[np.int64], n_limbs: int) -> Iterator[int]:
+def _wholes(limbs: Limbs, places: Ints, n_limbs: int) -> Iterator[int]:
     """The number in each row of settled limbs, of 32 bits each; the last of all has its sign.
 
     Args:

@@ -1,9 +1,7 @@
 """Exact sums of values that stand for many."""
 
-import numpy as np
-import numpy.typing as npt
-
 from evalkit.kernels import kernel
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.kernels.intrinsics import float_bits
 from evalkit.statistics.exact._kernels import ABSOLUTE, INFINITY, POWER_GRID, SUM_LIMBS, add_shifted
 from evalkit.statistics.exact._sums import ExactSums
@@ -67,13 +65,7 @@ def add_all(values, weights, first_column, limbs, counts, largest, powers):  # t
                 add_times(value, weight, limbs[place], counts[place], most, powers[place])
 
 
-def add_weighted(
-    sums: ExactSums,
-    values: npt.NDArray[np.float64],
-    weights: npt.NDArray[np.int64],
-    *,
-    first_column: int = 0,
-) -> None:
+def add_weighted(sums: ExactSums, values: Floats, weights: Ints, *, first_column: int = 0) -> None:
     """Add float64[n_rows, n_cutoffs], each value as often as it stands for one.
 
     Args:

@@ -174,10 +174,8 @@ def test_threads_passes_and_order_change_no_byte(logs, monkeypatch, tmp_path, st
     for name in ("kind", "age"):
         shuffled["segments"][name]["path"] = str(tmp_path / "users.parquet")
 
-    assert body(run(folder, threads=1, **sections)) == reference
-    assert body(run(tmp_path, **shuffled)) == reference
+    assert body(run(tmp_path, threads=1, **shuffled)) == reference
     monkeypatch.setattr("evalkit.kinds.rankings.measure.count_shares", lambda *given: 3)
-    assert body(run(folder, **sections)) == reference
     monkeypatch.setattr(
         "evalkit.aggregate.segments._cells.USUAL_BYTES", 0
     )  # as many sets as possible

@@ -18,6 +18,8 @@ from evalkit.jobs.audit._points import OF_TRUTH
 from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
 
+SOME = ("evalkit", "lenskit", "recbole", "recommenders", "rs_metrics", "sklearn", "trec_eval")
+
 CONFIG = """
 [truth]
 path = "{folder}/truth.parquet"
@@ -198,7 +200,7 @@ def test_what_a_pair_names_gives_the_other_number_in_a_run(tmp_path, grades, met
     if emptied:
         text += f'[train]\npath = "{tmp_path}/train.parquet"\ndrop_seen = true\n'
         options |= {"train": frames["train"], "drop_seen": True}
-    (audit,) = audit_config(parse_config(text, source="job.toml"), metric)
+    (audit,) = audit_config(parse_config(text, source="job.toml"), metric, profiles=SOME)
 
     values = {name: each.value for each in audit.standings for name in each.profiles}
     assert "missing_ranking" not in audit.inert or not emptied
@@ -216,7 +218,8 @@ def test_what_is_below_the_threshold_can_matter_where_it_is_below_zero(logs):
         relevance=pl.col("relevance").replace(1.0, 2.0)  # none between 0 and the threshold
     )
     config = parse_config(CONFIG.format(folder=folder), source="job.toml")
-    (audit,) = audit_config(config, "DCG@5", given=Given(truth, [frames["run"]], None))
+    given = Given(truth, [frames["run"]], None)
+    (audit,) = audit_config(config, "DCG@5", given=given, profiles=SOME)
 
     assert "below_threshold" not in audit.inert
 
@@ -235,7 +238,7 @@ def test_logs_with_ranks_can_be_audited(tmp_path, logs, columns, ties_matter):
     named = ", ".join(f'{ours} = "{theirs}"' for ours, theirs in columns.items())
     text = CONFIG.format(folder=folder).replace(f"{folder}/run.parquet", f"{tmp_path}/run.parquet")
     text = text.replace('score = "score"', named).replace('"item",  }', '"item" }')
-    (audit,) = audit_config(parse_config(text, source="job.toml"), "nDCG@5")
+    (audit,) = audit_config(parse_config(text, source="job.toml"), "nDCG@5", profiles=SOME)
 
     assert ("ties" not in audit.inert) == ties_matter  # all orders of equal scores
     assert "duplicates" in audit.inert
@@ -261,7 +264,8 @@ def test_conventions_that_do_not_go_together_are_switched_one_after_the_other(wi
         "metrics": {"names": ["nDCG@5"]},
     }
     config = build_config(tree, name="job")
-    (audit,) = audit_config(config, "nDCG@5", given=Given(truth, [run], None))
+    given = Given(truth, [run], None)
+    (audit,) = audit_config(config, "nDCG@5", given=given, profiles=SOME)
 
     assert {"recommenders", "sklearn"} <= {
         name for each in audit.standings for name in each.profiles
@@ -283,7 +287,7 @@ def test_a_set_that_does_not_come_out_is_no_explanation(found):
 
 def test_a_profile_that_counts_strangers_is_left_out_where_all_items_are_relevant(logs):
     text = CONFIG.format(folder=logs[0]).replace("threshold = 2.0", "threshold = 0.0")
-    (audit,) = audit_config(parse_config(text, source="job.toml"), "recall@5")
+    (audit,) = audit_config(parse_config(text, source="job.toml"), "recall@5", profiles=SOME)
 
     assert "threshold of 0" in audit.left_out["lenskit"]
 

@@ -89,6 +89,7 @@ def seen_by(draw, sizes, effect=1.0, **asked):
     )
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("sizes", [(100, 900), (900, 100)])
 @pytest.mark.parametrize("variance", ["welch", "pooled"])
 def test_a_small_variant_that_lacks_large_values_has_no_verdict(sizes, variance):
@@ -157,6 +158,7 @@ def test_margins_of_many_units_are_met_as_before():
     assert own.p_equivalent < 1e-4
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("is_lower", [False, True])
 @pytest.mark.parametrize("role", ["primary", "guardrails"])
 def test_a_loss_whose_verdict_is_withheld_holds_back(is_lower, role):

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from campaigns import examples
 from records import FOLDER, codes, fixture, records
 
 from evalkit.statistics import agreement
@@ -236,7 +237,7 @@ def intraclass_exactly(rows: list[list[Fraction]], form: str) -> float:
 @pytest.mark.parametrize("form", agreement.FORMS)
 def test_intraclass_is_undefined_where_fractions_are(form: str) -> None:
     rng, n_undefined = np.random.default_rng(3), 0
-    for step in [Fraction(1), Fraction(1, 10), Fraction(1, 3)] * 60:
+    for step in [Fraction(1), Fraction(1, 10), Fraction(1, 3)] * examples(60):
         ratings = rng.integers(0, 3, (int(rng.integers(2, 5)), int(rng.integers(2, 4))))
         levels = np.array([float(step * place) for place in range(3)])
         coefficient = agreement.intraclass(levels, ratings.shape[1], form=form)

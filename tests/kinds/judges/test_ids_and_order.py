@@ -64,6 +64,7 @@ def other_forms(table: pl.DataFrame, ids: list[str]) -> list[pl.DataFrame]:
     ]
 
 
+@pytest.mark.some_cases(4)
 @pytest.mark.parametrize(
     "asked",
     [
@@ -166,18 +167,16 @@ def test_plans_have_no_order_and_no_type_of_users(metric: str) -> None:
         for model, each in lists.items()
     }
 
-    numbers, reversed_, texts = (
+    backwards = {model: each[::-1] for model, each in ranked.items()}
+    numbers, texts = (
         evalkit.judge_plan(own, tables, metric=metric, n=9)
         for own, tables in (
             (truth, lists),
-            (truth[::-1], {model: each[::-1] for model, each in lists.items()}),
-            (truth.cast({"user": pl.String, "item": pl.String}), ranked),
+            (truth.cast({"user": pl.String, "item": pl.String})[::-1], backwards),
         )
     )
 
-    assert numbers.frame.equals(reversed_.frame)
     assert numbers.frame.cast({"user": pl.String, "item": pl.String}).equals(texts.frame)
-    assert numbers.bounds.equals(reversed_.bounds)
     assert numbers.bounds.equals(texts.bounds)
 
 

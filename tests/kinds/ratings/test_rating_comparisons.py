@@ -54,13 +54,15 @@ def test_errors_over_all_pairs_are_compared_by_the_influence_of_users():
 
     report = compare(ratings, models, POOLED)
 
-    def deltas(without: int) -> np.ndarray:
-        kept = ratings.filter(pl.col("user") != without)
-        left = {name: each.filter(pl.col("user") != without) for name, each in models.items()}
-        found = [e.value for e in evalkit.evaluate_ratings(kept, left, metrics=POOLED).estimates]
-        return np.diff(np.array(found).reshape(2, -1), axis=0)[0]
-
-    left_out = np.array([deltas(user) for user in range(N_USERS)])
+    left = {
+        f"{name} without {user}": ratings.join(
+            each.filter(pl.col("user") != user), ["user", "item"]
+        )
+        for user in range(N_USERS)
+        for name, each in models.items()
+    }
+    values = [each.value for each in evalkit.evaluate_ratings(left, metrics=POOLED).estimates]
+    left_out = np.diff(np.array(values).reshape(N_USERS, 2, -1), axis=1)[:, 0]
     spread = ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0)
     errors = np.sqrt((N_USERS - 1) / N_USERS * spread)
     for found, error in zip(report.comparisons, errors, strict=True):

@@ -31,11 +31,10 @@ def pairs(*, shift: float = 0.0) -> pl.DataFrame:
 
 def jackknife(log: pl.DataFrame, names: list[str]) -> np.ndarray:
     """sqrt((n - 1) / n sum of (value without a user - mean of these)^2): Efron and Stein 1981."""
-    values = [
-        [e.value for e in evalkit.evaluate_ratings(each, metrics=names).estimates]
-        for each in (log.filter(pl.col("user") != user) for user in range(N_USERS))
-    ]
-    spread = ((np.array(values) - np.mean(values, axis=0)) ** 2).sum(axis=0)
+    left = {f"without {user}": log.filter(pl.col("user") != user) for user in range(N_USERS)}
+    found = evalkit.evaluate_ratings(left, metrics=names).estimates
+    values = np.array([each.value for each in found]).reshape(N_USERS, -1)
+    spread = ((values - values.mean(axis=0)) ** 2).sum(axis=0)
     return np.sqrt((N_USERS - 1) / N_USERS * spread)
 
 

@@ -5,11 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from evalkit.kernels.arrays import Floats
 from evalkit.metrics import Metric, Parameter, choice, metric, number, text
-
-Floats = npt.NDArray[np.float64]
 
 OF = text("of", "", doc="Column of a unit.")
 BY = text("by", "", doc="Column of a unit that the first is divided by.")
