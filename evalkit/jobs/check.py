@@ -12,12 +12,16 @@ from evalkit.errors import DATA_WRONG, FINE, Errors, EvalkitError
 from evalkit.metrics import declared
 from evalkit.pipeline import run_config
 from evalkit.planning.leakage import find_leak, find_mixed, split_remarks
+from evalkit.planning.survey import do_users_come_back
 from evalkit.planning.tables import Given, Tables, open_tables, plan_ids_of
 from evalkit.report import ModelCounts, Report
 from evalkit.sources import Guessing, Table, reading, spell_guesses, verifying
+from evalkit.sources.batches import stream_batches
+from evalkit.sources.ids import IdPlan
 from evalkit.splits.make import make_split
 
 LOOKED_AT = 1000  # rows, for some ids
+MOST_ROWS = 1 << 22  # of lists whose rows lie apart, that are held
 LISTED = 20  # rows of one fault that are shown
 
 LENIENT = {
@@ -85,7 +89,8 @@ def check_config(config: Config, *, threads: int | None = None) -> list[CheckFin
         findings += _findings_of(error)
     for model, table in tables.rankings:
         try:
-            findings += _listed_faults(table, model, config.policies)
+            users, _ = plan_ids_of(tables, 1)
+            findings += _listed_faults(table, model, config.policies, users)
         except EvalkitError as error:
             findings += _findings_of(error)
     return sorted(_distinct(findings), key=lambda finding: not finding.is_error)
@@ -246,6 +251,8 @@ def _oddities(report: Report, policies: Policies) -> Iterator[CheckFinding]:
     for warning in report.warnings:
         if warning.code not in _TOLD_OTHERWISE:
             refused = refusing.get(warning.code, False)
+            if warning.code == "no-common-item":  # with examples where it can be no chance
+                refused = policies.no_common_item == "error" and "' against '" in warning.message
             yield _finding(refused, warning.code, warning.message)
 
 
@@ -312,7 +319,9 @@ def _leaks(report: Report, tables: Tables, config: Config) -> Iterator[CheckFind
     yield CheckFinding(leak.refused, status, leak.code, message, tables.truth.at, leak.hint)
 
 
-def _listed_faults(table: Table, model: str | None, policies: Policies) -> Iterator[CheckFinding]:
+def _listed_faults(
+    table: Table, model: str | None, policies: Policies, plan: IdPlan
+) -> Iterator[CheckFinding]:
     """Rows that list an item twice, repeated ranks and bad scores, the first of each by user."""
     at = table.at if model is None else f"{table.at} (model {model})"
     if table.is_list:
@@ -324,7 +333,9 @@ def _listed_faults(table: Table, model: str | None, policies: Policies) -> Itera
     users = [name for name in names if name.startswith("user_")]
     by = [*users, "model"] if "model" in names else users
     if table.is_list:
-        again = _repeated(table.frame.select(by), by, table)
+        with reading(table):
+            counted = table.frame.drop_nulls(by).group_by(by).len().filter(pl.col("len") > 1)
+            again = counted.drop("len").sort(by).collect(engine="streaming")
         if again.height:
             message = f"{again.height:,} users have several lists, which are read as one"
             message += f": {_rows(again, users)}"
@@ -336,12 +347,14 @@ def _listed_faults(table: Table, model: str | None, policies: Policies) -> Itera
             message = f"{rows.height:,} {message}: {_rows(rows, users)}"
             yield _finding(getattr(policies, policy) == "error", code, message, at)
 
-    copies = _repeated(frame, [*by, "item"], table)
+    keys = ["item", "rank"] if "rank" in names else ["item"]
+    with reading(table):
+        is_apart = do_users_come_back(table, plan)
+        copies, *ranks = _repeated(frame.select(*by, *keys), by, table.count_rows() * is_apart)
     what = "(user, item) pairs stand in a list more than once"
     yield from fault("duplicates", "duplicate-item", what, copies)
-    if "rank" in names:
-        ranks = _repeated(frame, [*by, "rank"], table)
-        yield from fault("bad_ranks", "duplicate-rank", "ranks are given twice", ranks)
+    for given in ranks:
+        yield from fault("bad_ranks", "duplicate-rank", "ranks are given twice", given)
     if "score" in names:
         score = pl.col("score")
         is_float = frame.collect_schema()["score"].is_float()
@@ -351,10 +364,33 @@ def _listed_faults(table: Table, model: str | None, policies: Policies) -> Itera
         yield from fault("bad_scores", "bad-score", "scores are null or NaN", found)
 
 
-def _repeated(frame: pl.LazyFrame, by: list[str], table: Table) -> pl.DataFrame:
-    copies = frame.drop_nulls(by).group_by(by).len().filter(pl.col("len") > 1)
-    with reading(table):
-        return copies.drop("len").sort(by).collect(engine="streaming")
+def _repeated(frame: pl.LazyFrame, by: list[str], n_apart: int) -> list[pl.DataFrame]:
+    """What lists have twice, of each other column; their rows lie together, or `n_apart` apart."""
+    frame, lists = frame.drop_nulls(by), pl.struct(by).hash()
+    keys = frame.drop(by).collect_schema().names()
+    found = [frame.head(0).select(*by, key).collect() for key in keys]
+    n_parts = -(-n_apart // MOST_ROWS)
+    parts = (frame.filter(lists % n_parts == part) for part in range(n_parts))
+    wholes = (part.collect(engine="streaming") for part in parts) if n_apart else _cut(frame, by)
+    for rows in wholes:
+        for number, key in enumerate(keys):
+            own = rows.select(*by, key).drop_nulls()
+            if own.hash_rows().n_unique() < own.height:  # half the time of looking for the rows
+                found[number].extend(own.filter(own.is_duplicated()).unique())
+    return [rows.sort(rows.columns) for rows in found]
+
+
+def _cut(frame: pl.LazyFrame, by: list[str]) -> Iterator[pl.DataFrame]:
+    """Rows as they come, with all of each list together."""
+    held = frame.head(0).collect()
+    for few in stream_batches(frame):
+        rows = pl.concat([held, few])
+        is_other = pl.any_horizontal(pl.col(name) != pl.col(name).last() for name in by)
+        last = rows.select(is_other.arg_true().last() + 1).item() or 0
+        held = rows[last:]
+        if last:
+            yield rows[:last]
+    yield held
 
 
 def _rows(frame: pl.DataFrame, users: list[str], total: int | None = None) -> str:
