@@ -136,7 +136,7 @@ def test_values_of_users_that_are_put_in_order_are_counted(tmp_path):
 
 
 def test_values_of_many_metrics_of_models_that_nothing_compares_are_counted(tmp_path):
-    asked = log_of_numbers(tmp_path, 30_000)
+    asked = log_of_numbers(tmp_path, 60_000)
     models = [f"--rankings=m{n}={tmp_path / 'b.parquet'}" for n in range(8)]
     metrics = [f"--metric={name}@{k}" for name in ("nDCG", "recall") for k in range(1, 21)]
 
