@@ -74,3 +74,23 @@ def test_lists_are_looked_at_like_their_rows(tmp_path):
     of_lists = find_faults(path, item="items")["duplicate-item"]
 
     assert of_lists.message == of_rows.message
+
+
+def test_what_a_run_refuses_of_items_is_wrong_here_too(tmp_path):
+    lists = pl.DataFrame({"user": ["a-0", "b-1"], "item": ["N1A", "N5A"], "rank": [1, 1]})
+    lists.write_csv(tmp_path / "m.csv")
+    truth = pl.DataFrame({"user": ["a-0", "b-1"], "item": ["n1a", "n5a"]})
+    truth.write_csv(tmp_path / "t.csv")
+    ids = {"user": "user", "item": "item"}
+    tree = {
+        "truth": {"path": str(tmp_path / "t.csv"), "columns": ids},
+        "rankings": [{"path": str(tmp_path / "m.csv"), "columns": ids, "model": "m"}],
+        "metrics": {"names": ["hit@1"]},
+    }
+
+    def wrong(**policies):
+        config = build_config(tree | {"policies": policies}, name="checked")
+        return [each.code for each in check_config(config) if each.is_error]
+
+    assert wrong() == ["no-common-item"]
+    assert wrong(no_common_item="warn") == []
