@@ -191,8 +191,12 @@ def _columns_found(tables: Sequence[Table]) -> Iterator[CheckFinding]:
             message = f"{len(table.left_out):,} files or folders beside the data are not read: "
             yield CheckFinding(False, FINE, "files-left-out", message + names, table.at)
         for key, column in table.chosen.unread.items():
+            if column in table.used:  # by where
+                continue
             message = f"column {column!r} looks like the {key}, and is not read"
             hint = f'{key} = "{column}" among its columns reads it'
+            if (table.role, key) == ("rankings", "day"):
+                hint = f'take the lists of one day, if there are several: where = "{column} = ..."'
             if key == "model" and table.model is not None:
                 message += f": all rows are those of {table.model!r}"
                 hint = f"write columns.model instead of model = {table.model!r}"
