@@ -355,12 +355,16 @@ def _table_lines(paths: Sequence[str], role: str, folder: Path) -> Iterator[str]
 def _lines_of(
     paths: Sequence[str], role: str, folder: Path, columns: Mapping[str, str], format_: str | None
 ) -> Iterator[str]:
-    from evalkit.sources import BLANK
+    from evalkit.sources import BLANK, told_form
 
     written = [_relative(path, folder) for path in paths]
     yield f"path = {_toml(written[0] if len(written) == 1 else written)}"
-    if format_ is not None:
-        yield f"format = {_text(format_)}"
+    form, row = told_form(paths, format_, role=role)
+    form |= {} if format_ is None else {"format": format_}
+    yield from (f"{key} = {_toml(value)}" for key, value in form.items())
+    if row:
+        yield f"# the first row: {row}; name a relevance, rank, score or time too"
+        console.note(f"{written[0]}: the first line names no columns: {row}")
     yield f"columns = {_toml(columns)}"
     blank = [key for key, column in columns.items() if column == BLANK]
     if role in ("rankings", "log") and not {"rank", "score"} & columns.keys():

@@ -249,6 +249,8 @@ def _oddities(report: Report, policies: Policies) -> Iterator[CheckFinding]:
     for warning in report.warnings:
         if warning.code not in _TOLD_OTHERWISE:
             refused = refusing.get(warning.code, False)
+            if warning.code == "no-common-item":  # with examples where it can be no chance
+                refused = policies.no_common_item == "error" and "' against '" in warning.message
             yield _finding(refused, warning.code, warning.message)
 
 

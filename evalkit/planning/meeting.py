@@ -200,15 +200,20 @@ def _listed(alone: Sequence[str], known: set[str]) -> tuple[Repair, int]:
     for mark in (",", ";", "|", " ", "\t"):
         n = 0
         marks: set[str] = set()
+        is_padded = False  # as NumPy prints numbers of unequal length
         for text in [text for text in alone if mark in text]:
-            parts = [part.strip(_BARE) for part in text.split(mark)]
-            if sum(part in known for part in parts) * 2 >= len(parts):
+            split = text.split(None if mark == " " else mark)
+            parts = [bare for part in split if (bare := part.strip(_BARE))]
+            if parts and sum(part in known for part in parts) * 2 >= len(parts):
                 n += 1
                 marks |= {each for each in text if each in _BRACKETS}
+                is_padded |= "  " in text
         if n > best[1]:
             plain = _without(sorted(marks)) if marks else COLUMN
             if mark != " ":
                 plain = f"replace({plain}, ' ', '')"
+            for blanks in ("    ", "  ", "  ") if mark == " " and is_padded else ():
+                plain = f"trim(replace({plain}, '{blanks}', ' '))"
             sql = f"string_to_array({plain}, '{mark}')"
             best = Repair("as lists, which are written as text here", mine=sql), n
     return best

@@ -33,6 +33,7 @@ from evalkit.sources.suggestions import (
     read_schema,
     read_splitters,
     read_time,
+    told_form,
 )
 from evalkit.sources.table import Made, Table, reading, spell_guesses
 from evalkit.sources.tables import (

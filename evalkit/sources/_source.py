@@ -121,19 +121,27 @@ def open_source(
     return Source(at, names, None, frame, n_rows, *own)
 
 
+_ALSO = {"truth": "relevance", "log": "label", "split": "time", "ratings": "rating"}
+
+
 def _say_header(guessing: Guessing, role: str) -> str:
     """How it is said at the entry point where somebody asks that a first line is a row."""
     if guessing.entry_point == "python":
         return "pass a frame, as pl.read_csv(path, has_header=False); its columns have names"
     section = guessing.section or role
+    also = _ALSO.get(role, "rank or score" if role == "rankings" else "")
+    also = f", and so on, {also} too where one column is it" if also else ""
     if guessing.entry_point == "file":
         return (
-            f"write header = false under [{section}], and columns as column_1, column_2; "
-            "header = true where it does name them"
+            f"write header = false under [{section}], and say which columns are which, as user = "
+            f'"column_1", item = "column_2"{also}; header = true where it does name them'
         )
     settings = ["header=false", "columns.user=column_1", "columns.item=column_2"]
     written = (f"--set '{section}.{setting}'" for setting in settings)
-    return f"write {' '.join(written)}; header=true where it does name them"
+    return (
+        f"say which columns are which, as {' '.join(written)}{also}; header=true where it does "
+        "name them"
+    )
 
 
 def _check_names(names: Sequence[str], at: str) -> None:

@@ -9,7 +9,8 @@ from evalkit.sources.arrow import MAGIC, batch_fault
 from evalkit.sources.checksums import damaged
 from evalkit.sources.delimited import SEPARATORS, looks_like_a_row
 from evalkit.sources.footers import footer_fault
-from evalkit.sources.paths import PACKED, File
+from evalkit.sources.heads import PACKED
+from evalkit.sources.paths import File
 
 
 def is_blank(file: File) -> bool:
@@ -23,6 +24,7 @@ def is_blank(file: File) -> bool:
         return False
 
 
+MOST = 8  # fields of a row that are shown
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -76,6 +78,7 @@ def check_content(file: File, *, is_many: bool) -> None:
 def check_header(file: File, schema: Mapping[str, pl.DataType], advice: str) -> None:
     """Refuses a text file whose first line looks like a row, where nobody said what it is."""
     if file.header is None and file.format in SEPARATORS and looks_like_a_row(list(schema)):
-        first = ", ".join(map(repr, list(schema)[:4])) + ", ..." * (len(schema) > 4)
+        first = ", ".join(f"column_{n} {name!r}" for n, name in enumerate([*schema][:MOST], 1))
+        first += ", ..." * (len(schema) > MOST)
         message = f"the first line names no columns, it looks like a row: {first}"
         raise DataError(message, code="no-header", at=file.path, hint=advice)

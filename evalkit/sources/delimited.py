@@ -227,6 +227,9 @@ def ragged_row(file: File, n_columns: int) -> DataError | None:
     hint = "write the file again; a row that is cut or has a separator inside a field is another's"
     if n_fields > n_columns:
         hint = 'put fields that hold the separator into quotes, as "Toy Story, The"'
+        if line == 2 and n_fields == n_columns + 1:
+            named = f"sed '1s/^/\"row\"{separator_of(file)}/' {file.path} > rows.csv"
+            hint += f"; where R wrote names of rows, name their column: {named}"
     elif lacks_line_end(file):
         hint = "its last line has no end: the file is cut short, write it again"
     message = (
@@ -304,9 +307,13 @@ CANDIDATES: dict[Use, tuple[pl.DataType, ...]] = {
 }
 
 
+# how programs write a null where an id belongs
+NO_IDS = ("\\N", "NULL", "null", "NA", "N/A", "<NA>", "nan", "NaN", "None")
+
+
 def type_tests(name: str, use: Use, *, is_first: bool = False) -> list[pl.Expr]:
     """Expressions `<name> <type>`: does each value fit; `<name> any`: is there one at all;
-    `<name> text`: a value that is no number.
+    `<name> text`: a value that is no number; `<name> word`: one of `NO_IDS`, if all others are.
 
     Args:
         is_first: only of the first candidate, which is an integer, and whether there is a value.
@@ -316,6 +323,12 @@ def type_tests(name: str, use: Use, *, is_first: bool = False) -> list[pl.Expr]:
     if use == "number" and not is_first:
         no_number = text.cast(pl.Float64, strict=False).is_null() & text.is_not_null()
         tests.append(text.filter(no_number).first().alias(f"{name} text"))
+    if use == "id" and not is_first:
+        is_word = text.is_in(NO_IDS)
+        is_number = text.cast(pl.Int64, strict=False).is_not_null()
+        are_both = (is_number | is_word | text.is_null()).all() & is_number.any()
+        word = pl.when(are_both).then(text.filter(is_word).first())
+        tests.append(word.alias(f"{name} word"))
     for dtype in CANDIDATES[use][: 1 if is_first else None]:
         if dtype == pl.Boolean:
             fits = text.is_in(["true", "false"])

@@ -1,6 +1,8 @@
 """Which column of a table is its user, item, rank and so on: one guess for every entry point."""
 
+import os
 import re
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -93,12 +95,20 @@ ROLE_KEYS = {
 _NUMBERED = re.compile(  # what names of ids end in, as articleNo or customer_key
     r"[\W_](?i:no|nr|number|code|key|uuid|guid|hash)$|(?<=[a-z])(?:No|Nr|Number|Code|Key|Uuid|UUID)$"
 )
+_TYPE_OF_RECBOLE = re.compile(r":(token|float)$")  # as in user_id:token, and no list of them
 OF_ITEMS = ("genres", "vector", "published")  # looked for where a metric needs them
 _OPTIONAL_KEYS = ("relevance", "rank", "score", "model", "time", *OF_ITEMS)
 _ONLY_NAMED = {
     "labels": ("weight",),
     "logged": ("user",),
 }  # read where they are named, and told where they are not
+_LOOKS = {  # words of names that are not guessed, and told where nothing is read
+    ("truth", "relevance"): frozenset(
+        "rating ratings rate stars score label target click clicked clicks like liked overall "
+        "relevance grade purchased feedback response reward weight plays playcount".split()
+    ),
+    ("rankings", "model"): frozenset("algorithm algo recommender method".split()),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +159,14 @@ class ChosenColumns:
     def with_defaults(self, **columns: str) -> "ChosenColumns":
         """Also these columns, where nothing is read in their place."""
         return replace(self, columns={**columns, **self.columns})
+
+    def spell_unread(self, role: str) -> str:
+        """What it means that a column which looks like a relevance, or a model, is not read."""
+        if role == "truth" and "relevance" in self.unread:
+            return f"; every row is relevant, {self.unread['relevance']!r} is not read"
+        if role == "rankings" and "model" in self.unread:
+            return f"; all rows are of one model, {self.unread['model']!r} is not read"
+        return ""
 
 
 # a column of that very name is what it says, also where another key is given it too
@@ -237,10 +255,16 @@ def _unread(
     for key in (*keys, *_ONLY_NAMED.get(role, ())):
         if key in columns or (key == "score" and "rank" in columns):
             continue
-        alike = _guess(key, others)
+        words = _LOOKS.get((role, key), frozenset())
+        alike = _guess(key, others) or [name for name in others if words & words_of(name)]
         if alike:
             found[key] = alike[0]
     return found
+
+
+def words_of(name: str) -> set[str]:
+    """The words of a name, as of `user_rating`, `Book-Rating` or `isClick`; lower case."""
+    return {word.lower() for word in re.findall(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+", name)}
 
 
 def _columns_of(columns: Mapping[str, object]) -> set[str]:
@@ -253,7 +277,7 @@ def _columns_of(columns: Mapping[str, object]) -> set[str]:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).lower()
+    return re.sub(r"[\W_]", "", _TYPE_OF_RECBOLE.sub("", name)).lower()
 
 
 def _guess(key: str, names: Iterable[str]) -> list[str]:
@@ -310,7 +334,9 @@ def guess_columns(
     errors: list[EvalkitError] = []
     if lacking:
         message = f"no column of {role} looks like the {' or the '.join(lacking)}"
-        advice = _advice(guessed, wanted, lacking, role, guessing)
+        is_one = len(names) == 1 or names[:1] == ["sep="]
+        advice = _parted(names[0], at) if is_one else ""
+        advice = advice or _advice(guessed, wanted, lacking, role, guessing)
         hint = f"it has {some_names(names)}; {advice}" if names else "it has no columns"
         errors.append(DataError(message, code="missing-column", at=at, hint=hint))
     for key, found in several.items():
@@ -319,6 +345,24 @@ def guess_columns(
         errors.append(DataError(message, code="ambiguous-column", at=at, hint=hint))
     raise_all(errors)
     return guessed
+
+
+def _parted(name: str, at: str) -> str:
+    """The command that makes columns of text which other characters part, by its first line."""
+    path = shlex.quote(at)
+    read, to = f"cat {path}/*" if os.path.isdir(at) else f"cat {path}", f"> {path.rstrip('/')}.tsv"
+    if name.startswith("sep="):
+        return f"leave out the first line, that names the separator: tail -n +2 {path} > rows.csv"
+    if "\x01" in name:
+        return f"put tabs between its columns: {read} | tr '\\001' '\\t' {to}"
+    if re.fullmatch(r"\d+:", name):
+        awk = """awk -F, 'NF == 1 { sub(":.*", ""); item = $1; next } { print item "," $0 }'"""
+        return f"put the item before each row below it: {read} | {awk} > {path}.csv"
+    if re.search(r"\S \S", name) and "," not in name:
+        lists = """awk '{ for (n = 2; n <= NF; n++) print $1 "\\t" $n }'"""
+        advice = f"put tabs between its columns: {read} | tr -s ' ' '\\t' {to}; of a user and its "
+        return advice + f"items a line: {read} | {lists} {to}"
+    return ""
 
 
 _OPTIONS = ("user", "item", "rank", "score", "relevance", "time")  # of commands

@@ -20,6 +20,7 @@ from evalkit.errors import (
 )
 from evalkit.sources import versions
 from evalkit.sources.guess import Guessing
+from evalkit.sources.heads import MARKS, OF_PROGRAMS, PACKED, format_by_head, head_of
 from evalkit.sources.trec import Kind, kind_of_lines
 
 FORMATS: Mapping[str, tuple[str, ...]] = {
@@ -35,11 +36,6 @@ FORMATS: Mapping[str, tuple[str, ...]] = {
 _SYNONYMS = {"arrow": "ipc", "feather": "ipc", "jsonl": "ndjson", "pq": "parquet"}
 METADATA = ".metadata.json"  # of Iceberg
 _COMPRESSED = (".gz", ".zst")
-PACKED = {  # how files begin that are packed in another way, and what unpacks them
-    b"BZh": "bunzip2 -k",
-    b"\xfd7zXZ": "xz -dk",
-    b"PK\x03\x04": "unzip",
-}
 _MAY_BE_COMPRESSED = ("csv", "tsv", "ndjson", "trec")
 MOST_MISSING = 3  # paths that are named one by one
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
@@ -228,23 +224,25 @@ _TREC: Mapping[Kind, str] = {"qrels": "TREC qrels", "run": "TREC runs"}
 
 
 def _guess_from_content(path: str, guessing: Guessing) -> str:
-    try:
-        with open(path, "rb") as file:
-            head = file.read(6)
-    except OSError:
-        head = b""
-    if head.startswith(b"PAR1"):
-        return f"it begins like Parquet; {_advice('parquet', guessing)}"
-    if head.startswith(b"ARROW1"):
-        return f"it begins like Arrow IPC; {_advice('ipc', guessing)}"
+    head = head_of(path)
+    seems = format_by_head(path)
+    if seems in ("parquet", "ipc"):
+        name = {"parquet": "Parquet", "ipc": "Arrow IPC"}[seems]
+        return f"it begins like {name}; {_advice(seems, guessing)}"
+    for endings, how in OF_PROGRAMS.items():
+        if path.lower().endswith(endings):
+            return how
     for signature, command in PACKED.items():
         if head.startswith(signature):
             return f"gzip and Zstandard are read; unpack it: {command} {path}"
-    if path.lower().endswith(".json"):
-        if head.lstrip().startswith(b"["):
-            return f"write one object a line: jq -c '.[]' {path} > {path[:-5]}.ndjson"
-        return f"if it has one object a line, {_advice('ndjson', guessing)}"
-    return _advice(None, guessing)
+    if head.lstrip()[:1] == b"[":
+        is_packed, name = path.lower().endswith(".gz"), re.sub(r"(?i)(\.json)?(\.gz)?$", "", path)
+        unpacked = f"gzip -dc {path} | jq -c '.[]'" if is_packed else f"jq -c '.[]' {path}"
+        return f"write one object a line: {unpacked} > {name}.ndjson"
+    if head.lstrip()[:1] == b"{" and seems is None:
+        how = "evalkit.evaluate takes {user: {item: number}}, records and dicts of columns"
+        return f"it is one JSON value, no object a line: load it in Python; {how}"
+    return _advice(seems, guessing)
 
 
 def _advice(format_: str | None, guessing: Guessing) -> str:
@@ -253,7 +251,7 @@ def _advice(format_: str | None, guessing: Guessing) -> str:
         suffix = FORMATS[format_ or "parquet"][0]
         return f"end the name in {suffix}" + ("" if format_ else ", .csv, .trec or another")
     if guessing.entry_point == "file":
-        return _EXPLICIT if format_ is None else f'write format = "{format_}"'
+        return _EXPLICIT if format_ in (None, "csv") else f'write format = "{format_}"'
     setting = f"{guessing.section}.format={format_ or 'csv'}"
     return f"write --set '{setting}'"
 
@@ -313,10 +311,9 @@ def _form_of(path: str) -> str | None:
             head = file.read(6)
     except OSError:
         return None
-    return next((form for mark, form in _MARKS.items() if head.startswith(mark)), None)
+    return next((form for mark, form in MARKS.items() if head.startswith(mark)), None)
 
 
-_MARKS = {b"PAR1": "parquet", b"ARROW1": "ipc"}
 _UNFINISHED = (".tmp", ".crc", ".inprogress", ".pending")
 
 
@@ -344,7 +341,7 @@ def _find_in_directory(path: str, given: str, wanted: str | None, found: _Found)
     if inside is not None and _refuse_part(inside, found):
         return
     if not chosen:
-        found.errors.append(_no_files(given, files, wanted))
+        found.errors.append(_no_files(given, files, wanted, found.guessing))
     elif wanted is None and len(formats) > 1:
         message = f"the directory holds files of several formats: {', '.join(formats)}"
         hint = f'write format = "{formats[-1]}", or a glob such as {given}/*.parquet'
@@ -362,7 +359,9 @@ def _tables_below(path: str, files: Sequence[str]) -> Iterator[str]:
             yield next(file for file in files if os.path.dirname(file) == folder)
 
 
-def _no_files(given: str, files: Sequence[str], wanted: str | None) -> DataError:
+def _no_files(
+    given: str, files: Sequence[str], wanted: str | None, guessing: Guessing
+) -> DataError:
     if not files:
         message, hint = "the directory is empty", "write the path of a folder with data files"
     else:
@@ -370,7 +369,9 @@ def _no_files(given: str, files: Sequence[str], wanted: str | None) -> DataError
         others = ", ".join(repr(os.path.basename(file)) for file in files[:3])
         message = f"the directory holds no {kind}, only {others}"
         message += ", ..." if len(files) > 3 else ""
-        hint = _EXPLICIT if wanted is None else "leave format out, or name the files by a glob"
+        hint = "leave format out, or name the files by a glob"
+        if wanted is None:
+            hint = _advice(format_by_head(files[0]), guessing)
     return DataError(message, code="no-files", at=given, hint=hint)
 
 
@@ -400,7 +401,7 @@ def _find_by_glob(path: str, given: str, wanted: str | None, found: _Found) -> N
             _add_file(file, wanted or _form_of(file), found)
     if not found.files and not found.errors:
         found.errors.append(
-            _no_files(given, [each for d in directories for each in _walk(d)], wanted)
+            _no_files(given, [e for d in directories for e in _walk(d)], wanted, found.guessing)
         )
 
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from evalkit.sources.batches import stream_batches
 from evalkit.sources.delimited import SEPARATORS, scan_delimited
-from evalkit.sources.guess import best_guess
+from evalkit.sources.guess import best_guess, words_of
 from evalkit.sources.paths import File
 
 _NAMES = frozenset(
@@ -92,8 +92,7 @@ def _plain(name: str) -> str:
 
 
 def _has_a_name(name: str, names: frozenset[str], words: frozenset[str]) -> bool:
-    own = {word.lower() for word in re.findall(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+", name)}
-    return _plain(name) in names or bool(own & words)
+    return _plain(name) in names or bool(words_of(name) & words)
 
 
 def _candidates(

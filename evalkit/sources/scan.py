@@ -1,5 +1,6 @@
 """Files as one lazy frame: each format's scan, and one type for a column of many files."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -404,6 +405,8 @@ def _with_csv_types(
             types[name] = pl.String() if has_values else pl.Null()
         elif uses[name] == "number" and types[name] == pl.String:
             errors.append(_no_number(name, row[f"{name} text"], at))
+        elif row.get(f"{name} word") is not None:
+            errors.append(_no_id(name, row[f"{name} word"], at))
     raise_all(errors)
     return tuple(
         {**schema, **types} if place in places else schema for place, schema in enumerate(schemas)
@@ -415,7 +418,26 @@ def _refuse_ragged(files: Sequence[tuple[File, Schema]]) -> None:
     raise_all([error for error in found if error is not None])
 
 
+_NUMBERS_AS_TEXT = {  # and the SQL that makes numbers of them
+    r"[+-]?\d*,\d+": "cast(replace({}, ',', '.') as double)",
+    r"[+-]?[\d.]+ ?%": "cast(replace(replace({}, '%', ''), ' ', '') as double)",
+    r"(?i)true|false": "case when lower({}) = 'true' then 1 else 0 end",
+}
+
+
+def _no_id(name: str, word: str, at: str) -> DataError:
+    message = f"column {name!r} has ids that are numbers, and {word!r}, which looks like a null"
+    column = name if name.isidentifier() else f'"{name}"'
+    hint = f"read it as try_cast({column} as bigint), which makes nulls of such words, or as "
+    hint += f"cast({column} as varchar), which keeps them as ids"
+    return DataError(message, code="null-id", at=f"{at}: column {name!r}", hint=hint)
+
+
 def _no_number(name: str, value: str, at: str) -> DataError:
     message = f"column {name!r} must be a number, and one of its values is {value!r}"
     hint = "correct the file, or name another column"
+    column = name if name.isidentifier() else f'"{name}"'
+    for form, sql in _NUMBERS_AS_TEXT.items():
+        if re.fullmatch(form, value):
+            hint = f"read it as {sql.format(column)}, or name another column"
     return DataError(message, code="not-a-number", at=f"{at}: column {name!r}", hint=hint)

@@ -1,11 +1,16 @@
 """What files suggest that a config says of them: `evalkit init` writes it down."""
 
+import os
 from collections.abc import Sequence
 
 import polars as pl
 
+from evalkit.errors import EvalkitError
 from evalkit.sources._source import Bare, Source, open_source
+from evalkit.sources.delimited import SEPARATORS
 from evalkit.sources.guess import BY_CONFIG, OF_ITEMS, ROLE_KEYS, Guessing, choose_columns
+from evalkit.sources.heads import format_by_head
+from evalkit.sources.paths import format_of
 from evalkit.sources.splits import FEW, Splitter, find_splitters, sql_of_values
 from evalkit.sources.trec import Kind
 
@@ -164,16 +169,63 @@ def read_time(
 def time_of_text(source: Source, column: str) -> str | None:
     """As `read_time`, of a table that is open."""
     frame = source.having(column).frame({column: "any"}).select(pl.col(column).alias("time"))
-    if frame.collect_schema()["time"] != pl.String:
+    name = column if column.isidentifier() else f'"{column}"'
+    dtype = frame.collect_schema()["time"]
+    if dtype == pl.Float64 and any(file.format in SEPARATORS for file in source.files):
+        return f"cast({name} as bigint)"  # whole seconds, as `time()` of Python writes them
+    if dtype != pl.String:
         return None
     texts = frame.drop_nulls().head(LOOKED_AT).collect(engine="streaming")["time"]
     for form in TIME_FORMS:
         if texts.len() and not texts.str.to_datetime(form, strict=False).has_nulls():
-            name = column if column.isidentifier() else f'"{column}"'
             return f"strptime({name}, '{form}')"
     return None
 
 
+def told_form(
+    paths: Sequence[str], format: str | None = None, *, role: str
+) -> tuple[dict[str, object], str]:
+    """What a config has to say of the form of files, beside columns; and their first row, where
+    no line names the columns.
+
+    Raises:
+        DataError: as `read_schema`.
+    """
+    source = _open(paths, format, role)
+    form: dict[str, object] = {}
+    if any(format_of(file.path) is None for file in source.files):
+        form["format"] = source.files[0].format
+    if any(file.header is False for file in source.files):
+        form["header"] = False
+    row = source.frame(dict.fromkeys(source.names, "any")).head(1).collect() if form else None
+    if row is None or "header" not in form:
+        return form, ""
+    return form, ", ".join(f"{name} {value!r}" for name, value in row.row(0, named=True).items())
+
+
 def _open(paths: Sequence[str], format: str | None, role: str) -> Source:
+    """The table; of text whose name tells no format and whose first line is a row, too."""
     kind: Kind = "run" if role in ("rankings", "log") else "qrels"
-    return open_source(role, Bare(tuple(paths), format), None, BY_CONFIG, kind=kind)
+    header: bool | None = None
+    while True:
+        bare = Bare(tuple(paths), format, header)
+        try:
+            return open_source(role, bare, None, BY_CONFIG, kind=kind)
+        except EvalkitError as error:
+            codes = {each.code for each in getattr(error, "errors", [error])}
+            if codes == {"no-header"} and header is None:
+                header = False
+            elif codes <= {"unknown-format", "no-files"} and format is None:
+                format = next((form for path in paths if (form := _format_inside(path))), None)
+                if format is None:
+                    raise
+            else:
+                raise
+
+
+def _format_inside(path: str) -> str | None:
+    """The format that the first bytes of a file, or of the first file of a folder, tell."""
+    if os.path.isdir(path):
+        files = sorted(each for each in os.listdir(path) if each[0] not in "._")
+        path = os.path.join(path, files[0]) if files else path
+    return format_by_head(path) if os.path.isfile(path) else None

@@ -413,6 +413,7 @@ def spell_guesses(tables: Sequence[Table]) -> list[str]:
             told += f" (no rank: {table.chosen.because})"
         if told and table.is_by_row:
             told += "; ranks are the order of the rows" + _as_scores_say(table)
+        told += table.chosen.spell_unread(table.role) if told else ""
         if table.is_spaced:
             spaced = "spaces around names and values are left out, as the header has them"
             told = "; ".join(filter(None, [told, spaced]))

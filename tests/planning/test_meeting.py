@@ -39,6 +39,18 @@ def warned(report):
     return [each.code for each in report.warnings if each.code != "few-users"]
 
 
+def test_lists_that_numpy_printed_are_padded_with_blanks():
+    truth = table(lambda i: str(7**i % 9973))
+    lists = [f"[ {i + 90000}     {7**i % 9973:>5}]" for i in range(N)]
+    rankings = pl.DataFrame({"user": range(N), "items": lists})
+
+    error = refused(truth, rankings)
+    sql = json.loads(error.hint.partition('"item": ')[2].partition("}")[0])
+
+    report = evalkit.evaluate(truth, rankings, metrics=["RR"], columns={"rankings": {"item": sql}})
+    assert report.value("RR") == 0.5
+
+
 SPELLINGS = {
     "upper case": str.upper,
     "a space before": lambda text: f" {text}",

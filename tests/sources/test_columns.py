@@ -23,6 +23,8 @@ from evalkit.sources import (
     open_truth,
     read_schema,
 )
+from evalkit.sources.guess import Guessing
+from evalkit.sources.table import spell_guesses
 
 ROWS = pl.DataFrame(
     {
@@ -159,6 +161,25 @@ def test_names_that_suggest_two_columns_are_an_error():
 
     assert caught.value.code == "ambiguous-column"
     assert "user, user_id" in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["Book-Rating", "overall", "target", "isClick", "user_score"])
+def test_a_relevance_that_is_not_read_is_told(name):
+    frame = pl.DataFrame({"user": [1], "item": [2], name: [0], "overalls": [1]})
+    opened = open_truth(TruthTable(path=("memory",)), frame, Guessing("options"))
+
+    assert spell_guesses([opened]) == [
+        "truth: columns are guessed: user = user, item = item; "
+        f"every row is relevant, {name!r} is not read"
+    ]
+
+
+def test_a_model_that_is_not_read_is_told():
+    frame = pl.DataFrame({"user": [1], "item": [2], "score": [0.5], "algo": ["als"]})
+    table = RankingsTable(model="m", path=("memory",))
+    [told] = spell_guesses([open_rankings(table, frame, Guessing("options"))])
+
+    assert told.endswith("; all rows are of one model, 'algo' is not read")
 
 
 def test_the_schema_of_a_table_is_what_guesses_start_from(tmp_path):

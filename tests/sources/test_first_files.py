@@ -2,6 +2,7 @@
 
 import bz2
 import datetime
+import gzip
 import json
 import subprocess
 from collections.abc import Callable
@@ -16,9 +17,10 @@ import pytest
 
 import evalkit
 from evalkit import evaluate
-from evalkit.config import load_config
+from evalkit.config import TruthTable, load_config
 from evalkit.errors import EvalkitError
 from evalkit.pipeline import run_config
+from evalkit.sources import open_truth, told_form
 
 TRUTH = pl.DataFrame({"user": [1, 2, 3], "item": [10, 11, 12]})
 RANKINGS = TRUTH.with_columns(rank=1)
@@ -128,6 +130,40 @@ def test_json_is_told_how_it_is_read(tmp_path, name):
 
     assert "one object a line: jq -c '.[]'" in of_list.hint
     assert "ndjson" in of_lines.hint
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz", "a.txt", "part-00000"])
+@pytest.mark.parametrize("form", ["ndjson", "csv"])
+def test_what_a_file_seems_to_be_is_told_by_its_first_bytes(tmp_path, name, form):
+    text = getattr(TRUTH, f"write_{form}")()
+    packed = gzip.compress(text.encode()) if name.endswith("gz") else text.encode()
+    (tmp_path / name).write_bytes(packed)
+
+    assert told_form([str(tmp_path / name)], role="truth") == ({"format": form}, "")
+    assert told_form([str(tmp_path)], role="truth") == ({"format": form}, "")
+    for path in (tmp_path / name, tmp_path):
+        error = raised(lambda path=path: open_truth(TruthTable(path=(str(path),))))
+        assert f'"{form}"' in error.hint
+
+
+def test_a_first_line_that_is_a_row_is_told_with_its_columns(tmp_path):
+    (tmp_path / "u.data").write_text("196\t242\t3\t881250949\n186\t302\t3\t891717742\n")
+
+    form, row = told_form([str(tmp_path / "u.data")], role="truth")
+
+    assert form == {"format": "csv", "header": False}
+    assert row == "column_1 196, column_2 242, column_3 3, column_4 881250949"
+    (tmp_path / "u.csv").write_text((tmp_path / "u.data").read_text())
+    error = raised(lambda: hit(str(tmp_path / "u.csv")))
+    assert "column_2 '242', column_3 '3'" in error.message
+
+
+@pytest.mark.parametrize("name", ["run.json", "recs.npz"])
+def test_one_json_value_and_what_programs_write_are_told_to_be_loaded(tmp_path, name):
+    (tmp_path / "run.json").write_text(json.dumps({"q_1": {"d_1": 0.5}, "q_2": {"d_2": 0.5}}))
+    np.savez(tmp_path / "recs.npz", ids=np.zeros(3))
+
+    assert "load it in Python" in raised(lambda: hit(str(tmp_path / name))).hint
 
 
 def test_ids_in_lists_are_never_cast(tmp_path):
