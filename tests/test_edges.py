@@ -127,6 +127,15 @@ def test_ranked_users_that_the_truth_lacks_may_be_an_error():
     assert codes(error) == ["unknown-users"]
 
 
+def test_unknown_users_do_not_count_where_every_relevance_is_relevant():
+    policies = {"unknown_users": "count"}
+    error = refused(
+        truth_of(("a", "i", 1.0)), ranks_of(("b", "i", 1)), policies=policies, threshold=0
+    )
+
+    assert error.code == "unknown-users-relevant"
+
+
 def test_no_user_in_common_is_an_error():
     assert codes(refused(TRUTH, ranks_of((3, 10, 1)))) == ["no-common-user"]
 

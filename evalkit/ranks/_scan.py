@@ -203,7 +203,7 @@ class RankScan:
         first_row = 0
         most, is_hashed = BATCH_LISTS, self.truth.user_plan.hashed or self.truth.item_plan.hashed
         if not self.table.is_list:
-            most = rows_together(BATCH_ROWS, self.share, has_texts=is_hashed)
+            most = rows_together(self.share, has_texts=is_hashed)
         keys = {USER_KEY: self.truth.user_plan}
         if not self.table.is_list:
             keys[ITEM_KEY] = self.truth.item_plan

@@ -377,7 +377,7 @@ def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> 
     has_texts = source.user_plan.hashed or source.item_plan.hashed
 
     def placed() -> Iterator[tuple[pl.DataFrame, RowPlaces]]:
-        most = rows_together(BATCH_ROWS, source.share, has_texts=has_texts)
+        most = rows_together(source.share, has_texts=has_texts)
         together = source.share is None
         for batch in source.table.stream(
             columns, keys=source.keys, most=most, side_by_side=together
@@ -419,10 +419,10 @@ def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> 
     return rows
 
 
-def rows_together(n_rows: int, share: Share | None, *, has_texts: bool) -> int:
+def rows_together(share: Share | None, *, has_texts: bool) -> int:
     """How many rows come together: fewer with texts, and fewer of a share of the users."""
     quarters = 4 - has_texts if share is None else 2 - has_texts
-    return max(1, n_rows * quarters // 4)
+    return BATCH_ROWS * quarters // 4
 
 
 def drop_null_ids(frame: pl.DataFrame) -> tuple[pl.DataFrame, int]:

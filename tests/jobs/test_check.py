@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from evalkit.config import build_config
-from evalkit.jobs import check
+from evalkit.jobs import whole_lists
 from evalkit.jobs.check import CheckFinding, check_config
 
 LISTS = pl.DataFrame(
@@ -51,9 +51,9 @@ def count_twice(rows: pl.DataFrame, key: str) -> int:
 
 
 @pytest.mark.parametrize("order", ["as it stands", "together", "apart"])
-@pytest.mark.parametrize("most_rows", [7, check.MOST_ROWS])
+@pytest.mark.parametrize("most_rows", [7, whole_lists.MOST_ROWS])
 def test_what_stands_twice_is_found_wherever_rows_lie(tmp_path, order, most_rows, monkeypatch):
-    monkeypatch.setattr(check, "MOST_ROWS", most_rows)
+    monkeypatch.setattr(whole_lists, "MOST_ROWS", most_rows)
 
     found = find_faults(write_lists(tmp_path, LISTS, order), rank="rank")
 

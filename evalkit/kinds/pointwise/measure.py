@@ -114,13 +114,13 @@ class RowsKind:
             columns that they are read by.
         check: refuses what cannot be asked.
         run: measures the rows.
-        of_sums: what is told of the sums of shares, where these may leave sums.
+        of_sums: what is told of the sums of shares, where these leave sums.
     """
 
     open: OpenTables
     check: Callable[[RowJob], None]
     run: "type[RowRun]"
-    of_sums: SumsReading | None = None
+    of_sums: SumsReading
 
 
 def run_rows(kind: RowsKind, job: RowJob, tables: RowTables | None = None) -> Report:

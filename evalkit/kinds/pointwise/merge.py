@@ -259,7 +259,7 @@ def kind_of_rows(kind: RowsKind) -> Kind:
         conclude,
         on_spark=True,
         leaves_rows=leaves_rows,
-        survey=None if kind.of_sums is None or kind.of_sums.survey is None else survey,
+        survey=None if kind.of_sums.survey is None else survey,
     )
 
 
@@ -267,7 +267,7 @@ class _Surveying:
     """What a share has to know of all rows, table by table."""
 
     def __init__(self, kind: RowsKind, opened: RowTables, sample: float | None) -> None:
-        self.survey = None if kind.of_sums is None else kind.of_sums.survey
+        self.survey = kind.of_sums.survey
         self.tables = opened.rows
         plan = group_by("user", [*opened.rows, *opened.sources.tables], SEEDS[0]).plan
         self.sample = None if sample is None else Sample(sample, plan)
@@ -374,8 +374,7 @@ def _leaves_sums(kind: RowsKind, config: Config, *, keeps_users: bool) -> bool:
     rules = config.segments.named.values()
     by_column = any(table.model is None for table in _tables_of(config))
     return (
-        kind.of_sums is not None
-        and not (keeps_users or resamples(config.statistics))
+        not (keeps_users or resamples(config.statistics))
         and config.statistics.cluster is None
         and config.segments.min_users == 1
         and all(rule.quantiles is None for rule in rules)
@@ -397,7 +396,6 @@ def _read_share(
 
 def _conclude(kind: RowsKind, job: RowJob, body: KeptTables, inputs: Sequence[Input]) -> Report:
     """The report of the sums of all shares."""
-    assert kind.of_sums is not None
     assert body.users is not None
     if not job.clock.is_running:
         job.clock.start()

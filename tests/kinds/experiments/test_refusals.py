@@ -18,12 +18,14 @@ UNITS = pl.DataFrame(
         "team": [None, *range(19)] * 2, "told": ["yes", "no"] * 20,
     }
 )  # fmt: skip
+EXPOSURES = UNITS.with_columns(time=START)
 EVENTS = UNITS.select("unit", "y", "d", kind=pl.lit("buy"), time=START + dt.timedelta(hours=1))
+OF_VALUES = {"y": {"kind": "buy", "of": "y"}}
 
 
 def read(*, logs: bool = False, metrics: object = ("mean(y)",), **asked: object) -> evalkit.Report:
     shares = {"a": 1, "b": 1}
-    tables = (UNITS.with_columns(time=START), EVENTS) if logs else (UNITS,)
+    tables = (EXPOSURES, EVENTS) if logs else (UNITS,)
     return evalkit.evaluate_experiment(*tables, variants=shares, metrics=metrics, **asked)
 
 
@@ -35,6 +37,13 @@ READY = [
     ("bad-type", {"columns": {"triggered": "told"}}),
     ("unknown-key", {"columns": {"tirggered": "bot"}}),
     ("wrong-type", {"statistics": {"search": "no"}}),
+    ("wrong-type", {"statistics": {"level": "95"}}),
+    ("wrong-type", {"statistics": {"strata": 3}}),
+    ("wrong-type", {"statistics": {"cluster": 3}}),
+    ("bad-parameter-value", {"metrics": ["mean(y, winsor=2)"]}),
+    ("bad-parameter-value", {"metrics": ["mean(y, winsor=x)"]}),
+    ("unknown-policy", {"policies": {"unexposed": "drop"}}),
+    ("unknown-policy", {"policies": {"unexposed_events": "count"}}),
     *(
         (
             "bad-sequential",
@@ -67,16 +76,55 @@ LOGS = [
 
 @pytest.mark.parametrize(("code", "asked"), LOGS)
 def test_what_logs_cannot_say_is_refused(code: str, asked: dict[str, object]) -> None:
-    sums = {"y": {"kind": "buy", "of": "y"}}
     with pytest.raises(EvalkitError) as refused:
-        read(logs=True, **{"sums": sums, **asked})
+        read(logs=True, **{"sums": OF_VALUES, **asked})
 
     assert refused.value.code == code
 
 
+MOST = pl.col("unit") >= 3
+TIME, VALUE = pl.when(MOST).then("time"), pl.when(MOST).then("y")
+ROWS = [
+    ("unknown-variant", EXPOSURES.with_columns(variant=pl.lit("c")), EVENTS),
+    ("unknown-variant", EXPOSURES.with_columns(variant=pl.when(MOST).then("variant")), EVENTS),
+    ("empty-variant", EXPOSURES.with_columns(variant=pl.lit("a")), EVENTS),
+    ("crossed-units", EXPOSURES.vstack(EXPOSURES.with_columns(variant=pl.lit("a"))), EVENTS),
+    ("null-time", EXPOSURES.with_columns(time=TIME), EVENTS),
+    ("null-time", EXPOSURES, EVENTS.with_columns(time=TIME)),
+    ("bad-time", EXPOSURES.with_columns(time=pl.lit("today")), EVENTS),
+    ("time-zone", EXPOSURES.with_columns(pl.col("time").dt.replace_time_zone("UTC")), EVENTS),
+    ("unexposed-events", EXPOSURES[:20], EVENTS),
+    ("bad-values", EXPOSURES, EVENTS.with_columns(y=VALUE)),
+    ("bad-values", EXPOSURES, EVENTS.with_columns(y=VALUE.otherwise(math.nan))),
+]
+
+
+@pytest.mark.parametrize(("code", "exposures", "events"), ROWS)
+def test_rows_that_no_effect_can_be_read_of_are_refused(
+    code: str, exposures: pl.DataFrame, events: pl.DataFrame
+) -> None:
+    with pytest.raises(EvalkitError) as refused:
+        evalkit.evaluate_experiment(
+            exposures, events, variants={"a": 1, "b": 1}, metrics=["mean(y)"], sums=OF_VALUES,
+            policies={"unexposed_events": "error"},
+        )  # fmt: skip
+
+    assert refused.value.code == code
+
+
+def test_credits_and_past_effects_that_are_no_numbers_are_refused() -> None:
+    seen = pl.DataFrame({"user": [1, 2], "credit_a": [1.0, None], "credit_b": [0.0, 1.0]})
+    past = {"offline": [0.1], "offline_error": [0.0], "online": [1.0], "online_error": [0.1]}
+
+    with pytest.raises(EvalkitError, match="1 credits are no numbers"):
+        evalkit.evaluate_interleaving(seen, models=["a", "b"])
+    with pytest.raises(EvalkitError, match="no offline_error that is a number above 0"):
+        evalkit.surrogates(pl.DataFrame(past))
+
+
 @pytest.mark.parametrize("logs", [False, True])
 def test_excluded_units_are_left_out_of_rows_and_logs(logs: bool) -> None:
-    asked = {"sums": {"y": {"kind": "buy", "of": "y"}}} if logs else {}
+    asked = {"sums": OF_VALUES} if logs else {}
     report = read(logs=logs, columns={"exposures": {"exclude": "bot"}}, **asked)
 
     assert [each.n_users for each in report.estimates] == [10, 20]
@@ -87,7 +135,7 @@ def test_excluded_units_are_left_out_of_rows_and_logs(logs: bool) -> None:
 def test_events_of_nobody_are_counted() -> None:
     events = EVENTS.with_columns(unit=pl.when(pl.col("unit") < 3).then(None).otherwise("unit"))
     report = evalkit.evaluate_experiment(
-        UNITS.with_columns(time=START), events, variants={"a": 1, "b": 1}, metrics=["mean(buy)"]
+        EXPOSURES, events, variants={"a": 1, "b": 1}, metrics=["mean(buy)"]
     )
 
     assert dict(report.counts_frame.iter_rows())["event_null_unit"] == 3
@@ -99,7 +147,7 @@ def test_time_of_a_file_may_be_an_expression_and_a_slip_is_told(tmp_path: Path) 
 
     def value(time: str) -> float:
         report = evalkit.evaluate_experiment(
-            UNITS.with_columns(time=START), events, variants={"a": 1, "b": 1},
+            EXPOSURES, events, variants={"a": 1, "b": 1},
             metrics=["mean(buy)"], columns={"events": {"time": time}},
         )  # fmt: skip
         return report.value("mean(buy)", model="b")
