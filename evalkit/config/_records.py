@@ -243,9 +243,7 @@ class GateRule(tables.Record):
     baseline: str | None = key(
         None, "last, last~1, last-passed, a tag, a run's id or path; or a model of this run."
     )
-    min_users: int = key(
-        10, "Fewer cannot tell; of metrics without bounds 200 of a drop, 30 of a value.", ge=2
-    )
+    min_users: int = key(10, "Fewer cannot tell; of metrics without bounds 200, of a min 30.", ge=2)
     unclear: Literal["fail", "pass"] = key("fail", "What a gate does that cannot tell.")
 
 

@@ -11,7 +11,7 @@ from evalkit.config import Config, StatisticsSection
 from evalkit.inference import caveats
 from evalkit.inference.comparisons import comparisons_of, correct, family_in
 from evalkit.inference.drafts import note_relative
-from evalkit.inference.estimates import estimates_of, gaps_of, macros_of
+from evalkit.inference.estimates import estimates_of, gaps_of, macros_of, with_gate_limits
 from evalkit.inference.geometric import shown_means, shown_ratios
 from evalkit.inference.ratios import RatioTotals
 from evalkit.inference.summed import Summed
@@ -69,6 +69,8 @@ class Inference:
         if estimates is None:
             given = config, measured, models, summed, resampling, ratios
             estimates = list(estimates_of(*given, cast("ShownNumbers | None", shown)))
+            if ratios is None:
+                estimates = list(with_gate_limits(estimates, requests, totals, chosen.level))
         estimates = tuple(shown_means(estimates, requests, config.policies))
         drafts = comparisons_of(config, summed, resampling, ratios, requests, shown)
         primary = config.primary if config.metrics.primary else ()

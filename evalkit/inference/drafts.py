@@ -75,6 +75,11 @@ class Draft:
     is_withheld: bool = False  # p alone would give another verdict
 
     @property
+    def df_carrying(self) -> float:
+        """Degrees of freedom, were those alone there who make the squares."""
+        return min(self.spread.df, self.n_carrying - 1.0)
+
+    @property
     def place(self) -> tuple[Segment, Pair]:
         """The segment and the pair, as sums have them."""
         segment = ALL if self.segmentation is None else (self.segmentation, self.segment or "")

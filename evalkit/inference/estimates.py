@@ -23,9 +23,9 @@ from evalkit.report import Estimate, Gap, Macro
 from evalkit.report.frames import make_records
 from evalkit.statistics.distributions import t_quantile
 from evalkit.statistics.exact import ExactSum, ExactSums, Summaries
-from evalkit.statistics.intervals import mean_interval, normal_interval, wilson_interval
+from evalkit.statistics.intervals import Interval, mean_interval, normal_interval, wilson_interval
 from evalkit.statistics.many import mean_limits, wilson_limits, within
-from evalkit.statistics.means import is_share
+from evalkit.statistics.means import gate_interval_of, is_share
 
 if TYPE_CHECKING:
     from evalkit.inference.shown import ShownNumbers
@@ -72,6 +72,30 @@ def estimates_of(
                     users = totals.models[segment, model].sum_of(column.place)
                     mean = _by_ratio(mean, total, users, config.statistics, column.bounds)
                 yield mean
+
+
+def with_gate_limits(
+    estimates: Sequence[Estimate], requests: Sequence[Request], totals: GrandTotals, level: float
+) -> Iterator[Estimate]:
+    """Means of users with the limits that gates go by, where nobody knows how far values can lie.
+
+    Args:
+        estimates: neither over clusters nor with weights.
+    """
+    unbounded = {
+        request.label: (column, bounds)
+        for column, request in enumerate(requests)
+        if math.isinf((bounds := bounds_of(request))[1] - bounds[0]) and not is_ordered(request)
+    }
+    for each in estimates:
+        if each.metric in unbounded and each.low is not None and each.high is not None:
+            column, bounds = unbounded[each.metric]
+            segment = ALL if each.segmentation is None else (each.segmentation, each.segment or "")
+            shown, sums = Interval(each.low, each.high), totals.models[segment, each.model]
+            gate = gate_interval_of(shown, sums, column, level=level).within(bounds)
+            if gate.exists and gate != shown:
+                each = replace(each, low_gate=gate.low, high_gate=gate.high)
+        yield each
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from evalkit.metrics import Request, is_gmean, is_ordered
 from evalkit.report import Comparison, Estimate, Finding, Standing
 from evalkit.report.frames import make_records
 from evalkit.statistics.corrections import adjust
+from evalkit.statistics.distributions import t_quantile, t_sf
 from evalkit.statistics.intervals import Interval
 from evalkit.statistics.paired import equivalence_test, non_inferiority_test
 from evalkit.statistics.proportions import margin_p_values
@@ -79,7 +80,10 @@ def _note_gate_limits(each: Draft, level: float) -> None:
         return
     shown, half = Interval(each.low, each.high), min(each.seen.widest, each.spread.widest)
     wider = each.seen.limits(each.delta, each.std_error, level=level).around(shown)
-    if each.n_carrying < FEWEST_CARRYING:  # nothing is known
+    if each.n_carrying >= FEWEST_CARRYING:
+        reach = -t_quantile(0.5 * (1.0 - level), each.df_carrying) * (each.std_error or 0.0)
+        wider = wider.around(Interval(each.delta - reach, each.delta + reach))
+    else:  # nothing is known
         wider = shown.around(Interval(each.delta - half, each.delta + half))
     if wider != shown and wider.exists:
         each.low_gate, each.high_gate = wider.low, wider.high
@@ -88,13 +92,15 @@ def _note_gate_limits(each: Draft, level: float) -> None:
 def _p_seen(each: Draft, distance: float, *, is_above: bool) -> float:
     """What a one-sided p is at least, where nobody knows how large a difference can be.
 
-    It is that of a metric whose bound is `widest` of what was seen; 0 where a bound is known.
+    It is that of a metric whose bound is `widest` of what was seen, and that of a t test of as many
+    users as carry the difference; 0 where a bound is known.
     """
     if each.seen is None:
         return 0.0
     if each.n_users < FEWEST_APART or each.n_carrying < FEWEST_CARRYING:
         return 1.0
-    return each.seen.p_unseen(distance, each.delta, each.std_error, is_above=is_above)
+    unseen = each.seen.p_unseen(distance, each.delta, each.std_error, is_above=is_above)
+    return max(unseen, t_sf(distance / each.std_error, each.df_carrying) if each.std_error else 0.0)
 
 
 def _judge_margin(

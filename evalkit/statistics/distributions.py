@@ -393,7 +393,7 @@ def f_quantile(upper: float, df_1: float, df_2: float) -> float:
         3.0984
     """
     low, high = -60.0, 60.0
-    for _ in range(200):
+    for _ in range(80):
         middle = (low + high) / 2
         if f_sf(math.exp(middle), df_1, df_2) > upper:
             low = middle

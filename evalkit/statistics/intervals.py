@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from evalkit.errors import RequestError
 
-from .distributions import normal_quantile, t_quantile
+from .distributions import f_quantile, normal_quantile, t_quantile
 from .skewness import reach
 
 
@@ -200,6 +200,30 @@ def wilson_interval(successes: float, n: float, *, level: float) -> Interval:
     half = math.sqrt(square * (n * share * (1.0 - share) + 0.25 * square)) / (n + square)
     low = 0.0 if successes == 0 else max(0.0, centre - half)
     high = 1.0 if successes == n else min(1.0, centre + half)
+    return Interval(low, high)
+
+
+def exact_interval(successes: float, n: float, *, level: float) -> Interval:
+    """The limits of a share that no share errs from more often than they say, each on its side.
+
+    Source:
+        Clopper and Pearson 1934, Biometrika 26(4), 404-413; as quantiles of F: Brown, Cai and
+        DasGupta 2001, Statistical Science 16(2), 101-133, section 4.2.1.
+    Example:
+        >>> limits = exact_interval(1, 50, level=0.95)
+        >>> round(limits.low, 6), round(limits.high, 6)
+        (0.000506, 0.10647)
+    """
+    check_level(level)
+    if n < 2:
+        return NO_INTERVAL
+    error, others, low, high = 0.5 * (1.0 - level), n - successes, 0.0, 1.0
+    if successes > 0:
+        f = f_quantile(1.0 - error, 2.0 * successes, 2.0 * (others + 1.0))
+        low = successes * f / (successes * f + others + 1.0)
+    if others > 0:
+        f = f_quantile(error, 2.0 * (successes + 1.0), 2.0 * others)
+        high = (successes + 1.0) * f / ((successes + 1.0) * f + others)
     return Interval(low, high)
 
 

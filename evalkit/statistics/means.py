@@ -1,8 +1,16 @@
 """Confidence limits of a mean of users, from its exact sum."""
 
-from evalkit.statistics.exact import SCALE_BITS, ExactSum
+import math
 
-from .intervals import Interval, mean_interval, wilson_interval
+from evalkit.statistics.exact import SCALE_BITS, ExactSum, ExactSums
+
+from .distributions import t_quantile
+from .intervals import NO_INTERVAL, Interval, mean_interval, wilson_interval
+from .skewness import reach, skewness_of_largest
+from .unseen import reach_at_least
+
+OF_SKEWNESS = 2.0  # of that of a sample, whose largest values were not drawn yet
+MOST_SKEWED = 0.25  # skewness / sqrt(n), before too few values make the mean
 
 
 def interval_of(
@@ -26,3 +34,54 @@ def interval_of(
 def is_share(total: ExactSum, bounds: tuple[float, float]) -> bool:
     """Whether every value is 0 or 1: no other within these bounds is its own square."""
     return bounds == (0.0, 1.0) and total.is_own_square
+
+
+def gate_interval(
+    shown: Interval,
+    value: float,
+    std_error: float | None,
+    n: int,
+    *,
+    level: float,
+    skewness: float,
+    widest: float = 0.0,
+    df: float | None = None,
+) -> Interval:
+    """Limits that gates go by where nobody knows how far a value can lie; they hold those shown.
+
+    They count twice the skewness; where too few values make the mean, nothing is known on their
+    side. Where values hardly vary, one that was not seen is as far away as the mean from 0, or as
+    the largest (`statistics.unseen`). The constants were chosen by simulation (docs/statistics.md).
+
+    Args:
+        skewness: NaN where unknown, which gives those shown.
+        widest: the largest value that was seen.
+    Example:
+        >>> limits = gate_interval(Interval(0.8, 1.2), 1.0, 0.1, 300, level=0.95, skewness=3.0)
+        >>> round(limits.low, 4), round(limits.high, 4)
+        (0.8, 1.2874)
+    """
+    widest = max(widest, abs(value))
+    if not (shown.exists and widest > 0.0) or std_error is None or math.isnan(skewness):
+        return NO_INTERVAL
+    error, df = 0.5 * (1.0 - level), n - 1.0 if df is None else df
+    t, more = -t_quantile(error, df), OF_SKEWNESS * skewness
+    reaches = [reach(t, each, n, only_wider=True) for each in (more, -more)]
+    if abs(skewness) > MOST_SKEWED * math.sqrt(n):
+        reaches[skewness > 0.0] = float(n)
+    squares = df * (df + 1.0) * std_error**2
+    alone = reach_at_least(error, widest, df + 1.0, n_against=n, squares=squares)
+    down, up = (max(each * std_error, alone) for each in reaches)
+    return shown.around(Interval(value - down, value + up))
+
+
+def gate_interval_of(shown: Interval, sums: ExactSums, column: int, *, level: float) -> Interval:
+    """Those of a mean of values."""
+    total, skewness, widest = sums.sum_of(column), sums.skewness_of(column), sums.largest_of(column)
+    mean, error, n = total.mean, total.std_error, total.count
+    if error == 0.0:
+        skewness = 0.0
+    elif math.isnan(skewness) and error is not None:
+        away = (widest - abs(mean)) / (error * math.sqrt(n))
+        skewness = math.copysign(skewness_of_largest(away, n), mean)
+    return gate_interval(shown, mean, error, n, level=level, skewness=skewness, widest=widest)

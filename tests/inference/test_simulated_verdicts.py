@@ -73,6 +73,34 @@ def test_what_is_withheld_is_told() -> None:
 
     assert report.comparisons[0].verdict == "cannot tell"
     assert "large-values" in {each.code for each in report.warnings}
-    for gate, asked in zip(judge(rules, report, Baselines({}), level=0.95), (200, 30), strict=True):
+    rules += [GateRule(metric="MAE", model="new", min=0.5)]
+    gates = judge(rules, report, Baselines({}), level=0.95)
+    for gate, asked in zip(gates, (200, 200, 30), strict=True):
         assert gate.outcome == "cannot tell"
         assert f"10 users are too few, {asked} are asked" in gate.message
+
+
+def test_gates_of_values_that_lean_count_it() -> None:
+    rng, n, draws = np.random.default_rng(8), 200, 60
+    sizes = np.repeat(1.0 + rng.pareto(3.0, n * draws), 5)  # whose squares have the mean 3
+    rows = pl.DataFrame({"user": np.repeat(np.arange(n * draws), 5), "rating": 3.0})
+    rows = rows.with_columns(
+        draw=pl.col("user") // n, prediction=3.0 + pl.Series(sizes * rng.normal(size=sizes.size))
+    )
+    report = evalkit.evaluate_ratings(rows, metrics=["RMSE"], segments={"draw": {"by": "draw"}})
+    rules = [GateRule(metric="RMSE", max=3.0**0.5, segment=f"draw={draw}") for draw in range(draws)]
+    gates = judge(rules, report, Baselines({}), level=0.95)
+
+    assert sum((each.high or 0.0) <= 3.0**0.5 for each in report.estimates) >= 12
+    assert sum(each.outcome == "pass" for each in gates) <= 6
+
+
+def test_gates_of_rare_hits_have_exact_limits() -> None:
+    truth = pl.DataFrame({"user": range(50), "item": 0})
+    ranked = pl.DataFrame({"user": range(50), "item": [0, *[1] * 49], "rank": 1})
+    report = evalkit.evaluate(truth, ranked, metrics=["hit@1"])
+    rules = [GateRule(metric="hit@1", min=least) for least in (0.003, 0.0005)]
+
+    assert (report.estimates[0].low or 0.0) > 0.003  # of 0.3 % such limits are in 14 of 100 draws
+    found = [each.outcome for each in judge(rules, report, Baselines({}), level=0.95)]
+    assert found == ["cannot tell", "pass"]

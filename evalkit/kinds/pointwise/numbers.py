@@ -10,7 +10,7 @@ from evalkit.kinds.pointwise.means import WeightedMean
 from evalkit.metrics import Request, is_plain_mean
 from evalkit.report import Estimate
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
-from evalkit.statistics.means import interval_of
+from evalkit.statistics.means import gate_interval, gate_interval_of, interval_of
 from evalkit.statistics.ratios import RatioSum
 
 
@@ -22,6 +22,7 @@ class RowNumber:
         n_users: users, or sessions, that it stands on.
         n_undefined: those without a value.
         n_clusters, df: clusters and degrees of freedom, where users vary together.
+        gate: limits that gates go by, where nobody knows how far a value can lie.
     """
 
     value: float
@@ -31,6 +32,7 @@ class RowNumber:
     n_undefined: int = 0
     n_clusters: int | None = None
     df: float | None = None
+    gate: Interval = NO_INTERVAL
 
     @classmethod
     def of_mean(cls, request: Request, mean: WeightedMean, *, level: float) -> "RowNumber":
@@ -40,24 +42,33 @@ class RowNumber:
         if is_plain_mean(request) and error is not None:
             total, skewness = mean.sums.sum_of(0), mean.sums.skewness_of(0)
             interval = interval_of(total, skewness, request.metric.bounds, level=level)
+            gate = gate_interval_of(interval, mean.sums, 0, level=level)
+            return cls(value, error, interval, n_users, mean.n_undefined, gate=gate)
         return cls(value, error, interval, n_users, mean.n_undefined)
 
     @classmethod
     def of_rows(
-        cls, value: float, std_error: float | None, n_users: int, *, level: float
+        cls,
+        value: float,
+        std_error: float | None,
+        n_users: int,
+        *,
+        level: float,
+        skewness: float = np.nan,
     ) -> "RowNumber":
-        """A number over all rows, users drawn at random."""
+        """A number over all rows, users drawn at random, who move it with this skewness."""
         if not np.isfinite(value):
             std_error = None
         interval = mean_interval(value, std_error, n_users, level=level)
-        return cls(value, std_error, interval, n_users)
+        gate = gate_interval(interval, value, std_error, n_users, level=level, skewness=skewness)
+        return cls(value, std_error, interval, n_users, gate=gate)
 
     def with_limits(self, limits: Callable[[float], tuple[float, float]] | None) -> "RowNumber":
         """A quantile with its own limits, of whose share the error is; it has none itself."""
         reach = (self.interval.high - self.interval.low) / 2.0
         exists = limits is not None and self.interval.exists and np.isfinite(self.value)
         found = Interval(*limits(reach)) if exists and limits is not None else NO_INTERVAL
-        return replace(self, std_error=None, interval=found)
+        return replace(self, std_error=None, interval=found, gate=NO_INTERVAL)
 
     def with_error(self, spread: RatioSum, *, is_mean: bool, level: float) -> "RowNumber":
         """The same number with another error, which stands on clusters of users."""
@@ -66,13 +77,18 @@ class RowNumber:
         interval = mean_interval(
             self.value, error, n, level=level, skewness=skewness, df=df, only_wider=True
         )
-        return replace(self, std_error=error, interval=interval, n_clusters=n, df=df)
+        gate = gate_interval(
+            interval, self.value, error, n, level=level, skewness=spread.skewness, df=df
+        )
+        return replace(self, std_error=error, interval=interval, n_clusters=n, df=df, gate=gate)
 
     def estimate(
         self, model: str, request: Request, segment: Segment, policies: Mapping[str, str | float]
     ) -> Estimate:
         """The number as the report has it; `policies` are those other than the defaults."""
-        limits = self.interval.within(request.metric.bounds)
+        bounds = request.metric.bounds
+        limits, gate = self.interval.within(bounds), self.gate.within(bounds)
+        is_wider = np.isinf(bounds[1] - bounds[0]) and gate.exists and gate != limits
         return Estimate(
             model=model,
             metric=request.label,
@@ -89,6 +105,8 @@ class RowNumber:
             n_undefined=self.n_undefined,
             n_clusters=self.n_clusters,
             df=self.df,
+            low_gate=gate.low if is_wider else None,
+            high_gate=gate.high if is_wider else None,
             policies=policies,
             higher_is_better=request.metric.higher_is_better,
         )

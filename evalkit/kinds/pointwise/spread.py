@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, combinations_with_replacement
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from evalkit.statistics.exact import SCALE_BITS, ExactSums
 
 
 @kernel(allocates=False)
-def put_products(columns, pairs, wide):  # type: ignore[no-untyped-def]
-    """The columns, then the product of each pair of them and what was lost when it was rounded."""
+def put_products(columns, pairs, triples, wide):  # type: ignore[no-untyped-def]
+    """The columns, the product of each pair of them and what was lost when it was rounded, and that
+    of each three.
+    """
     n_columns = columns.shape[1]
     for row in range(columns.shape[0]):
         for place in range(n_columns):
@@ -26,6 +28,10 @@ def put_products(columns, pairs, wide):  # type: ignore[no-untyped-def]
             place = n_columns + 2 * pair
             wide[row, place] = a * b
             wide[row, place + 1] = rest_of_product(a, b, a * b)
+        for triple in range(triples.shape[0]):
+            a, b, c = triples[triple]
+            place = wide.shape[1] - triples.shape[0] + triple
+            wide[row, place] = columns[row, a] * columns[row, b] * columns[row, c]
 
 
 class TermSums:
@@ -33,23 +39,32 @@ class TermSums:
 
     Args:
         numbers: whose terms they are.
+        leans: skewness is asked for, of those of one term or of two.
     """
 
-    def __init__(self, numbers: Sequence[Smooth]) -> None:
+    def __init__(self, numbers: Sequence[Smooth], *, leans: bool = False) -> None:
         self.terms = tuple(dict.fromkeys(term for each in numbers for term in each.terms))
         pairs = [pair for each in numbers for pair in combinations(self._places(each), 2)]
         self.pairs = tuple(dict.fromkeys((min(pair), max(pair)) for pair in pairs))
-        # each term, then of each pair the product and what was lost when it was rounded
-        self.sums = ExactSums(len(self.terms) + 2 * len(self.pairs))
+        threes = [each for one in numbers if leans for each in self._triples_of(one)]
+        self.triples = tuple(dict.fromkeys(threes))
+        # each term, of each pair the product and what was lost when it was rounded, then of threes
+        self.n_columns = len(self.terms) + 2 * len(self.pairs) + len(self.triples)
+        self.sums = ExactSums(self.n_columns)
 
     def _places(self, number: Smooth) -> list[int]:
         return [self.terms.index(term) for term in number.terms]
 
+    def _triples_of(self, number: Smooth) -> list[tuple[int, ...]]:
+        places = sorted(self._places(number))
+        return [*combinations_with_replacement(places, 3)] if len(places) <= 2 else []
+
     def add(self, columns: Floats) -> None:
         """Some users more: float64[n_users, n_terms]."""
         pairs = np.array(self.pairs, dtype=np.int64).reshape(-1, 2)
-        wide = np.empty((columns.shape[0], columns.shape[1] + 2 * len(self.pairs)))
-        put_products(np.ascontiguousarray(columns), pairs, wide)
+        triples = np.array(self.triples, dtype=np.int64).reshape(-1, 3)
+        wide = np.empty((columns.shape[0], self.n_columns))
+        put_products(np.ascontiguousarray(columns), pairs, triples, wide)
         self.sums.add(wide)
 
     def merge(self, other: "TermSums") -> None:
@@ -86,6 +101,27 @@ class TermSums:
         variance = Fraction(n, n - 1) * (spread - total * total / n) / (1 << 2 * SCALE_BITS)
         error = square_root(variance)
         return error if math.isfinite(error) else None
+
+    def skewness(self, number: Smooth) -> float:
+        """Of users' influences, which add up to 0; NaN where it is not known."""
+        gradient, error = self.gradient(number), self.std_error(number)
+        places, wanted = self._places(number), self._triples_of(number)
+        n = self.sums.sum_of(places[0]).count
+        if gradient is None or not error or n < 3 or not {*wanted} & {*self.triples}:
+            return math.nan
+        slopes, cubes = dict(zip(places, gradient, strict=True)), []
+        totals = [slopes[place] * self.sums.sum_of(place).total for place in places]
+        if abs(math.fsum(totals)) > 1e-3 * error:
+            return math.nan
+        first = self.n_columns - len(self.triples)
+        for triple in wanted:
+            column = first + self.triples.index(triple)
+            if self.sums.n_infinite(column):
+                return math.nan
+            times = 6 // math.prod(math.factorial(triple.count(each)) for each in {*triple})
+            slope = math.prod(slopes[each] for each in triple)
+            cubes.append(times * slope * self.sums.sum_of(column).total)
+        return math.fsum(cubes) * n * n / (error * math.sqrt(n - 1)) ** 3
 
     def _product(self, one: int, other: int) -> int | None:
         """The exact sum of products of two terms, times 2^1074; None where one overflows."""

@@ -4,6 +4,7 @@ Rows of ratings and of labels become values of their users, or sessions, part by
 exact sums, which those of other units merge into; and numbers with their errors are read of sums.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -135,7 +136,7 @@ class UnitSums:
     @classmethod
     def of(cls, requests: Sequence[Request], numbers: Sequence[Smooth]) -> "UnitSums":
         """Of no unit: means of some requests, and errors of some numbers over all rows."""
-        return cls([WeightedMean() for _ in requests], TermSums(numbers))
+        return cls([WeightedMean() for _ in requests], TermSums(numbers, leans=True))
 
     def count(self, n_units: int, most_rows: int) -> None:
         """Some units more, of which one has so many rows."""
@@ -252,7 +253,10 @@ def measured_of(
             numbers.append(RowNumber.of_mean(request, next(means[over(request)]), level=level))
             continue
         error = users.spread.std_error(smooth[request]) if request in smooth else None
-        number = RowNumber.of_rows(value_of(request), error, users.n_units, level=level)
+        skewness = users.spread.skewness(smooth[request]) if error else math.nan
+        number = RowNumber.of_rows(
+            value_of(request), error, users.n_units, level=level, skewness=skewness
+        )
         if request in limits:
             is_drawn = job.config.statistics.cluster is None
             number = number.with_limits(limits[request] if is_drawn else None)

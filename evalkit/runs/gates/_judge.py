@@ -24,6 +24,7 @@ from evalkit.runs.gates._limits import (
     spell_number,
     told,
     turned,
+    with_exact,
 )
 from evalkit.runs.history import differences_of_measure
 from evalkit.statistics.intervals import (
@@ -192,6 +193,7 @@ class _Judge:
 
     def _fixed(self, model: str, estimate: Estimate, kind: str, bound: float) -> Gate:
         limits, is_max = limits_of_value(self.report, estimate, self.level), kind == "max"
+        limits = with_exact(limits, estimate, self.level)
         least, side = (-bound, "<=") if is_max else (bound, ">=")
         outcome, note = self._told(limits, estimate.n_users, least, is_turned=is_max)
         message = (

@@ -4,14 +4,14 @@ import math
 
 from evalkit.config import GateRule
 from evalkit.report import Comparison, Estimate, Report
-from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
+from evalkit.statistics.intervals import NO_INTERVAL, Interval, exact_interval, mean_interval
 
 Limits = tuple[Interval, Interval]  # those that a gate goes by, and those that the report shows
 MAY_BE_CHANCE = (
     "; by the limits of the report it would {}, which few large values may make (large-values)"
 )
-FEWEST_UNKNOWN = 200  # users of a difference, where nobody knows how far a value can lie
-FEWEST_OF_VALUES = 30  # the same of a value
+FEWEST_UNKNOWN = 200  # users of a difference or of a most, where nobody knows how far values lie
+FEWEST_OF_VALUES = 30  # the same of a least
 FEW_MAKE_IT = "; too few units make that to go by its limits (large-values)"
 NONE_TO_GO_BY = "run {} has no limits that gates go by, as older runs have none"
 
@@ -61,7 +61,7 @@ def fewest_users(report: Report, rule: GateRule) -> int:
     request = known.request(estimate.cutoff, **estimate.parameters)
     if kind == "rankings" and not is_mean_of_users(request, kind):
         return least  # of all lists errors are known to hold
-    return max(least, FEWEST_UNKNOWN if rule.min is None and rule.max is None else FEWEST_OF_VALUES)
+    return max(least, FEWEST_UNKNOWN if rule.min is None else FEWEST_OF_VALUES)
 
 
 def _end_of(of: Estimate | Comparison, name: str) -> float:
@@ -76,6 +76,20 @@ def limits_of_value(report: Report, estimate: Estimate, level: float) -> Limits:
         return limits
     n, error = estimate.n_users, estimate.std_error
     return (mean_interval(estimate.value, error, n, level=level),) * 2
+
+
+def with_exact(limits: Limits, estimate: Estimate, level: float) -> Limits:
+    """Limits of a value; of a share also those that hold of rare events, where Wilson's are near.
+
+    Of one mean no other values than 0 and 1 vary so far. Alike ones have limits where they may be.
+    """
+    n, value, error = estimate.n_users, estimate.value, estimate.std_error
+    gate, shown = limits
+    if estimate.n_clusters is not None or error is None or not shown.low < shown.high:
+        return limits
+    if not gate.exists or not math.isclose(max(0, n - 1) * error**2, value * (1.0 - value)):
+        return limits
+    return gate.around(exact_interval(round(value * n), n, level=level)), shown
 
 
 def told(limits: Limits) -> Interval:
