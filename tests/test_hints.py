@@ -83,7 +83,10 @@ def test_what_python_is_told_can_be_passed():
     with pytest.raises(EvalkitError) as caught:
         evalkit.evaluate(truth, rankings, metrics=["RR"])
 
-    assert caught.value.hint == 'pass policies={"duplicates": "best"} to keep the best rank'
+    assert caught.value.hint == (
+        'pass policies={"duplicates": "best"} to keep the best rank, if they are lists of one day '
+        "and one model"
+    )
     assert evalkit.evaluate(truth, rankings, metrics=["RR"], policies={"duplicates": "best"}).value(
         "RR"
     )

@@ -9,19 +9,17 @@ import polars.selectors as cs
 from evalkit.aggregate.user_values.checks import check_item_segments, check_threshold, check_two_way
 from evalkit.config import Config, Policies, SplitConfig
 from evalkit.errors import DATA_WRONG, FINE, Errors, EvalkitError
+from evalkit.jobs.whole_lists import find_copies, read_whole_lists
 from evalkit.metrics import declared
 from evalkit.pipeline import run_config
 from evalkit.planning.leakage import find_leak, find_mixed, split_remarks
-from evalkit.planning.survey import do_users_come_back
 from evalkit.planning.tables import Given, Tables, open_tables, plan_ids_of
 from evalkit.report import ModelCounts, Report
 from evalkit.sources import Guessing, Table, reading, spell_guesses, verifying
-from evalkit.sources.batches import stream_batches
 from evalkit.sources.ids import IdPlan
 from evalkit.splits.make import make_split
 
 LOOKED_AT = 1000  # rows, for some ids
-MOST_ROWS = 1 << 22  # of lists whose rows lie apart, that are held
 LISTED = 20  # rows of one fault that are shown
 
 LENIENT = {
@@ -191,8 +189,12 @@ def _columns_found(tables: Sequence[Table]) -> Iterator[CheckFinding]:
             message = f"{len(table.left_out):,} files or folders beside the data are not read: "
             yield CheckFinding(False, FINE, "files-left-out", message + names, table.at)
         for key, column in table.chosen.unread.items():
+            if column in table.used:  # by where
+                continue
             message = f"column {column!r} looks like the {key}, and is not read"
             hint = f'{key} = "{column}" among its columns reads it'
+            if (table.role, key) == ("rankings", "day"):
+                hint = f'take the lists of one day, if there are several: where = "{column} = ..."'
             if key == "model" and table.model is not None:
                 message += f": all rows are those of {table.model!r}"
                 hint = f"write columns.model instead of model = {table.model!r}"
@@ -348,9 +350,11 @@ def _listed_faults(
             yield _finding(getattr(policies, policy) == "error", code, message, at)
 
     keys = ["item", "rank"] if "rank" in names else ["item"]
-    with reading(table):
-        is_apart = do_users_come_back(table, plan)
-        copies, *ranks = _repeated(frame.select(*by, *keys), by, table.count_rows() * is_apart)
+    twice: list[list[pl.DataFrame]] = [[] for _ in keys]
+    for rows in read_whole_lists(table, frame.select(*by, *keys), by, plan):
+        for key, parts in zip(keys, twice, strict=True):
+            parts.append(find_copies(rows.select(*by, key).drop_nulls()))
+    copies, *ranks = [pl.concat(parts).sort(parts[0].columns) for parts in twice]
     what = "(user, item) pairs stand in a list more than once"
     yield from fault("duplicates", "duplicate-item", what, copies)
     for given in ranks:
@@ -362,35 +366,6 @@ def _listed_faults(
         with reading(table):
             found = bad.collect(engine="streaming").select(*users, "item").sort(users)
         yield from fault("bad_scores", "bad-score", "scores are null or NaN", found)
-
-
-def _repeated(frame: pl.LazyFrame, by: list[str], n_apart: int) -> list[pl.DataFrame]:
-    """What lists have twice, of each other column; their rows lie together, or `n_apart` apart."""
-    frame, lists = frame.drop_nulls(by), pl.struct(by).hash()
-    keys = frame.drop(by).collect_schema().names()
-    found = [frame.head(0).select(*by, key).collect() for key in keys]
-    n_parts = -(-n_apart // MOST_ROWS)
-    parts = (frame.filter(lists % n_parts == part) for part in range(n_parts))
-    wholes = (part.collect(engine="streaming") for part in parts) if n_apart else _cut(frame, by)
-    for rows in wholes:
-        for number, key in enumerate(keys):
-            own = rows.select(*by, key).drop_nulls()
-            if own.hash_rows().n_unique() < own.height:  # half the time of looking for the rows
-                found[number].extend(own.filter(own.is_duplicated()).unique())
-    return [rows.sort(rows.columns) for rows in found]
-
-
-def _cut(frame: pl.LazyFrame, by: list[str]) -> Iterator[pl.DataFrame]:
-    """Rows as they come, with all of each list together."""
-    held = frame.head(0).collect()
-    for few in stream_batches(frame):
-        rows = pl.concat([held, few])
-        is_other = pl.any_horizontal(pl.col(name) != pl.col(name).last() for name in by)
-        last = rows.select(is_other.arg_true().last() + 1).item() or 0
-        held = rows[last:]
-        if last:
-            yield rows[:last]
-    yield held
 
 
 def _rows(frame: pl.DataFrame, users: list[str], total: int | None = None) -> str:

@@ -187,4 +187,5 @@ def _check_duplicates(scan: RankScan, probe: ModelProbe, at: str) -> None:
     owners = np.searchsorted(pairs.starts[by_start], places, side="right") - 1
     users = np.unique(by_start[owners])
     message, named = "{n} rows list a relevant item a second time", first_users(scan.truth, users)
-    probe.refuse_rows("duplicate-item", probe.duplicates, message, at, KEEP_BEST, users=named)
+    hint = f"{KEEP_BEST}, if they are lists of one day and one model"
+    probe.refuse_rows("duplicate-item", probe.duplicates, message, at, hint, users=named)

@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -101,6 +101,7 @@ _OPTIONAL_KEYS = ("relevance", "rank", "score", "model", "time", *OF_ITEMS)
 _ONLY_NAMED = {
     "labels": ("weight",),
     "logged": ("user",),
+    "rankings": ("day",),
 }  # read where they are named, and told where they are not
 _LOOKS = {  # words of names that are not guessed, and told where nothing is read
     ("truth", "relevance"): frozenset(
@@ -108,6 +109,7 @@ _LOOKS = {  # words of names that are not guessed, and told where nothing is rea
         "relevance grade purchased feedback response reward weight plays playcount".split()
     ),
     ("rankings", "model"): frozenset("algorithm algo recommender method".split()),
+    ("rankings", "day"): frozenset("dt ds day date".split()),
 }
 
 
@@ -160,12 +162,14 @@ class ChosenColumns:
         """Also these columns, where nothing is read in their place."""
         return replace(self, columns={**columns, **self.columns})
 
-    def spell_unread(self, role: str) -> str:
-        """What it means that a column which looks like a relevance, or a model, is not read."""
+    def spell_unread(self, role: str, used: Collection[str]) -> str:
+        """What it means that a column which looks like a relevance, model or day is not read."""
         if role == "truth" and "relevance" in self.unread:
             return f"; every row is relevant, {self.unread['relevance']!r} is not read"
         if role == "rankings" and "model" in self.unread:
             return f"; all rows are of one model, {self.unread['model']!r} is not read"
+        if role == "rankings" and "day" in self.unread and self.unread["day"] not in used:
+            return f"; rows of any day are one list, {self.unread['day']!r} is not read"
         return ""
 
 

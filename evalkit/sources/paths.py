@@ -3,7 +3,7 @@
 import glob
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote
@@ -477,3 +477,14 @@ def partitions_of(path: str) -> tuple[tuple[str, str | None], ...]:
             text = unquote(value)
             pairs[unquote(key)] = None if text == "__HIVE_DEFAULT_PARTITION__" else text
     return tuple(pairs.items())
+
+
+def spell_parts(files: Sequence[File], used: Collection[str]) -> str:
+    """That folders such as `dt=2026-11-24` are read together, where no `used` column tells them."""
+    values: dict[str, dict[str, None]] = {}
+    for file in files:
+        for name, value in file.partitions:
+            values.setdefault(name, {})[str(value)] = None
+    several = [(name, [*each]) for name, each in values.items() if len(each) > 1]
+    told = [f"{name} = {_some(each, 3)}" for name, each in several if name not in used]
+    return f"folders of {', '.join(told)} are read as one" if told else ""

@@ -22,7 +22,7 @@ from evalkit.sources.ids import IdPlan
 from evalkit.sources.memory import Shape
 from evalkit.sources.noted import NotedIds
 from evalkit.sources.parquet import group_bytes, largest_group
-from evalkit.sources.paths import File
+from evalkit.sources.paths import File, spell_parts
 from evalkit.sources.pieces import Piece, cut_into_pieces
 from evalkit.sources.row_order import RowScore
 from evalkit.sources.scan import open_files
@@ -413,10 +413,12 @@ def spell_guesses(tables: Sequence[Table]) -> list[str]:
             told += f" (no rank: {table.chosen.because})"
         if told and table.is_by_row:
             told += "; ranks are the order of the rows" + _as_scores_say(table)
-        told += table.chosen.spell_unread(table.role) if told else ""
+        told += table.chosen.spell_unread(table.role, table.used) if told else ""
         if table.is_spaced:
             spaced = "spaces around names and values are left out, as the header has them"
             told = "; ".join(filter(None, [told, spaced]))
+        if told and table.role == "rankings":
+            told = "; ".join(filter(None, [told, spell_parts(table._parts, table.used)]))
         if table.seems:
             told = "; ".join(filter(None, [f"lines look like {table.seems.upper()}", told]))
         if told:

@@ -24,8 +24,10 @@ BENCH = Path(__file__).parents[2] / "bench"
         ("ratings", "odd users", 50, "MAE(over='users')", 0.0, {"better by p": 15}),
         ("labels", "2 % positive", 20, "AUC", 0.0, {"better by p": 10, "gates by limits": 5}),
         ("rankings", "large gains", 500, "DCG@10", 0.0, {}),
-        ("ratings", "tails", 300, "RMSE", 0.0, {}),
-        ("labels", "5 % positive", 300, "log-loss", 0.0, {}),
+        pytest.param("ratings", "tails", 300, "RMSE", 0.0, {}, marks=pytest.mark.campaign),
+        pytest.param(
+            *("labels", "5 % positive", 300, "log-loss", 0.0, {}), marks=pytest.mark.campaign
+        ),
     ],
 )
 def test_what_p_alone_gets_wrong_is_withheld(

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from evalkit.config import build_config
-from evalkit.jobs import check
+from evalkit.jobs import whole_lists
 from evalkit.jobs.check import CheckFinding, check_config
 
 LISTS = pl.DataFrame(
@@ -51,9 +51,9 @@ def count_twice(rows: pl.DataFrame, key: str) -> int:
 
 
 @pytest.mark.parametrize("order", ["as it stands", "together", "apart"])
-@pytest.mark.parametrize("most_rows", [7, check.MOST_ROWS])
+@pytest.mark.parametrize("most_rows", [7, whole_lists.MOST_ROWS])
 def test_what_stands_twice_is_found_wherever_rows_lie(tmp_path, order, most_rows, monkeypatch):
-    monkeypatch.setattr(check, "MOST_ROWS", most_rows)
+    monkeypatch.setattr(whole_lists, "MOST_ROWS", most_rows)
 
     found = find_faults(write_lists(tmp_path, LISTS, order), rank="rank")
 
@@ -74,3 +74,23 @@ def test_lists_are_looked_at_like_their_rows(tmp_path):
     of_lists = find_faults(path, item="items")["duplicate-item"]
 
     assert of_lists.message == of_rows.message
+
+
+def test_what_a_run_refuses_of_items_is_wrong_here_too(tmp_path):
+    lists = pl.DataFrame({"user": ["a-0", "b-1"], "item": ["N1A", "N5A"], "rank": [1, 1]})
+    lists.write_csv(tmp_path / "m.csv")
+    truth = pl.DataFrame({"user": ["a-0", "b-1"], "item": ["n1a", "n5a"]})
+    truth.write_csv(tmp_path / "t.csv")
+    ids = {"user": "user", "item": "item"}
+    tree = {
+        "truth": {"path": str(tmp_path / "t.csv"), "columns": ids},
+        "rankings": [{"path": str(tmp_path / "m.csv"), "columns": ids, "model": "m"}],
+        "metrics": {"names": ["hit@1"]},
+    }
+
+    def wrong(**policies):
+        config = build_config(tree | {"policies": policies}, name="checked")
+        return [each.code for each in check_config(config) if each.is_error]
+
+    assert wrong() == ["no-common-item"]
+    assert wrong(no_common_item="warn") == []

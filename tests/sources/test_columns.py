@@ -182,6 +182,32 @@ def test_a_model_that_is_not_read_is_told():
     assert told.endswith("; all rows are of one model, 'algo' is not read")
 
 
+@pytest.mark.parametrize("name", ["dt", "run_date"])
+def test_a_day_that_is_not_read_is_told(name):
+    frame = pl.DataFrame({"user": [1], "item": [2], "score": [0.5], name: ["2026-11-24"]})
+
+    def told(**keys):
+        table = RankingsTable(model="m", path=("memory",), **keys)
+        return spell_guesses([open_rankings(table, frame, Guessing("options"))])[0]
+
+    assert told().endswith(f"; rows of any day are one list, {name!r} is not read")
+    assert told(where=f"{name} = '2026-11-24'").endswith("score = score")
+
+
+def test_folders_that_are_read_as_one_are_told(tmp_path):
+    for day in ("2026-11-23", "2026-11-24"):
+        (tmp_path / f"dt={day}").mkdir()
+        frame = pl.DataFrame({"user": [1], "item": [2], "score": [0.5]})
+        frame.write_parquet(tmp_path / f"dt={day}" / "0.parquet")
+
+    def told(**keys):
+        table = RankingsTable(model="m", path=(str(tmp_path),), **keys)
+        return spell_guesses([open_rankings(table, guessing=Guessing("options"))])[0]
+
+    assert told().endswith("; folders of dt = 2026-11-23, 2026-11-24 are read as one")
+    assert told(where="dt = '2026-11-24'").endswith("score = score")
+
+
 def test_the_schema_of_a_table_is_what_guesses_start_from(tmp_path):
     (tmp_path / "day=1").mkdir()
     (tmp_path / "day=1" / "a.csv").write_text("user_id,movie_id\n1,2\n")

@@ -6,14 +6,17 @@ import polars as pl
 
 from evalkit.config import Policies
 from evalkit.jobs.audit._points import Point, with_values
+from evalkit.jobs.whole_lists import find_copies, read_whole_lists
 from evalkit.metrics import Value
-from evalkit.planning.tables import Tables
+from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import reading
 
 # about what: the axes that are moot where it does not occur
+NO_COPIES = "no item stands twice in a list"
+NO_TIES = "there are no scores, or no two of a list are equal as float32"
 SUBJECTS: dict[str, tuple[str, ...]] = {
-    "no item stands twice in a list": ("duplicates", "rel_size"),
-    "there are no scores, or no two of a list are equal as float32": ("ties", "score_type"),
+    NO_COPIES: ("duplicates", "rel_size"),
+    NO_TIES: ("ties", "score_type"),
     "no score is 0 or below": ("nonpositive_scores",),
     "every user of the truth has a ranking": ("missing_ranking",),
     "no ranking is empty": ("empty_ranking",),
@@ -64,7 +67,9 @@ def _observe(tables: Tables, threshold: float | None) -> dict[str, bool]:
         found["no relevance is below 0"] = not seen["negative"]
         found["every relevance is a whole number"] = not seen["fractional"]
         found["no relevance is below the threshold, but for 0"] = not seen["below"]
-    known = truth.select(_key(users)).unique()
+    with reading(tables.truth):
+        known = _users(truth, users)
+    plan, _ = plan_ids_of(tables, 1)
     for _, table in tables.rankings:
         frame = table.frame
         schema = frame.collect_schema()
@@ -75,34 +80,28 @@ def _observe(tables: Tables, threshold: float | None) -> dict[str, bool]:
                 found["no ranking is empty"] &= not empty.collect(engine="streaming").item()
             frame = frame.explode(["item", "score"] if "score" in schema else ["item"])
         by = [*users, "model"] if "model" in schema else users
+        # equal scores have all their orders beside written ranks too
+        values = [pl.col("item")]
+        values += [pl.col("score").cast(pl.Float32)] if "score" in schema else []
+        for rows in read_whole_lists(table, frame.select(*by, *values), by, plan):
+            for why, name in zip((NO_COPIES, NO_TIES), rows.columns[len(by) :], strict=False):
+                found[why] = found[why] and find_copies(rows.select(*by, name)).is_empty()
         with reading(table):
-            rows = frame.select(pl.struct(*by, "item").n_unique() != pl.len())
-            found["no item stands twice in a list"] &= not rows.collect().item()
-            if "score" in schema:  # equal ones have all their orders beside written ranks too
-                narrow = pl.col("score").cast(pl.Float32)
-                equal = frame.select(pl.struct(*by, narrow).n_unique() != pl.len())
-                found[
-                    "there are no scores, or no two of a list are equal as float32"
-                ] &= not equal.collect().item()
             if "score" in schema:
                 low = frame.select((pl.col("score").fill_null(0) <= 0).any())
                 found["no score is 0 or below"] &= not low.collect(engine="streaming").item()
-            models = (
-                1
-                if "model" not in schema
-                else int(frame.select(pl.col("model").n_unique()).collect().item())
-            )
-            ranked = frame.select(_key(users), *(["model"] if models > 1 else [])).unique()
-            alone = ranked.join(known, on="user", how="anti").select(pl.len()).collect().item()
-            shared = ranked.join(known, on="user", how="semi").select(pl.len()).collect().item()
-            n_known = known.select(pl.len()).collect().item()
+            ranked = _users(frame, by)
+        models = ranked["model"].n_unique() if "model" in schema else 1
+        alone = ranked.join(known, on="user", how="anti").height
+        shared = ranked.join(known, on="user", how="semi").height
         found["the truth has every ranked user"] &= alone == 0
-        found["every user of the truth has a ranking"] &= shared == n_known * models
+        found["every user of the truth has a ranking"] &= shared == known.height * models
     return found
 
 
-def _key(users: list[str]) -> pl.Expr:
-    """Users as text, which is one type in every log."""
-    return pl.concat_str([pl.col(name).cast(pl.String) for name in users], separator="\x00").alias(
-        "user"
-    )
+def _users(frame: pl.LazyFrame, by: list[str]) -> pl.DataFrame:
+    """Users of each model, as text, which is one type in every log."""
+    found = frame.select(by).unique().collect(engine="streaming")
+    users = [pl.col(name).cast(pl.String) for name in by if name != "model"]
+    key = pl.concat_str(users, separator="\x00").alias("user")
+    return found.select(key, *[name for name in by if name == "model"]).unique()
