@@ -226,7 +226,7 @@ def test_the_ideal_list_of_the_items_shown_is_not_that_of_all_items():
 def test_a_discount_of_one_rank_too_deep_is_no_convention():
     """One text discounts the left-out item at rank 3 by log2(5), though rank 3 has log2(4)."""
     printed = 0.43067655807339306
-    by_every_convention = conventions_of("nDCG", ["@3", "@4", "@5", "@10", ""])
+    by_every_convention = conventions_of("nDCG", ["@3", "@5", ""])
 
     values = evalkit.evaluate(
         pl.DataFrame({"user": 1, "item": ["b"], "relevance": [1.0]}),

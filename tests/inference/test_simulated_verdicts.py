@@ -24,8 +24,10 @@ BENCH = Path(__file__).parents[2] / "bench"
         ("ratings", "odd users", 50, "MAE(over='users')", 0.0, {"better by p": 15}),
         ("labels", "2 % positive", 20, "AUC", 0.0, {"better by p": 10, "gates by limits": 5}),
         ("rankings", "large gains", 500, "DCG@10", 0.0, {}),
-        ("ratings", "tails", 300, "RMSE", 0.0, {}),
-        ("labels", "5 % positive", 300, "log-loss", 0.0, {}),
+        pytest.param("ratings", "tails", 300, "RMSE", 0.0, {}, marks=pytest.mark.campaign),
+        pytest.param(
+            *("labels", "5 % positive", 300, "log-loss", 0.0, {}), marks=pytest.mark.campaign
+        ),
     ],
 )
 def test_what_p_alone_gets_wrong_is_withheld(
@@ -91,6 +93,23 @@ def test_gates_of_values_that_lean_count_it() -> None:
 
     assert sum((each.high or 0.0) <= 3.0**0.5 for each in report.estimates) >= 12
     assert sum(each.outcome == "pass" for each in gates) <= 6
+
+
+def test_few_clusters_tell_nothing() -> None:
+    rng, users = np.random.default_rng(4), np.repeat(np.arange(290), 5)
+    errors = rng.normal(0.0, 1.0, users.size)
+    rows = pl.DataFrame({"user": users, "rating": 3.0, "cluster": users // 10})
+    logs = {
+        name: rows.with_columns(prediction=3.0 + part * pl.Series(errors))
+        for name, part in (("old", 1.0), ("new", 0.9))
+    }
+
+    def verdict(cluster: str) -> str:
+        statistics = {"baseline": "old", "cluster": cluster}
+        found = evalkit.evaluate_ratings(logs, metrics=["RMSE"], statistics=statistics)
+        return found.comparisons[0].verdict
+
+    assert (verdict("cluster"), verdict("user")) == ("cannot tell", "better")
 
 
 def test_gates_of_rare_hits_have_exact_limits() -> None:

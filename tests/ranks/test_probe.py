@@ -554,7 +554,7 @@ def test_many_hits_with_equal_scores_are_counted(
     )
 
 
-@pytest.mark.some_cases(2)
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("n_scores", [25, 10**6])
 def test_twenty_thousand_hits_are_counted(monkeypatch, n_scores, scattered):
@@ -620,7 +620,7 @@ def test_counts_that_do_not_fit_a_table_entry_are_read_beside_it(monkeypatch, mo
     check_heavy(log, mode=mode, policies={}, scattered=scattered, monkeypatch=monkeypatch)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign  # counts that stand beside their entries are read above
 @pytest.mark.skipif(JIT_OFF, reason="seventeen million rows in plain Python take minutes")
 def test_a_user_of_seventeen_million_items_is_found():
     n_items = (1 << 24) + 5
