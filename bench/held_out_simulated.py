@@ -80,8 +80,8 @@ def _errors(name: str, rng: Rng, n: int, worse: float) -> Rows:
         sizes = np.where(is_heavy, 3.0, 1.0)
         mean, square = 7.96 / 3.96 * ABSOLUTE, 19.96 / 3.96
     elif name == "Poisson-gamma counts":
-        counts = 1.0 + rng.poisson(rng.gamma(0.5, 4.0, n))  # variance of counts: 2 + 8
-        sizes, mean, square = counts, 3.0 * ABSOLUTE, 19.0
+        sizes += rng.poisson(rng.gamma(0.5, 4.0, n))  # variance of counts: 2 + 8
+        mean, square = 3.0 * ABSOLUTE, 19.0
     elif name == "series":  # clusters of ten users, whose log-sizes are an AR(1) of variance 0.5
         shocks, logs = rng.normal(size=(n // 10 + 1, 10)), np.empty((n // 10 + 1, 10))
         logs[:, 0] = shocks[:, 0]
