@@ -80,10 +80,11 @@ def _errors(name: str, rng: Rng, n: int, worse: float) -> Rows:
         sizes = np.where(is_heavy, 3.0, 1.0)
         mean, square = 7.96 / 3.96 * ABSOLUTE, 19.96 / 3.96
     elif name == "Poisson-gamma counts":
-        sizes += rng.poisson(rng.gamma(0.5, 4.0, n))  # variance of counts: 2 + 8
-        mean, square = 3.0 * ABSOLUTE, 19.0
+        counts = 1.0 + rng.poisson(rng.gamma(0.5, 4.0, n))  # variance of counts: 2 + 8
+        sizes, mean, square = counts.astype(np.float64), 3.0 * ABSOLUTE, 19.0
     elif name == "series":  # clusters of ten users, whose log-sizes are an AR(1) of variance 0.5
-        shocks, logs = rng.normal(size=(n // 10 + 1, 10)), np.empty((n // 10 + 1, 10))
+        shocks = rng.normal(size=(n // 10 + 1, 10))
+        logs: Floats = np.empty((n // 10 + 1, 10))
         logs[:, 0] = shocks[:, 0]
         for step in range(1, 10):
             logs[:, step] = 0.9 * logs[:, step - 1] + np.sqrt(0.19) * shocks[:, step]
@@ -92,7 +93,7 @@ def _errors(name: str, rng: Rng, n: int, worse: float) -> Rows:
     else:  # "stars and bias": errors of whole stars
         bias = rng.normal(0, 0.7, (2, n)).repeat(ROWS, axis=1)
         both = np.rint(1.1 * np.stack([first, second]) + bias).astype(np.float64)
-        first, second = both[0].ravel(), both[1].ravel()
+        first, second = np.asarray(both[0], float), np.asarray(both[1], float)
         grid = np.arange(-40, 41)
         density = _normal_mass(grid, np.hypot(1.1, 0.7))
         mean, square = float(np.abs(grid) @ density), float(grid**2 @ density)

@@ -95,22 +95,23 @@ def _note_t_test(each: Draft, p_value: float) -> None:
 def _note_seen(each: Draft, summed: Summed, request: Request, column: int) -> None:
     """Note what verdicts suppose of users not seen, where nobody knows what a user can differ by.
 
-    Of numbers over all rows users differ by what they move them by, times their number.
+    Of numbers over all rows users differ by what they move them by, times their number. Over
+    clusters it is not known how far one can move them: there must be as many of these as of users.
     """
     spread, (segment, pair) = each.spread, each.place
     is_known = math.isfinite(spread.widest) and spread.n_below is not None
-    if is_known or spread.is_clustered or spread.is_weighted or each.std_error is None:
+    if is_known or spread.is_weighted or each.std_error is None:
         return
     sums = summed.totals.pairs[segment, pair]
     models = [summed.totals.models[segment, name] for name in pair]
     most = sums.deltas.largest_of(column)
     wins, _, losses = sums.outcomes[0, column].tolist()
     widest = max(most, *(model.largest_of(column) for model in models))
-    if math.isfinite(spread.widest):
+    if math.isfinite(spread.widest) or spread.is_clustered:
         widest = math.inf  # users have no values of it, but none is a whole scale away
     below, above = (losses, wins) if request.metric.higher_is_better else (wins, losses)
     each.seen = spread._replace(widest=widest, table=None, n_below=below, n_above=above)
-    if most > 0.0:
+    if most > 0.0 and not spread.is_clustered:
         squares = spread.df * each.std_error**2 + each.delta**2
         each.n_carrying = spread.n * squares / most**2
 

@@ -97,7 +97,7 @@ def _p_seen(each: Draft, distance: float, *, is_above: bool) -> float:
     """
     if each.seen is None:
         return 0.0
-    if each.n_users < FEWEST_APART or each.n_carrying < FEWEST_CARRYING:
+    if min(each.n_users, each.spread.n) < FEWEST_APART or each.n_carrying < FEWEST_CARRYING:
         return 1.0
     unseen = each.seen.p_unseen(distance, each.delta, each.std_error, is_above=is_above)
     return max(unseen, t_sf(distance / each.std_error, each.df_carrying) if each.std_error else 0.0)

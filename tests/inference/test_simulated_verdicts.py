@@ -95,6 +95,23 @@ def test_gates_of_values_that_lean_count_it() -> None:
     assert sum(each.outcome == "pass" for each in gates) <= 6
 
 
+def test_few_clusters_tell_nothing() -> None:
+    rng, users = np.random.default_rng(4), np.repeat(np.arange(290), 5)
+    errors = rng.normal(0.0, 1.0, users.size)
+    rows = pl.DataFrame({"user": users, "rating": 3.0, "cluster": users // 10})
+    logs = {
+        name: rows.with_columns(prediction=3.0 + part * pl.Series(errors))
+        for name, part in (("old", 1.0), ("new", 0.9))
+    }
+
+    def verdict(cluster: str) -> str:
+        statistics = {"baseline": "old", "cluster": cluster}
+        found = evalkit.evaluate_ratings(logs, metrics=["RMSE"], statistics=statistics)
+        return found.comparisons[0].verdict
+
+    assert (verdict("cluster"), verdict("user")) == ("cannot tell", "better")
+
+
 def test_gates_of_rare_hits_have_exact_limits() -> None:
     truth = pl.DataFrame({"user": range(50), "item": 0})
     ranked = pl.DataFrame({"user": range(50), "item": [0, *[1] * 49], "rank": 1})

@@ -87,6 +87,22 @@ def test_numbers_of_another_spelling_are_read_as_the_hint_says(tmp_path, text, n
     assert open_truth(table).frame.collect()["relevance"].to_list() == [number]
 
 
+@pytest.mark.parametrize("mark", ["\t", ",", "::"])
+def test_a_row_that_has_a_value_twice_names_no_columns(tmp_path, mark):
+    path = tmp_path / "ratings.csv"
+    path.write_text(
+        "\n".join(mark.join(row) for row in (("1", "1", "5", "874"), ("1", "2", "3", "876")))
+    )
+
+    error = refused(path)
+
+    assert error.code == "no-header"
+    assert "column_1 '1', column_2 '1', column_3 '5', column_4 '874'" in error.message
+    assert pairs_of(path, header=False) == [(1, 1), (1, 2)]
+    path.write_text("user,item,item\n1,2,3\n")
+    assert refused(path).code == "duplicate-column"
+
+
 def test_typed_names_of_recbole_are_guessed(tmp_path):
     path = tmp_path / "x.tsv"
     path.write_text(
