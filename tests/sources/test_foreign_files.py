@@ -118,6 +118,16 @@ def test_a_word_for_null_among_numbers_is_told_how_it_is_read(tmp_path, word):
     assert open_truth(table).frame.collect()["relevance"].to_list() == [4.0, 0.0]
 
 
+def test_a_row_with_a_quote_inside_of_a_field_names_no_columns(tmp_path):
+    path = tmp_path / "plays.tsv"
+    path.write_text("".join(f'a{n}\tb{n}\tthe 12" of {n}\t30\n' for n in range(400)))
+
+    assert refused(path).code == "no-header"
+    with pytest.raises(DataError) as caught:
+        pairs_of(path, header=False)
+    assert "tr -d '\"' <" in caught.value.hint
+
+
 def test_typed_names_of_recbole_are_guessed(tmp_path):
     path = tmp_path / "x.tsv"
     path.write_text(
