@@ -78,7 +78,7 @@ def check_content(file: File, *, is_many: bool) -> None:
 def check_header(file: File, schema: Mapping[str, pl.DataType], advice: str) -> None:
     """Refuses a text file whose first line looks like a row, where nobody said what it is."""
     if file.header is None and file.format in SEPARATORS and looks_like_a_row(list(schema)):
-        row = list(schema) if file.remote else first_row(file, separator_of(file))
+        row = tuple(schema) if file.remote else first_row(file, separator_of(file))
         first = ", ".join(f"column_{n} {name!r}" for n, name in enumerate(row[:MOST], 1))
         first += ", ..." * (len(row) > MOST)
         message = f"the first line names no columns, it looks like a row: {first}"

@@ -103,6 +103,21 @@ def test_a_row_that_has_a_value_twice_names_no_columns(tmp_path, mark):
     assert refused(path).code == "duplicate-column"
 
 
+@pytest.mark.parametrize("word", ["\\N", "NULL", "NA"])
+def test_a_word_for_null_among_numbers_is_told_how_it_is_read(tmp_path, word):
+    path = tmp_path / "x.csv"
+    path.write_text(f"user,item,rating\n1,10,4\n2,11,{word}\n")
+
+    assert "try_cast(rating as double)" in refused(path).hint
+    columns = {
+        "user": "user",
+        "item": "item",
+        "relevance": "coalesce(try_cast(rating as double), 0)",
+    }
+    table = TruthTable(path=(str(path),), columns=columns)
+    assert open_truth(table).frame.collect()["relevance"].to_list() == [4.0, 0.0]
+
+
 def test_typed_names_of_recbole_are_guessed(tmp_path):
     path = tmp_path / "x.tsv"
     path.write_text(
