@@ -20,7 +20,6 @@ from evalkit.errors import DataError, did_you_mean
 from evalkit.kernels.arrays import Flags, Floats, Int32s, Ints
 from evalkit.statistics import exact
 
-Outcomes = Ints
 Pair: TypeAlias = tuple[str, str]  # baseline, candidate
 
 MANY_CUTOFFS = 16  # of a metric, whose values at most of them are those at the one before
@@ -57,7 +56,7 @@ class PairSums:
     deltas: exact.ExactSums
     baseline_alone: exact.ExactSums
     candidate_alone: exact.ExactSums
-    outcomes: Outcomes
+    outcomes: Ints
 
     @property
     def has_alone(self) -> bool:

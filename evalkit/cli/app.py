@@ -3,14 +3,15 @@
 import os
 from collections.abc import Iterable, Sequence
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 os.environ.setdefault("TYPER_USE_RICH", "0")  # typer looks when it is imported; rich costs 60 ms
 
 import typer
+from typer.core import TyperCommand
 
 from evalkit.cli import console
-from evalkit.errors import FINE, check_text
+from evalkit.errors import FINE, RequestError, check_text
 from evalkit.report.version import VERSION
 
 # each is the function of that name in the module of that name, but for those of `ELSEWHERE`
@@ -37,10 +38,27 @@ def make_app(names: Iterable[str] = COMMANDS) -> typer.Typer:
         module = import_module(f"evalkit.cli.{ELSEWHERE.get(name, name)}")
         command = getattr(module, name)
         if isinstance(command, typer.Typer):
+            for each in command.registered_commands:
+                each.cls = _Command
             app.add_typer(command, name=name)
         else:
-            app.command()(command)
+            app.command(cls=_Command)(command)
     return app
+
+
+class _Command(TyperCommand):
+    """A command that refuses an option given twice, of which otherwise the last would win."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        *_, given = self.make_parser(ctx).parse_args([*args])
+        for option in given:
+            takes_more = getattr(option, "multiple", False) or getattr(option, "is_flag", False)
+            if option.param_type_name == "option" and not takes_more and given.count(option) > 1:
+                message = f"{option.opts[0]} is given {given.count(option)} times, and takes one"
+                raise RequestError(
+                    message, code="bad-option", at=option.opts[0], hint="leave the others out"
+                )
+        return super().parse_args(ctx, args)
 
 
 def _say_version(asked: bool) -> None:

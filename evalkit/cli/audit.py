@@ -6,7 +6,7 @@ from typer import Option
 
 from evalkit.cli import console
 from evalkit.cli.guess import tell_columns
-from evalkit.cli.options import ConfigFile, RunOptions, choose_format, only_one, takes
+from evalkit.cli.options import ConfigFile, RunOptions, choose_format, takes
 
 
 @takes(
@@ -17,7 +17,7 @@ def audit(
     config: ConfigFile,
     options: RunOptions,
     metric: Annotated[
-        list[str], Option("--metric", "-m", metavar="METRIC", help="One metric, as nDCG@10.")
+        str, Option("--metric", "-m", metavar="METRIC", help="One metric, as nDCG@10.")
     ],
     profile: Annotated[
         list[str] | None,
@@ -38,14 +38,13 @@ def audit(
     from evalkit.errors import RequestError, did_you_mean
 
     shown = choose_format(format, options.json)
-    asked = only_one(metric, "--metric")
     limit, share = options.limit, options.share
     request = options.load(config)
     from evalkit.jobs.audit import audit_config, render_audit
 
     audits = audit_config(
         request,
-        asked,
+        metric,
         profiles=profile or (),
         threads=options.threads,
         memory_limit=limit,

@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from evalkit.cli import console
 from evalkit.cli.named_runs import JobName
-from evalkit.cli.options import RunsFolder, check_file_option, only_one, takes
+from evalkit.cli.options import RunsFolder, check_file_option, takes
 from evalkit.errors import RequestError
 
 
@@ -26,7 +26,7 @@ def figures(
         Option("--file", metavar="FILE", help="Write .svg, .pdf or .png instead of to stdout."),
     ] = None,
     metric: Annotated[
-        list[str] | None,
+        str | None,
         Option("--metric", "-m", metavar="METRIC", help="Of several runs, and over time."),
     ] = None,
     out: RunsFolder = Path("runs"),
@@ -38,8 +38,7 @@ def figures(
     from evalkit.api.figures import figures as find
 
     check_file_option(file, "--file")
-    chosen = only_one(metric, "--metric") if metric else None
-    found = find(*names, metric=chosen, folder=out, name=name)
+    found = find(*names, metric=metric, folder=out, name=name)
     if figure is None and (file is None or len(found) != 1):
         if file is not None:
             message = f"there are {len(found)} figures, and one file"

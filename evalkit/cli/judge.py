@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from evalkit.cli import console
-from evalkit.cli.options import ConfigFile, RunOptions, check_file_option, only_one, takes
+from evalkit.cli.options import ConfigFile, RunOptions, check_file_option, takes
 from evalkit.errors import RequestError
 
 judge = typer.Typer(no_args_is_help=True, help="People as judges: what to judge next.")
@@ -22,7 +22,7 @@ def judges() -> None:
 def plan(
     config: ConfigFile,
     metric: Annotated[
-        list[str], typer.Option("--metric", "-m", metavar="METRIC", help="One metric, as nDCG@10.")
+        str, typer.Option("--metric", "-m", metavar="METRIC", help="One metric, as nDCG@10.")
     ],
     options: RunOptions,
     n: Annotated[int, typer.Option("-n", min=1, help="Pairs that can be judged.")] = 100,
@@ -47,12 +47,11 @@ def plan(
     from evalkit.planning.tables import Given
     from evalkit.runs import machine_errors, replacing
 
-    chosen = only_one(metric, "--metric")
     _check_plan(out)
     asked = options.load(config)
     found = plan_of_config(
         asked,
-        chosen,
+        metric,
         given=Given(),
         n=n,
         models=model or (),
@@ -65,7 +64,7 @@ def plan(
         expected = "" if judged == "now" else "expected "
         own = "" if interval is None else f", 95 % interval {expected}{interval:.4f} wide"
         console.say(
-            f"{judged}: {chosen} differs by {delta:+.4f}; all judgements: {low:+.4f} to "
+            f"{judged}: {metric} differs by {delta:+.4f}; all judgements: {low:+.4f} to "
             f"{high:+.4f}, {expected}width {width:.4f}{own}"
         )
     console.say(f"plan: {out} ({found.frame.height:,} pairs)")

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, get_type_hints
 
 from typer import Argument, Option
@@ -343,15 +342,6 @@ def refuse_idle(options: Mapping[str, object], what: str) -> None:
     for option in (option for option, value in options.items() if value not in (None, False)):
         message = f"{option} changes nothing of {what}"
         raise RequestError(message, code="bad-option", at=option, hint="leave it out")
-
-
-def only_one(texts: list[str], option: str) -> str:
-    """The one text of an option that takes no more, of which the shell's last would win."""
-    if len(texts) == 1:
-        return texts[0]
-    message = f"{option} is given {len(texts)} times, and takes one"
-    hint = f"{option} {quote(texts[0])}"
-    raise RequestError(message, code="bad-option", at=option, hint=hint)
 
 
 def check_apart(path: Path | None, option: str, inputs: Iterable[str]) -> None:

@@ -20,8 +20,6 @@ DECILES = 10
 MOST_GROUPS = 100
 TENTHS = tuple(float(each) for each in range(1, DECILES + 1))
 
-Counts = Ints
-
 
 def graphs_of_shown(numbers: ShownNumbers, models: Sequence[str]) -> Iterator[Graph]:
     """What lists show at the cutoff of the first metric that counts items, model by model.
@@ -130,7 +128,7 @@ def _tuple(numbers: Floats) -> tuple[float, ...]:
     return tuple(float(each) for each in numbers)
 
 
-def _lorenz(counts: Counts) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def _lorenz(counts: Ints) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Shares of the items, least shown first, and of what is shown of them."""
     so_far = np.concatenate([[0], np.cumsum(np.sort(counts))])
     n = min(STEPS, counts.size)
@@ -138,7 +136,7 @@ def _lorenz(counts: Counts) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return _tuple(places / counts.size), _tuple(so_far[places] / so_far[-1])
 
 
-def _by_decile(counts: Counts, popularity: Counts) -> tuple[float, ...]:
+def _by_decile(counts: Ints, popularity: Ints) -> tuple[float, ...]:
     """The share of each tenth of the items, the least popular first.
 
     Items of one popularity share alike in the tenths that they reach into.

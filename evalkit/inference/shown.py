@@ -13,7 +13,7 @@ import numpy as np
 
 from evalkit import metrics
 from evalkit.aggregate.accumulators import counting
-from evalkit.aggregate.accumulators.counting import Columns, ShownCounts, Users
+from evalkit.aggregate.accumulators.counting import Columns, ShownCounts
 from evalkit.aggregate.accumulators.resampling import resamples
 from evalkit.aggregate.accumulators.shown import SAMPLED, Sampled, ShownSums
 from evalkit.aggregate.segments import ALL, UNKNOWN, Segment
@@ -23,14 +23,14 @@ from evalkit.config import Config, policies_of
 from evalkit.errors import RequestError
 from evalkit.inference.caveats import FEWEST_MOVING, of_few_lists
 from evalkit.kernels import kernel
-from evalkit.kernels.arrays import Floats
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.metrics import Ends, ItemContext, Items, Request, Shown, Values
 from evalkit.report import Warning_
 
 STEP = 1e-100  # of the derivative by a complex number, which rounds nothing
 
 NO_FLOATS: Floats = np.empty(0)
-NO_USERS: Users = np.empty(0, dtype=np.int64)
+NO_USERS: Ints = np.empty(0, dtype=np.int64)
 NO_ENDS = Ends()
 
 
@@ -51,7 +51,7 @@ class Number:
     influences: Floats
     error: float | None = None  # where it is known otherwise
     ends: Ends = NO_ENDS
-    users: Users = field(default_factory=lambda: NO_USERS)
+    users: Ints = field(default_factory=lambda: NO_USERS)
     fewest: int = FEWEST_MOVING
     units: int = 0  # users, or clusters of them, where the error is known otherwise
     limits: tuple[float, float] = (math.nan, math.nan)  # where they are known otherwise
@@ -105,7 +105,7 @@ class ShownNumbers:
     totals: GrandTotals
     _kept: dict[object, Number] = field(default_factory=dict)
     _beside: dict[str, ItemContext] = field(default_factory=dict)
-    _places: dict[tuple[str, str], dict[str, Users]] = field(default_factory=dict)
+    _places: dict[tuple[str, str], dict[str, Ints]] = field(default_factory=dict)
     _alike: dict[tuple[object, ...], Columns] = field(default_factory=dict)
 
     @staticmethod
@@ -149,7 +149,7 @@ class ShownNumbers:
 
     def _users(
         self, key: str, sums: ShownSums, segment: Segment, model: str, pair: Pair | None
-    ) -> Users:
+    ) -> Ints:
         """Whose lists are kept, of those whom the number stands on."""
         users = self._drawn(key, sums, segment)
         for name in (model,) if pair is None else pair:
@@ -157,13 +157,13 @@ class ShownNumbers:
                 users = users[sums.sampled[name].present[users]]
         return users
 
-    def _drawn(self, key: str, sums: ShownSums, segment: Segment) -> Users:
+    def _drawn(self, key: str, sums: ShownSums, segment: Segment) -> Ints:
         """The users of a segment by whom errors are known, of all whose lists are kept."""
         if segment == ALL:
             return np.arange(min(sums.hashes.size, SAMPLED))
         return self._members(key, sums, segment)[:SAMPLED]
 
-    def _members(self, key: str, sums: ShownSums, segment: Segment) -> Users:
+    def _members(self, key: str, sums: ShownSums, segment: Segment) -> Ints:
         """The users of a segment whose lists are kept, those with the smallest hashes first."""
         name, label = segment
         if (key, name) not in self._places:
@@ -444,7 +444,7 @@ def _shown(counted: ShownCounts, columns: Columns, request: Request, n_items: in
 
 
 def _influences(
-    sampled: Sampled, users: Users, columns: Columns, request: Request, slopes: Floats
+    sampled: Sampled, users: Ints, columns: Columns, request: Request, slopes: Floats
 ) -> Floats:
     """What some users add to a number, to the first order."""
     lists, cutoff, influences = sampled.lists, request.kernel_cutoff, np.empty(users.size)

@@ -22,8 +22,6 @@ from evalkit.sources.ids import (
     stable_hashes,
 )
 
-Codes = Int32s
-
 MOST_DIRECT = 1 << 26  # keys below it may be places of an array
 DIRECT_ROOM = 8  # places a key, at most
 LEAST_SLOTS = 1 << 12
@@ -39,8 +37,8 @@ class KeyTable(NamedTuple):
     """
 
     keys: Keys
-    codes: Codes
-    direct: Codes
+    codes: Int32s
+    direct: Int32s
 
 
 @kernel(allocates=False)
@@ -95,12 +93,12 @@ class KeyCodes:
         self.table = _empty_table(0, 0)
         self._lock = Lock()
 
-    def find(self, keys: Keys) -> tuple[Codes, int]:
+    def find(self, keys: Keys) -> tuple[Int32s, int]:
         """The codes that are known, -1 for others, and how many others there are."""
         codes = np.empty(keys.size, dtype=np.int32)
         return codes, int(find_keys(self.table, keys, codes))
 
-    def codes_of(self, keys: Keys) -> Codes:
+    def codes_of(self, keys: Keys) -> Int32s:
         """int32[n_rows], the code of each key."""
         codes, n_missing = self.find(keys)
         if n_missing:
@@ -175,7 +173,7 @@ class ItemCodes:
         """uint64[n], the key of each code."""
         return self._codes.keys[: self.n]
 
-    def codes_of_rows(self, rows: pl.DataFrame) -> Codes:
+    def codes_of_rows(self, rows: pl.DataFrame) -> Int32s:
         """int32[n_rows], the code of each row's item; new ones are learned.
 
         Args:
@@ -198,7 +196,7 @@ class ItemCodes:
             raise KeyCollisionError
         return codes
 
-    def codes_of_keys(self, keys: Keys) -> Codes:
+    def codes_of_keys(self, keys: Keys) -> Int32s:
         """int32[n_rows], the code of each key; those of hashed ids were met before."""
         return self._codes.codes_of(keys)
 

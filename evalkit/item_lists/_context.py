@@ -26,8 +26,6 @@ OF_USERS = frozenset({"history", "relevant", "reference", "earlier", "users"})
 NAMED = 3  # items that a warning names
 UNKNOWN, WITHOUT_GENRE, ZERO_VECTOR = 1, 2, 4  # marks of items
 
-Measured = Floats
-
 
 @dataclass(slots=True)
 class ListWork:
@@ -290,7 +288,7 @@ class Measure:
 
     def values(
         self, request: Request, cutoffs: Ints, lists: Lists | None, counted: Flags, users: Ints
-    ) -> Measured:
+    ) -> Floats:
         """float64[n_users, n_cutoffs] of a block of users; NaN where left out.
 
         Args:
@@ -312,7 +310,7 @@ class Measure:
 
     def sums(
         self, requests: Sequence[Request], lists: Lists, counted: Flags, users: Ints
-    ) -> Measured:
+    ) -> Floats:
         """float64[n_users, n_sums], what some users add to the sums of requests; NaN without.
 
         Args:

@@ -9,8 +9,6 @@ import numpy.typing as npt
 from evalkit.kernels.arrays import Flags, Int32s, Ints, Keys
 from evalkit.metrics import Groups, ItemContext, Items
 
-Codes = Int32s
-Counts = Ints
 Number = TypeVar("Number", bound=np.generic)
 
 
@@ -28,10 +26,10 @@ class ItemFacts:
     keys: Keys
     has_table: bool
     is_listed: Flags
-    popularity: Counts
-    interactions: Counts
+    popularity: Ints
+    interactions: Ints
     n_train_users: int = 0
-    groups: dict[str, tuple[Codes, tuple[str, ...]]] = field(default_factory=dict)
+    groups: dict[str, tuple[Int32s, tuple[str, ...]]] = field(default_factory=dict)
 
     @classmethod
     def nothing(cls) -> "ItemFacts":
@@ -52,7 +50,7 @@ class ItemFacts:
             {name: (each.codes, each.names) for name, each in items.groups.items()},
         )
 
-    def joined(self, other: "ItemFacts") -> "tuple[ItemFacts, Codes]":
+    def joined(self, other: "ItemFacts") -> "tuple[ItemFacts, Int32s]":
         """The items of both, mine first, and the code of each of the other's among them."""
         few, many = sorted((self.keys, other.keys), key=lambda each: each.size)
         if np.array_equal(few, many[: few.size]):  # met by one reading, in one order
@@ -100,12 +98,12 @@ class ItemFacts:
         )
 
 
-def _codes(n: int) -> Codes:
+def _codes(n: int) -> Int32s:
     return np.arange(n, dtype=np.int32)
 
 
 def _joined(
-    mine: npt.NDArray[Number], others: npt.NDArray[Number], places: Codes
+    mine: npt.NDArray[Number], others: npt.NDArray[Number], places: Int32s
 ) -> npt.NDArray[Number]:
     """Numbers of items that shares know alike, each of which knows some."""
     n = max(mine.size, int(places.max(initial=-1)) + 1)

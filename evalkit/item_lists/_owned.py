@@ -5,28 +5,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evalkit.item_lists._codes import Codes, ItemCodes, find_key
+from evalkit.item_lists._codes import ItemCodes, find_key
 from evalkit.kernels import kernel
-from evalkit.kernels.arrays import Flags, Floats, Ints
+from evalkit.kernels.arrays import Flags, Floats, Int32s, Ints
 from evalkit.metrics import Lists
 from evalkit.truth import Truth, UserItems, item_at, relevance_at
 
 NO_KEYS = np.empty(0, dtype=np.uint64)
 FEW = 96  # items of a user that are put in order by counting
 
-Measured = Floats
-Users = Ints
-
 
 class OwnedItems(NamedTuple):
     """Items of users: where those of each begin, int32 codes, and float64 gains, or none."""
 
     starts: Ints
-    codes: Codes
-    gains: Measured
+    codes: Int32s
+    gains: Floats
 
 
-def relevant_of(truth: Truth, codes: ItemCodes) -> tuple[Lists, Measured]:
+def relevant_of(truth: Truth, codes: ItemCodes) -> tuple[Lists, Floats]:
     """The items of each user of a truth that reach its threshold, in order of code; their gains."""
     pairs = truth.pairs
     least = truth.relevant_from if pairs.grades.is_graded else -np.inf
@@ -66,14 +63,14 @@ class OwnHistory:
         found[found] = self._pairs.counts[self._places[found]] > 0
         return found
 
-    def of(self, users: Users) -> Lists:
+    def of(self, users: Ints) -> Lists:
         """The lists of some users, each item once, in order of code."""
-        last: tuple[Users, Lists] | None = getattr(self._last, "made", None)
+        last: tuple[Ints, Lists] | None = getattr(self._last, "made", None)
         if last is None or last[0] is not users:
             last = self._last.made = users, self._lists_of(users)
         return last[1]
 
-    def _lists_of(self, users: Users) -> Lists:
+    def _lists_of(self, users: Ints) -> Lists:
         places, pairs = self._places[users], self._pairs
         own = places >= 0
         firsts, lengths = np.zeros((2, users.size), dtype=np.int64)

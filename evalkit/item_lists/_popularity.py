@@ -15,7 +15,6 @@ from evalkit.truth import SeenRows, Train, count_runs, item_at
 
 BATCH_ROWS = 1 << 18
 LEAST_REPEATS = 1 << 22  # pairs of scattered rows, before they are looked through for repeats
-Counts = Ints
 
 
 class _ScatteredError(Exception):
@@ -32,8 +31,8 @@ class Popularity:
         n_users: with a row.
     """
 
-    users: Counts = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    rows: Counts = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    users: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    rows: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     n_users: int = 0
 
 
@@ -111,7 +110,7 @@ class PopularityCounter:
         self._items, self._owners, self.is_over = items, _Owners(), False
         self._of_rows = of_rows
         self._owned, self._again = np.zeros((0, 2), dtype=np.int64), np.zeros(0, dtype=np.int64)
-        self._known = SimpleQueue[Counts]()  # rows by item, as many as threads have counted
+        self._known = SimpleQueue[Ints]()  # rows by item, as many as threads have counted
 
     def add(self, rows: pl.DataFrame, others: pl.DataFrame) -> None:
         """Take the next rows, which have keys of users and items.
@@ -199,7 +198,7 @@ class _Owners:
         self._keys: list[Keys] = []  # of runs
         self.n, self._n_checked = 0, 0
 
-    def runs_of(self, keys: Keys) -> tuple[Counts, int]:
+    def runs_of(self, keys: Keys) -> tuple[Ints, int]:
         """Where runs of one user begin, and the last one ends; the number of the first user.
 
         Raises:
@@ -230,7 +229,7 @@ class _Owners:
         return int(keys.size)
 
 
-def _padded(counts: Counts, n_items: int) -> Counts:
+def _padded(counts: Ints, n_items: int) -> Ints:
     return np.pad(counts, (0, n_items - counts.size))
 
 

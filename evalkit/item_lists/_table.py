@@ -10,8 +10,8 @@ import polars as pl
 
 from evalkit.config import ItemsTable
 from evalkit.errors import DataError
-from evalkit.item_lists._codes import Codes, ItemCodes
-from evalkit.kernels.arrays import Flags, Floats
+from evalkit.item_lists._codes import ItemCodes
+from evalkit.kernels.arrays import Flags, Floats, Int32s
 from evalkit.metrics import Genres, Groups, Vectors
 from evalkit.sources import Table, reading
 from evalkit.sources.hints import keep_rows
@@ -33,7 +33,7 @@ class ItemTable:
         groups: of each column int32[n_rows], -1 for none, and the names, in order.
     """
 
-    codes: Codes
+    codes: Int32s
     genres: pl.Series | None
     vectors: tuple[npt.NDArray[np.floating], Flags] | None
     ages: Floats

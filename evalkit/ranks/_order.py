@@ -9,8 +9,6 @@ from evalkit.kernels.arrays import Ints, Keys
 from evalkit.sources.ids import ITEM, IdPlan, as_array
 from evalkit.truth import Truth
 
-Orders = Ints
-
 _SIGN, _NONE, _ALL = np.uint64(1 << 63), np.uint64(0), np.uint64((1 << 64) - 1)
 
 
@@ -23,7 +21,7 @@ def item_series(plan: IdPlan, frame: pl.DataFrame, keys: Keys) -> pl.Series:
     return (physical.cast(pl.Int32) if dtype == pl.Date else physical).cast(dtype)
 
 
-def order_in_batch(ties: str, plan: IdPlan, frame: pl.DataFrame, keys: Keys, rows: Ints) -> Orders:
+def order_in_batch(ties: str, plan: IdPlan, frame: pl.DataFrame, keys: Keys, rows: Ints) -> Ints:
     """int64[n_rows], smaller first, comparable among these rows alone.
 
     Args:
@@ -51,7 +49,7 @@ def flip_of_keys(ties: str, plan: IdPlan) -> np.uint64 | None:
 
 def order_by_catalogue(
     ties: str, truth: Truth
-) -> tuple[Callable[[pl.DataFrame, Keys], Orders], Orders]:
+) -> tuple[Callable[[pl.DataFrame, Keys], Ints], Ints]:
     """Orders that are comparable between batches, against the truth's items.
 
     Returns:
@@ -65,13 +63,13 @@ def order_by_catalogue(
     catalogue = ids.unique().sort()
     descending = ties.endswith("-desc")
 
-    def place(items: pl.Series) -> Orders:
+    def place(items: pl.Series) -> Ints:
         left = catalogue.search_sorted(items, side="left").cast(pl.Int64).to_numpy()
         right = catalogue.search_sorted(items, side="right").cast(pl.Int64).to_numpy()
-        orders: Orders = 2 * left + (right > left)  # an id between two others gets an even number
+        orders: Ints = 2 * left + (right > left)  # an id between two others gets an even number
         return ~orders if descending else orders
 
-    def orders_of(frame: pl.DataFrame, row_keys: Keys) -> Orders:
+    def orders_of(frame: pl.DataFrame, row_keys: Keys) -> Ints:
         items = item_series(plan, frame, row_keys)
         return place(_text(items) if ties.startswith("item-text") else items)
 

@@ -1,13 +1,14 @@
 """What a file is, seen by its first bytes: whether it is what its name or the config calls it."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 import polars as pl
 
 from evalkit.errors import DataError
 from evalkit.sources.arrow import MAGIC, batch_fault
 from evalkit.sources.checksums import damaged
-from evalkit.sources.delimited import SEPARATORS, looks_like_a_row
+from evalkit.sources.delimited import SEPARATORS, first_row, looks_like_a_row, separator_of
 from evalkit.sources.footers import footer_fault
 from evalkit.sources.heads import PACKED
 from evalkit.sources.paths import File
@@ -78,7 +79,10 @@ def check_content(file: File, *, is_many: bool) -> None:
 def check_header(file: File, schema: Mapping[str, pl.DataType], advice: str) -> None:
     """Refuses a text file whose first line looks like a row, where nobody said what it is."""
     if file.header is None and file.format in SEPARATORS and looks_like_a_row(list(schema)):
-        first = ", ".join(f"column_{n} {name!r}" for n, name in enumerate([*schema][:MOST], 1))
-        first += ", ..." * (len(schema) > MOST)
+        row = tuple(schema)
+        with suppress(pl.exceptions.PolarsError):  # quotes inside of fields
+            row = row if file.remote else first_row(file, separator_of(file))
+        first = ", ".join(f"column_{n} {name!r}" for n, name in enumerate(row[:MOST], 1))
+        first += ", ..." * (len(row) > MOST)
         message = f"the first line names no columns, it looks like a row: {first}"
         raise DataError(message, code="no-header", at=file.path, hint=advice)

@@ -37,7 +37,7 @@ def columns_of(file: File) -> tuple[str, ...]:
     """
     separator = separator_of(file)
     if file.header is False or separator == _DOUBLE:
-        first = _first_row(file, separator)
+        first = first_row(file, separator)
         if file.header is False:
             return tuple(f"column_{place}" for place in range(1, len(first) + 1))
         names = first
@@ -46,10 +46,10 @@ def columns_of(file: File) -> tuple[str, ...]:
         has_more = any(map(_AGAIN.search, names)) or len({*map(str.strip, names)}) < len(names)
         if not has_more:
             return tuple(name.strip(" ") for name in names) if has_spaces(file) else names
-        first = _first_row(file, separator)
+        first = first_row(file, separator)
     counts = Counter(name.strip() for name in first)
     twice = [name for name, count in counts.items() if count > 1 and name]
-    if twice:
+    if twice and not (file.header is None and looks_like_a_row(first)):  # told as no header
         message = f"the first line names the column {twice[0]!r} {counts[twice[0]]} times"
         hint = "give every column a name of its own"
         raise DataError(message, code="duplicate-column", at=file.path, hint=hint)
@@ -166,7 +166,8 @@ def _scan_double(
     return lines.select(fields.alias(_FIELDS)).select(columns)
 
 
-def _first_row(file: File, separator: str) -> tuple[str, ...]:
+def first_row(file: File, separator: str) -> tuple[str, ...]:
+    """The fields of the first line."""
     if separator == _DOUBLE:
         line = _first_line(file).decode(errors="replace")
         return tuple(line.removeprefix(_MARK).rstrip("\r\n").split(_DOUBLE))

@@ -150,6 +150,8 @@ def describe(error: BaseException, at: str) -> EvalkitError:
         return DataError(message, code="duplicate-column", at=at, hint=hint)
     message = f"the data cannot be read: {first_line(error)}"
     hint = "the file is damaged, cut short or of another format; write it again"
+    if "CSV malformed" in message:
+        hint += f"; where fields hold quotes that quote nothing: tr -d '\"' < {at} > plain.csv"
     return DataError(message, code="unreadable-file", at=at, hint=hint)
 
 

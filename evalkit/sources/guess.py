@@ -219,6 +219,10 @@ def choose_columns(
     )
     if role == "rankings" and "score" in asked and guessing.own_score in names:
         guessed.setdefault("score", guessing.own_score)
+    written_sql = " ".join(used)
+    for key in ("rank", "score", "relevance"):  # what SQL makes ids of is no number
+        if re.search(rf"\b{re.escape(guessed.get(key, chr(0)))}\b", written_sql):
+            del guessed[key]
     because = ""
     if "rank" in named or "score" in named:
         guessed = {key: each for key, each in guessed.items() if key not in ("rank", "score")}

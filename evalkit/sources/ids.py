@@ -22,8 +22,6 @@ from evalkit.kernels.arrays import Flags, Int32s, Ints, Keys
 from evalkit.kernels.intrinsics import folded_product, prefetch_at, word_at
 from evalkit.sources.exported import export_texts
 
-Rows = Ints
-
 USER_KEY = "user_key"
 ITEM_KEY = "item_key"
 ITEM = "item"
@@ -304,7 +302,7 @@ class IdTexts(NamedTuple):
     """
 
     views: Keys
-    buffers: Rows
+    buffers: Ints
 
 
 def texts_of(column: pl.Series) -> IdTexts | None:

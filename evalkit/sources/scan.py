@@ -421,6 +421,7 @@ def _refuse_ragged(files: Sequence[tuple[File, Schema]]) -> None:
 _NUMBERS_AS_TEXT = {  # and the SQL that makes numbers of them
     r"[+-]?\d*,\d+": "cast(replace({}, ',', '.') as double)",
     r"[+-]?[\d.]+ ?%": "cast(replace(replace({}, '%', ''), ' ', '') as double)",
+    r"(?i)\\+N|null|na|n/a|<na>|none": "try_cast({} as double), which makes nulls of such words",
     r"(?i)true|false": "case when lower({}) = 'true' then 1 else 0 end",
 }
 

@@ -12,8 +12,6 @@ from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import OF_CODES, SplitBudget
 from evalkit.splits._rule import least_as_read
 
-Codes = Int32s
-
 
 def leave_before(feed: LogFeed, rule: SplitSection, budget: SplitBudget) -> tuple[int, int]:
     """Drop what repeats, a threshold and small users and items leave out.
@@ -73,7 +71,7 @@ def _keep_core(
         in_memory = list(feed.codes_alone())
     gone = [np.zeros(n, dtype=np.bool_) for n in (feed.n_users, feed.n_items)]
 
-    def count() -> list[Codes]:
+    def count() -> list[Int32s]:
         found = [np.zeros(each.size, dtype=np.int32) for each in gone]
         left = gone if any(map(np.any, gone)) else [each[:0] for each in gone]
         for rows in in_memory or feed.codes_alone():

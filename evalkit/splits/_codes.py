@@ -11,7 +11,6 @@ from evalkit.sources.ids import IdPlan, as_keys
 from evalkit.splits._filters import LogRows
 from evalkit.splits._kernels import find_codes, look_codes, refill, take_keys
 
-Codes = Int32s
 _MOST_DIRECT = 1 << 24  # ids that are their own place in a list
 
 
@@ -81,7 +80,7 @@ class Coder:
         self.n = found
         return codes
 
-    def keys(self, codes: Codes) -> Keys:
+    def keys(self, codes: Int32s) -> Keys:
         """The key of each code."""
         if self.n_own:
             return codes.astype(np.uint64)
@@ -123,7 +122,7 @@ def _grown(values: Keys, size: int) -> Keys:
     return grown
 
 
-def codes_between(coded: list[LogRows], begin: int, n_rows: int) -> tuple[Codes, Codes]:
+def codes_between(coded: list[LogRows], begin: int, n_rows: int) -> tuple[Int32s, Int32s]:
     """Codes of users and items of neighbouring rows, of neighbouring batches of all rows."""
     at = bisect_right(coded, begin, key=lambda rows: rows.begin) - 1
     users, items = [], []

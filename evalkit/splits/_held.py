@@ -14,7 +14,6 @@ from evalkit.splits._filters import lay_rows
 from evalkit.splits._kernels import first_times, sort_groups
 
 NEVER, FAR = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-Codes = Int32s
 Ticks = Ints
 _GOLDEN = 0x9E3779B97F4A7C15
 _NO_TIMES = np.zeros(0, dtype=np.int64)
@@ -28,12 +27,12 @@ class Held:
     at the user's rows of that item.
     """
 
-    _users: list[Codes] = field(default_factory=list)
-    _items: list[Codes] = field(default_factory=list)
+    _users: list[Int32s] = field(default_factory=list)
+    _items: list[Int32s] = field(default_factory=list)
     _times: list[Ticks] = field(default_factory=list)
     n: int = 0
     starts: Ticks = field(default_factory=lambda: np.zeros(1, np.int64))
-    items: Codes = field(default_factory=lambda: np.zeros(0, np.int32))
+    items: Int32s = field(default_factory=lambda: np.zeros(0, np.int32))
     times: Ticks = field(default_factory=lambda: _NO_TIMES)
     own_first: Ticks = field(default_factory=lambda: _NO_TIMES)
     moments: Ticks = field(default_factory=lambda: _NO_TIMES)
@@ -45,7 +44,7 @@ class Held:
     _of_users: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     _state: Ticks = field(default_factory=lambda: np.zeros(3, np.int64))
 
-    def add(self, users: Codes, items: Codes, times: Ticks) -> None:
+    def add(self, users: Int32s, items: Int32s, times: Ticks) -> None:
         """Held-out rows; `times` is empty where there are none."""
         self._users.append(users)
         self._items.append(items)
@@ -75,7 +74,7 @@ class Held:
             self.own_first[users] = 0
         self._between = np.zeros(self.moments.size + 1, dtype=np.int64)
 
-    def look(self, users: Codes, items: Codes, times: Ticks, letters: Any, near: Codes) -> None:
+    def look(self, users: Int32s, items: Int32s, times: Ticks, letters: Any, near: Int32s) -> None:
         """Rows of train, in any order; those with letters of held-out rows are passed over.
 
         Args:

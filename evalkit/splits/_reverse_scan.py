@@ -31,11 +31,10 @@ N_BITS = 39
 SEEN = 1 << 62  # of a pair: train has it; below it 31 bits of rows of validation, and of test
 MOST_TIES = 1 << 22  # train rows at the time of a held-out one, which are kept
 PARTS = {"validation": VALIDATION, "test": TEST}
-Codes = Int32s
 Ticks = Ints
 
 
-def _scratch() -> tuple[Codes, Codes, Codes, Ticks, Ticks]:
+def _scratch() -> tuple[Int32s, Int32s, Int32s, Ticks, Ticks]:
     """What `walk_back` fills for one batch, in memory that was touched before."""
     held, tied, todo = (np.empty(size, np.int32) for size in (BATCH, BATCH, BLOCK))
     moments, days = (np.empty((*shape, BATCH), dtype=np.int64) for shape in ((2, 3), (4,)))
@@ -60,7 +59,7 @@ class Back:
     """
 
     feed: LogFeed
-    bounds: Codes
+    bounds: Int32s
     fewer: int
     slices: list[tuple[int, int]]
     letters: Bytes
@@ -69,19 +68,19 @@ class Back:
     own_first: Ticks
     state: Ticks
     flags: Bytes
-    n_validation: Codes
+    n_validation: Int32s
     marks: Bytes = field(default_factory=lambda: np.zeros(0, np.uint8))
     cold: dict[int, tuple[int, int]] = field(default_factory=dict)
     _item_first: Ticks = field(default_factory=lambda: np.zeros(0, np.int64))
-    _of_items: Codes = field(default_factory=lambda: np.zeros((0, 2), np.int32))
+    _of_items: Int32s = field(default_factory=lambda: np.zeros((0, 2), np.int32))
     _step: int = 0
-    _held: list[tuple[Codes, Codes, Bytes]] = field(default_factory=list)
+    _held: list[tuple[Int32s, Int32s, Bytes]] = field(default_factory=list)
     _moments: list[list[Ticks]] = field(default_factory=lambda: [[], []])
     _days: list[Ticks] = field(default_factory=list)
-    _ties: list[tuple[Codes, Codes, Ticks]] = field(default_factory=list)
+    _ties: list[tuple[Int32s, Int32s, Ticks]] = field(default_factory=list)
     _n_ties: int = 0
     _at: int = 0
-    _scratch: tuple[Codes, Codes, Codes, Ticks, Ticks] = field(default_factory=_scratch)
+    _scratch: tuple[Int32s, Int32s, Int32s, Ticks, Ticks] = field(default_factory=_scratch)
 
     @classmethod
     def of(cls, feed: LogFeed, rule: SplitSection) -> "Back | None":
@@ -195,7 +194,7 @@ class Back:
             numbers = days[0, here] // leaks.a_day
             of_part.counts = dict(zip(numbers.tolist(), counts[here].tolist(), strict=True))
 
-    def _held_of(self, at: int, users: Codes, items: Codes) -> Overlap:
+    def _held_of(self, at: int, users: Int32s, items: Int32s) -> Overlap:
         """What is known of a part; its rows from the last to the first."""
         moments, n_at, later = (each[::-1] for each in _joined(self._moments[at]))
         self._moments[at] = []

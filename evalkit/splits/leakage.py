@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from evalkit.kernels import kernel
-from evalkit.kernels.arrays import Bytes, Floats
+from evalkit.kernels.arrays import Bytes, Floats, Int32s
 from evalkit.splits._clock import Days, TimeTies
 from evalkit.splits._feed import fitted
 from evalkit.splits._filters import LogRows
-from evalkit.splits._held import FAR, Codes, Held, Overlap, Ticks, find_near, lay_near
+from evalkit.splits._held import FAR, Held, Overlap, Ticks, find_near, lay_near
 from evalkit.splits._rule import PER_SECOND
 
 VERDICTS = ("clean", "across-users", "within-users", "rows-shared")  # each worse than the last
@@ -47,9 +47,9 @@ class Leaks:
         default_factory=lambda: (np.zeros((0, 2), np.int64), np.zeros(0, np.uint8))
     )
     _least: int = FAR
-    _found: Codes = field(default_factory=lambda: np.zeros(0, np.int32))
+    _found: Int32s = field(default_factory=lambda: np.zeros(0, np.int32))
 
-    def hold(self, name: str, users: Codes, items: Codes, times: Ticks) -> None:
+    def hold(self, name: str, users: Int32s, items: Int32s, times: Ticks) -> None:
         """Rows of validation or test."""
         self._held.setdefault(name, Held()).add(users, items, times)
         if self.has_times:

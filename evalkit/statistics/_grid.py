@@ -9,8 +9,6 @@ from evalkit.kernels.arrays import Floats, Int32s, Ints
 
 from ._draws import GRID_BITS, put_on_grid
 
-Segments = Int32s
-
 
 def grid_exponent(largest: float) -> int:
     """The exponent of the smallest power of two that is at least `largest`."""
@@ -34,7 +32,7 @@ def to_grid(values: Floats, exponents: Ints) -> tuple[Floats, int]:
     return grid, n_undefined
 
 
-def check_segments(segments: Segments, n_segments: int) -> Segments:
+def check_segments(segments: Int32s, n_segments: int) -> Int32s:
     """The codes as kernels take them; a code beyond them would be written beyond an array."""
     if segments.size and segments.max() >= n_segments:
         raise IndexError(f"segment {segments.max()} of {n_segments}")

@@ -30,7 +30,6 @@ from evalkit.kernels.arrays import Floats, Ints
 from .distributions import f_quantile, normal_cdf, normal_quantile
 from .intervals import NO_INTERVAL, Interval
 
-Codes = Ints
 Weights = npt.NDArray[np.uint16]
 
 MISSING = -1
@@ -51,7 +50,7 @@ class Coefficient:
             NaN where it is undefined.
     """
 
-    features: Callable[[Codes], Floats]
+    features: Callable[[Ints], Floats]
     read: Callable[[Floats], Floats]
 
 
@@ -92,7 +91,7 @@ def coefficient_named(
     )
 
 
-def level_counts(ratings: Codes, n_levels: int) -> Floats:
+def level_counts(ratings: Ints, n_levels: int) -> Floats:
     """How many judges gave each level, float64[n_units, n_levels].
 
     Example:
@@ -146,7 +145,7 @@ def alpha(levels: Floats, *, kind: str = "nominal", weights: str | None = None) 
     """
     n = len(levels)
 
-    def features(ratings: Codes) -> Floats:
+    def features(ratings: Ints) -> Floats:
         counts = level_counts(ratings, n)
         totals = counts.sum(axis=1)
         pairs = counts[:, :, None] * counts[:, None, :]
@@ -191,7 +190,7 @@ def chance_corrected(name: str, levels: Floats, *, weights: str = "identity") ->
     """
     n, kernel = len(levels), weights_of(weights, levels)
 
-    def features(ratings: Codes) -> Floats:
+    def features(ratings: Ints) -> Floats:
         counts = level_counts(ratings, n)
         return np.hstack([_pair_agreement(counts, kernel), _level_shares(counts)])
 
@@ -223,7 +222,7 @@ def conger(levels: Floats, n_judges: int, *, weights: str = "identity") -> Coeff
     """
     n, kernel = len(levels), weights_of(weights, levels)
 
-    def features(ratings: Codes) -> Floats:
+    def features(ratings: Ints) -> Floats:
         counts = level_counts(ratings, n)
         by_judge = (ratings[:, :, None] == np.arange(n)).reshape(len(ratings), n_judges * n)
         return np.hstack([_pair_agreement(counts, kernel), by_judge.astype(np.float64)])
@@ -255,7 +254,7 @@ def cohen(levels: Floats, *, weights: str = "identity", distance: str = "level")
     n = len(levels)
     kernel = weights_of(weights, levels if distance == "level" else np.arange(n, dtype=np.float64))
 
-    def features(ratings: Codes) -> Floats:
+    def features(ratings: Ints) -> Floats:
         both = (ratings != MISSING).all(axis=1)
         cells = np.zeros((len(ratings), n * n))
         cells[np.flatnonzero(both), ratings[both, 0] * n + ratings[both, 1]] = 1.0
@@ -304,7 +303,7 @@ def intraclass(levels: Floats, n_judges: int, *, form: str = "A,1") -> Coefficie
     )
 
 
-def _table_features(ratings: Codes, levels: Floats) -> Floats:
+def _table_features(ratings: Ints, levels: Floats) -> Floats:
     """1, values by judge, sum of squares, squared sum: zeros where a rating is missing."""
     whole = (ratings != MISSING).all(axis=1)
     # about the middle level, so that squares do not swallow small differences
@@ -466,7 +465,7 @@ def weighted_sums(weights: Weights, features: Floats) -> Floats:
 
 def resample(
     make: Callable[[int], Coefficient],
-    ratings: Codes,
+    ratings: Ints,
     *,
     n_draws: int,
     seed: int,

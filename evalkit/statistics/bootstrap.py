@@ -17,11 +17,11 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from evalkit.errors import DataError, RequestError
-from evalkit.kernels.arrays import Floats, Ints, Keys
+from evalkit.kernels.arrays import Floats, Int32s, Ints, Keys
 from evalkit.statistics import _draws as draws
 
 from ._draws import Drawn
-from ._grid import Segments, check_segments, grid_exponent, skewness_of, spread_of, to_grid
+from ._grid import check_segments, grid_exponent, skewness_of, spread_of, to_grid
 from .distributions import normal_cdf, normal_quantile
 from .intervals import NO_INTERVAL, Interval, check_level
 from .paired import PairedTest
@@ -111,7 +111,7 @@ class Resamples:
         self.moments: Ints = np.zeros((n_segments, n_columns, draws.MOMENTS), dtype=np.int64)
         self.n_users = 0
 
-    def add(self, keys: Keys, values: Floats, segments: Segments | None = None) -> None:
+    def add(self, keys: Keys, values: Floats, segments: Int32s | None = None) -> None:
         """Add users.
 
         Args:
@@ -314,11 +314,11 @@ def refuse_users(n_users: int) -> NoReturn:
 def prepare_block(
     keys: Keys,
     values: Floats,
-    segments: Segments | None,
+    segments: Int32s | None,
     exponents: Ints,
     seed: int,
     n_segments: int,
-) -> tuple[Keys, Segments, Floats, int] | None:
+) -> tuple[Keys, Int32s, Floats, int] | None:
     """Starts of the streams, codes in ascending order, values on the grid, how many are NaN.
 
     Raises:

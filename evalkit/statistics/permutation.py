@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evalkit.kernels.arrays import Floats, Ints, Keys
+from evalkit.kernels.arrays import Floats, Int32s, Ints, Keys
 
 from ._draws import CHUNK, GRID_BITS, MOST_USERS, SIGNS, Drawn, add_weighted
-from ._grid import Segments, grid_exponent
+from ._grid import grid_exponent
 from .bootstrap import check_replicates, prepare_block, refuse_users
 from .paired import PairedTest
 from .tails import p_of_draws
@@ -73,7 +73,7 @@ class SignFlips:
         self.n_users = 0
         self._few: dict[tuple[int, int], list[int]] = {}  # the differences, while they are few
 
-    def add(self, keys: Keys, differences: Floats, segments: Segments | None = None) -> None:
+    def add(self, keys: Keys, differences: Floats, segments: Int32s | None = None) -> None:
         """Add users.
 
         Args:

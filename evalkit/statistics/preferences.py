@@ -16,9 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evalkit.kernels.arrays import Flags, Floats
-
-from .agreement import Codes
+from evalkit.kernels.arrays import Flags, Floats, Ints
 
 MOST_STEPS = 200
 
@@ -93,7 +91,7 @@ def _products(moves: Floats) -> Floats:
     return np.asarray(ordered.T @ ordered)
 
 
-def effective_number(sizes: Codes) -> float:
+def effective_number(sizes: Ints) -> float:
     """Clusters of one size that would weigh as these do: the square of the sum by that of squares.
 
     Args:
@@ -105,9 +103,7 @@ def effective_number(sizes: Codes) -> float:
     return float(sizes.sum()) ** 2 / max(1.0, float((sizes**2).sum()))
 
 
-def win_rates(
-    first: Codes, second: Codes, outcomes: Floats, judges: Codes, *, n_models: int
-) -> Rates:
+def win_rates(first: Ints, second: Ints, outcomes: Floats, judges: Ints, *, n_models: int) -> Rates:
     """The share of its comparisons that each model won.
 
     Example:
@@ -126,7 +122,7 @@ def win_rates(
     return Rates(*jackknife_ratios(parts, wholes))
 
 
-def groups_that_met(first: Codes, second: Codes, *, n_models: int) -> list[list[int]]:
+def groups_that_met(first: Ints, second: Ints, *, n_models: int) -> list[list[int]]:
     """Models that are linked by comparisons, each list ascending.
 
     Example:
@@ -138,7 +134,7 @@ def groups_that_met(first: Codes, second: Codes, *, n_models: int) -> list[list[
     return _classes(_closure(met))
 
 
-def ladders(first: Codes, second: Codes, outcomes: Floats, *, n_models: int) -> list[list[int]]:
+def ladders(first: Ints, second: Ints, outcomes: Floats, *, n_models: int) -> list[list[int]]:
     """Models that beat one another round about; strengths exist where this is one list.
 
     A model alone in its list, among those that met, has won or lost everything against the rest.
@@ -153,7 +149,7 @@ def ladders(first: Codes, second: Codes, outcomes: Floats, *, n_models: int) -> 
     return _classes(reached & reached.T)
 
 
-def is_one_way(first: Codes, second: Codes, outcomes: Floats, *, n_models: int) -> bool:
+def is_one_way(first: Ints, second: Ints, outcomes: Floats, *, n_models: int) -> bool:
     """Whether wins alone could be had without end, so that Davidson's model has no maximum.
 
     It is so where models can be placed with a winner one or more above the loser, and tied ones no
@@ -187,10 +183,10 @@ def _classes(same: Flags) -> list[list[int]]:
 
 
 def bradley_terry(
-    first: Codes,
-    second: Codes,
+    first: Ints,
+    second: Ints,
     outcomes: Floats,
-    judges: Codes,
+    judges: Ints,
     *,
     n_models: int,
     ties: str = "half",
@@ -221,7 +217,7 @@ def bradley_terry(
     values, average = np.zeros(size), np.zeros((size, size))
     average[:n_models, :n_models] = 1 / n_models
 
-    def scores(rows: Codes, n_rows: int) -> Floats:
+    def scores(rows: Ints, n_rows: int) -> Floats:
         """The likelihood's slopes, float64[n_rows, size], of sets of comparisons."""
         found = np.zeros((n_rows, size))
         np.add.at(found, (rows, first), outcomes - chances)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evalkit.kernels.arrays import Floats
+from evalkit.kernels.arrays import Floats, Ints
 
-from .agreement import Codes, level_counts
+from .agreement import level_counts
 
 METHODS = ("majority", "mean", "median", "dawid-skene")
 TIES = ("lower", "higher", "undefined")
@@ -57,7 +57,7 @@ class DawidSkene:
     settled: bool
 
 
-def majority(ratings: Codes, levels: Floats, *, ties: str = "lower") -> Votes:
+def majority(ratings: Ints, levels: Floats, *, ties: str = "lower") -> Votes:
     """The level that most judges gave.
 
     Example:
@@ -68,7 +68,7 @@ def majority(ratings: Codes, levels: Floats, *, ties: str = "lower") -> Votes:
     return _largest(level_counts(ratings, len(levels)), levels, ties, slack=0.0)
 
 
-def mean_rating(ratings: Codes, levels: Floats) -> Votes:
+def mean_rating(ratings: Ints, levels: Floats) -> Votes:
     """The mean of the levels that were given; agreement is the share at the commonest level.
 
     Example:
@@ -83,7 +83,7 @@ def mean_rating(ratings: Codes, levels: Floats) -> Votes:
     return Votes(values, _shares(counts.max(axis=1), totals), np.zeros(len(ratings), np.bool_))
 
 
-def median_rating(ratings: Codes, levels: Floats, *, ties: str = "lower") -> Votes:
+def median_rating(ratings: Ints, levels: Floats, *, ties: str = "lower") -> Votes:
     """The middle rating; of an even number of ratings with two middles, `ties` says which.
 
     Example:
@@ -103,7 +103,7 @@ def median_rating(ratings: Codes, levels: Floats, *, ties: str = "lower") -> Vot
     return Votes(values, _shares(given, totals), tied)
 
 
-def dawid_skene(ratings: Codes, n_levels: int) -> DawidSkene:
+def dawid_skene(ratings: Ints, n_levels: int) -> DawidSkene:
     """Posterior of the true levels, from shares of votes on, by the EM algorithm.
 
     Example:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from evalkit.kernels import kernel
-from evalkit.kernels.arrays import Keys
+from evalkit.kernels.arrays import Ints, Keys
 from evalkit.kernels.intrinsics import prefetch, prefetch_at, word_at
 from evalkit.sources.ids import (
     TOGETHER,
@@ -22,7 +22,6 @@ from evalkit.sources.ids import (
     IdPlan,
     IdTexts,
     KeyCollisionError,
-    Rows,
     address_of,
     hash_bytes,
     is_same_text,
@@ -60,7 +59,7 @@ class Known(NamedTuple):
     """
 
     slots: Keys
-    blocks: Rows
+    blocks: Ints
     end: int
 
 
@@ -350,7 +349,7 @@ class KnownIds:
             met = self._learn(keys, others, texts)
             _compare(keys, met, texts, self._known)
 
-    def are_those_of(self, keys: Keys, ids: pl.DataFrame, rows: Rows) -> bool:
+    def are_those_of(self, keys: Keys, ids: pl.DataFrame, rows: Ints) -> bool:
         """Whether ids in some rows, int64[n], are those of their keys where these are known."""
         columns = [ids[name] for name in self._plan.columns]
         if not self._are_texts:
@@ -359,7 +358,7 @@ class KnownIds:
         texts = _joined([_as_text(column) for column in columns])
         return _count_others(keys, rows, texts, self._known) >= 0
 
-    def _learn(self, keys: Keys, rows: Rows, texts: IdTexts) -> Rows:
+    def _learn(self, keys: Keys, rows: Ints, texts: IdTexts) -> Ints:
         """Learn what others have not learnt meanwhile; gives the other rows."""
         with self._lock:
             (slots, blocks, _), before = self._known, int(self._counts[KNOWN])
@@ -379,7 +378,7 @@ class KnownIds:
             self._all_new = n - before > 0.99 * rows.size
         return rows[:n_met]
 
-    def _add_block(self, n_words: int) -> Rows:
+    def _add_block(self, n_words: int) -> Ints:
         """Make room for one record at least; gives the addresses of all blocks."""
         room = min(BLOCK, max(LEAST_BLOCK, 2 * self._blocks[-1].size))
         self._counts[FILLED] = 0
@@ -424,7 +423,7 @@ class KnownIds:
         return all(dtype in (pl.String, pl.Binary) for dtype in self._plan.dtypes)
 
 
-def _compare(keys: Keys, rows: Rows, texts: IdTexts, known: Known) -> Rows:
+def _compare(keys: Keys, rows: Ints, texts: IdTexts, known: Known) -> Ints:
     """Hold some rows against what is known; gives those of other keys.
 
     Raises:
@@ -436,7 +435,7 @@ def _compare(keys: Keys, rows: Rows, texts: IdTexts, known: Known) -> Rows:
     return rows[:n]
 
 
-def _count_others(keys: Keys, rows: Rows, texts: IdTexts, known: Known) -> int:
+def _count_others(keys: Keys, rows: Ints, texts: IdTexts, known: Known) -> int:
     return int(find_known(keys, rows, texts, known, np.empty(TOGETHER, dtype=np.int64)))
 
 

@@ -137,7 +137,7 @@ def test_a_file_without_a_header_is_read_as_its_hint_says(evalkit, tmp_path):
     call = ["evaluate", "--truth", "t.csv", "--rankings", "r.csv", "-m", "hit@1", "--json"]
 
     refused = evalkit(*call)
-    hint = refused.err.partition("hint: write ")[2].partition(";")[0]
+    hint = refused.err.partition("columns are which, as ")[2].partition(", and so on")[0]
     answered = evalkit(*call, *shlex.split(hint))
 
     assert (refused.status, refused.codes) == (3, ["no-header"])

@@ -194,6 +194,16 @@ def test_a_day_that_is_not_read_is_told(name):
     assert told(where=f"{name} = '2026-11-24'").endswith("score = score")
 
 
+def test_a_column_that_items_are_made_of_is_no_score():
+    frame = pl.DataFrame({"user": [1], "prediction": ["3 4"]})
+    columns = RankingsColumns(item="string_to_array(prediction, ' ')")
+    table = RankingsTable(model="m", path=("memory",), columns=columns)
+
+    opened = open_rankings(table, frame, Guessing("options"))
+
+    assert opened.frame.collect()["item"].to_list() == [["3", "4"]]
+
+
 def test_folders_that_are_read_as_one_are_told(tmp_path):
     for day in ("2026-11-23", "2026-11-24"):
         (tmp_path / f"dt={day}").mkdir()

@@ -87,6 +87,47 @@ def test_numbers_of_another_spelling_are_read_as_the_hint_says(tmp_path, text, n
     assert open_truth(table).frame.collect()["relevance"].to_list() == [number]
 
 
+@pytest.mark.parametrize("mark", ["\t", ",", "::"])
+def test_a_row_that_has_a_value_twice_names_no_columns(tmp_path, mark):
+    path = tmp_path / "ratings.csv"
+    path.write_text(
+        "\n".join(mark.join(row) for row in (("1", "1", "5", "874"), ("1", "2", "3", "876")))
+    )
+
+    error = refused(path)
+
+    assert error.code == "no-header"
+    assert "column_1 '1', column_2 '1', column_3 '5', column_4 '874'" in error.message
+    assert pairs_of(path, header=False) == [(1, 1), (1, 2)]
+    path.write_text("user,item,item\n1,2,3\n")
+    assert refused(path).code == "duplicate-column"
+
+
+@pytest.mark.parametrize("word", ["\\N", "NULL", "NA"])
+def test_a_word_for_null_among_numbers_is_told_how_it_is_read(tmp_path, word):
+    path = tmp_path / "x.csv"
+    path.write_text(f"user,item,rating\n1,10,4\n2,11,{word}\n")
+
+    assert "try_cast(rating as double)" in refused(path).hint
+    columns = {
+        "user": "user",
+        "item": "item",
+        "relevance": "coalesce(try_cast(rating as double), 0)",
+    }
+    table = TruthTable(path=(str(path),), columns=columns)
+    assert open_truth(table).frame.collect()["relevance"].to_list() == [4.0, 0.0]
+
+
+def test_a_row_with_a_quote_inside_of_a_field_names_no_columns(tmp_path):
+    path = tmp_path / "plays.tsv"
+    path.write_text("".join(f'a{n}\tb{n}\tthe 12" of {n}\t30\n' for n in range(400)))
+
+    assert refused(path).code == "no-header"
+    with pytest.raises(DataError) as caught:
+        pairs_of(path, header=False)
+    assert "tr -d '\"' <" in caught.value.hint
+
+
 def test_typed_names_of_recbole_are_guessed(tmp_path):
     path = tmp_path / "x.tsv"
     path.write_text(

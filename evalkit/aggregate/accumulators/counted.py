@@ -28,8 +28,6 @@ NEAR_COUNTS = 1 << 18  # which stay close to the core
 MANY_VALUES = 64  # of a user, for which counts that do not are worth it
 USERS_A_ROW = 8  # at least, for which counting takes less time than measuring them
 
-Counts = Ints
-
 
 @kernel(allocates=False)
 def count_hits(first_rows, starts, ranks, columns, counts):  # type: ignore[no-untyped-def]
@@ -163,7 +161,7 @@ class HitCounts:
         is_near = n_rows * self.cutoffs.size <= NEAR_COUNTS
         return (is_near or n_values >= MANY_VALUES) and n_rows * USERS_A_ROW <= self.first_rows.size
 
-    def empty(self) -> Counts:
+    def empty(self) -> Ints:
         """Nothing counted yet."""
         return np.zeros((self.n_hits.size, self.cutoffs.size), dtype=np.int64)
 
@@ -180,7 +178,7 @@ class HitCounts:
     def add_to(
         self,
         sums: ExactSums,
-        counts: Counts,
+        counts: Ints,
         groups: Sequence[KernelCall],
         firsts: Sequence[int],
         parts: WordSums | None = None,
@@ -277,7 +275,7 @@ class CountedValues:
         self.higher_is_better = users.higher_is_better[:n_groups]
         of_each = counted.items() if are_apart else ()
         self._values = {name: HitValues.of(each, users.groups) for name, each in of_each}
-        self._counts: dict[tuple[str, int], Counts] = {}  # of each model and thread
+        self._counts: dict[tuple[str, int], Ints] = {}  # of each model and thread
 
     def blocks(self, order: Ints | None = None) -> Iterator[Ints]:
         """User codes, a few thousand at a time."""

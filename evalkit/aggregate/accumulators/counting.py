@@ -18,8 +18,6 @@ OF_GAIN = 3  # words: rows, and the whole part of their gains, and the rest
 GAIN_BITS = 48  # of that rest
 USERS_OF_GAINS = 1 << 12  # whose gains are in memory at a time
 
-Counts = Ints
-Users = Ints
 Gains = Floats
 Attention = tuple[tuple[str, Value], ...]  # parameters
 
@@ -76,7 +74,7 @@ class Columns(NamedTuple):
         number = self.gains.index(gain) * len(self.cutoffs) + self.cutoffs.index(cutoff)
         return first + OF_GAIN * number
 
-    def weights(self, depth: int) -> tuple[Counts, Counts]:
+    def weights(self, depth: int) -> tuple[Ints, Ints]:
         """int64[n_ways, depth + 1] by place from 0, and by length."""
         ranks = [attention(dict(each), depth + 1) for each in self.attentions]
         sizes = np.maximum(np.arange(depth + 1), 1)
@@ -96,7 +94,7 @@ def gain_of(request: Request) -> str:
     return str(dict(request.parameters)["gain"])
 
 
-def _whole(weights: Sequence[Floats], depth: int) -> Counts:
+def _whole(weights: Sequence[Floats], depth: int) -> Ints:
     found = np.zeros((len(weights), depth + 1), dtype=np.int64)
     for row, each in zip(found, weights, strict=True):
         row[:] = np.rint(each * UNIT).astype(np.int64)
@@ -222,7 +220,7 @@ def count_gains(lists, users, cutoffs, gains, places, words):  # type: ignore[no
             at += 1
 
 
-def gains_of(lists: Lists, users: Users, depth: int, context: ItemContext, gain: str) -> Gains:
+def gains_of(lists: Lists, users: Ints, depth: int, context: ItemContext, gain: str) -> Gains:
     """float64, what the rows of some users' lists are worth, one list behind the other."""
     assert context.relevant is not None
     assert context.gains is not None
@@ -232,7 +230,7 @@ def gains_of(lists: Lists, users: Users, depth: int, context: ItemContext, gain:
     return found
 
 
-def _records(n_items: int, n_words: int) -> Counts:
+def _records(n_items: int, n_words: int) -> Ints:
     """int64[n_items, at least n_words], zeros, of which few words lie in one cache line."""
     width = 1 << (n_words - 1).bit_length() if n_words <= LINE else n_words
     pool = np.zeros(n_items * width + LINE, dtype=np.int64)
@@ -252,14 +250,12 @@ class ShownCounts:
     """
 
     items: Int32s
-    counts: Counts
+    counts: Ints
     n_users: int
     n_empty: int
 
     @classmethod
-    def of(
-        cls, lists: Lists, users: Users, columns: Columns, context: ItemContext
-    ) -> "ShownCounts":
+    def of(cls, lists: Lists, users: Ints, columns: Columns, context: ItemContext) -> "ShownCounts":
         """Count the lists of some users."""
         n, n_ranks, n_lengths, _ = map(len, columns)
         n_items = context.items.is_listed.size

@@ -20,8 +20,6 @@ WHOLE = 2.0**32  # what an item adds is a multiple of its inverse, so that no or
 USERS_DRAWN = 10_000
 USERS_AT_ONCE = 1 << 13
 
-Users = Ints
-
 
 def requests_of_genres(requests: Sequence[Request]) -> list[Request]:
     """The requests of calibration whose genres are looked at: the first by each column."""
@@ -54,7 +52,7 @@ def genres_of_users(
     if drawn.size > USERS_DRAWN:
         drawn = drawn[np.argpartition(draw_numbers(hashes[drawn]), USERS_DRAWN)[:USERS_DRAWN]]
 
-    def values(chosen: Users) -> dict[str, Floats]:
+    def values(chosen: Ints) -> dict[str, Floats]:
         found = [np.empty((0, 2 * kept.size))]
         for begin in range(0, chosen.size, USERS_AT_ONCE):
             users = drawn[chosen[begin : begin + USERS_AT_ONCE]]
@@ -99,7 +97,7 @@ class _Genres:
             self.codes[sets.codes == code] = place
         self.n = kept.size
 
-    def shares(self, lists: Lists, users: Users) -> Iterator[Floats]:
+    def shares(self, lists: Lists, users: Ints) -> Iterator[Floats]:
         """float64[n, n_genres] of the users' train rows, then of their lists."""
         lengths = np.minimum(lists.lengths[users], self.request.kernel_cutoff)
         shown = Lists(lists.starts[users], lengths, lists.items)

@@ -31,8 +31,6 @@ PAIRS, PARTS, SHARES = 0, 1, 3  # words of an item and request: a count, and two
 N_WORDS = 5
 PARTS_AT_ONCE = 1 << 18  # of pairs and requests, but never less than a user's
 
-Cells = Ints
-
 
 @kernel(allocates=False)
 def add_parts(parts, owners, shares, cells, words):  # type: ignore[no-untyped-def]
@@ -240,7 +238,7 @@ def _sums_of(
     return table
 
 
-def _pieces(values: UserValues, truth: Truth, most: int) -> Iterator[Cells]:
+def _pieces(values: UserValues, truth: Truth, most: int) -> Iterator[Ints]:
     """Blocks of users with about so many items together."""
     for block in values.blocks():
         ends = np.cumsum(truth.pairs.counts[block].astype(np.int64)) // most
@@ -298,9 +296,9 @@ class _ItemCells:
         codes, labels: int64[n_cells], the item of each, and its segment, in whose order they are.
     """
 
-    cells: Cells
-    codes: Cells
-    labels: Cells
+    cells: Ints
+    codes: Ints
+    labels: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,9 +312,9 @@ class _Items:
         hashes: uint64[n_items], stable hashes of their ids.
     """
 
-    used: Cells
-    owners: Cells
-    codes: Cells
+    used: Ints
+    owners: Ints
+    codes: Ints
     hashes: Keys
 
     @classmethod
@@ -349,10 +347,10 @@ class _Parts(NamedTuple):
     parts: Floats
 
     @classmethod
-    def of(cls, values: UserValues, model: str, block: Cells, pairs: "_Pairs") -> "_Parts":
+    def of(cls, values: UserValues, model: str, block: Ints, pairs: "_Pairs") -> "_Parts":
         measuring = values.measuring[model]
         measured = measuring.measure(block)
-        hits: dict[tuple[int, bool], tuple[Hits, Cells, Cells]] = {}
+        hits: dict[tuple[int, bool], tuple[Hits, Ints, Ints]] = {}
         split = []
         for group, probe, found in zip(measuring.groups, measuring.probes, measured, strict=True):
             graded = group.request.view == "graded"
@@ -390,19 +388,19 @@ class _Pairs(NamedTuple):
         order: int64[n_pairs], the pairs by place.
     """
 
-    owners: Cells
-    places: Cells
+    owners: Ints
+    places: Ints
     shares: Floats
-    order: Cells
+    order: Ints
 
     @classmethod
-    def of(cls, truth: Truth, block: Cells) -> "_Pairs":
+    def of(cls, truth: Truth, block: Ints) -> "_Pairs":
         counts = truth.pairs.counts[block].astype(np.int64)
         places = ranges(truth.pairs.starts[block], counts)
         owners = np.repeat(np.arange(block.size), counts)
         return cls(owners, places, 1.0 / np.maximum(counts, 1), np.argsort(places))
 
-    def split(self, values: Floats, alone: Floats, users: Cells, places: Cells) -> Floats:
+    def split(self, values: Floats, alone: Floats, users: Ints, places: Ints) -> Floats:
         """float64[n_pairs, n_cutoffs]: the values of users by what each hit counts alone."""
         at = self.order[np.searchsorted(self.places, places, sorter=self.order)]
         parts = np.zeros((self.owners.size, values.shape[1]))

@@ -36,7 +36,6 @@ WORDS_AT_HAND = 1 << 15  # that stay close to the core
 MOST_BYTES_A_THREAD = 1 << 22
 NO_WEIGHTS = np.empty((0, 0), dtype=np.int64)
 
-Codes = Int32s
 Words = Ints
 
 
@@ -132,7 +131,7 @@ class WordSums:
         of_threads: words of each thread, where they are few, so that none waits for another.
     """
 
-    codes: Codes
+    codes: Int32s
     words: Words
     apart: dict[int, dict[int, int]] = field(default_factory=dict)
     of_threads: dict[int, Words] = field(default_factory=dict)
@@ -152,7 +151,7 @@ class WordSums:
         self.add_values(values, codes, 0, NO_WEIGHTS, self.of_threads[thread])
 
     def add_values(
-        self, values: Floats, codes: Codes, first_column: int, weights: Ints, words: Words
+        self, values: Floats, codes: Int32s, first_column: int, weights: Ints, words: Words
     ) -> None:
         """Values of places, each as often as its weight says; without weights once."""
         apart = np.empty(values.size, dtype=np.int64)

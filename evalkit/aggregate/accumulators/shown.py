@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evalkit.aggregate.accumulators.counting import Columns, Counts, ShownCounts, Users, gains_of
+from evalkit.aggregate.accumulators.counting import Columns, ShownCounts, gains_of
 from evalkit.aggregate.segments import ALL, CellSet, Segment, UserSegments
 from evalkit.aggregate.sums import Pair, add_all, add_to
 from evalkit.aggregate.user_values.gather import ranges
 from evalkit.item_lists import ItemFacts, Measure
-from evalkit.kernels.arrays import Flags, Floats, Int32s, Keys
+from evalkit.kernels.arrays import Flags, Floats, Int32s, Ints, Keys
 from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import NO_CUTOFF, Lists, Request, family_of
 from evalkit.sources.ids import mix
@@ -33,7 +33,7 @@ class Sampled:
     """
 
     present: Flags
-    lengths: Counts
+    lengths: Ints
     items: Int32s
     values: Floats
     gains: Floats
@@ -43,7 +43,7 @@ class Sampled:
         """The lists."""
         return Lists(np.cumsum(self.lengths) - self.lengths, self.lengths, self.items)
 
-    def at(self, users: Users) -> "Sampled":
+    def at(self, users: Ints) -> "Sampled":
         """What some of the users are shown."""
         lengths = self.lengths[users]
         places = ranges(self.lists.starts[users], lengths)
@@ -91,7 +91,7 @@ class Shares:
             if name in pair:
                 yield pair, pair[0] if name == pair[1] else pair[1]
 
-    def segments(self, users: Flags) -> Iterator[tuple[Segment, Users]]:
+    def segments(self, users: Flags) -> Iterator[tuple[Segment, Ints]]:
         """The users of every segment among some, all of them first, in pieces for threads."""
         chosen = np.flatnonzero(users)
         size = max(USERS_A_PIECE, -(-chosen.size // self.threads))
@@ -149,7 +149,7 @@ class ShownSums:
     @classmethod
     def of_values(
         cls,
-        values: Callable[[Users], Mapping[str, Floats]],
+        values: Callable[[Ints], Mapping[str, Floats]],
         hashes: Keys,
         segmentations: Sequence[UserSegments],
     ) -> "ShownSums":
@@ -167,7 +167,7 @@ class ShownSums:
             found.sampled[name] = Sampled(nothing > 0, nothing, *empty)
         return found
 
-    def _sample(self, users: Users, hashes: Keys, segmentations: Sequence[UserSegments]) -> Users:
+    def _sample(self, users: Ints, hashes: Keys, segmentations: Sequence[UserSegments]) -> Ints:
         """Note the users whose hashes are the smallest, of some."""
         hashes = draw_numbers(hashes[users])
         segments = {
@@ -181,7 +181,7 @@ class ShownSums:
     def _count(self, share: Shares, columns: Columns) -> None:
         for name, lists in share.lists.items():
 
-            def count(part: tuple[Segment, Users], lists: Lists = lists) -> ShownCounts:
+            def count(part: tuple[Segment, Ints], lists: Lists = lists) -> ShownCounts:
                 return ShownCounts.of(lists, part[1], columns, share.measure.context)
 
             for pair, users in self._who(share, name):
@@ -203,7 +203,7 @@ class ShownSums:
                 yield pair, alone
 
     def _add_sums(
-        self, share: Shares, name: str, requests: Sequence[Request], chosen: Users
+        self, share: Shares, name: str, requests: Sequence[Request], chosen: Ints
     ) -> Floats:
         """Add up the sums of a model; float64[n, n_sums] of the users whose lists are kept."""
         n_users, n = share.hashes.size, share.measure.n_sums(requests)
@@ -218,7 +218,7 @@ class ShownSums:
                 others[both] = other
         sums = {pair: [ExactSums(n, each.n_cells) for each in share.cells] for pair in others}
 
-        def measure(users: Users) -> tuple[Users, Floats]:
+        def measure(users: Ints) -> tuple[Ints, Floats]:
             return users, share.measure.sums(
                 requests, share.lists[name], share.present[name], users
             )
@@ -282,7 +282,7 @@ class ShownSums:
             into = tuple(pooled.get((name, label), (name, label))[1] for label in labels)
             self.segments[name] = (into, codes)
 
-    def by_segment(self, name: str) -> dict[str, Users]:
+    def by_segment(self, name: str) -> dict[str, Ints]:
         """The places of the users of each segment, of all whose lists are kept, in their order."""
         labels, codes = self.segments[name]
         first = {label: place for place, label in enumerate(dict.fromkeys(labels))}
@@ -292,7 +292,7 @@ class ShownSums:
         return dict(zip(first, np.split(order, ends)[:-1], strict=True))
 
 
-def _has_number(share: Shares, name: str, requests: Sequence[Request], users: Users) -> Flags:
+def _has_number(share: Shares, name: str, requests: Sequence[Request], users: Ints) -> Flags:
     """bool[n, 1 or n_sums], whether a model adds to a sum for a user: one without items may not."""
     is_there = share.present[name][users, None]
     is_empty = is_there[:, 0] & (share.lists[name].lengths[users] == 0)
@@ -310,7 +310,7 @@ def draw_numbers(hashes: Keys) -> Keys:
     return numbers
 
 
-def smallest(hashes: Keys, segments: Mapping[str, tuple[tuple[str, ...], Int32s]]) -> Users:
+def smallest(hashes: Keys, segments: Mapping[str, tuple[tuple[str, ...], Int32s]]) -> Ints:
     """The places of the users of the smallest hashes, of all and of each segment, in order."""
     kept = np.zeros(hashes.size, dtype=np.bool_)
     kept[_smallest_of(hashes, np.arange(hashes.size))] = True
@@ -322,7 +322,7 @@ def smallest(hashes: Keys, segments: Mapping[str, tuple[tuple[str, ...], Int32s]
     return _in_order(hashes, np.flatnonzero(kept))
 
 
-def _smallest_of(hashes: Keys, users: Users) -> Users:
+def _smallest_of(hashes: Keys, users: Ints) -> Ints:
     """Of some users those of the smallest hashes; of equal ones the first."""
     if users.size <= SAMPLED:
         return users
@@ -330,12 +330,12 @@ def _smallest_of(hashes: Keys, users: Users) -> Users:
     return _in_order(hashes, users[hashes[users] <= most])[:SAMPLED]
 
 
-def _in_order(hashes: Keys, users: Users) -> Users:
-    ordered: Users = users[np.argsort(hashes[users], kind="stable")]
+def _in_order(hashes: Keys, users: Ints) -> Ints:
+    ordered: Ints = users[np.argsort(hashes[users], kind="stable")]
     return ordered
 
 
-def _shown_to(users: Users, share: Shares, name: str, values: Floats, columns: Columns) -> Sampled:
+def _shown_to(users: Ints, share: Shares, name: str, values: Floats, columns: Columns) -> Sampled:
     """What a model shows some users."""
     lists = share.lists[name]
     lengths = lists.lengths[users]

@@ -15,8 +15,6 @@ from evalkit.ranks import UNORDERED_TIES, Ranks
 from evalkit.statistics.exact import CellRows, ExactSums
 from evalkit.truth import Truth
 
-Codes = Ints
-
 
 def moved_by_ties(requests: Iterable[Request], policies: Policies) -> list[Request]:
     """The requests whose values follow an order of equal scores, and nothing but hits."""
@@ -48,7 +46,7 @@ def tie_shifts(
     tied = [each for each in measuring.ranks if each.tied.firsts.size]
     codes = _tied_users(measuring.truth, tied)
 
-    def shifts(block: Codes) -> Floats:
+    def shifts(block: Ints) -> Floats:
         before = stack_columns(users, measuring.measure(block))
         found = [_measured(users, measuring, tied, block, best=best) for best in (True, False)]
         with np.errstate(invalid="ignore"):  # infinite values, which nothing moves
@@ -69,7 +67,7 @@ def tie_shifts(
         yield from zip(segments, each.over_each([tied_cells[one] for one in segments]), strict=True)
 
 
-def _tied_users(truth: Truth, tied: Sequence[Ranks]) -> Codes:
+def _tied_users(truth: Truth, tied: Sequence[Ranks]) -> Ints:
     """int64[n], the users who have hits of equal scores."""
     starts, counts = truth.pairs.starts, truth.pairs.counts.astype(np.int64)
     is_tied = np.zeros(1 + max((each.tied.firsts.size for each in tied), default=0), dtype=np.int64)
@@ -80,7 +78,7 @@ def _tied_users(truth: Truth, tied: Sequence[Ranks]) -> Codes:
 
 
 def _measured(
-    users: UserValues, measuring: Measuring, tied: Sequence[Ranks], block: Codes, *, best: bool
+    users: UserValues, measuring: Measuring, tied: Sequence[Ranks], block: Ints, *, best: bool
 ) -> Floats:
     """Values of a block of users by another order of equals; nobody else looks at their ranks."""
     places, owners = _places_of(measuring.truth, block)
@@ -94,12 +92,12 @@ def _measured(
     return values
 
 
-def _places_of(truth: Truth, block: Codes) -> tuple[Codes, Codes]:
+def _places_of(truth: Truth, block: Ints) -> tuple[Ints, Ints]:
     counts = truth.pairs.counts[block].astype(np.int64)
     return ranges(truth.pairs.starts[block], counts), np.repeat(np.arange(block.size), counts)
 
 
-def _reorder(ranks: Ranks, places: Codes, owners: Codes, gains: Floats, *, best: bool) -> None:
+def _reorder(ranks: Ranks, places: Ints, owners: Ints, gains: Floats, *, best: bool) -> None:
     """Put the hits of each score before all its other rows, or behind them."""
     is_tied = ranks.tied.firsts[places] > 0
     places, owners, gains = places[is_tied], owners[is_tied], gains[is_tied]

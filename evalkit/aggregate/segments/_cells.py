@@ -12,7 +12,6 @@ from evalkit.errors import RequestError, raise_all
 from evalkit.kernels.arrays import Int32s, Ints
 from evalkit.statistics.exact import N_LIMBS
 
-Codes = Int32s
 Segment: TypeAlias = tuple[str, str]  # segmentation, segment
 ALL: Segment = ("", "")  # every user
 
@@ -32,7 +31,7 @@ class CellSet:
         members: int64 cells of each segment that has users; of ALL in the first set.
     """
 
-    codes: Codes
+    codes: Int32s
     n_cells: int
     members: dict[Segment, Ints]
 
@@ -48,7 +47,7 @@ def make_cells(segmentations: Sequence[UserSegments], n_users: int, most: int) -
     One set, of one cell, where there is no segmentation. A segmentation of more than `most`
     segments has a set of its own.
     """
-    sets: list[tuple[Codes, int, list[UserSegments]]] = []
+    sets: list[tuple[Int32s, int, list[UserSegments]]] = []
     codes, n_cells = np.zeros(n_users, dtype=np.int32), 1
     together: list[UserSegments] = []
     for segmentation in segmentations:
@@ -90,7 +89,7 @@ def most_cells(n_segments: Mapping[str, int], n_sums: int) -> int:
     return max(FEWEST_CELLS, USUAL_BYTES // (n_sums * BYTES_A_SUM))
 
 
-def _join(codes: Codes, n_cells: int, each: UserSegments) -> tuple[Codes, int]:
+def _join(codes: Int32s, n_cells: int, each: UserSegments) -> tuple[Int32s, int]:
     """Cells split by one more segmentation; those without a user are left out."""
     n_groups = len(each.groups.labels)
     both = codes.astype(np.int64) * n_groups + each.groups.codes
@@ -99,7 +98,7 @@ def _join(codes: Codes, n_cells: int, each: UserSegments) -> tuple[Codes, int]:
 
 
 def _members(
-    codes: Codes, n_cells: int, segmentations: Sequence[UserSegments]
+    codes: Int32s, n_cells: int, segmentations: Sequence[UserSegments]
 ) -> dict[Segment, Ints]:
     members: dict[Segment, Ints] = {}
     users = np.zeros(n_cells if codes.size else 0, dtype=np.int64)  # one of each cell

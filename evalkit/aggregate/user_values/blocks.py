@@ -19,7 +19,7 @@ from evalkit.aggregate.user_values._weighted import is_weighted, measure_weighte
 from evalkit.aggregate.user_values.buffer_pool import BufferPool
 from evalkit.aggregate.user_values.gather import BlockView, RankSets, View, look, pool_of
 from evalkit.config import Policies, policies_of
-from evalkit.kernels.arrays import Flags, Floats, Int32s, Ints
+from evalkit.kernels.arrays import Bytes, Flags, Floats, Int32s, Ints
 from evalkit.kernels.threads import ordered_map
 from evalkit.metrics import NO_CUTOFF, Hits, Relevant, Request
 from evalkit.ranks import Ranks
@@ -111,7 +111,7 @@ class Measuring:
     probes: Sequence[int]  # for each group, the place of the ranks that it looks at
     present: Sequence[Flags]
     lengths: Sequence[Int32s]
-    cases: Sequence[outcomes.Cases]  # of every user, whose policies settle what counts
+    cases: Sequence[Bytes]  # of every user, whose policies settle what counts
     lists: "Measure | None"  # what measures metrics of lists
     pairs: "Mapping[int, Measuring]"  # by group, what measures the two that it is made of
 
@@ -173,7 +173,7 @@ class Measuring:
             own: where values stand, if apart.
         """
         looks: dict[tuple[int, View, int], BlockView] = {}
-        about: dict[int, tuple[Ints, outcomes.Cases]] = {}
+        about: dict[int, tuple[Ints, Bytes]] = {}
         take = np.empty if pool is None else pool.take
         for group, probe in ((self.groups[place], self.probes[place]) for place in places):
             request, policies = group.request, group.policies

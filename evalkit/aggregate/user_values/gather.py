@@ -20,8 +20,6 @@ from evalkit.kernels.arrays import Flags, Floats, Ints
 from evalkit.ranks import Ranks
 from evalkit.truth import Truth
 
-Codes = Ints
-
 
 @dataclass(frozen=True, slots=True)
 class ListOrder:
@@ -153,23 +151,23 @@ class BlockView:
     hits: metrics.Hits | metrics.TiedHits
     relevant: metrics.Relevant
     n_relevant: npt.NDArray[np.integer]
-    lengths: Codes
+    lengths: Ints
 
 
 @dataclass(slots=True)
 class _ShownRows:
     """Rows that show an item of the truth: arrays of one length, of which some may be dropped."""
 
-    owners: Codes  # row of the block
-    places: Codes
-    ranks: Codes
-    firsts: Codes
-    lasts: Codes
-    untils: Codes
+    owners: Ints  # row of the block
+    places: Ints
+    ranks: Ints
+    firsts: Ints
+    lasts: Ints
+    untils: Ints
     positive: Flags
     gains: Floats
 
-    def take(self, chosen: Flags | Codes) -> "_ShownRows":
+    def take(self, chosen: Flags | Ints) -> "_ShownRows":
         return _ShownRows(
             self.owners[chosen],
             self.places[chosen],
@@ -182,7 +180,7 @@ class _ShownRows:
         )
 
 
-def look(truth: Truth, ranks: Ranks, users: Codes, view: View, *, cutoff: int) -> BlockView:
+def look(truth: Truth, ranks: Ranks, users: Ints, view: View, *, cutoff: int) -> BlockView:
     """What a view shows of a block of users; `cutoff` matters where copies multiply."""
     present = ranks.has_list(users)
     begins, counts = truth.pairs.starts[users], truth.pairs.counts[users].astype(np.int64)
@@ -239,15 +237,15 @@ def look(truth: Truth, ranks: Ranks, users: Codes, view: View, *, cutoff: int) -
     )
 
 
-def _close_up(rows: _ShownRows, stays: Flags, n_users: int) -> Codes:
+def _close_up(rows: _ShownRows, stays: Flags, n_users: int) -> Ints:
     """Bring ranks to what they are where only some rows stay; gives how many each user keeps."""
     most = int(max(rows.ranks.max(initial=0), rows.lasts.max(initial=0))) + 2
     kept = np.sort((rows.owners * most + rows.ranks)[stays])
     begins = np.searchsorted(kept, np.arange(n_users + 1) * most)
 
-    def closed(ranks: Codes) -> Codes:
+    def closed(ranks: Ints) -> Ints:
         place = np.searchsorted(kept, rows.owners * most + ranks)
-        found: Codes = place - begins[rows.owners] + 1
+        found: Ints = place - begins[rows.owners] + 1
         return found
 
     rows.ranks, rows.firsts, rows.untils = map(closed, (rows.ranks, rows.firsts, rows.untils))
@@ -256,8 +254,8 @@ def _close_up(rows: _ShownRows, stays: Flags, n_users: int) -> Codes:
 
 
 def single_hits(
-    truth: Truth, ranks: Ranks, users: Codes, *, graded: bool
-) -> tuple[metrics.Hits, Codes, Codes]:
+    truth: Truth, ranks: Ranks, users: Ints, *, graded: bool
+) -> tuple[metrics.Hits, Ints, Ints]:
     """The hits of a block of users as lists of one hit each, by user and rank.
 
     Gives beside them the row of each hit's user in the block, and the place of its item.
@@ -287,7 +285,7 @@ def _hits(rows: _ShownRows, n_users: int, *, with_rows: bool) -> metrics.Hits | 
     return metrics.TiedHits(starts, ranks, gains, ideal, firsts, lasts, untils)
 
 
-def _rows_of(truth: Truth, ranks: Ranks, users: Codes, places: Codes, owners: Codes) -> _ShownRows:
+def _rows_of(truth: Truth, ranks: Ranks, users: Ints, places: Ints, owners: Ints) -> _ShownRows:
     """Every row of the block's users that shows an item of theirs, by user and rank."""
     if ranks.rows is not None:
         held = ranks.rows
@@ -327,7 +325,7 @@ def _rows_of(truth: Truth, ranks: Ranks, users: Codes, places: Codes, owners: Co
     )
 
 
-def gains_at(truth: Truth, places: Codes) -> Floats:
+def gains_at(truth: Truth, places: Ints) -> Floats:
     """float64[n], the relevance of the truth's items at some places."""
     grades = truth.pairs.grades
     if grades.codes.size:
@@ -336,22 +334,22 @@ def gains_at(truth: Truth, places: Codes) -> Floats:
     return grades.own[places] if grades.own.size else np.ones(places.size)
 
 
-def ranges(begins: npt.NDArray[np.integer], counts: npt.NDArray[np.integer]) -> Codes:
+def ranges(begins: npt.NDArray[np.integer], counts: npt.NDArray[np.integer]) -> Ints:
     """begin, begin + 1, ... of each range, one after the other."""
     total = int(counts.sum())
     before = np.cumsum(counts) - counts
-    ranges: Codes = np.arange(total) + np.repeat(begins.astype(np.int64) - before, counts)
+    ranges: Ints = np.arange(total) + np.repeat(begins.astype(np.int64) - before, counts)
     return ranges
 
 
-def _find(places: Codes, wanted: Codes) -> Codes:
+def _find(places: Ints, wanted: Ints) -> Ints:
     """Where each wanted place stands among the places, which hold it."""
     order = np.argsort(places, kind="stable")
-    found: Codes = order[np.searchsorted(places[order], wanted)]
+    found: Ints = order[np.searchsorted(places[order], wanted)]
     return found
 
 
-def _first_of_each(places: Codes, ranks: Codes) -> Codes:
+def _first_of_each(places: Ints, ranks: Ints) -> Ints:
     order = np.lexsort((ranks, places))
     first = np.ones(order.size, dtype=np.bool_)
     first[1:] = places[order][1:] != places[order][:-1]
@@ -359,13 +357,13 @@ def _first_of_each(places: Codes, ranks: Codes) -> Codes:
 
 
 def bound_ranks(
-    owners: Codes,
+    owners: Ints,
     firsts: npt.NDArray[np.integer],
     lasts: npt.NDArray[np.integer],
     gains: Floats,
     *,
     best: bool,
-) -> Codes:
+) -> Ints:
     """Ranks in the best or the worst order of each tie: misses stand behind or before the hits.
 
     Gains below 0 stand the other way round.
@@ -385,14 +383,14 @@ def bound_ranks(
     return ranks
 
 
-def _with_misses(seekers: Codes, wanted: Floats, lengths: Codes) -> tuple[Codes, Floats]:
+def _with_misses(seekers: Ints, wanted: Floats, lengths: Ints) -> tuple[Ints, Floats]:
     """The gains of whole lists: 0 for every row that shows nothing of the truth."""
     n_misses = np.maximum(0, lengths - np.bincount(seekers, minlength=lengths.size))
     others = np.repeat(np.arange(lengths.size), n_misses)
     return np.concatenate([seekers, others]), np.concatenate([wanted, np.zeros(others.size)])
 
 
-def _starts(owners: Codes, n_users: int) -> Codes:
+def _starts(owners: Ints, n_users: int) -> Ints:
     counts = np.bincount(owners, minlength=n_users)
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 

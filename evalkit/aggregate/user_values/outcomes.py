@@ -14,8 +14,6 @@ from evalkit.config import Policies
 from evalkit.kernels import kernel
 from evalkit.kernels.arrays import Bytes, Flags, Floats
 
-Cases = Bytes
-
 EXACT = 17  # decimals that round nothing
 UNCOUNTED: float = np.int64(0x7FF8000000000BAD).view(np.float64)  # NaN that was a user's 0
 OF_ZEROS = {"skip": np.nan, "nan": np.inf, "survivors": UNCOUNTED}
@@ -35,7 +33,7 @@ def cases_of(
     is_extra: Flags | None,
     *,
     counts_extra: bool,
-) -> Cases:
+) -> Bytes:
     """uint8[n_users], the case of each user.
 
     Args:
@@ -45,7 +43,7 @@ def cases_of(
         is_extra: whether the truth lacks the user.
         counts_extra: such users count where they have a list.
     """
-    cases: Cases = (n_relevant == 0) * np.uint8(WITHOUT_RELEVANT)
+    cases: Bytes = (n_relevant == 0) * np.uint8(WITHOUT_RELEVANT)
     cases |= ~present * np.uint8(WITHOUT_RANKING)
     cases |= (present & (lengths == 0)) * np.uint8(WITHOUT_ROWS)
     if is_extra is not None:
@@ -53,9 +51,9 @@ def cases_of(
     return cases
 
 
-def with_relevant(cases: Cases, n_relevant: npt.NDArray[np.integer]) -> Cases:
+def with_relevant(cases: Bytes, n_relevant: npt.NDArray[np.integer]) -> Bytes:
     """The cases of users of whose relevant items a view shows so many."""
-    changed: Cases = cases & np.uint8(N_CASES - 1 - WITHOUT_RELEVANT)
+    changed: Bytes = cases & np.uint8(N_CASES - 1 - WITHOUT_RELEVANT)
     changed |= (n_relevant == 0) * np.uint8(WITHOUT_RELEVANT)
     return changed
 
@@ -63,7 +61,7 @@ def with_relevant(cases: Cases, n_relevant: npt.NDArray[np.integer]) -> Cases:
 @cache
 def outcomes_of(
     missing_ranking: str, empty_ranking: str, no_relevant: str, *, higher_is_better: bool
-) -> Cases:
+) -> Bytes:
     """uint8[N_CASES], what becomes of a user in each case.
 
     Who is left out by any policy is left out; then who spoils the mean by any, spoils it. A
@@ -117,7 +115,7 @@ def apply_outcomes(values, cases, outcomes):  # type: ignore[no-untyped-def]
 
 
 def apply_user_policies(
-    values: Floats, cases: Cases, policies: Policies, *, higher_is_better: bool
+    values: Floats, cases: Bytes, policies: Policies, *, higher_is_better: bool
 ) -> None:
     """Apply the policies about users to float64[n_users, n_cutoffs], users in their cases."""
     if cases.any():

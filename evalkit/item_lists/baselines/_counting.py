@@ -14,8 +14,6 @@ from evalkit.sources import Table, reading
 from evalkit.sources.ids import ITEM, ITEM_KEY, USER_KEY, IdPlan, as_array
 from evalkit.truth import BATCH_ROWS, drop_null_ids, null_id_error
 
-Places = Ints
-
 
 @dataclass(frozen=True, slots=True)
 class UserHistories:
@@ -27,9 +25,9 @@ class UserHistories:
         times: int64[n_rows], of the same rows, where they were asked for; else empty.
     """
 
-    starts: Places
+    starts: Ints
     items: Int32s
-    times: Places
+    times: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +40,14 @@ class TrainCounts:
     """
 
     items: pl.Series
-    weights: Places
+    weights: Ints
     history: UserHistories
 
 
-_Part = tuple[Int32s, Int32s, Places]  # rows of a batch: users, items, times or none
+_Part = tuple[Int32s, Int32s, Ints]  # rows of a batch: users, items, times or none
 
 
-def _by_user(
-    parts: list[_Part], n_users: int, numbers: Places, *, has_times: bool
-) -> UserHistories:
+def _by_user(parts: list[_Part], n_users: int, numbers: Ints, *, has_times: bool) -> UserHistories:
     """The rows laid by user, items numbered anew; parts are given back as they are laid."""
     counts = np.zeros(n_users, dtype=np.int64)
     for users, _, _ in parts:
@@ -90,7 +86,7 @@ def count_train(
     users: pl.DataFrame,
     *,
     null_ids: str,
-    weigh: Callable[[Places], Places] | None = None,
+    weigh: Callable[[Ints], Ints] | None = None,
     keeps: bool,
     with_times: bool = False,
     counts: pl.DataFrame | None = None,

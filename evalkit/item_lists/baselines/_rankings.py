@@ -14,7 +14,7 @@ from polars.io.plugins import register_io_source
 from evalkit.config import RankingsTable
 from evalkit.errors import DataError, MachineError
 from evalkit.item_lists.baselines import _counting as counting
-from evalkit.item_lists.baselines._counting import Places, TrainCounts, UserHistories
+from evalkit.item_lists.baselines._counting import TrainCounts, UserHistories
 from evalkit.item_lists.baselines._lists import fill_drawn, fill_ordered, halve
 from evalkit.kernels.arrays import Floats, Int32s, Ints, Keys
 from evalkit.sources import ChosenColumns, Made, Table, newest_second, reading
@@ -180,7 +180,7 @@ class _Lists:
         with reading(self.users):
             return int(self.users.frame.select(absent.sum()).collect(engine="streaming").item())
 
-    def _weigh(self) -> Callable[[Places], Places]:
+    def _weigh(self) -> Callable[[Ints], Ints]:
         is_counted = self.counts is not None  # then times are only looked at whether they are there
         now = 0 if is_counted else find_latest(self.train) or 0
         return weigher(self.rule, self.train, now)
@@ -265,7 +265,7 @@ def find_latest(train: Table) -> int | None:
     return None if latest is None else int(latest)
 
 
-def weigher(rule: RankingsTable, train: Table, now: int) -> Callable[[Places], Places]:
+def weigher(rule: RankingsTable, train: Table, now: int) -> Callable[[Ints], Ints]:
     """What rows count by their times, of the baseline `recent`.
 
     Args:
@@ -280,12 +280,12 @@ def weigher(rule: RankingsTable, train: Table, now: int) -> Callable[[Places], P
     return partial(_halved, now=now, half_life=span)
 
 
-def _count_window(times: Places, *, after: int) -> Places:
+def _count_window(times: Ints, *, after: int) -> Ints:
     """1 for the rows after a moment, 0 for others."""
     return (times > after).astype(np.int64)
 
 
-def _halved(times: Places, *, now: int, half_life: int) -> Places:
+def _halved(times: Ints, *, now: int, half_life: int) -> Ints:
     """Whole numbers that halve with every half-life."""
     weights = np.empty(times.size, dtype=np.int64)
     halve(now - times, half_life, _parts(), weights)

@@ -13,8 +13,6 @@ from evalkit.kernels.arrays import Flags, Int32s, Ints
 from ._asked import ExperimentRequest
 from ._units import Units
 
-Cells = Int32s
-Codes = Ints
 CodedUnits = tuple[npt.NDArray[Any], int, int]  # codes, the least one, and how many there may be
 
 MOST_CODES = 1 << 62
@@ -37,7 +35,7 @@ class Cellular:
             columns.append((units.triggered, 0, 2))
         cells, digits = cells_of(columns)
         sizes = [size for _, _, size in columns]
-        self.cells: Cells = cells.astype(np.int32)
+        self.cells: Int32s = cells.astype(np.int32)
         self.arms, self.n_cells = digits[0], digits[0].size
         n_strata = len(asked.statistics.strata)
         self.strata = np.zeros(self.n_cells, dtype=np.int64)
@@ -54,7 +52,7 @@ class Cellular:
         return self.members[segment][self.cells]
 
 
-def cells_of(columns: Sequence[CodedUnits]) -> tuple[Codes, list[Codes]]:
+def cells_of(columns: Sequence[CodedUnits]) -> tuple[Ints, list[Ints]]:
     """The cell of each unit, and what of each column every cell is.
 
     Example:

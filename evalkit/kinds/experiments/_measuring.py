@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from evalkit.aggregate.segments import Segment
-from evalkit.kernels.arrays import Flags, Floats, Ints, Keys
+from evalkit.kernels.arrays import Flags, Floats, Int32s, Ints, Keys
 from evalkit.kernels.threads import slices_of
 from evalkit.statistics.exact import CellRows, ExactSums
 from evalkit.statistics.independent import Adjustment, Group, Part
@@ -26,7 +26,7 @@ from evalkit.statistics.quantiles import Sorted, deviation_at
 from evalkit.statistics.ratios import by_shares
 
 from ._asked import ExperimentRequest
-from ._cells import Cells, Cellular
+from ._cells import Cellular
 from ._expressions import UnitMeasure
 from ._units import Column, Units
 from .metrics.of_units import count, fraction
@@ -192,7 +192,7 @@ def _imputed(values: Floats) -> tuple[Floats, int]:
 
 def _by_cells(
     matrix: Floats,
-    own: Cells,
+    own: Int32s,
     cells: Cellular,
     asked: ExperimentRequest,
     value: tuple[int, int | None],
@@ -365,7 +365,7 @@ class _Clustering:
 
 def _by_clusters(
     matrix: Floats,
-    own: Cells,
+    own: Int32s,
     clusters: Keys,
     cells: Cellular,
     asked: ExperimentRequest,

@@ -16,7 +16,6 @@ from ._asked import ExperimentRequest
 from ._expressions import DAY
 from ._kernels import take_date
 
-Codes = Int32s
 Moments = Ints
 MOST_CROSSED = 0.01
 MOST_KINDS = 12
@@ -30,7 +29,7 @@ Column = tuple[str, int | None]  # of a unit: the sum, and its window
 class GroupedUnits:
     """Units in groups by name: of strata, of segments; -1 of none."""
 
-    codes: Codes
+    codes: Int32s
     names: tuple[str, ...]
 
 
@@ -105,7 +104,7 @@ class Units:
 
     keys: Keys
     names: tuple[str, ...]
-    variants: Codes
+    variants: Int32s
     columns: Mapping[Column, Floats]
     counts: Mapping[str, int]
     before: Mapping[str, tuple[Floats, ...]] = field(default_factory=dict)
@@ -334,7 +333,7 @@ def ready_units(
     asked: ExperimentRequest,
     groups: Sequence[str],
     at: str,
-    arms: Codes | None = None,
+    arms: Int32s | None = None,
 ) -> Units:
     """Units of rows that are in these variants; all in the baseline by default."""
     arms = np.zeros(rows.height, dtype=np.int32) if arms is None else arms

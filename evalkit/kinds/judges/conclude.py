@@ -10,6 +10,7 @@ import polars as pl
 
 from evalkit import report
 from evalkit.errors import DataError, RequestError
+from evalkit.kernels.arrays import Ints
 from evalkit.kinds.judges import people
 from evalkit.kinds.judges.consensus import Consensus, consensus_of, write_truth
 from evalkit.kinds.judges.declaration import JudgesTable
@@ -23,7 +24,7 @@ from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.work import MeasureOptions, ShareResult
 from evalkit.statistics import agreement
-from evalkit.statistics.agreement import MISSING, Codes, Weights
+from evalkit.statistics.agreement import MISSING, Weights
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
 
 COMPANIONS = ("alpha", "AC", "agreement")  # one number of agreement alone misleads
@@ -173,7 +174,7 @@ def _drawn(n_units: int, config: Any) -> Weights:
 
 
 def _measured(
-    requests: Sequence[Request], model: str, ratings: Ratings, codes: Codes, config: Any,
+    requests: Sequence[Request], model: str, ratings: Ratings, codes: Ints, config: Any,
     weights: Weights, **where: Any,
 ) -> Iterator[report.Estimate]:  # fmt: skip
     """Every metric over some units."""
@@ -200,7 +201,7 @@ def _measured(
 
 
 def _coefficient(
-    request: Request, ratings: Ratings, codes: Codes, config: Any, weights: Weights
+    request: Request, ratings: Ratings, codes: Ints, config: Any, weights: Weights
 ) -> tuple[float, Interval]:
     """The value, and its limits over units (and over judges, where they are drawn)."""
     section, chosen, n_judges = config.judges, config.statistics, codes.shape[1]
@@ -222,7 +223,7 @@ def _coefficient(
     return value, agreement.bca_interval(value, draws, level=chosen.level)
 
 
-def _warnings(section: JudgesTable, ratings: Ratings, codes: Codes) -> Iterator[report.Warning_]:
+def _warnings(section: JudgesTable, ratings: Ratings, codes: Ints) -> Iterator[report.Warning_]:
     if not ratings.knows_levels:
         shown = ", ".join(ratings.names[:8])
         yield report.Warning_(

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from evalkit.kernels.arrays import Floats
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.kinds.judges.declaration import ConsensusSection
 from evalkit.kinds.judges.ratings import Ratings
 from evalkit.report import Warning_
 from evalkit.runs import machine_errors, replacing
 from evalkit.statistics import votes
-from evalkit.statistics.agreement import MISSING, Codes, chance_corrected
+from evalkit.statistics.agreement import MISSING, chance_corrected
 
 THIN = 3.0  # ratings a unit, below which Dawid and Skene's estimate finds judges' errors badly
 
@@ -35,7 +35,7 @@ class Consensus:
     errors: pl.DataFrame | None = None
 
 
-def vote(codes: Codes, levels: Floats, rule: ConsensusSection) -> tuple[votes.Votes, object]:
+def vote(codes: Ints, levels: Floats, rule: ConsensusSection) -> tuple[votes.Votes, object]:
     """One value a unit by the rule, and Dawid and Skene's estimate where that was asked for."""
     if rule.method == "mean":
         return votes.mean_rating(codes, levels), None
@@ -79,7 +79,7 @@ def consensus_of(
     return Consensus(table.filter(kept), shares, tuple(warnings), errors)
 
 
-def _warn_of_estimate(estimate: votes.DawidSkene, n_votes: Codes) -> list[Warning_]:
+def _warn_of_estimate(estimate: votes.DawidSkene, n_votes: Ints) -> list[Warning_]:
     told = []
     if not estimate.settled:
         message = f"Dawid and Skene's estimate still moved after {estimate.n_rounds:,} rounds"

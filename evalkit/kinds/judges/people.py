@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from evalkit.errors import DataError
-from evalkit.kernels.arrays import Floats
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.kinds.judges.consensus import vote
 from evalkit.kinds.judges.declaration import JudgesTable
 from evalkit.kinds.judges.estimates import comparison, corrected, estimate, maker_of
 from evalkit.kinds.judges.ratings import Ratings
 from evalkit.metrics import Request, known_metrics
 from evalkit.report import Comparison, Estimate, Graph, Warning_
-from evalkit.statistics.agreement import MISSING, ROUNDING, Codes, Weights, sum_of, weighted_sums
+from evalkit.statistics.agreement import MISSING, ROUNDING, Weights, sum_of, weighted_sums
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
 from evalkit.statistics.votes import majority
 
@@ -29,7 +29,7 @@ _SUS_QUESTIONS = 10
 Pairs = Sequence[tuple[str, str]]
 
 
-def answers_of(request: Request, ratings: Ratings, codes: Codes) -> Floats:
+def answers_of(request: Request, ratings: Ratings, codes: Ints) -> Floats:
     """Values of a metric of answers, one a judge.
 
     Raises:

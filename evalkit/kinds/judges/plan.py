@@ -29,7 +29,6 @@ from evalkit.statistics.distributions import t_quantile
 
 Lists = Mapping[str, pl.DataFrame]
 Measure = Callable[[pl.DataFrame, Lists], Sequence[pl.DataFrame]]
-States = Ints
 UNJUDGED, NOT_RELEVANT, RELEVANT = range(3)
 ROUNDS = 8
 FEWEST_DRAWN = 200  # users, with outcomes of the plan drawn for each
@@ -84,21 +83,21 @@ class _Pool:
     answers: tuple[int, ...]
     found: dict[bytes, Floats] = field(default_factory=dict)
 
-    def deltas(self, states: States) -> Floats:
+    def deltas(self, states: Ints) -> Floats:
         """The difference of every user, float64[n_users], with the pairs in these states."""
         return self._once(states, "deltas", lambda: self._deltas(states))
 
-    def single(self, states: States, other: int) -> Floats:
+    def single(self, states: Ints, other: int) -> Floats:
         """The user's difference where one pair alone is in another state, float64[n_pairs]."""
         return self._once(states, other, lambda: self._single(states, other))
 
-    def _once(self, states: States, what: object, work: Callable[[], Floats]) -> Floats:
+    def _once(self, states: Ints, what: object, work: Callable[[], Floats]) -> Floats:
         key = blake2b(states.tobytes() + f"{what}".encode()).digest()
         if key not in self.found:
             self.found[key] = work()
         return self.found[key]
 
-    def _deltas(self, states: States) -> Floats:
+    def _deltas(self, states: Ints) -> Floats:
         judged = pl.concat([self.truth, _rows_of(self.pairs, states, self.relevance)])
         values = []
         for found in self.measure(judged, self.lists):
@@ -107,7 +106,7 @@ class _Pool:
             values.append(own)
         return np.asarray(values[1] - values[0])
 
-    def _single(self, states: States, other: int) -> Floats:
+    def _single(self, states: Ints, other: int) -> Floats:
         each = self.pairs.select(_COPY, "place")
         pairs = each.join(self.pairs.with_row_index("pair"), on="place", maintain_order="left")
         is_own = (pairs["pair"] == pairs["copy"]).to_numpy()
@@ -141,7 +140,7 @@ class _Pool:
 _COPY = pl.int_range(pl.len()).alias("copy")
 
 
-def _rows_of(pairs: pl.DataFrame, states: States, relevance: float) -> pl.DataFrame:
+def _rows_of(pairs: pl.DataFrame, states: Ints, relevance: float) -> pl.DataFrame:
     """What the truth says of pairs in these states."""
     judged = pl.Series((states == RELEVANT) * relevance)
     rows = pairs.select("place", "item", relevance=judged)
@@ -353,7 +352,7 @@ def plan_judgements(
 
 
 def _bounds(
-    pool: _Pool, states: States, free: Flags, n_users: int
+    pool: _Pool, states: Ints, free: Flags, n_users: int
 ) -> tuple[float, float, float, float, float | None]:
     """The mean difference, its bounds where free pairs may be judged in any way, their width, and
     the width of Student's 95 % interval over `n_users` users.
@@ -366,7 +365,7 @@ def _bounds(
     return float(deltas.mean()), low, high, high - low, interval
 
 
-def _chosen(moves: Floats, standing: Floats, n: int) -> States:
+def _chosen(moves: Floats, standing: Floats, n: int) -> Ints:
     """Places of the pairs that are expected to move most: what they move where they are relevant,
     times how high both lists put them. What counts alike favours either model in turn.
     """
@@ -377,7 +376,7 @@ def _chosen(moves: Floats, standing: Floats, n: int) -> States:
     return rows["place"].head(n).to_numpy().astype(np.int64)
 
 
-def _extreme(pool: _Pool, states: States, free: Flags, sign: int) -> float:
+def _extreme(pool: _Pool, states: Ints, free: Flags, sign: int) -> float:
     """The largest (sign 1) or smallest mean difference that judging free pairs can give."""
     places = pool.pairs["place"].to_numpy()
     best = pool.deltas(states)

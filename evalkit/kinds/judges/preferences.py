@@ -11,7 +11,7 @@ import polars as pl
 
 from evalkit.errors import DataError
 from evalkit.inference.verdicts import standings_of
-from evalkit.kernels.arrays import Floats
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.kinds.judges.estimates import (
     FEW_JUDGES,
     comparison,
@@ -24,7 +24,6 @@ from evalkit.metrics import Request
 from evalkit.planning.record import RunResults
 from evalkit.report import Comparison, Counts, Estimate, TruthCounts, Warning_
 from evalkit.statistics import preferences
-from evalkit.statistics.agreement import Codes
 from evalkit.statistics.distributions import t_quantile, t_two_sided
 from evalkit.statistics.intervals import NO_INTERVAL, Interval
 
@@ -44,10 +43,10 @@ class Preferences:
 
     models: list[str]
     judges: list[str]
-    first: Codes
-    second: Codes
+    first: Ints
+    second: Ints
     outcomes: Floats
-    by: Codes
+    by: Ints
     n_null: int
 
     def df(self, *models: int) -> float:

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import polars as pl
 
 from evalkit.errors import DataError
-from evalkit.kernels.arrays import Floats
+from evalkit.kernels.arrays import Floats, Ints
 from evalkit.kinds.judges.declaration import JudgesTable
-from evalkit.statistics.agreement import MISSING, Codes
+from evalkit.statistics.agreement import MISSING
 
 MOST = 1e100  # squares of levels, and their sums, are far from the end of float64
 
@@ -36,17 +36,17 @@ class Ratings:
 
     units: pl.DataFrame
     judges: tuple[str, ...]
-    codes: Codes
+    codes: Ints
     levels: Floats
     names: tuple[str, ...]
-    gold: Codes
+    gold: Ints
     seconds: Floats | None
     segments: dict[str, npt.NDArray[np.object_]]
     n_rows: int
     n_null: int
     knows_levels: bool
 
-    def of(self, judges: Sequence[str]) -> Codes:
+    def of(self, judges: Sequence[str]) -> Ints:
         """The ratings of some judges."""
         return self.codes[:, [self.judges.index(judge) for judge in judges]]
 

@@ -18,8 +18,6 @@ from evalkit.kinds.pointwise.store import Column, Placing, values_of
 LEADING_BITS = 17
 ROWS_A_PART = 1 << 17
 
-Counts = Ints
-
 
 @dataclass(slots=True)
 class Leading:
@@ -32,7 +30,7 @@ class Leading:
 
     least: int
     most: int
-    counts: Counts
+    counts: Ints
 
     @classmethod
     def of(cls, rows: Columns) -> "Leading":
@@ -136,14 +134,14 @@ class _KeyRanges:
 
     lows: Keys
     highs: Keys
-    counts: Counts
+    counts: Ints
 
     def take(self, chosen: Flags | npt.NDArray[np.intp]) -> "_KeyRanges":
         return _KeyRanges(self.lows[chosen], self.highs[chosen], self.counts[chosen])
 
     @property
-    def rows(self) -> Counts:
-        found: Counts = self.counts[:, 0] + self.counts[:, 1]  # `sum` takes ten times as long
+    def rows(self) -> Ints:
+        found: Ints = self.counts[:, 0] + self.counts[:, 1]  # `sum` takes ten times as long
         return found
 
 
@@ -163,7 +161,7 @@ class ScoreParts:
 
     leading: Leading
     firsts: Keys
-    counts: Counts
+    counts: Ints
     is_counted: Flags
     cells: Int32s
 
@@ -194,7 +192,7 @@ class ScoreParts:
         return cls(leading, firsts, counts, is_counted, np.maximum(table, 0).astype(np.int32))
 
     @property
-    def stored(self) -> Counts:
+    def stored(self) -> Ints:
         """Rows of each part that are stored."""
         return np.where(self.is_counted, 0, self.counts[:, 0] + self.counts[:, 1])
 

@@ -30,7 +30,6 @@ NAMED_PASSES = 8  # that the limit is named for where one is refused
 LAST_PASSES = 256  # where the machine has no more memory to give
 
 Columns = Mapping[str, Column]
-Counts = Ints
 Done = TypeVar("Done")
 
 
@@ -47,7 +46,7 @@ class ModelRows(Protocol):
     def shares(self, grouping: Grouping) -> Iterator[Store]:
         """Stores in which groups are whole; each group is in one of them."""
 
-    def cut(self, rows: Counts, bytes_a_row: int) -> list[range]:
+    def cut(self, rows: Ints, bytes_a_row: int) -> list[range]:
         """Neighbouring parts, of so many rows each, that may be held at a time."""
 
     def forget(self) -> None:
@@ -75,7 +74,7 @@ class RowsInMemory:
         """The one store."""
         yield self.stores[grouping.name]
 
-    def cut(self, rows: Counts, bytes_a_row: int) -> list[range]:
+    def cut(self, rows: Ints, bytes_a_row: int) -> list[range]:
         """All parts: what is held fits into memory in another order, too."""
         return cut(rows, int(rows.sum()))
 
@@ -133,7 +132,7 @@ class MemoryBudget:
             parts[0] += n_rows % MOST_PASSES
             self.cut(parts, bytes_a_row, "a part")
 
-    def cut(self, rows: Counts, bytes_a_row: int, what: str) -> list[range]:
+    def cut(self, rows: Ints, bytes_a_row: int, what: str) -> list[range]:
         """Neighbouring parts, of so many rows each, that fit at a time.
 
         Raises:
@@ -171,7 +170,7 @@ class StreamedRows:
     """
 
     row_counts: RowOutcomes
-    hashed: Mapping[str, Counts]
+    hashed: Mapping[str, Ints]
     dtypes: Mapping[str, Mapping[str, type]]
     read: Callable[[Callable[[CheckedRows], object]], Iterator[object]]
     budget: MemoryBudget
@@ -185,7 +184,7 @@ class StreamedRows:
         for (store,) in _read_shares([self], grouping):
             yield store
 
-    def cut(self, rows: Counts, bytes_a_row: int) -> list[range]:
+    def cut(self, rows: Ints, bytes_a_row: int) -> list[range]:
         """Parts that the memory holds."""
         return self.budget.cut(rows, bytes_a_row, "neighbouring scores")
 
@@ -225,9 +224,7 @@ def _read_shares(tables: Sequence[StreamedRows], grouping: Grouping) -> Iterator
             store.forget()
 
 
-def _parts(
-    hashed: Counts, n_bytes: int, what: str, budget: MemoryBudget
-) -> tuple[int, list[range]]:
+def _parts(hashed: Ints, n_bytes: int, what: str, budget: MemoryBudget) -> tuple[int, list[range]]:
     """How many parts are small beside a pass, if that can be, and those of each pass."""
     n_parts = parts_for(int(hashed.sum()))
     while n_parts < hashed.size:
@@ -244,7 +241,7 @@ def bytes_of(dtypes: Mapping[str, type]) -> int:
     return sum(np.dtype(each).itemsize for each in dtypes.values())
 
 
-def cut(rows: Counts, most: int) -> list[range]:
+def cut(rows: Ints, most: int) -> list[range]:
     """Neighbouring parts of at most so many rows together, but one part at least."""
     found: list[range] = []
     first = held = 0

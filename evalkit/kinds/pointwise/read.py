@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from evalkit.errors import DataError
+from evalkit.kernels.arrays import Ints
 from evalkit.kernels.memory import give_back_early
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise import passes
@@ -194,7 +195,7 @@ class Reading:
         """The rows of one model counted, so that passes can be planned."""
         smallest = 1 << MOST_BITS
 
-        def count(rows: CheckedRows) -> tuple[RowOutcomes, list[passes.Counts]]:
+        def count(rows: CheckedRows) -> tuple[RowOutcomes, list[Ints]]:
             self._mark(rows)
             counts = [count_by_hash(rows.columns[each.key], smallest) for each in self.groupings]
             return rows.row_counts, counts

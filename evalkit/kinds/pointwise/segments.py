@@ -24,7 +24,7 @@ from evalkit.config import Config, Segmentation
 from evalkit.errors import EvalkitError, RequestError, raise_all
 from evalkit.kernels.arrays import Int32s, Ints, Keys
 from evalkit.kinds.pointwise.counts import Grouping, RowOutcomes
-from evalkit.kinds.pointwise.passes import Columns, Counts, Done, ModelRows, RowsInMemory
+from evalkit.kinds.pointwise.passes import Columns, Done, ModelRows, RowsInMemory
 from evalkit.kinds.pointwise.store import Column, Placing, Store, by_hash, parts_for
 from evalkit.kinds.pointwise.units import Measured
 from evalkit.sources import OwnTable, Table, ids, reading
@@ -169,7 +169,7 @@ class ChosenRows:
             chosen.seal()
             yield chosen
 
-    def cut(self, rows: Counts, bytes_a_row: int) -> list[range]:
+    def cut(self, rows: Ints, bytes_a_row: int) -> list[range]:
         """Neighbouring parts that may be held at a time."""
         return self.rows.cut(rows, bytes_a_row)
 
