@@ -71,8 +71,9 @@ class _Total:
         return cls(n, mean, std_error, n - 1.0)
 
     @classmethod
-    def of_clusters(cls, mean: float, spread: RatioSum) -> "_Total":
-        return cls(spread.count, mean, spread.std_error, spread.df, spread.skewness)
+    def of_clusters(cls, mean: float, spread: RatioSum, *, is_mean: bool) -> "_Total":
+        skewness = spread.skewness if is_mean else math.nan
+        return cls(spread.count, mean, spread.std_error, spread.df, skewness)
 
 
 _OfPair = tuple[_Total, _Total, _Total]  # a difference, and each of both models
@@ -138,7 +139,9 @@ class RowTotals:
                 n_users = max(1, int(np.count_nonzero(~np.isnan(deltas))))
                 with np.errstate(invalid="ignore"):
                     moves = np.where(np.isnan(deltas), np.nan, (values - mean) / n_users)
-                return _Total.of_clusters(mean, bundles.spread(moves, is_mean=is_mean))
+                return _Total.of_clusters(
+                    mean, bundles.spread(moves, is_mean=is_mean), is_mean=is_mean
+                )
 
             delta = total(deltas, found.delta.mean)
             if is_mean:
@@ -294,7 +297,7 @@ def _by_cluster(
                 if is_mean := is_plain_mean(requests[column]):
                     moves = (moves - number.value) / number.n_users
                 spread = bundles.spread(moves, is_mean=is_mean)
-                numbers[column] = number.with_error(spread, level=level)
+                numbers[column] = number.with_error(spread, is_mean=is_mean, level=level)
             found.setdefault(segment, {})[name] = replace(columns, numbers=numbers)
     return found
 

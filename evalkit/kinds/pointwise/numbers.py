@@ -70,12 +70,16 @@ class RowNumber:
         found = Interval(*limits(reach)) if exists and limits is not None else NO_INTERVAL
         return replace(self, std_error=None, interval=found, gate=NO_INTERVAL)
 
-    def with_error(self, spread: RatioSum, *, level: float) -> "RowNumber":
+    def with_error(self, spread: RatioSum, *, is_mean: bool, level: float) -> "RowNumber":
         """The same number with another error, which stands on clusters of users."""
         error, n, df = spread.std_error, spread.count, spread.df
-        shape = {"level": level, "skewness": spread.skewness, "df": df}
-        interval = mean_interval(self.value, error, n, only_wider=True, **shape)
-        gate = gate_interval(interval, self.value, error, n, **shape)
+        skewness = spread.skewness if is_mean else np.nan
+        interval = mean_interval(
+            self.value, error, n, level=level, skewness=skewness, df=df, only_wider=True
+        )
+        gate = gate_interval(
+            interval, self.value, error, n, level=level, skewness=spread.skewness, df=df
+        )
         return replace(self, std_error=error, interval=interval, n_clusters=n, df=df, gate=gate)
 
     def estimate(
