@@ -13,6 +13,8 @@ from evalkit.kinds.pointwise.means import rest_of_product
 from evalkit.metrics import Smooth, square_root
 from evalkit.statistics.exact import SCALE_BITS, ExactSums
 
+LEAST_CUBED, MOST_CUBED = 1e-90, 1e90  # errors whose cubes are numbers
+
 
 @kernel(allocates=False)
 def put_products(columns, pairs, triples, wide):  # type: ignore[no-untyped-def]
@@ -108,6 +110,8 @@ class TermSums:
         places, wanted = self._places(number), self._triples_of(number)
         n = self.sums.sum_of(places[0]).count
         if gradient is None or not error or n < 3 or not {*wanted} & {*self.triples}:
+            return math.nan
+        if not LEAST_CUBED < error < MOST_CUBED:
             return math.nan
         slopes, cubes = dict(zip(places, gradient, strict=True)), []
         totals = [slopes[place] * self.sums.sum_of(place).total for place in places]
