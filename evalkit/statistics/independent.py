@@ -206,11 +206,13 @@ class BoundedValues:
     Args:
         widest: what a unit's value can differ by.
         above, below: units of the baseline and of the candidate.
+        is_of_seen: `widest` is what values that were seen differ by: what decides goes by it.
     """
 
     widest: float
     above: tuple[int, int]
     below: tuple[int, int]
+    is_of_seen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,7 +404,8 @@ class Contrast:
                 z = -math.inf if math.isinf(lean) else quantile_of(z, lean, 1)
                 p_value = max(p_value, self.rules.p_above(z, df, self.n))
             if not math.isnan(p_value):
-                for n, n_against, squares in self._against(is_above=sign < 0.0):
+                counts = self.rules.counts_lean
+                for n, n_against, squares in self._against(is_above=sign < 0.0, decides=counts):
                     least = p_at_least(
                         -sign * excess, self._widest, n, n_against=n_against, squares=squares
                     )
@@ -440,7 +443,7 @@ class Contrast:
             max(
                 (
                     reach_at_least(0.5 * error, self._widest, n, n_against=against, squares=squares)
-                    for n, against, squares in self._against(is_above=is_above)
+                    for n, against, squares in self._against(is_above=is_above, decides=counts_lean)
                 ),
                 default=0.0,
             )
@@ -461,11 +464,11 @@ class Contrast:
     def _widest(self) -> float:
         return math.inf if self.seen is None else self.seen.widest
 
-    def _against(self, *, is_above: bool) -> Iterator[tuple[float, int, float]]:
+    def _against(self, *, is_above: bool, decides: bool) -> Iterator[tuple[float, int, float]]:
         """Of each group its units, those that speak against the difference being above (below) a
         null, and the squares of all: what was not seen may hide in either one.
         """
-        if self.seen is None:
+        if self.seen is None or (self.seen.is_of_seen and not decides):
             return
         above, below = self.seen.above, self.seen.below
         against = (above[0], below[1]) if is_above else (below[0], above[1])

@@ -270,7 +270,7 @@ def _seen(measured: MeasuredUnits, arm: int) -> BoundedValues | None:
         return None
     above = measured.above[0], measured.above[arm]
     below = measured.n_units[0] - above[0], measured.n_units[arm] - above[1]
-    return BoundedValues(measured.widest, above, below)
+    return BoundedValues(measured.widest, above, below, is_of_seen=measured.is_of_seen)
 
 
 def _skewness(asked: ExperimentRequest, measured: MeasuredUnits, arm: int) -> tuple[float, float]:

@@ -54,6 +54,7 @@ class MeasuredUnits:
         totals: by variant, of sums and counts.
         widest: what a unit's value can differ by, of fractions and capped means.
         above: by variant, units above the mean of all, where that is known.
+        is_of_seen: values have no bound, and `widest` is that of those that were seen.
         skewness: by variant, of what units add to the estimate.
     """
 
@@ -65,6 +66,7 @@ class MeasuredUnits:
     n_units: tuple[int, ...] = ()
     widest: float = math.inf
     above: tuple[int, ...] = ()
+    is_of_seen: bool = False
     skewness: tuple[float, ...] = ()
 
 
@@ -211,6 +213,9 @@ def _by_cells(
     above = np.zeros(0, dtype=np.int64)
     every = sums.over(np.arange(cells.n_cells))
     whole = Moments.of([every.sum_of(column) for column in range(n_columns)], scales)
+    is_of_seen = widest == math.inf and measure.kind == "mean" and matrix.size > 0
+    if is_of_seen:
+        widest = float(matrix[:, 0].max()) - min(0.0, float(matrix[:, 0].min()))
     if widest < math.inf:
         above = np.bincount(own[matrix[:, 0] > whole.means[0]], minlength=cells.n_cells)
     added = ExactSums(1, cells.n_cells)
@@ -245,7 +250,7 @@ def _by_cells(
             made = _measured(by_stratum, moments[-1], terms, counts)
             n_above = [int(above[each].sum()) for each in places] if above.size else []
             seen = tuple(sum(n_above[arm::n_arms]) for arm in range(n_arms)) if n_above else ()
-            into[segment] = replace(made, widest=widest, above=seen)
+            into[segment] = replace(made, widest=widest, above=seen, is_of_seen=is_of_seen)
         of_arms = [np.flatnonzero(members & (cells.arms == arm)) for arm in range(n_arms)]
         skewness = tuple(each.skewness_of(0) for each in added.over_each(of_arms))
         adjusted[segment] = replace(adjusted[segment], skewness=skewness)

@@ -104,3 +104,20 @@ def test_false_non_inferiority_of_rare_losses_is_held():
         wrong += found.verdict in ("not inferior", "equivalent")
 
     assert wrong <= 6
+
+
+def test_margins_of_means_count_units_not_seen() -> None:
+    told = []
+    for seed in range(30):
+        rng, is_b = np.random.default_rng(seed), np.arange(1000) >= 100
+        points = np.where(rng.random(1000) < 0.02, 50.0, 0.0) * np.where(is_b, 0.5, 1.0)
+        units = pl.DataFrame({"variant": np.where(is_b, "b", "a"), "y": points})
+        report = evalkit.evaluate_experiment(
+            units.with_row_index("unit"),
+            variants={"a": 100, "b": 900},
+            metrics=["mean(y)"],
+            statistics={"margin_relative": 0.5},
+        )
+        told.append(report.comparisons[0].verdict in ("equivalent", "not inferior"))
+
+    assert sum(told) <= 1  # 4 without the units that were not seen
