@@ -204,9 +204,8 @@ class BoundedValues:
     """What was seen of values that are bounded: units above and below the joint mean.
 
     Args:
-        widest: what a unit's value can differ by.
+        widest: what a unit's value can differ by; `is_of_seen`: those seen do, for what decides.
         above, below: units of the baseline and of the candidate.
-        is_of_seen: `widest` is what values that were seen differ by: what decides goes by it.
     """
 
     widest: float
@@ -404,8 +403,7 @@ class Contrast:
                 z = -math.inf if math.isinf(lean) else quantile_of(z, lean, 1)
                 p_value = max(p_value, self.rules.p_above(z, df, self.n))
             if not math.isnan(p_value):
-                counts = self.rules.counts_lean
-                for n, n_against, squares in self._against(is_above=sign < 0.0, decides=counts):
+                for n, n_against, squares in self._against(sign < 0.0, self.rules.counts_lean):
                     least = p_at_least(
                         -sign * excess, self._widest, n, n_against=n_against, squares=squares
                     )
@@ -443,7 +441,7 @@ class Contrast:
             max(
                 (
                     reach_at_least(0.5 * error, self._widest, n, n_against=against, squares=squares)
-                    for n, against, squares in self._against(is_above=is_above, decides=counts_lean)
+                    for n, against, squares in self._against(is_above=is_above, of_seen=counts_lean)
                 ),
                 default=0.0,
             )
@@ -464,11 +462,11 @@ class Contrast:
     def _widest(self) -> float:
         return math.inf if self.seen is None else self.seen.widest
 
-    def _against(self, *, is_above: bool, decides: bool) -> Iterator[tuple[float, int, float]]:
+    def _against(self, is_above: bool, of_seen: bool) -> Iterator[tuple[float, int, float]]:
         """Of each group its units, those that speak against the difference being above (below) a
         null, and the squares of all: what was not seen may hide in either one.
         """
-        if self.seen is None or (self.seen.is_of_seen and not decides):
+        if self.seen is None or (self.seen.is_of_seen and not of_seen):
             return
         above, below = self.seen.above, self.seen.below
         against = (above[0], below[1]) if is_above else (below[0], above[1])
