@@ -76,7 +76,16 @@ def gate_interval(
 
 
 def gate_interval_of(shown: Interval, sums: ExactSums, column: int, *, level: float) -> Interval:
-    """Those of a mean of values."""
+    """Those of the mean of a column; where values lie beyond 1, skewness is told by the largest.
+
+    Example:
+        >>> import numpy as np
+        >>> sums = ExactSums(1)
+        >>> _ = sums.add(np.array([[1.0], [2.0], [4.0], [9.0]] * 75))
+        >>> limits = gate_interval_of(Interval(3.65, 4.35), sums, 0, level=0.95)
+        >>> round(limits.low, 4), round(limits.high, 4)
+        (3.6492, 4.3508)
+    """
     total, skewness, widest = sums.sum_of(column), sums.skewness_of(column), sums.largest_of(column)
     mean, error, n = total.mean, total.std_error, total.count
     if error == 0.0:
