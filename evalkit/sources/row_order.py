@@ -33,7 +33,7 @@ _COSTS = frozenset("distance distances dist dists cost costs loss losses".split(
 _RANK_WORDS = frozenset("rank ranking".split())
 _PASSED_OVER = ("time", "published")  # columns that say when
 _A_LOOK = 200  # rows of a text file
-MOST_ROWS = 1 << 22  # that are looked at
+MOST_ROWS, MOST_NUMBERS = 1 << 22, 1 << 20  # that are looked at, of rows and of lists
 TOGETHER = 1 << 18
 LISTS = 1 << 12  # whose numbers are held one by one
 FIRST = 1 << 8  # lists, whose mean length says how many are decoded
@@ -147,7 +147,7 @@ def _of_rows(frame: pl.LazyFrame) -> Iterator[tuple[bool, bool]]:
 
 
 def _of_lists(frame: pl.LazyFrame) -> Iterator[tuple[bool, bool]]:
-    """The same of `MOST_ROWS` numbers in lists, a few lists at a time; NaN and null are none."""
+    """The same of `MOST_NUMBERS` in lists, a few lists at a time; NaN and null are none."""
     n_numbers = 0
     for rows in stream_batches(_few_lists(frame.select("value"))):
         for few in rows.drop_nulls().iter_slices(LISTS):
@@ -163,15 +163,15 @@ def _of_lists(frame: pl.LazyFrame) -> Iterator[tuple[bool, bool]]:
                 is_next, (old, new) = own[1:] == own[:-1], (values[:-1], values[1:])
                 yield (is_next & (new > old)).any(), (is_next & (new < old)).any()
             n_numbers += values.size
-            if n_numbers >= MOST_ROWS:
+            if n_numbers >= MOST_NUMBERS:
                 return
 
 
 def _few_lists(lists: pl.LazyFrame) -> pl.LazyFrame:
-    """As many lists as hold about `MOST_ROWS` numbers, by the first of them; no more is decoded."""
+    """As many lists as hold about `MOST_NUMBERS`, by the first of them; no more is decoded."""
     first = stream_batches(lists.head(FIRST))
     n_numbers = sum(rows["value"].explode().len() for rows in first)
-    return lists.head(MOST_ROWS * FIRST // max(n_numbers, 1))
+    return lists.head(MOST_NUMBERS * FIRST // max(n_numbers, 1))
 
 
 def _joined(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
