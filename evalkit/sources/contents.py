@@ -12,6 +12,7 @@ from evalkit.sources.delimited import SEPARATORS, first_row, looks_like_a_row, s
 from evalkit.sources.footers import footer_fault
 from evalkit.sources.heads import PACKED
 from evalkit.sources.paths import File
+from evalkit.sources.shell import quoted, writing
 
 
 def is_blank(file: File) -> bool:
@@ -35,11 +36,11 @@ def _refuse_packed(file: File, head: bytes) -> None:
     for signature, command in PACKED.items():
         if head.startswith(signature):
             message = "the file is packed in a way that is not read: gzip and Zstandard are"
-            hint = f"unpack it: {command} {file.path}"
+            hint = f"unpack it: {command} {quoted(file.path)}"
             raise DataError(message, code="unreadable-file", at=file.path, hint=hint)
     if head.startswith(_UTF_16):
         message = "the text is UTF-16, not UTF-8"
-        hint = f"iconv -f UTF-16 -t UTF-8 {file.path} > utf8-{name}"
+        hint = f"iconv -f UTF-16 -t UTF-8 {quoted(file.path)} > {quoted(f'utf8-{name}')}"
         raise DataError(message, code="unreadable-file", at=file.path, hint=hint)
     if file.format in SEPARATORS and head.lstrip()[:1] in (b"[", b"{"):
         is_lines = head.lstrip()[:1] == b"{"
@@ -49,7 +50,7 @@ def _refuse_packed(file: File, head: bytes) -> None:
             at=file.path,
             hint='write format = "ndjson", one object a line'
             if is_lines
-            else f"write one object a line: jq -c '.[]' {file.path} > {name}.ndjson",
+            else "write one object a line: " + writing("jq -c '.[]' FILE", file.path, ".ndjson"),
         )
 
 

@@ -17,6 +17,7 @@ import polars as pl
 from evalkit.config.credentials import reader_options
 from evalkit.errors import DataError
 from evalkit.sources.paths import File
+from evalkit.sources.shell import writing
 
 MORE = "__more"  # what stands behind the last column of a row
 Use: TypeAlias = Literal["id", "number", "any"]  # what a column of text files serves as
@@ -229,7 +230,8 @@ def ragged_row(file: File, n_columns: int) -> DataError | None:
     if n_fields > n_columns:
         hint = 'put fields that hold the separator into quotes, as "Toy Story, The"'
         if line == 2 and n_fields == n_columns + 1:
-            named = f"sed '1s/^/\"row\"{separator_of(file)}/' {file.path} > rows.csv"
+            sed = f"sed '1s/^/\"row\"{separator_of(file)}/' FILE"
+            named = writing(sed, file.path, ".csv")
             hint += f"; where R wrote names of rows, name their column: {named}"
     elif lacks_line_end(file):
         hint = "its last line has no end: the file is cut short, write it again"

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import polars as pl
 
 from evalkit.errors import BusyError, DataError, EvalkitError, MachineError, tell_parent
+from evalkit.sources.shell import quoted, writing
 
 PanicException = pl.exceptions.PanicException  # derives from BaseException
 READ_FAULTS: tuple[type[BaseException], ...] = (
@@ -142,7 +143,8 @@ def describe(error: BaseException, at: str) -> EvalkitError:
         )
     if re.search(_ENCODING, str(error)):
         message = f"the text is not UTF-8: {first_line(error)}"
-        hint = f"is it Latin-1? iconv -f LATIN1 -t UTF-8 {at} > utf8-{at.rpartition('/')[2]}"
+        utf8 = quoted(f"utf8-{at.rpartition('/')[2]}")
+        hint = f"is it Latin-1? iconv -f LATIN1 -t UTF-8 {quoted(at)} > {utf8}"
         return DataError(message, code="unreadable-file", at=at, hint=hint)
     if re.search(_TWICE, str(error)):
         message = f"two columns have one name: {first_line(error)}"
@@ -151,7 +153,8 @@ def describe(error: BaseException, at: str) -> EvalkitError:
     message = f"the data cannot be read: {first_line(error)}"
     hint = "the file is damaged, cut short or of another format; write it again"
     if "CSV malformed" in message:
-        hint += f"; where fields hold quotes that quote nothing: tr -d '\"' < {at} > plain.csv"
+        plain = writing("tr -d '\"' < FILE", at, ".csv")
+        hint += f"; where fields hold quotes that quote nothing: {plain}"
     return DataError(message, code="unreadable-file", at=at, hint=hint)
 
 

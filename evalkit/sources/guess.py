@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -12,6 +11,7 @@ from pydantic import BaseModel
 
 from evalkit.config import EntryPoint
 from evalkit.errors import DataError, EvalkitError, raise_all
+from evalkit.sources.shell import writing
 
 Order = Literal["rank", "score", "both"]
 Columns = Mapping[str, str | tuple[str, ...]]
@@ -357,19 +357,23 @@ def guess_columns(
 
 def _parted(name: str, at: str) -> str:
     """The command that makes columns of text which other characters part, by its first line."""
-    path = shlex.quote(at)
-    read, to = f"cat {path}/*" if os.path.isdir(at) else f"cat {path}", f"> {path.rstrip('/')}.tsv"
+    read = "cat FILE/*" if os.path.isdir(at) else "cat FILE"
     if name.startswith("sep="):
-        return f"leave out the first line, that names the separator: tail -n +2 {path} > rows.csv"
+        command = writing("tail -n +2 FILE", at, ".csv")
+        return f"leave out the first line, that names the separator: {command}"
     if "\x01" in name:
-        return f"put tabs between its columns: {read} | tr '\\001' '\\t' {to}"
+        command = writing(read + r" | tr '\001' '\t'", at, ".tsv")
+        return f"put tabs between its columns: {command}"
     if re.fullmatch(r"\d+:", name):
         awk = """awk -F, 'NF == 1 { sub(":.*", ""); item = $1; next } { print item "," $0 }'"""
-        return f"put the item before each row below it: {read} | {awk} > {path}.csv"
+        command = writing(f"{read} | {awk}", at, ".csv")
+        return f"put the item before each row below it: {command}"
     if re.search(r"\S \S", name) and "," not in name:
         lists = """awk '{ for (n = 2; n <= NF; n++) print $1 "\\t" $n }'"""
-        advice = f"put tabs between its columns: {read} | tr -s ' ' '\\t' {to}; of a user and its "
-        return advice + f"items a line: {read} | {lists} {to}"
+        tabs, pairs = (
+            writing(f"{read} | {each}", at, ".tsv") for each in ("tr -s ' ' '\\t'", lists)
+        )
+        return f"put tabs between its columns: {tabs}; of a user and its items a line: {pairs}"
     return ""
 
 

@@ -21,6 +21,7 @@ from evalkit.errors import (
 from evalkit.sources import versions
 from evalkit.sources.guess import Guessing
 from evalkit.sources.heads import MARKS, OF_PROGRAMS, PACKED, format_by_head, head_of
+from evalkit.sources.shell import quoted
 from evalkit.sources.trec import Kind, kind_of_lines
 
 FORMATS: Mapping[str, tuple[str, ...]] = {
@@ -234,11 +235,13 @@ def _guess_from_content(path: str, guessing: Guessing) -> str:
             return how
     for signature, command in PACKED.items():
         if head.startswith(signature):
-            return f"gzip and Zstandard are read; unpack it: {command} {path}"
+            return f"gzip and Zstandard are read; unpack it: {command} {quoted(path)}"
     if head.lstrip()[:1] == b"[":
         is_packed, name = path.lower().endswith(".gz"), re.sub(r"(?i)(\.json)?(\.gz)?$", "", path)
-        unpacked = f"gzip -dc {path} | jq -c '.[]'" if is_packed else f"jq -c '.[]' {path}"
-        return f"write one object a line: {unpacked} > {name}.ndjson"
+        read = (
+            f"gzip -dc {quoted(path)} | jq -c '.[]'" if is_packed else f"jq -c '.[]' {quoted(path)}"
+        )
+        return f"write one object a line: {read} > {quoted(name + '.ndjson')}"
     if head.lstrip()[:1] == b"{" and seems is None:
         how = "evalkit.evaluate takes {user: {item: number}}, records and dicts of columns"
         return f"it is one JSON value, no object a line: load it in Python; {how}"

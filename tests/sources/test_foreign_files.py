@@ -69,7 +69,22 @@ def test_first_lines_of_programs_are_mended_as_the_hint_says(tmp_path, monkeypat
 
     follow(refused("x.csv").hint, tmp_path, of)
 
-    assert pairs_of("rows.csv", columns={"user": "user", "item": "item"}) == PAIRS
+    assert pairs_of("x.csv.csv", columns={"user": "user", "item": "item"}) == PAIRS
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "it's; touch hacked.csv", "-n 1.csv", "$(id).csv"])
+def test_commands_of_hints_take_any_name_for_one_word_and_keep_the_file(
+    tmp_path, monkeypatch, name
+):
+    monkeypatch.chdir(tmp_path)
+    text = "sep=;\nuser;item\n1;10\n2;11\n2;12\n"
+    (tmp_path / name).write_text(text)
+
+    follow(refused(name).hint, tmp_path, "tail")
+
+    assert (tmp_path / name).read_text() == text
+    assert {each.name for each in tmp_path.iterdir()} == {name, f"{name}.csv"}
+    assert pairs_of(f"{name}.csv", columns={"user": "user", "item": "item"}) == PAIRS
 
 
 @pytest.mark.parametrize(
