@@ -1,7 +1,7 @@
 """Metrics of each user, or of each session, and their averages; sums over users."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -157,7 +157,7 @@ def measure_groups(
     store: Store,
     grouping: Grouping,
     requests: Sequence[metrics.Request],
-    smooth: Sequence[metrics.Smooth],
+    smooth: Mapping[metrics.Request, metrics.Smooth],
     *,
     placements: Placements | None = None,
     keep: bool = False,

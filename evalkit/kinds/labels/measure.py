@@ -185,7 +185,7 @@ class Measurer:
                     store,
                     grouping,
                     self.job.over(kind),
-                    list(smooth.values()) if kind == "users" else [],
+                    smooth if kind == "users" else {},
                     placements=placements,
                     keep=self.job.keeps,
                     ruler=ruler if kind == "users" else None,

@@ -41,14 +41,14 @@ class TermSums:
 
     Args:
         numbers: whose terms they are.
-        leans: skewness is asked for, of those of one term or of two.
+        leaning: those of them whose skewness is asked for, if they are of one term or of two.
     """
 
-    def __init__(self, numbers: Sequence[Smooth], *, leans: bool = False) -> None:
+    def __init__(self, numbers: Sequence[Smooth], *, leaning: Sequence[Smooth] = ()) -> None:
         self.terms = tuple(dict.fromkeys(term for each in numbers for term in each.terms))
         pairs = [pair for each in numbers for pair in combinations(self._places(each), 2)]
         self.pairs = tuple(dict.fromkeys((min(pair), max(pair)) for pair in pairs))
-        threes = [each for one in numbers if leans for each in self._triples_of(one)]
+        threes = [each for one in leaning for each in self._triples_of(one)]
         self.triples = tuple(dict.fromkeys(threes))
         # each term, of each pair the product and what was lost when it was rounded, then of threes
         self.n_columns = len(self.terms) + 2 * len(self.pairs) + len(self.triples)
@@ -109,7 +109,9 @@ class TermSums:
         gradient, error = self.gradient(number), self.std_error(number)
         places, wanted = self._places(number), self._triples_of(number)
         n = self.sums.sum_of(places[0]).count
-        if gradient is None or not error or n < 3 or not {*wanted} & {*self.triples}:
+        if gradient is None or not error or n < 3:
+            return math.nan
+        if not wanted or not {*wanted} <= {*self.triples}:
             return math.nan
         if not LEAST_CUBED < error < MOST_CUBED:
             return math.nan

@@ -134,9 +134,16 @@ class UnitSums:
     most_rows: int = 0
 
     @classmethod
-    def of(cls, requests: Sequence[Request], numbers: Sequence[Smooth]) -> "UnitSums":
-        """Of no unit: means of some requests, and errors of some numbers over all rows."""
-        return cls([WeightedMean() for _ in requests], TermSums(numbers, leans=True))
+    def of(cls, requests: Sequence[Request], smooth: Mapping[Request, Smooth]) -> "UnitSums":
+        """Of no unit: means of some requests, and errors of some over all rows.
+
+        How their users lean is asked of those without a bound.
+        """
+        leaning = [
+            own for each, own in smooth.items() if not all(map(math.isfinite, each.metric.bounds))
+        ]
+        spread = TermSums([*smooth.values()], leaning=leaning)
+        return cls([WeightedMean() for _ in requests], spread)
 
     def count(self, n_units: int, most_rows: int) -> None:
         """Some units more, of which one has so many rows."""

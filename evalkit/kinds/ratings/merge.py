@@ -61,6 +61,7 @@ def made_of(job: RowJob, known: Mapping[Request, OfSums]) -> dict[Request, OfSum
     return {each: known.get(each, each.over_rows) for each in (*job.over("rows"), *in_domains)}
 
 
-def smooth_of(job: RowJob, made: Mapping[Request, OfSums]) -> list[Smooth]:
+def smooth_of(job: RowJob, made: Mapping[Request, OfSums]) -> dict[Request, Smooth]:
     """Those that have a standard error."""
-    return [found for each in job.over("rows") if (found := made[each].smooth) is not None]
+    own = {each: made[each].smooth for each in job.over("rows")}
+    return {request: smooth for request, smooth in own.items() if smooth is not None}
