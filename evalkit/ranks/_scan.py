@@ -312,10 +312,9 @@ class RankScan:
         self, work: Callable[[Batch], list[tuple[str, BatchResults]]], *, whole_users: bool
     ) -> None:
         """Stream the log through `work`; `whole_users`: no batch cuts a user's run of rows."""
-        are_lists = self.table.is_list and self.model is not None
-        batches = self._gather_apart()
-        if whole_users:
-            batches = cut_by_user(self.batches(), of_lists=are_lists)
+        of_lists = self.table.is_list and self.model is not None
+        cut = cut_by_user(self.batches(), of_lists=of_lists)
+        batches = cut if whole_users else self._gather_apart()
         with reading(self.table):
             for results in finished_map(work, batches, threads=self.threads):  # sums alone
                 for model, found in results:
