@@ -140,6 +140,7 @@ def find_repair(mine: Sequence[str], theirs: Collection[str]) -> tuple[Repair, i
 
 
 def _tried(alone: Sequence[str], known: set[str]) -> Iterator[tuple[Repair, int]]:
+    yield _signed(alone, known)
     for name, sql, form in _FORMS:
         yield _formed(name, sql, form, alone, known)
     yield _unbracketed(alone, known)
@@ -153,6 +154,25 @@ def _tried(alone: Sequence[str], known: set[str]) -> Iterator[tuple[Repair, int]
     few = sorted(known)[:: -(-len(known) // TRIED)]
     for prefix, suffix, n in _affixes(few, set(alone)):
         yield Repair(_name_of(prefix, suffix, "the others"), theirs=_cut(prefix, suffix)), n
+
+
+def _signed(alone: Sequence[str], known: set[str]) -> tuple[Repair, int]:
+    """64 bits that are read as a negative number here, and as a large one there."""
+    bits = {number for text in known if (number := _bits(text)) is not None}
+    n = sum(_bits(text) in bits for text in alone)
+    advice = (
+        "write both as Int64 where the tables are made, as Polars does by reinterpret(signed=True)"
+    )
+    return Repair("as 64-bit numbers with a sign", advice=advice), n
+
+
+def _bits(text: str) -> int | None:
+    """The number of 64 bits without a sign, where a text is one that some read with a sign."""
+    if not (text.isascii() and text.removeprefix("-").isdecimal()):
+        return None
+    number = int(text)
+    is_one = -(1 << 63) <= number < 0 or 1 << 63 <= number < 1 << 64
+    return number % (1 << 64) if is_one else None
 
 
 def _formed(
@@ -318,8 +338,12 @@ def look(
             ids |= dict.fromkeys(texts.to_list())
     many = len(ids) >= MANY and keys.size >= MANY
     told = Meeting(False, many, smallest, shown)
-    found_repair = find_repair([*ids], others) if plan.dtypes == (pl.String(),) else None
-    return told, None if found_repair is None else found_repair[0]
+    repaired = None
+    if plan.dtypes == (pl.String(),):
+        repaired = find_repair([*ids], others)
+    elif plan.dtypes == (pl.Int128(),):  # of which one table has a sign
+        repaired = _signed([*ids][:TRIED], {*others})
+    return told, None if repaired is None or not repaired[1] else repaired[0]
 
 
 def _known(table: Table, plan: IdPlan, what: str) -> tuple[Keys, list[str], tuple[str, ...]]:

@@ -166,6 +166,30 @@ def test_a_repair_that_raises_the_share_of_ids_is_told(column):
     assert "66.7% are in the truth as they are, 100.0%" in told
 
 
+@pytest.mark.parametrize("column", ["user", "item"])
+def test_hashes_of_64_bits_with_a_sign_and_without_are_told(column):
+    numbers = pl.Series(range(N)).hash(seed=1)
+    truth = pl.DataFrame({"user": range(N), "item": range(N)}).with_columns(numbers.alias(column))
+    rankings = truth.with_columns(pl.col(column).reinterpret(signed=True))
+
+    (told,) = [w.message for w in evaluate(truth, rankings).warnings if w.code == "id-spelling"]
+    error = refused(truth, rankings.filter(pl.col(column) < 0))
+    mended = truth.with_columns(pl.col(column).reinterpret(signed=True))
+
+    assert "100.0% as 64-bit numbers with a sign" in told
+    assert "as 64-bit numbers with a sign some are" in str(error)
+    assert "reinterpret(signed=True)" in error.hint
+    assert evaluate(mended, rankings).estimates[0].value == 1.0
+
+
+def test_numbers_with_a_sign_beside_those_without_are_not_told_where_all_meet():
+    truth = pl.DataFrame(
+        {"user": range(N), "item": range(N)}, schema={"user": pl.UInt64, "item": pl.Int64}
+    )
+
+    assert not warned(evaluate(truth, truth.cast(pl.Int64)))
+
+
 def test_users_that_never_match_are_refused_with_the_repair():
     truth = table(sku).with_columns(user=pl.format("u{}", "user"))
     rankings = truth.with_columns(user=pl.format("U{}", pl.col("user").str.slice(1)))
