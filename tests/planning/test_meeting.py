@@ -10,8 +10,8 @@ import evalkit
 from evalkit.config import build_config
 from evalkit.errors import DataError
 from evalkit.pipeline import conclude_partials, measure_partial
-from evalkit.planning.meeting import find_repair
 from evalkit.planning.partials import open_partials
+from evalkit.planning.repairs import find_repair
 from tests.passes import in_passes, outcome_of
 
 N = 60

@@ -10,7 +10,8 @@ import numpy as np
 
 from evalkit.kinds.rankings._reader import Probed
 from evalkit.kinds.rankings.merge import RankingSums
-from evalkit.planning.meeting import COLUMN, MET, Meeting, Repair, look, look_again, spell_repair
+from evalkit.planning.meeting import MET, Meeting, look, look_again, spell_repair
+from evalkit.planning.repairs import COLUMN, Repair
 from evalkit.planning.tables import Tables
 from evalkit.ranks import ModelProbe
 from evalkit.sources import Table
