@@ -333,3 +333,17 @@ def test_train_that_holds_items_of_the_truth_of_others_is_not_told_in_passes():
 
     assert in_passes(5, run) == outcome_of(run)
     assert "training log" not in outcome_of(run).said
+
+
+@pytest.mark.parametrize("column", ["user", "item"])
+def test_ids_that_programs_write_for_a_null_are_told_and_where_leaves_them_out(column):
+    truth = table(sku).with_columns(user=pl.format("u{}", "user"))
+    odd = pl.when(pl.int_range(pl.len()) == 7).then(pl.lit("nan")).otherwise(column)
+    odd = truth.with_columns(odd.alias(column))
+
+    (told,) = [w.message for w in evaluate(odd, truth).warnings if w.code == "null-words"]
+    left_out = evaluate(odd, truth, where={"truth": f"{column} not in ('nan')"})
+
+    assert told == f"truth has {column}s called 'nan', as programs write a null: they count"
+    assert not [w for w in left_out.warnings if w.code == "null-words"]
+    assert not [w for w in evaluate(truth, truth).warnings if w.code == "null-words"]
