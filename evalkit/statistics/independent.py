@@ -121,6 +121,7 @@ class Part:
     linear: Linear
     df: float | None = None  # of its error, where units are clusters: n - 1 otherwise
     inflation: float = 1.0  # of its variance, for clusters of unequal size
+    n_carrying: float = math.inf  # clusters that carry its variance, as far as that was seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,11 @@ class Group:
     def n(self) -> int:
         """Its units."""
         return sum(part.linear.n for part in self.parts)
+
+    @property
+    def n_carrying(self) -> int:
+        """Units or clusters that carry the variance, rounded; two at least."""
+        return max(2, round(sum(min(part.linear.n, part.n_carrying) for part in self.parts)))
 
     def value(self, by: Adjustment) -> float:
         """The estimate, adjusted."""

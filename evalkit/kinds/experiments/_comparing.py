@@ -19,6 +19,7 @@ from evalkit.statistics.independent import (
     Rules,
 )
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
+from evalkit.statistics.means import gate_interval
 from evalkit.statistics.power import smallest_difference
 from evalkit.statistics.quantiles import quantile_difference
 from evalkit.statistics.skewness import reaches_of_leaning
@@ -29,6 +30,10 @@ from ._measuring import Few, MeasuredUnits, MetricNumbers
 from ._units import Units
 
 FewOfBoth = tuple[tuple[int, int], tuple[int, int]]  # conversions and units of both variants
+FEWEST_OPEN = (
+    200  # units of a variant that gates ask for where nobody knows how far a value can lie
+)
+FEWEST_APART = 30  # clusters of it, and units that a least value and margins ask for
 DILUTED: Segment = ("triggered", "diluted to all")
 
 
@@ -63,9 +68,7 @@ def estimates_of(
             elif df is not None:
                 reach = two_sided.reach(df, group.n)
                 limits = Interval(value - reach * error, value + reach * error)
-                down, up = reaches_of_leaning(reach, _skewness(asked, measured, arm)[1], group.n)
-                whole = _error_over_all(measured, arm, by, two_sided, error)
-                gate = Interval(value - down * whole, value + up * whole)
+                gate = _gate_of(units, asked, measured, arm, by, two_sided, limits)
         is_clustered = units.clusters is not None and bool(measured.groups)
         yield Estimate(
             model=name,
@@ -87,6 +90,38 @@ def estimates_of(
             high_gate=number_of((gate or limits).high),
             higher_is_better=measure.label not in asked.lower_is_better,
         )
+
+
+def _gate_of(
+    units: Units,
+    asked: ExperimentRequest,
+    measured: MeasuredUnits,
+    arm: int,
+    by: Adjustment,
+    rules: Rules,
+    limits: Interval,
+) -> Interval:
+    """Limits of a value that gates go by; of values without a bound as those of any metric."""
+    group, skewness = measured.groups[arm], _skewness(asked, measured, arm)[1]
+    value, n, fewest = group.value(by), group.n_carrying, _fewest(units, asked, measured)
+    error = _error_over_all(measured, arm, by, rules, group.std_error(by))
+    df, widest = min(group.df(by), n - 1.0), measured.widest
+    down, up = reaches_of_leaning(rules.reach(df, n), skewness, n)
+    leaning = gate_interval(
+        limits, value, error, n, level=1.0 - rules.error, skewness=skewness,
+        widest=widest if math.isfinite(widest) else 0.0, df=df,
+    )  # fmt: skip
+    gate = Interval(value - down * error, value + up * error).around(leaning)
+    low = gate.low if group.n >= min(fewest, FEWEST_APART) else -math.inf
+    return Interval(low, gate.high if group.n >= fewest else math.inf)
+
+
+def _fewest(units: Units, asked: ExperimentRequest, measured: MeasuredUnits) -> int:
+    """Units of a variant, or clusters, that gates ask for where values have no bound."""
+    is_open = measured.is_of_seen or math.isinf(measured.widest)
+    if asked.statistics.limits == "wald" or not is_open:
+        return 0
+    return FEWEST_OPEN if units.clusters is None else FEWEST_APART
 
 
 def _error_over_all(
@@ -172,9 +207,18 @@ class EffectDraft:
     margin: tuple[float, bool] | None  # and whether it is relative
     few: FewOfBoth | None = None
     find: Callable[[Rules], Difference] | None = None  # by other rules
+    fewest: int = 0  # units of a variant that gates ask for
+
+    def lacks(self, fewest: int) -> bool:
+        """Whether a variant has fewer units, or clusters."""
+        both = (
+            () if self.contrast is None else (self.contrast.baseline.n, self.contrast.candidate.n)
+        )
+        return min(both, default=fewest) < fewest
 
 
 def drafts_of(
+    units: Units,
     asked: ExperimentRequest,
     numbers: MetricNumbers,
     label: str,
@@ -243,7 +287,8 @@ def drafts_of(
             cap=numbers.caps[0] if numbers.caps else None,
             margin_relative=share,
         )
-        yield EffectDraft(comparison, family, better, rules, contrast, margin, few, find)
+        fewest = _fewest(units, asked, measured)
+        yield EffectDraft(comparison, family, better, rules, contrast, margin, few, find, fewest)
 
 
 def _difference(
@@ -285,6 +330,8 @@ def margin_numbers(each: EffectDraft, level: float) -> tuple[float, float, Inter
     """
     if each.margin is None or each.contrast is None:
         return math.nan, math.nan, NO_INTERVAL
+    if each.contrast.rules.counts_lean and each.lacks(min(each.fewest, FEWEST_APART)):
+        return 1.0, 1.0, NO_INTERVAL
     (margin, is_relative), error = each.margin, 2.0 * (1.0 - level)
     if each.few is None:
         above, below = each.contrast.margin_p(margin, is_relative=is_relative)
@@ -324,8 +371,8 @@ def with_gate_limits(each: EffectDraft) -> Comparison:
     They hold those of both variances, with skewness and what was not seen, and the plain ones.
     """
     own, rules, contrasts = each.comparison, each.rules, []
-    if (own.segmentation, own.segment) == DILUTED:
-        return own  # with those of triggered units
+    if each.lacks(each.fewest) or (own.segmentation, own.segment) == DILUTED:
+        return own  # the latter with those of triggered units
     if each.contrast is not None:
         other = each.contrast.by_rules(replace(rules, is_pooled=not rules.is_pooled))
         contrasts = [each.contrast, other]
