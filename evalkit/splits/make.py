@@ -31,6 +31,7 @@ from evalkit.splits._memory import SplitBudget
 from evalkit.splits._reverse_scan import Back
 from evalkit.splits._rule import settle_rule
 from evalkit.splits._source import Log, batches_of, refuse_changed
+from evalkit.splits._units import spell_time
 from evalkit.splits._write import ASSIGNMENT, FoldPart, Writing, arrow_gives_back, write_assignment
 from evalkit.splits.leakage import join_folds
 
@@ -357,24 +358,15 @@ def _add_predicates(log: Log, told: dict[str, Any]) -> None:
             bounds[name] = (moments[name], moments[after] if after else None)
         low, high = bounds[entry["name"]]
         dtype = log.schema["time"]
+        as_sql = (
+            "{}" if dtype.is_integer() else "date '{}'" if dtype == pl.Date else "timestamp '{}'"
+        )
         said = [
-            f"{column} {sign} {_spelled(value, dtype, log.unit)}"
+            f"{column} {sign} {as_sql.format(spell_time(value, dtype, log.unit))}"
             for sign, value in ((">=", low), ("<", high))
             if value is not None
         ]
         entry["where"] = " AND ".join(said) or "true"
-
-
-def _spelled(moment: int, dtype: pl.DataType, unit: str) -> str:
-    if dtype.is_integer():
-        return str(moment)
-    value = pl.Series([moment], dtype=pl.Int64)
-    if unit == "s":
-        value, unit = value * 1_000_000, "us"
-    shown = value.cast(pl.Datetime(unit))  # type: ignore[arg-type]
-    if dtype == pl.Date:
-        return f"date '{shown.dt.date()[0]}'"
-    return f"timestamp '{shown.dt.strftime('%Y-%m-%d %H:%M:%S%.f')[0]}'"
 
 
 def write_leaks(folder: Path, leaks: dict[str, Any], title: str) -> None:
