@@ -156,11 +156,6 @@ class Group:
         """Its units."""
         return sum(part.linear.n for part in self.parts)
 
-    @property
-    def n_carrying(self) -> int:
-        """Units or clusters that carry the variance, rounded; two at least."""
-        return max(2, round(sum(min(part.linear.n, part.n_carrying) for part in self.parts)))
-
     def value(self, by: Adjustment) -> float:
         """The estimate, adjusted."""
         away = [
@@ -294,9 +289,7 @@ class Contrast:
     def by_rules(self, rules: Rules) -> "Contrast":
         """The same groups, otherwise compared."""
         groups = self.baseline, self.candidate
-        return Contrast(
-            *groups, rules, self.by, others=self.others, seen=self.seen, skewness=self.skewness
-        )
+        return Contrast(*groups, rules, self.by, self.others, self.seen, self.skewness)
 
     def difference(self) -> Difference:
         """Its estimate, limits and test."""

@@ -15,25 +15,19 @@ from evalkit.statistics.independent import (
     BoundedValues,
     Contrast,
     Difference,
-    Group,
     Rules,
 )
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
-from evalkit.statistics.means import gate_interval
 from evalkit.statistics.power import smallest_difference
 from evalkit.statistics.quantiles import quantile_difference
-from evalkit.statistics.skewness import reaches_of_leaning
 
 from ._asked import ExperimentRequest
 from ._cells import TRIGGERED
+from ._gates import FEWEST_APART, errors_of_shares, fewest_of, gate_of, skewness_of
 from ._measuring import Few, MeasuredUnits, MetricNumbers
 from ._units import Units
 
 FewOfBoth = tuple[tuple[int, int], tuple[int, int]]  # conversions and units of both variants
-FEWEST_OPEN = (
-    200  # units of a variant that gates ask for where nobody knows how far a value can lie
-)
-FEWEST_APART = 30  # clusters of it, and units that a least value and margins ask for
 DILUTED: Segment = ("triggered", "diluted to all")
 
 
@@ -68,7 +62,7 @@ def estimates_of(
             elif df is not None:
                 reach = two_sided.reach(df, group.n)
                 limits = Interval(value - reach * error, value + reach * error)
-                gate = _gate_of(units, asked, measured, arm, by, two_sided, limits)
+                gate = gate_of(units, asked, measured, arm, by, two_sided, limits)
         is_clustered = units.clusters is not None and bool(measured.groups)
         yield Estimate(
             model=name,
@@ -90,63 +84,6 @@ def estimates_of(
             high_gate=number_of((gate or limits).high),
             higher_is_better=measure.label not in asked.lower_is_better,
         )
-
-
-def _gate_of(
-    units: Units,
-    asked: ExperimentRequest,
-    measured: MeasuredUnits,
-    arm: int,
-    by: Adjustment,
-    rules: Rules,
-    limits: Interval,
-) -> Interval:
-    """Limits of a value that gates go by; of values without a bound as those of any metric."""
-    group, skewness = measured.groups[arm], _skewness(asked, measured, arm)[1]
-    value, n, fewest = group.value(by), group.n_carrying, _fewest(units, asked, measured)
-    error = _error_over_all(measured, arm, by, rules, group.std_error(by))
-    df, widest = min(group.df(by), n - 1.0), measured.widest
-    down, up = reaches_of_leaning(rules.reach(df, n), skewness, n)
-    leaning = gate_interval(
-        limits, value, error, n, level=1.0 - rules.error, skewness=skewness,
-        widest=widest if math.isfinite(widest) else 0.0, df=df,
-    )  # fmt: skip
-    gate = Interval(value - down * error, value + up * error).around(leaning)
-    low = gate.low if group.n >= min(fewest, FEWEST_APART) else -math.inf
-    return Interval(low, gate.high if group.n >= fewest else math.inf)
-
-
-def _fewest(units: Units, asked: ExperimentRequest, measured: MeasuredUnits) -> int:
-    """Units of a variant, or clusters, that gates ask for where values have no bound."""
-    is_open = measured.is_of_seen or math.isinf(measured.widest)
-    if asked.statistics.limits == "wald" or not is_open:
-        return 0
-    return FEWEST_OPEN if units.clusters is None else FEWEST_APART
-
-
-def _error_over_all(
-    measured: MeasuredUnits, arm: int, by: Adjustment, rules: Rules, error: float
-) -> float:
-    """Of a variant's value, to which units of all variants bring that of what they share: the joint
-    means of covariates, and the shares of strata.
-    """
-    first, *others = (each for place, each in enumerate(measured.groups) if place != arm)
-    if by.theta.any():
-        rules = replace(rules, is_pooled=False)
-        contrast = Contrast(first, measured.groups[arm], rules, by, others)
-        error = max(error, math.sqrt(contrast.variance(-1.0)[0]))  # of candidate - 0 times baseline
-    means = [float(part.linear.estimates[0]) for part in measured.groups[arm].parts]
-    return math.hypot(error, *_errors_of_shares(measured.groups, means))
-
-
-def _errors_of_shares(groups: Sequence[Group], values: Sequence[float]) -> Iterator[float]:
-    """What the share of each stratum among all units brings to a number that is others in each."""
-    strata = [*zip(*(group.parts for group in groups), strict=True)]
-    shares = [parts[0].share for parts in strata]
-    mean = math.fsum(share * value for share, value in zip(shares, values, strict=True))
-    for parts, share, value in zip(strata, shares, values, strict=True):
-        n = sum(part.linear.n for part in parts)
-        yield share * (value - mean) / math.sqrt(max(1, n))
 
 
 def _parameters(numbers: MetricNumbers) -> dict[str, str | float]:
@@ -246,7 +183,7 @@ def drafts_of(
                 base, new = measured.counts[0], measured.counts[arm]
                 few, test = ((base.ones, new.ones), (base.n, new.n)), "newcombe"
             by = _adjustment(asked, measured, is_few=few is not None)
-            lean = _skewness(asked, measured, arm)
+            lean = skewness_of(asked, measured, arm)
             contrast = Contrast(groups[0], groups[arm], rules, by, others, seen, lean)
         find = partial(_difference, measured, arm, measure.q, contrast, few)
         found = find(rules)
@@ -287,7 +224,7 @@ def drafts_of(
             cap=numbers.caps[0] if numbers.caps else None,
             margin_relative=share,
         )
-        fewest = _fewest(units, asked, measured)
+        fewest = fewest_of(units, asked, measured)
         yield EffectDraft(comparison, family, better, rules, contrast, margin, few, find, fewest)
 
 
@@ -316,12 +253,6 @@ def _seen(measured: MeasuredUnits, arm: int) -> BoundedValues | None:
     above = measured.above[0], measured.above[arm]
     below = measured.n_units[0] - above[0], measured.n_units[arm] - above[1]
     return BoundedValues(measured.widest, above, below, is_of_seen=measured.is_of_seen)
-
-
-def _skewness(asked: ExperimentRequest, measured: MeasuredUnits, arm: int) -> tuple[float, float]:
-    if not measured.skewness or asked.statistics.limits == "wald":
-        return math.nan, math.nan
-    return measured.skewness[0], measured.skewness[arm]
 
 
 def margin_numbers(each: EffectDraft, level: float) -> tuple[float, float, Interval]:
@@ -408,7 +339,7 @@ def _with_shares(contrast: Contrast, limits: Interval) -> Interval:
     old, new = ([float(part.linear.estimates[0]) for part in each.parts] for each in both)
     deltas = [after - before for before, after in zip(old, new, strict=True)]
     error = math.sqrt(contrast.variance(0.0)[0])
-    times = math.hypot(error, *_errors_of_shares((*both, *contrast.others), deltas)) / error
+    times = math.hypot(error, *errors_of_shares((*both, *contrast.others), deltas)) / error
     if not times > 1.0:
         return limits
     return Interval(delta - times * (delta - limits.low), delta + times * (limits.high - delta))
