@@ -82,6 +82,43 @@ def test_what_logs_cannot_say_is_refused(code: str, asked: dict[str, object]) ->
     assert refused.value.code == code
 
 
+POCOCK = {"sequential": {"spending": "pocock", "final": 40}}
+PLANS = [
+    *(
+        ("bad-fractions", {"looks": looks, "statistics": POCOCK}, "do not rise")
+        for looks in ([], 0, [0.5, 0.5], [2.0, 3.0], ["a"], 0.5)
+    ),
+    *(
+        ("unknown-spending", {"statistics": {"sequential": {"spending": name, "final": 40}}}, name)
+        for name in ("pocok", "power(rho=0)", "power(rho=x)")
+    ),
+    *(
+        ("bad-option", {name: size}, f"hint: {name}=0.01")
+        for name in ("relative", "delta")
+        for size in (0, math.inf, "a")
+    ),
+    ("empty-input", {"units": UNITS[:0], "relative": 0.1}, "there are no units"),
+    ("wrong-type", {"before": {"y": 3}}, 'hint: before={"y": "COLUMN"}'),
+    ("unknown-key", {"statistics": {"looks": 3}}, "search, sequential"),
+    ("bad-share", {"variants": ["a", "b"]}, 'hint: variants={"control": 50, "b": 50}'),
+]
+
+
+@pytest.mark.parametrize(("code", "asked", "told"), PLANS)
+def test_what_no_plan_is_made_of_is_refused(code: str, asked: dict[str, object], told: str) -> None:
+    with pytest.raises(EvalkitError) as refused:
+        evalkit.plan_experiment(**{"units": UNITS, "metrics": ["mean(y)"], **asked})
+
+    assert refused.value.code == code
+    assert told in str(refused.value)
+
+
+def test_an_effect_on_what_does_not_vary_takes_two_units() -> None:
+    same = UNITS.with_columns(y=pl.lit(1.0))
+
+    assert evalkit.plan_experiment(same, metrics=["mean(y)"], relative=0.1).sizes["units"][0] == 2
+
+
 MOST = pl.col("unit") >= 3
 TIME, VALUE = pl.when(MOST).then("time"), pl.when(MOST).then("y")
 ROWS = [
