@@ -63,9 +63,9 @@ def users_of_lists(tables: Tables) -> list[Table]:
 
 
 def count_rows(table: Table) -> int:
-    """How many rows a table has; the items of lists."""
-    hint = table.n_rows_hint()
-    return hint if hint is not None and not table.is_list else table.count_rows()
+    """How many rows a table has before `where`; items of lists at most, or counted by reading."""
+    hint = table.most_items() if table.is_list else table.n_rows_hint()
+    return table.count_rows() if hint is None else hint
 
 
 def is_plain(table: Table) -> bool:

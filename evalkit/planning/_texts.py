@@ -46,7 +46,7 @@ class TextSizes:
 def _look(table: Table, plans: tuple[IdPlan, IdPlan]) -> TextSizes:
     n_bytes, group = table.stored_bytes(["user", "item"])
     if table.made is not None or table.is_list:
-        mean = n_bytes / max(1, table.count_rows()) if n_bytes else 0.0
+        mean = n_bytes / max(1, count_rows(table)) if n_bytes else 0.0
     else:
         mean = n_bytes / max(1, table.n_rows_hint() or 1)
         if group <= LARGE_GROUP:  # a dictionary says a text once

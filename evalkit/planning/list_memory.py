@@ -147,7 +147,9 @@ class WholeLists(NamedTuple):
                 own = cls(a_row * n_rows, (COLLECTED_ROW + text) * n_rows)
             else:
                 n_lists = table.n_rows_hint() if table.is_list else None
-                together = LISTS_TOGETHER * n_rows / n_lists if n_lists else ROWS_TOGETHER
+                together = min(
+                    ROWS_TOGETHER, LISTS_TOGETHER * n_rows / n_lists if n_lists else n_rows
+                )
                 own = cls(looked_at=a_row * threads * min(n_rows, together))
             found = cls(*map(max, found, own))
         return found

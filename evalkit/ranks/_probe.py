@@ -66,18 +66,15 @@ def _scan(scans: Sequence[RankScan]) -> None:
 
 def _scan_hits(scan: RankScan) -> None:
     if scan.mode == "rank":
-        try:
-            scan.scan(scan.probe_ranks, whole_users=scan.drop_seen)
-        except ReappearedError:
-            scan.restart()
-            scan.find_dropped()
-            scan.scan(scan.probe_ranks, whole_users=False)
-    else:
-        work = scan.probe_places if scan.mode == "place" else scan.count_strengths
-        try:
-            scan.scan(work, whole_users=True)
-        except ReappearedError:
-            _count_apart(scan)
+        with suppress(ReappearedError):
+            return scan.scan(scan.probe_ranks, whole_users=scan.drop_seen)
+        scan.restart()
+        scan.find_dropped()
+        return scan.scan(scan.probe_ranks, whole_users=False)
+    work = scan.probe_places if scan.mode == "place" else scan.count_strengths
+    with suppress(ReappearedError):  # whose traceback holds row groups: it goes before others come
+        return scan.scan(work, whole_users=True)
+    _count_apart(scan)
 
 
 def _count_apart(scan: RankScan) -> None:

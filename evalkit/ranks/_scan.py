@@ -2,9 +2,11 @@
 
 # Long: one scan, whose steps share its state.
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Literal
 
@@ -201,17 +203,19 @@ class RankScan:
     def batches(self) -> Iterator[Batch]:
         """The rows of the log, counted, by model, as they stand in the log."""
         first_row = 0
-        most, is_hashed = BATCH_LISTS, self.truth.user_plan.hashed or self.truth.item_plan.hashed
-        if not self.table.is_list:
-            most = rows_together(self.share, has_texts=is_hashed)
+        is_hashed = self.truth.user_plan.hashed or self.truth.item_plan.hashed
+        most_rows = rows_together(self.share, has_texts=is_hashed)
+        most = BATCH_LISTS if self.table.is_list else most_rows
         keys = {USER_KEY: self.truth.user_plan}
         if not self.table.is_list:
             keys[ITEM_KEY] = self.truth.item_plan
         two_ahead = self.share is None and not is_hashed and self.about_rows > SMALL_LOG
         columns = self._columns()
         self.n_lists.clear()
-        for rows in self.table.stream(columns, keys=keys, most=most, two_ahead=two_ahead):
-            flat = self._explode(rows) if self.table.is_list else rows
+        frames = self.table.stream(columns, keys=keys, most=most, two_ahead=two_ahead)
+        if self.table.is_list:
+            frames = chain.from_iterable(self._explode(lists, most_rows) for lists in frames)
+        for flat in frames:
             if self.has_rank and flat["rank"].null_count():
                 flat = flat.with_columns(pl.col("rank").fill_null(NO_RANK))
             for name, part in self._split_models(flat):
@@ -231,7 +235,8 @@ class RankScan:
         probe.rows += kept.height + n_null + not_sampled
         return kept
 
-    def _explode(self, lists: pl.DataFrame) -> pl.DataFrame:
+    def _explode(self, lists: pl.DataFrame, most: int) -> Iterator[pl.DataFrame]:
+        """Rows of lists, about as many as `most` together."""
         if lists[ITEM].null_count():
             lists = lists.filter(pl.col(ITEM).is_not_null())
         lengths = lists[ITEM].list.len()
@@ -246,11 +251,13 @@ class RankScan:
             message = "lists of items and of scores differ in length"
             hint = "give every item one score"
             raise DataError(message, code="ragged-lists", at=self.table.at, hint=hint)
-        flat = lists.explode(columns)
-        others = [name for name in flat.columns if name not in (ITEM, "score")]
-        keys = self.truth.item_plan.select(ITEM_KEY)
-        score = [self.score_column(flat.schema["score"])] if "score" in columns else []
-        return flat.select(*others, *keys, *score)
+        n_parts = max(1, math.ceil(lengths.sum() / most))
+        for few in lists.iter_slices(math.ceil(lists.height / n_parts) or 1):
+            flat = few.explode(columns)
+            others = [name for name in flat.columns if name not in (ITEM, "score")]
+            keys = self.truth.item_plan.select(ITEM_KEY)
+            score = [self.score_column(flat.schema["score"])] if "score" in columns else []
+            yield flat.select(*others, *keys, *score)
 
     def _count_lists(self, probe: ModelProbe, lists: pl.DataFrame) -> None:
         """Note users of the truth who have had a list before, which goes on in this one."""

@@ -126,21 +126,6 @@ def content_fault(content: bytes, most_bytes: int) -> str | None:
     return pages.fault
 
 
-def largest_group(path: str) -> int:
-    """Rows of the largest row group; 0 where there is no footer, or none that can be read.
-
-    Raises:
-        OSError: the file cannot be opened or read.
-    """
-    with mapped_file(path) as (content, start):
-        if start is None:
-            return 0
-        end = len(content) - TAIL
-        chunks, stack = _room(end - start)
-        n_chunks, _ = read_footer(np.frombuffer(content, np.uint8), start, end, chunks, stack)
-        return int(chunks[: max(0, n_chunks), _ROWS].max(initial=0))
-
-
 def _room(n_bytes: int) -> tuple[Ints, Ints]:
     """For what is known of the column chunks of a footer, and for structs while it is read."""
     return np.zeros((n_bytes // 16 + 1, _COLUMNS), np.int64), np.zeros((DEEPEST, 2), np.int64)
@@ -187,9 +172,12 @@ def _check(
 
 
 def group_bytes(path: str, names: Collection[str]) -> Ints:
-    """Rows, and unpacked bytes of the columns `names`, of each row group: int64[n_groups, 2].
+    """Rows and unpacked bytes of the columns `names`, of each row group: int64[n_groups, 2].
 
-    None of a file whose footer cannot be read, as `largest_group`. Raises as it does.
+    Of lists their items count as rows. None of a file whose footer cannot be read.
+
+    Raises:
+        OSError: the file cannot be opened or read.
     """
     wanted = {name.encode(errors="surrogateescape") for name in names}
     with mapped_file(path) as (content, start):
@@ -203,8 +191,8 @@ def group_bytes(path: str, names: Collection[str]) -> Ints:
         columns = chunks[:n_first, _NAME : _NAME_SIZE + 1].tolist()
         is_read = [content[place : place + size] in wanted for place, size in columns]
         groups = chunks[:n_chunks].reshape(-1, n_first, _COLUMNS)
-        rows, sizes = groups[:, 0, _ROWS], groups[:, is_read, _BYTES].sum(1)
-        return np.column_stack([rows, sizes])
+        rows = np.maximum(groups[:, 0, _ROWS], groups[:, is_read, _VALUES].max(1, initial=0))
+        return np.column_stack([rows, groups[:, is_read, _BYTES].sum(1)])
 
 
 # ---------------------------------------------------------------- the footer

@@ -9,9 +9,11 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from evalkit.errors import DataError, EvalkitError
+from evalkit.kernels.arrays import Ints
 from evalkit.kernels.threads import usable_cores
 from evalkit.sources.batches import stream_batches
 from evalkit.sources.delimited import lacks_line_end
@@ -21,7 +23,7 @@ from evalkit.sources.guess import ChosenColumns, Columns
 from evalkit.sources.ids import IdPlan
 from evalkit.sources.memory import Shape
 from evalkit.sources.noted import NotedIds
-from evalkit.sources.parquet import group_bytes, largest_group
+from evalkit.sources.parquet import group_bytes
 from evalkit.sources.paths import File, spell_parts
 from evalkit.sources.pieces import Piece, cut_into_pieces
 from evalkit.sources.row_order import RowScore
@@ -218,20 +220,27 @@ class Table:
         names = {*own} | {each for key in keys if isinstance(each := self.columns.get(key), str)}
         if isinstance(several := self.columns.get("user"), tuple) and "user" in keys:
             names |= set(several)
-        with suppress(OSError):  # whoever reads the rows tells of it
-            local = [p.path for p in self._parts if p.format == "parquet" and not p.remote]
-            sizes = [group_bytes(path, names)[:, 1] for path in local]
-            return sum(int(each.sum()) for each in sizes), max(
-                (int(each.max(initial=0)) for each in sizes), default=0
-            )
-        return 0, 0
+        groups = self._groups(names)
+        return int(groups[:, 1].sum()), int(groups[:, 1].max(initial=0))
 
     def largest_group(self) -> int:
-        """Rows of the largest row group of its local Parquet files; 0 where there are none."""
+        """Rows of the largest row group of its local Parquet files, of lists their items; 0 where
+        there are none."""
+        return int(self._groups(self.used)[:, 0].max(initial=0))
+
+    def most_items(self) -> int | None:
+        """Items of its lists at most, where footers tell."""
+        if not (self.is_list and self._is_whole and self.n_rows_hint() is not None and self._parts):
+            return None
+        return int(self._groups(self.used)[:, 0].sum())
+
+    def _groups(self, names: Collection[str]) -> Ints:
+        """Rows and unpacked bytes of columns, of each row group of its local Parquet files."""
+        groups = [np.zeros((0, 2), np.int64)]
         with suppress(OSError):  # whoever reads the rows tells of it
             local = [p.path for p in self._parts if p.format == "parquet" and not p.remote]
-            return max(map(largest_group, local), default=0)
-        return 0
+            groups += [group_bytes(path, names) for path in local]
+        return np.concatenate(groups)
 
     @property
     def has_all_rows(self) -> bool:
