@@ -130,6 +130,17 @@ def test_what_is_larger_than_the_limit_is_not_even_decoded(tmp_path):
     assert ended.peak_mib < 200
 
 
+def test_long_lists_in_one_row_group_come_a_few_at_a_time(tmp_path):
+    users = pl.select(user=pl.int_range(10_000))
+    shown = pl.int_ranges(pl.col("user") % 1000, pl.col("user") % 1000 + 1000)
+    lists = users.with_columns(item=shown, score=shown.cast(pl.List(pl.Float64)))
+    lists.write_parquet(tmp_path / "lists.parquet", row_group_size=10_000)
+    users.with_columns(item=pl.col("user") % 1000 + 3).write_parquet(tmp_path / "truth.parquet")
+    options = ("evaluate", "--truth", str(tmp_path / "truth.parquet"), "-m", "nDCG@5")
+
+    assert_held_once_kept(350, *options, "--rankings", f"m={tmp_path / 'lists.parquet'}")
+
+
 @pytest.mark.campaign
 def test_values_of_users_that_are_put_in_order_are_counted(tmp_path):
     assert_held(340, *log_of_numbers(tmp_path, 1_500_000))
