@@ -69,6 +69,7 @@ HINTS = [
         (hint, hint, python)
         for hint, python in [
             ("variants = { control = 50, b = 50 }", 'variants={"control": 50, "b": 50}'),
+            ("give --memory-limit 300MiB", "give memory_limit=300 << 20"),
             ("phases = [{ of = { b = 20 } }]", 'phases=[{"of": {"b": 20}}]'),
         ]
     ),

@@ -10,9 +10,10 @@ import pytest
 import evalkit
 from evalkit.cli.app import run_command
 from evalkit.config import load_config, load_split
-from evalkit.errors import DataError, EvalkitError, MachineError, RequestError
+from evalkit.errors import BusyError, DataError, EvalkitError, MachineError, RequestError
 from evalkit.kernels import memory
 from evalkit.sources import Table
+from evalkit.splits import make
 from evalkit.splits._groups import RowGroups
 from evalkit.splits._log import LogFeed
 from evalkit.splits._reverse_scan import Back
@@ -709,6 +710,27 @@ def test_a_part_that_a_split_lacks_is_refused(log, tmp_path, monkeypatch, rule, 
         made.part(*named)
 
     assert error.value.code == "unknown-part"
+
+
+@pytest.mark.parametrize("rule", [{"by": "user", "test": 1}, {"by": "time", "test": "7d"}])
+@pytest.mark.parametrize("rows", [slice(1, None), slice(-1), slice(None, None, -1)])
+def test_a_log_that_changes_meanwhile_is_refused_and_leaves_nothing(
+    log, tmp_path, monkeypatch, rule, rows
+):
+    log.drop("note").write_parquet(tmp_path / "log.parquet")
+    look_again = make._look_again
+
+    def changed(*given):
+        log.drop("note")[rows].write_parquet(tmp_path / "log.parquet")
+        return look_again(*given)
+
+    monkeypatch.setattr(make, "_look_again", changed)
+
+    with pytest.raises(BusyError) as error:
+        evalkit.split(tmp_path / "log.parquet", out=tmp_path / "s", time_unit="s", **rule)
+
+    assert error.value.code == "input-changed"
+    assert [each.name for each in tmp_path.iterdir()] == ["log.parquet"]
 
 
 def test_a_split_that_was_there_and_keeps_no_rows_says_so(log, tmp_path):
