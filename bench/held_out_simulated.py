@@ -33,6 +33,7 @@ from harness import BENCH
 Floats = npt.NDArray[np.float64]
 Rng = np.random.Generator
 ROWS = 5  # of a user
+SEEDS = [21, 22]  # of rows, and of experiments
 COLUMNS = ("better", "within", "min", "max", "drop", "drop fail", "told", "min 3.5", "max 3.5")
 ABSOLUTE = float(np.sqrt(2.0 / np.pi))  # mean of the absolute value of a normal one
 
@@ -290,7 +291,7 @@ def _count(
 def rows(draws: int, half: str, sizes: list[int]) -> Iterator[dict[str, Any]]:
     for name, (kind, population) in ROWS_OF[half].items():
         for n in sizes:
-            rng, found = np.random.default_rng(21), defaultdict[str, Counter[str]](Counter)
+            rng, found = np.random.default_rng(SEEDS[0]), defaultdict[str, Counter[str]](Counter)
             drawn = population(rng, n * draws, 0.0)
             report = report_of(kind, drawn, n)
             _count(report, drawn.truth, found)
@@ -436,7 +437,7 @@ def _of_units(
     statistics: Mapping[str, object],
 ) -> Iterator[dict[str, Any]]:
     found, errors = defaultdict[str, Counter[str]](Counter), defaultdict[str, list[float]](list)
-    rng, chosen = np.random.default_rng(22), {"correction": "none", **statistics}
+    rng, chosen = np.random.default_rng(SEEDS[1]), {"correction": "none", **statistics}
     lifted: dict[str, float] = {}
     for what in ("nothing", "half", "gain"):
         kept = {"nothing": 1.0, "half": 0.5}.get(what)
@@ -501,9 +502,10 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=300)
     parser.add_argument("--half", default="chosen,held")
     parser.add_argument("--sizes", default="20,50,200,1000", help="Users of a draw of rows.")
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=BENCH / "out", help="Folder of the JSON.")
     asked = parser.parse_args()
-    made = []
+    made, SEEDS[:] = [], [21 + asked.seed, 22 + asked.seed]
     for part in asked.parts or PARTS:
         for half in asked.half.split(","):
             for row in PARTS[part](asked.draws, half, [*map(int, asked.sizes.split(","))]):

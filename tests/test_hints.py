@@ -65,6 +65,14 @@ HINTS = [
         "--set 'segments.age.edges=[10]'",
         'segments={"age": {"edges": [10], ...}}',
     ),
+    *(
+        (hint, hint, python)
+        for hint, python in [
+            ("variants = { control = 50, b = 50 }", 'variants={"control": 50, "b": 50}'),
+            ("give --memory-limit 300MiB", "give memory_limit=300 << 20"),
+            ("phases = [{ of = { b = 20 } }]", 'phases=[{"of": {"b": 20}}]'),
+        ]
+    ),
     ("did you mean 'nDCG'?", "did you mean 'nDCG'?", "did you mean 'nDCG'?"),
 ]
 
@@ -171,7 +179,7 @@ def test_a_column_in_quotes_is_refused_and_the_hint_reads_it(tmp_path):
         ({"metrics": ["nDCG 10"]}, "did you mean 'nDCG@10'?"),
         ({"metrics": ["MAP10"]}, "did you mean 'MAP@10'?"),
         ({"statistics": {"level": 95}}, "did you mean 0.95?"),
-        ({"segments": {"s": "u.parquet"}}, 's = { path = "u.parquet", by = "COLUMN" }'),
+        ({"segments": {"s": "u.parquet"}}, 'segments={"s": {"path": "u.parquet", "by": "COLUMN"}}'),
         ({"segments": {"s": {"by": "age", "quantiles": 2}}}, "another table's column has a path"),
     ],
 )

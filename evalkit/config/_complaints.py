@@ -143,7 +143,7 @@ def _type_hint(key: Key, value: object, wanted: str, *, is_set: bool = False) ->
         return f"--set {quote(f'{spell(key)}={listed}')}" if is_set else f"{key[-1]} = {listed}"
     if wanted == "a table" and isinstance(value, str) and key[0] == "segments":
         path = json.dumps(value, ensure_ascii=False)
-        return f'write {key[-1]} = {{ path = {path}, by = "COLUMN" }}'
+        return f'write {key[-1]} = {{ path = {path}, by = "COLUMN" }} under [segments]'
     if wanted == "a table" and isinstance(value, list):
         return f"write [{spell(key)}] once; columns.model takes a table of many models"
     if wanted in ("a number", "a whole number", "true or false") and isinstance(value, str):

@@ -16,10 +16,11 @@ from evalkit.errors import Errors, EvalkitError
 EntryPoint = Literal["file", "options", "set", "python"]
 
 _SETTING = re.compile(
-    r"""\b(?P<key>\w+)\ =\ (?P<value>"[^"]*"|'[^']*'|\[[^]]*\]|\w[\w.]*)
+    r"""\b(?P<key>\w+)\ =\ (?P<value>"[^"]*"|'[^']*'|\[[^]]*\]|\{[^{}]*\}|\w[\w.]*)
     (?P<others>(?:,?\ (?:or\ )?"[^"]*")*)\ under\ \[(?P<section>[\w.]+)\]""",
     re.VERBOSE,
 )
+_TABLE = re.compile(r"\{ \w+ = (?:[^{}]|\{[^{}]*\})* \}")  # in one line
 _LISTED = ("rankings", "labels", "predictions")  # of which a config may have several
 
 
@@ -43,9 +44,17 @@ def in_words_of(entry_point: EntryPoint, hint: str) -> str:
         return turned
     turned = re.sub(r"--sample (\S+)", r"sample=\1", turned)
     turned = turned.replace("--engine local", "evalkit.evaluate")
+    turned = re.sub(r"--memory-limit (\d+)MiB", r"memory_limit=\1 << 20", turned)
     turned = turned.replace("--memory-limit", "memory_limit").replace("--again", "again=True")
     turned = turned.replace("verify_pages = false in a config", "verify_pages=False")
+    turned = _TABLE.sub(lambda found: _with_colons(found[0]), turned)
+    turned = re.sub(r"\b(\w+) = (?=\[?\{)", r"\1=", turned)
     return re.sub(r"\bwrite (?=\w+=)", "pass ", turned)
+
+
+def _with_colons(table: str) -> str:
+    """`{ a = 1, b = "x" }` as Python has it."""
+    return re.sub(r"(\w+) = ", r'"\1": ', table).replace("{ ", "{").replace(" }", "}")
 
 
 def spell_policy(entry_point: EntryPoint, name: str, value: str) -> str:

@@ -52,14 +52,14 @@ def find_entry(
     """
     parts = [each for each in found["parts"] if isinstance(each, dict) and each.get("files")]
     for part in parts:
-        if (part.get("name"), part.get("fold")) == (name, fold or 1):
+        if (part.get("name"), part.get("fold")) == (name, 1 if fold is None else fold):
             return part
     n_folds = max((each.get("fold", 1) for each in parts), default=1)
     names = (
         ", ".join(sorted({str(each.get("name")) for each in parts}))
         or 'no files: write = "parts" makes them'
     )
-    message = f"the split has no part {name!r}" + (f" in fold {fold}" if fold else "")
+    message = f"the split has no part {name!r}" + (f" in fold {fold}" if fold is not None else "")
     hint = f"it has {names}" + (f" in {n_folds} folds" if n_folds > 1 else "")
     raise RequestError(message, code="unknown-part", at=at, hint=hint)
 

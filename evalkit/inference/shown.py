@@ -339,7 +339,7 @@ def of_groups(config: Config, request: Request) -> Request:
     rule = config.segments.named.get(by)
     if by not in named or (rule is not None and rule.item is not None):
         message = f"{request.label} needs the users in groups, and no segmentation is called {by!r}"
-        hint = f'[segments.{by}] with by = "COLUMN"'
+        hint = f'by = "COLUMN" under [segments.{by}]'
         raise RequestError(message, code="unknown-segmentation", at=at, hint=hint)
     found = config.read_metrics([of if request.cutoff is None else f"{of}@{request.cutoff}"])
     if len(found) != 1 or ShownNumbers.has(found[0]) or found[0].metric.over_users is not None:

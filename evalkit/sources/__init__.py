@@ -6,7 +6,6 @@ Open first: `table.py`, then `tables.py`.
 """
 
 from evalkit.sources.checksums import verifying
-from evalkit.sources.columns import newest_second
 from evalkit.sources.extents import Extent
 from evalkit.sources.given import (
     Ids,
@@ -53,4 +52,5 @@ from evalkit.sources.tables import (
     open_values,
     settle,
 )
+from evalkit.sources.times import newest_second, refuse_dates
 from evalkit.sources.versions import Version

@@ -15,9 +15,9 @@ from evalkit.sources.guess import Guessing
 from evalkit.sources.memory import Named, Shape, describe_given, open_given
 from evalkit.sources.paths import File, find_files
 from evalkit.sources.scan import FileScan, open_files
+from evalkit.sources.times import times_in_utc
 from evalkit.sources.trec import Kind
 from evalkit.sources.versions import Version
-from evalkit.sources.zones import times_in_utc
 
 
 class Located(Protocol):

@@ -15,6 +15,9 @@ MOST = 1 << 16  # ids
 class NotedIds:
     """Ids as text, in windows of rows that stand at the same places of every table.
 
+    Integers are noted where one table has large ones, and another has a sign: those are Int128.
+
+
     Args:
         ids: by column, in the order in which they were met.
     """
@@ -35,7 +38,7 @@ class NotedIds:
     def _note(self, name: str, column: pl.Series, begin: int, first: int) -> None:
         is_list = isinstance(column.dtype, pl.List)
         dtype = column.dtype.inner if isinstance(column.dtype, pl.List) else column.dtype
-        if dtype not in (pl.String, pl.Categorical, pl.Enum):
+        if dtype not in (pl.String, pl.Categorical, pl.Enum, pl.Int128):
             return
         every, shrunk = (EVERY, 1) if not is_list else (EVERY // A_LIST, A_LIST)
         noted = self.ids.setdefault(name, {})

@@ -15,9 +15,9 @@ from evalkit.sources.checksums import FEW_FILES, check_pages, forget_order
 from evalkit.sources.contents import check_content, check_header, is_blank
 from evalkit.sources.failures import READ_FAULTS, describe, mapped
 from evalkit.sources.paths import File, partitions_of
+from evalkit.sources.times import in_utc
 from evalkit.sources.trec import Kind, scan_trec, trec_schema
 from evalkit.sources.versions import scan_version
-from evalkit.sources.zones import in_utc
 
 Schema: TypeAlias = Mapping[str, pl.DataType]
 

@@ -12,6 +12,7 @@ from evalkit.sources.guess import BY_CONFIG, OF_ITEMS, ROLE_KEYS, Guessing, choo
 from evalkit.sources.heads import format_by_head
 from evalkit.sources.paths import format_of
 from evalkit.sources.splits import FEW, Splitter, find_splitters, sql_of_values
+from evalkit.sources.times import form_of_dates
 from evalkit.sources.trec import Kind
 
 BLANK = "FILL_IN"  # no column is called so, and no SQL
@@ -158,7 +159,7 @@ def counts_from_zero(paths: Sequence[str], format: str | None, role: str, column
 def read_time(
     paths: Sequence[str], format: str | None = None, *, role: str, column: str
 ) -> str | None:
-    """The SQL that makes times of a column of text; None of other columns, or where none fits.
+    """The SQL that makes times of text, or of dates as numbers; None where none is needed or fits.
 
     Raises:
         DataError: as `read_schema`.
@@ -173,9 +174,12 @@ def time_of_text(source: Source, column: str) -> str | None:
     dtype = frame.collect_schema()["time"]
     if dtype == pl.Float64 and any(file.format in SEPARATORS for file in source.files):
         return f"cast({name} as bigint)"  # whole seconds, as `time()` of Python writes them
-    if dtype != pl.String:
+    if dtype != pl.String and not dtype.is_integer():
         return None
     texts = frame.drop_nulls().head(LOOKED_AT).collect(engine="streaming")["time"]
+    if dtype.is_integer():
+        form = form_of_dates(texts)
+        return form and f"strptime(cast({name} as varchar), '{form}')"
     for form in TIME_FORMS:
         if texts.len() and not texts.str.to_datetime(form, strict=False).has_nulls():
             return f"strptime({name}, '{form}')"

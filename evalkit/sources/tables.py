@@ -18,11 +18,9 @@ from evalkit.sources.columns import (
     ColumnPlan,
     Wanted,
     check_columns,
-    newest_second,
     plan_columns,
     put_in_order,
     typed_plan,
-    with_times,
 )
 from evalkit.sources.delimited import Use, has_spaces
 from evalkit.sources.failures import mapped
@@ -32,6 +30,7 @@ from evalkit.sources.row_order import RowScore, find_row_scores
 from evalkit.sources.splits import Splitter, find_splitters
 from evalkit.sources.suggestions import time_of_text
 from evalkit.sources.table import Stored, Table, reading
+from evalkit.sources.times import newest_second, with_times
 from evalkit.sources.trec import Kind
 
 _TEXT = (pl.String, pl.Categorical, pl.Enum)

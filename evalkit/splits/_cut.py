@@ -19,6 +19,7 @@ from evalkit.splits._latest import HeldOut, Latest
 from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import SplitBudget
 from evalkit.splits._reverse_scan import Back
+from evalkit.splits._units import spell_time
 from evalkit.splits.leakage import Leaks
 
 _HELD = {"validation": filters.VALIDATION, "test": filters.TEST}
@@ -164,7 +165,11 @@ def cut_rows(feed: LogFeed, rule: SplitSection, at: str, budget: SplitBudget = F
         _refuse_none(feed, at)
         folds = _decided(feed, rule, assigned, at, budget)
     if rule.empty == "error":
-        span = f"; times go from {feed.first} to {feed.last}" if feed.has_times else ""
+        span = ""
+        if feed.has_times:
+            dtype = feed.log.schema["time"]
+            first, last = (spell_time(end, dtype, feed.unit) for end in (feed.first, feed.last))
+            span = f"; times go from {first} to {last}"
         refuse_empty({n: fold.n_rows for n, fold in enumerate(folds)}, rule, span, at)
     for fold in folds if back is None else ():
         fold.end()

@@ -6,7 +6,7 @@ import polars as pl
 from evalkit.config import SplitSection
 from evalkit.errors import warn
 from evalkit.kernels.arrays import Ints
-from evalkit.sources import reading
+from evalkit.sources import reading, refuse_dates
 from evalkit.sources.ids import as_array
 from evalkit.splits._source import BATCH, Log
 
@@ -35,7 +35,11 @@ def sample_times(log: Log) -> Ints:
 
 
 def find_unit(log: Log, rule: SplitSection, times: Ints) -> str:
-    """The unit of the log's times: as its type says, as the rule says, or by their size."""
+    """The unit of the log's times: as its type says, as the rule says, or by their size.
+
+    Raises:
+        DataError: dates as whole numbers, where spans or moments are asked for [bad-time].
+    """
     dtype = log.schema.get("time")
     if isinstance(dtype, pl.Datetime):
         return _UNITS[dtype.time_unit]
@@ -46,6 +50,8 @@ def find_unit(log: Log, rule: SplitSection, times: Ints) -> str:
     if not times.size:
         return "s"
     sample = times[:: max(1, times.size // 100_000)]
+    if isinstance(rule.test, str) or isinstance(rule.validation, str):
+        refuse_dates(pl.Series(sample), log.table.columns["time"], log.table.at)
     low, middle, high = (int(each) for each in np.quantile(sample, [0.01, 0.5, 0.99]))
     if low > 0 and unit_of(low) != unit_of(high):
         warn(
@@ -61,3 +67,16 @@ def unit_of(time: int) -> str:
     size = abs(time)
     limits = (("s", 10**11), ("ms", 10**14), ("us", 10**17))
     return next((unit for unit, limit in limits if size < limit), "ns")
+
+
+def spell_time(moment: int, dtype: pl.DataType, unit: str) -> str:
+    """A time of a log, as its column shows it."""
+    if dtype.is_integer():
+        return str(moment)
+    value = pl.Series([moment], dtype=pl.Int64)
+    if unit == "s":
+        value, unit = value * 1_000_000, "us"
+    shown = value.cast(pl.Datetime(unit))  # type: ignore[arg-type]
+    if dtype == pl.Date:
+        return str(shown.dt.date()[0])
+    return str(shown.dt.strftime("%Y-%m-%d %H:%M:%S%.f")[0])

@@ -31,6 +31,7 @@ from evalkit.splits._memory import SplitBudget
 from evalkit.splits._reverse_scan import Back
 from evalkit.splits._rule import settle_rule
 from evalkit.splits._source import Log, batches_of, refuse_changed
+from evalkit.splits._units import spell_time
 from evalkit.splits._write import ASSIGNMENT, FoldPart, Writing, arrow_gives_back, write_assignment
 from evalkit.splits.leakage import join_folds
 
@@ -74,9 +75,14 @@ class Split:
         if self.path is not None and self.manifest["rule"]["write"] == "parts":
             files = find_part(self.path, name, fold).files
             return pl.scan_parquet(list(files), glob=False)
-        if name not in PARTS or self._log is None:
-            message = f"the split has no part {name!r}"
-            raise RequestError(message, code="unknown-part", hint=f"one of {', '.join(PARTS)}")
+        if self._log is None:
+            message, hint = "the split was there, and keeps no rows of parts", 'write="parts" does'
+            raise RequestError(message, code="unknown-part", at=str(self.path), hint=hint)
+        n_folds = len(self.assignment)
+        if name not in PARTS or not 0 < fold <= n_folds:
+            message = f"the split has no part {name!r} in fold {fold}"
+            hint = f"it has {', '.join(PARTS)}" + (f" in {n_folds} folds" if n_folds > 1 else "")
+            raise RequestError(message, code="unknown-part", hint=hint)
         chosen = self.assignment[fold - 1] == PARTS[name]
         return self._log.whole.collect().filter(chosen).lazy()
 
@@ -273,9 +279,9 @@ def _found(out: Path, rule: SplitSection, identity: str | None) -> Split:
         if identity is not None and there["split_id"] == wanted:
             return Split(there, out, is_new=False)
     if out.is_file():
-        message, hint = "a file is there, and no folder", "--out another folder"
+        message, hint = "a file is there, and no folder", "name another folder"
         raise RequestError(message, code="file-exists", at=str(out), hint=hint)
-    message, hint = "the folder is there, and holds no such split", "--out another folder"
+    message, hint = "the folder is there, and holds no such split", "name another folder"
     if (out / SPLIT_FILE).is_file():
         hint += f", or remove that split: rm -r {quote(str(out))}"
     raise RequestError(message, code="file-exists", at=str(out), hint=hint)
@@ -357,24 +363,15 @@ def _add_predicates(log: Log, told: dict[str, Any]) -> None:
             bounds[name] = (moments[name], moments[after] if after else None)
         low, high = bounds[entry["name"]]
         dtype = log.schema["time"]
+        as_sql = (
+            "{}" if dtype.is_integer() else "date '{}'" if dtype == pl.Date else "timestamp '{}'"
+        )
         said = [
-            f"{column} {sign} {_spelled(value, dtype, log.unit)}"
+            f"{column} {sign} {as_sql.format(spell_time(value, dtype, log.unit))}"
             for sign, value in ((">=", low), ("<", high))
             if value is not None
         ]
         entry["where"] = " AND ".join(said) or "true"
-
-
-def _spelled(moment: int, dtype: pl.DataType, unit: str) -> str:
-    if dtype.is_integer():
-        return str(moment)
-    value = pl.Series([moment], dtype=pl.Int64)
-    if unit == "s":
-        value, unit = value * 1_000_000, "us"
-    shown = value.cast(pl.Datetime(unit))  # type: ignore[arg-type]
-    if dtype == pl.Date:
-        return f"date '{shown.dt.date()[0]}'"
-    return f"timestamp '{shown.dt.strftime('%Y-%m-%d %H:%M:%S%.f')[0]}'"
 
 
 def write_leaks(folder: Path, leaks: dict[str, Any], title: str) -> None:

@@ -121,6 +121,7 @@ class Part:
     linear: Linear
     df: float | None = None  # of its error, where units are clusters: n - 1 otherwise
     inflation: float = 1.0  # of its variance, for clusters of unequal size
+    n_carrying: float = math.inf  # clusters that carry its variance, as far as that was seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,9 +289,7 @@ class Contrast:
     def by_rules(self, rules: Rules) -> "Contrast":
         """The same groups, otherwise compared."""
         groups = self.baseline, self.candidate
-        return Contrast(
-            *groups, rules, self.by, others=self.others, seen=self.seen, skewness=self.skewness
-        )
+        return Contrast(*groups, rules, self.by, self.others, self.seen, self.skewness)
 
     def difference(self) -> Difference:
         """Its estimate, limits and test."""

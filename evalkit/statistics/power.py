@@ -247,7 +247,7 @@ def units_of_two(
     n = (quantiles / effect) ** 2
     if not n < MOST_USERS:
         return None
-    if not is_normal:
+    if not is_normal and effect < math.inf:
         low, high = max(n, 2.0 + 1e-9), max(2.0 * n, 8.0)
         while _power(effect * math.sqrt(high), high - 2.0, level) < power:
             high *= 2.0

@@ -78,9 +78,12 @@ def bounds_of(
         >>> [round(each, 4) for each in bounds_of([0.5, 1.0], "obrien-fleming")]
         [2.9626, 1.9686]
     """
-    times = tuple(min(1.0, float(each)) for each in fractions)
-    if not times or times[0] <= 0.0 or any(b <= a for a, b in pairwise(times)):
-        message = f"the looks are at {list(fractions)!r}, which do not rise from above 0 to 1"
+    try:
+        times = tuple(min(1.0, float(each)) for each in fractions)
+    except (TypeError, ValueError):
+        times = ()
+    if not times or not all(a < b for a, b in pairwise((0.0, *times))):
+        message = f"the looks are at {fractions!r}, which do not rise from above 0 to 1"
         raise RequestError(message, code="bad-fractions", hint="looks=[0.25, 0.5, 0.75, 1.0]")
     return list(_bounds(times, spending, error, sides))
 

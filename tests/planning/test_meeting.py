@@ -10,8 +10,8 @@ import evalkit
 from evalkit.config import build_config
 from evalkit.errors import DataError
 from evalkit.pipeline import conclude_partials, measure_partial
-from evalkit.planning.meeting import find_repair
 from evalkit.planning.partials import open_partials
+from evalkit.planning.repairs import find_repair
 from tests.passes import in_passes, outcome_of
 
 N = 60
@@ -166,6 +166,30 @@ def test_a_repair_that_raises_the_share_of_ids_is_told(column):
     assert "66.7% are in the truth as they are, 100.0%" in told
 
 
+@pytest.mark.parametrize("column", ["user", "item"])
+def test_hashes_of_64_bits_with_a_sign_and_without_are_told(column):
+    numbers = pl.Series(range(N)).hash(seed=1)
+    truth = pl.DataFrame({"user": range(N), "item": range(N)}).with_columns(numbers.alias(column))
+    rankings = truth.with_columns(pl.col(column).reinterpret(signed=True))
+
+    (told,) = [w.message for w in evaluate(truth, rankings).warnings if w.code == "id-spelling"]
+    error = refused(truth, rankings.filter(pl.col(column) < 0))
+    mended = truth.with_columns(pl.col(column).reinterpret(signed=True))
+
+    assert "100.0% as 64-bit numbers with a sign" in told
+    assert "as 64-bit numbers with a sign some are" in str(error)
+    assert "reinterpret(signed=True)" in error.hint
+    assert evaluate(mended, rankings).estimates[0].value == 1.0
+
+
+def test_numbers_with_a_sign_beside_those_without_are_not_told_where_all_meet():
+    truth = pl.DataFrame(
+        {"user": range(N), "item": range(N)}, schema={"user": pl.UInt64, "item": pl.Int64}
+    )
+
+    assert not warned(evaluate(truth, truth.cast(pl.Int64)))
+
+
 def test_users_that_never_match_are_refused_with_the_repair():
     truth = table(sku).with_columns(user=pl.format("u{}", "user"))
     rankings = truth.with_columns(user=pl.format("U{}", pl.col("user").str.slice(1)))
@@ -309,3 +333,17 @@ def test_train_that_holds_items_of_the_truth_of_others_is_not_told_in_passes():
 
     assert in_passes(5, run) == outcome_of(run)
     assert "training log" not in outcome_of(run).said
+
+
+@pytest.mark.parametrize("column", ["user", "item"])
+def test_ids_that_programs_write_for_a_null_are_told_and_where_leaves_them_out(column):
+    truth = table(sku).with_columns(user=pl.format("u{}", "user"))
+    odd = pl.when(pl.int_range(pl.len()) == 7).then(pl.lit("nan")).otherwise(column)
+    odd = truth.with_columns(odd.alias(column))
+
+    (told,) = [w.message for w in evaluate(odd, truth).warnings if w.code == "null-words"]
+    left_out = evaluate(odd, truth, where={"truth": f"{column} not in ('nan')"})
+
+    assert told == f"truth has {column}s called 'nan', as programs write a null: they count"
+    assert not [w for w in left_out.warnings if w.code == "null-words"]
+    assert not [w for w in evaluate(truth, truth).warnings if w.code == "null-words"]

@@ -10,9 +10,10 @@ import pytest
 import evalkit
 from evalkit.cli.app import run_command
 from evalkit.config import load_config, load_split
-from evalkit.errors import DataError, EvalkitError, MachineError, RequestError
+from evalkit.errors import BusyError, DataError, EvalkitError, MachineError, RequestError
 from evalkit.kernels import memory
 from evalkit.sources import Table
+from evalkit.splits import make
 from evalkit.splits._groups import RowGroups
 from evalkit.splits._log import LogFeed
 from evalkit.splits._reverse_scan import Back
@@ -20,6 +21,7 @@ from evalkit.splits._source import Log
 from evalkit.splits.make import make_split
 
 N = 3_000
+PARTS = ("train", "test")
 
 
 @pytest.fixture(scope="module")
@@ -686,6 +688,70 @@ def test_keys_that_a_rule_would_pass_over_are_refused(log, rule):
         evalkit.split(log, **rule)
 
     assert error.value.code == "bad-split"
+
+
+@pytest.mark.parametrize("policy", ["cold_users", "cold_items", "seen"])
+def test_held_out_rows_that_a_rule_forbids_are_refused(policy):
+    rows = {"user": [1, 1, 2, 2, 3, 1], "item": [7, 8, 7, 8, 5, 7], "time": [1, 2, 3, 4, 9, 9]}
+
+    with pytest.raises(DataError, match=f"(?s)1 held-out rows are .*hint: {policy}") as error:
+        evalkit.split(pl.DataFrame(rows), test=0.3, time_unit="s", **{policy: "error"})
+
+    assert error.value.code == "cold-rows"
+
+
+@pytest.mark.parametrize("rule", [{}, {"out": "s"}, {"out": "s", "write": "assignment"}])
+@pytest.mark.parametrize("named", [("tset",), ("test", 0), ("test", 4)])
+def test_a_part_that_a_split_lacks_is_refused(log, tmp_path, monkeypatch, rule, named):
+    monkeypatch.chdir(tmp_path)
+    made = evalkit.split(log.drop("note"), by="users", folds=3, **rule)
+
+    with pytest.raises(RequestError, match=r"hint: it has .* in 3 folds") as error:
+        made.part(*named)
+
+    assert error.value.code == "unknown-part"
+
+
+@pytest.mark.parametrize("rule", [{"by": "user", "test": 1}, {"by": "time", "test": "7d"}])
+@pytest.mark.parametrize("rows", [slice(1, None), slice(-1), slice(None, None, -1)])
+def test_a_log_that_changes_meanwhile_is_refused_and_leaves_nothing(
+    log, tmp_path, monkeypatch, rule, rows
+):
+    log.drop("note").write_parquet(tmp_path / "log.parquet")
+    look_again = make._look_again
+
+    def changed(*given):
+        log.drop("note")[rows].write_parquet(tmp_path / "log.parquet")
+        return look_again(*given)
+
+    monkeypatch.setattr(make, "_look_again", changed)
+
+    with pytest.raises(BusyError) as error:
+        evalkit.split(tmp_path / "log.parquet", out=tmp_path / "s", time_unit="s", **rule)
+
+    assert error.value.code == "input-changed"
+    assert [each.name for each in tmp_path.iterdir()] == ["log.parquet"]
+
+
+def test_a_split_that_was_there_and_keeps_no_rows_says_so(log, tmp_path):
+    log.drop("note").write_parquet(tmp_path / "log.parquet")
+    asked = {"by": "user", "test": 1, "out": tmp_path / "s", "write": "assignment"}
+    made = [evalkit.split(tmp_path / "log.parquet", **asked) for _ in range(2)]
+
+    assert made[0].part("test").collect().height
+    with pytest.raises(RequestError, match='hint: write="parts"'):
+        made[1].part("test")
+
+
+@pytest.mark.parametrize("time", [pl.Date, pl.Datetime("ms"), pl.Datetime("us")])
+def test_times_of_parts_that_cannot_be_compared_are_refused(log, tmp_path, time):
+    log.write_parquet(tmp_path / "train.parquet")
+    log.with_columns(pl.col("ts").cast(time)).write_parquet(tmp_path / "test.parquet")
+
+    with pytest.raises(DataError) as error:
+        run_command(["split", "--check", *(f"--{n}={tmp_path}/{n}.parquet" for n in PARTS)])
+
+    assert error.value.code == "time-kind"
 
 
 def test_a_folder_that_takes_no_files_is_told_at_once(log):

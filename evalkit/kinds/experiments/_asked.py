@@ -163,7 +163,15 @@ def read_asked(written: WrittenExperiment) -> ExperimentRequest:
         hint = "covariate_days = 14; 0 takes no covariates of events"
         errors.append(RequestError(message, code="out-of-range", at="covariate_days", hint=hint))
     before, sums, segments = written.before or {}, written.sums, written.segments
-    for column in before:
+    for column, names in before.items():
+        if not isinstance(names, str | list | tuple):
+            message, hint = (
+                f"{column} is {names!r}, no columns",
+                f'before = {{ {column} = "COLUMN" }}',
+            )
+            errors.append(
+                RequestError(message, code="wrong-type", at=f"before.{column}", hint=hint)
+            )
         if measures and not any(column in measure.columns for measure in measures):
             hint = did_you_mean(
                 column,
@@ -174,7 +182,8 @@ def read_asked(written: WrittenExperiment) -> ExperimentRequest:
             errors.append(
                 RequestError(message, code="missing-column", at=f"before.{column}", hint=hint)
             )
-    _check_lists(measures, before, errors)
+    if not errors:
+        _check_lists(measures, before, errors)
     if not written.has_events:
         _check_windows(written.window, measures, errors)
     raise_all(errors)
@@ -263,14 +272,14 @@ def _shares(variants: object, errors: list[EvalkitError]) -> dict[str, float]:
     with noting(errors):
         if not isinstance(variants, Mapping):
             message = f"variants are {variants!r}, no names with shares"
-            hint = 'variants={"control": 50, "b": 50}'
+            hint = "variants = { control = 50, b = 50 }"
             raise RequestError(message, code="bad-share", at="variants", hint=hint)
         for name, share in variants.items():
             with noting(errors):
                 is_number = isinstance(share, int | float) and not isinstance(share, bool)
                 if not is_number or not 0.0 < share < float("inf"):
                     message = f"the share of variant {name!r} is {share!r}, not a number above 0"
-                    hint = "shares are of any size: control = 50, b = 50"
+                    hint = "shares are of any size: variants = { control = 50, b = 50 }"
                     raise RequestError(message, code="bad-share", at=f"variants.{name}", hint=hint)
                 found[str(name)] = float(share)
         if len(found) < 2 and not errors:

@@ -15,16 +15,15 @@ from evalkit.statistics.independent import (
     BoundedValues,
     Contrast,
     Difference,
-    Group,
     Rules,
 )
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
 from evalkit.statistics.power import smallest_difference
 from evalkit.statistics.quantiles import quantile_difference
-from evalkit.statistics.skewness import reaches_of_leaning
 
 from ._asked import ExperimentRequest
 from ._cells import TRIGGERED
+from ._gates import FEWEST_APART, errors_of_shares, fewest_of, gate_of, skewness_of
 from ._measuring import Few, MeasuredUnits, MetricNumbers
 from ._units import Units
 
@@ -63,9 +62,7 @@ def estimates_of(
             elif df is not None:
                 reach = two_sided.reach(df, group.n)
                 limits = Interval(value - reach * error, value + reach * error)
-                down, up = reaches_of_leaning(reach, _skewness(asked, measured, arm)[1], group.n)
-                whole = _error_over_all(measured, arm, by, two_sided, error)
-                gate = Interval(value - down * whole, value + up * whole)
+                gate = gate_of(units, asked, measured, arm, by, two_sided, limits)
         is_clustered = units.clusters is not None and bool(measured.groups)
         yield Estimate(
             model=name,
@@ -87,31 +84,6 @@ def estimates_of(
             high_gate=number_of((gate or limits).high),
             higher_is_better=measure.label not in asked.lower_is_better,
         )
-
-
-def _error_over_all(
-    measured: MeasuredUnits, arm: int, by: Adjustment, rules: Rules, error: float
-) -> float:
-    """Of a variant's value, to which units of all variants bring that of what they share: the joint
-    means of covariates, and the shares of strata.
-    """
-    first, *others = (each for place, each in enumerate(measured.groups) if place != arm)
-    if by.theta.any():
-        rules = replace(rules, is_pooled=False)
-        contrast = Contrast(first, measured.groups[arm], rules, by, others)
-        error = max(error, math.sqrt(contrast.variance(-1.0)[0]))  # of candidate - 0 times baseline
-    means = [float(part.linear.estimates[0]) for part in measured.groups[arm].parts]
-    return math.hypot(error, *_errors_of_shares(measured.groups, means))
-
-
-def _errors_of_shares(groups: Sequence[Group], values: Sequence[float]) -> Iterator[float]:
-    """What the share of each stratum among all units brings to a number that is others in each."""
-    strata = [*zip(*(group.parts for group in groups), strict=True)]
-    shares = [parts[0].share for parts in strata]
-    mean = math.fsum(share * value for share, value in zip(shares, values, strict=True))
-    for parts, share, value in zip(strata, shares, values, strict=True):
-        n = sum(part.linear.n for part in parts)
-        yield share * (value - mean) / math.sqrt(max(1, n))
 
 
 def _parameters(numbers: MetricNumbers) -> dict[str, str | float]:
@@ -172,9 +144,18 @@ class EffectDraft:
     margin: tuple[float, bool] | None  # and whether it is relative
     few: FewOfBoth | None = None
     find: Callable[[Rules], Difference] | None = None  # by other rules
+    fewest: int = 0  # units of a variant that gates ask for
+
+    def lacks(self, fewest: int) -> bool:
+        """Whether a variant has fewer units, or clusters."""
+        both = (
+            () if self.contrast is None else (self.contrast.baseline.n, self.contrast.candidate.n)
+        )
+        return min(both, default=fewest) < fewest
 
 
 def drafts_of(
+    units: Units,
     asked: ExperimentRequest,
     numbers: MetricNumbers,
     label: str,
@@ -202,7 +183,7 @@ def drafts_of(
                 base, new = measured.counts[0], measured.counts[arm]
                 few, test = ((base.ones, new.ones), (base.n, new.n)), "newcombe"
             by = _adjustment(asked, measured, is_few=few is not None)
-            lean = _skewness(asked, measured, arm)
+            lean = skewness_of(asked, measured, arm)
             contrast = Contrast(groups[0], groups[arm], rules, by, others, seen, lean)
         find = partial(_difference, measured, arm, measure.q, contrast, few)
         found = find(rules)
@@ -243,7 +224,8 @@ def drafts_of(
             cap=numbers.caps[0] if numbers.caps else None,
             margin_relative=share,
         )
-        yield EffectDraft(comparison, family, better, rules, contrast, margin, few, find)
+        fewest = fewest_of(units, asked, measured)
+        yield EffectDraft(comparison, family, better, rules, contrast, margin, few, find, fewest)
 
 
 def _difference(
@@ -273,18 +255,14 @@ def _seen(measured: MeasuredUnits, arm: int) -> BoundedValues | None:
     return BoundedValues(measured.widest, above, below, is_of_seen=measured.is_of_seen)
 
 
-def _skewness(asked: ExperimentRequest, measured: MeasuredUnits, arm: int) -> tuple[float, float]:
-    if not measured.skewness or asked.statistics.limits == "wald":
-        return math.nan, math.nan
-    return measured.skewness[0], measured.skewness[arm]
-
-
 def margin_numbers(each: EffectDraft, level: float) -> tuple[float, float, Interval]:
     """One-sided p of "not above baseline - margin" and of "not below + margin", and the two-sided
     limits that go with them; by Newcombe's where conversions are few.
     """
     if each.margin is None or each.contrast is None:
         return math.nan, math.nan, NO_INTERVAL
+    if each.contrast.rules.counts_lean and each.lacks(min(each.fewest, FEWEST_APART)):
+        return 1.0, 1.0, NO_INTERVAL
     (margin, is_relative), error = each.margin, 2.0 * (1.0 - level)
     if each.few is None:
         above, below = each.contrast.margin_p(margin, is_relative=is_relative)
@@ -324,8 +302,8 @@ def with_gate_limits(each: EffectDraft) -> Comparison:
     They hold those of both variances, with skewness and what was not seen, and the plain ones.
     """
     own, rules, contrasts = each.comparison, each.rules, []
-    if (own.segmentation, own.segment) == DILUTED:
-        return own  # with those of triggered units
+    if each.lacks(each.fewest) or (own.segmentation, own.segment) == DILUTED:
+        return own  # the latter with those of triggered units
     if each.contrast is not None:
         other = each.contrast.by_rules(replace(rules, is_pooled=not rules.is_pooled))
         contrasts = [each.contrast, other]
@@ -361,7 +339,7 @@ def _with_shares(contrast: Contrast, limits: Interval) -> Interval:
     old, new = ([float(part.linear.estimates[0]) for part in each.parts] for each in both)
     deltas = [after - before for before, after in zip(old, new, strict=True)]
     error = math.sqrt(contrast.variance(0.0)[0])
-    times = math.hypot(error, *_errors_of_shares((*both, *contrast.others), deltas)) / error
+    times = math.hypot(error, *errors_of_shares((*both, *contrast.others), deltas)) / error
     if not times > 1.0:
         return limits
     return Interval(delta - times * (delta - limits.low), delta + times * (limits.high - delta))

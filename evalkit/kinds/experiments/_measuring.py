@@ -23,7 +23,7 @@ from evalkit.statistics.moments import (
     theta_of,
 )
 from evalkit.statistics.quantiles import Sorted, deviation_at
-from evalkit.statistics.ratios import by_shares
+from evalkit.statistics.ratios import by_shares, users_carrying
 
 from ._asked import ExperimentRequest
 from ._cells import Cellular
@@ -291,10 +291,10 @@ def _measured(
             if not share:
                 continue
             own: Linear = stratum[arm]
-            df, inflation = None, 1.0
+            of_clusters: tuple[float | None, float, float] = None, 1.0, math.inf
             if clustered is not None:
-                df, inflation = clustered[place][arm].of(own, by, terms, of_arms[arm])
-            parts.append(Part(share, own, df, inflation))
+                of_clusters = clustered[place][arm].of(own, by, terms, of_arms[arm])
+            parts.append(Part(share, own, *of_clusters))
         total = sum(stratum[arm].n for stratum in linear)
         of_arm = np.array([part.linear.denominators[1:] * part.linear.n for part in parts])
         of_all = joint.denominators[1:] * n_all
@@ -338,15 +338,15 @@ class _Clustering:
 
     def of(
         self, linear: Linear, by: Adjustment, terms: Terms, whole: Linear | None
-    ) -> tuple[float | None, float]:
-        """Degrees of freedom, and what the variance over n - 1 is multiplied by.
+    ) -> tuple[float | None, float, float]:
+        """Degrees of freedom, what the variance over n - 1 is multiplied by, and who carry it.
 
         Args:
             whole: of all strata together, where these clusters are of one of them.
         """
         n = self.columns.shape[0]
         if self.rule == "delta" or n < 2:
-            return None, 1.0
+            return None, 1.0, math.inf
         rows = (terms.value, *terms.covariates)
         left = np.zeros(n)
         ratios = (linear if whole is None else whole).estimates
@@ -355,7 +355,7 @@ class _Clustering:
             by.slopes, ratios, means, rows, strict=True
         ):
             if below is None or not np.isfinite(estimate):
-                return None, 1.0
+                return None, 1.0, math.inf
             weights = self.columns[:, below]
             if not weights.any():
                 continue
@@ -364,8 +364,9 @@ class _Clustering:
         if whole is not None:  # whose ratio is not the stratum's own
             left -= math.fsum(left) / n
         if not (total := math.fsum(self.columns[:, terms.value[1]])):
-            return None, 1.0
-        return by_shares(left, self.columns[:, terms.value[1]] / total)
+            return None, 1.0, math.inf
+        shares = self.columns[:, terms.value[1]] / total
+        return *by_shares(left, shares), users_carrying(left, shares)
 
 
 def _by_clusters(

@@ -113,7 +113,8 @@ def read_statistics(given: Mapping[str, object]) -> Statistics:
                 for text in (key, value):
                     not_built(str(text), f"statistics.{key}")
                 message = f"statistics of experiments have no {key!r}"
-                hint = did_you_mean(key, fields, f"{', '.join(sorted(fields))}")
+                known_keys = {*fields, "sequential"}
+                hint = did_you_mean(key, known_keys, f"{', '.join(sorted(known_keys))}")
                 raise RequestError(message, code="unknown-key", at=f"statistics.{key}", hint=hint)
             elif key in CHOICES:
                 if value not in CHOICES[key]:

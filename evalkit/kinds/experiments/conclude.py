@@ -67,7 +67,7 @@ def conclude(
                     continue
                 family = family_of(asked, number.measure.label, segment) if is_asked else None
                 estimates += estimates_of(units, asked, number, label, segment, measured, rules)
-                drafts += drafts_of(asked, number, label, segment, measured, rules, family)
+                drafts += drafts_of(units, asked, number, label, segment, measured, rules, family)
     drafts += diluted(drafts)
     n_tests = correct(drafts, asked)
     comparisons = tuple(map(with_gate_limits, drafts))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from evalkit.config import hinted
-from evalkit.errors import RequestError
+from evalkit.config import hinted, speaking
+from evalkit.errors import DataError, RequestError
 from evalkit.kernels import kernel
 from evalkit.sources import Guessing
 from evalkit.sources.ids import mix
@@ -45,6 +45,7 @@ class Plan:
 
 
 @hinted
+@speaking("python")
 def plan_experiment(
     units: object | None = None,
     *,
@@ -68,7 +69,9 @@ def plan_experiment(
         statistics: level, power, distribution, sequential, as in `evaluate_experiment`.
         before: column -> covariates.
     Raises:
-        RequestError: as `evaluate_experiment`; both effects are given [conflicting-keys].
+        RequestError: as `evaluate_experiment`; both effects are given [conflicting-keys], or one
+            that is 0 or no number [bad-option]; looks that do not rise [bad-fractions].
+        DataError: there are no units [empty-input].
     Example:
         >>> plan_experiment(looks=[0.5, 1.0], statistics={"sequential": {
         ...     "spending": "pocock", "final": 1000}}).bounds["bound"].round(4).to_list()
@@ -77,6 +80,11 @@ def plan_experiment(
     if relative is not None and delta is not None:
         message = "relative and delta are two effects"
         raise RequestError(message, code="conflicting-keys", at="delta", hint="give one of them")
+    for name, size in (("relative", relative), ("delta", delta)):
+        is_number = isinstance(size, int | float) and math.isfinite(size)
+        if size is not None and not (is_number and size):
+            message = f"{size!r} is no effect to plan for"
+            raise RequestError(message, code="bad-option", at=name, hint=f"{name}=0.01")
     chosen = read_statistics(statistics or {})
     bounds = _bounds(looks, chosen.spending, 1.0 - chosen.level)
     if units is None:
@@ -108,9 +116,10 @@ def _bounds(
         return pl.DataFrame(schema=schema)
     if isinstance(looks, int):
         looks = [(number + 1) / looks for number in range(looks)]
+    bounds = bounds_of(looks, spending, error=error)
     rows = {
         "fraction": list(map(float, looks)),
-        "bound": bounds_of(looks, spending, error=error),
+        "bound": bounds,
         "spent": [spent(spending, fraction, error) for fraction in looks],
     }
     return pl.DataFrame(rows, schema=schema)
@@ -144,6 +153,9 @@ def _sizes(
     a_day: float | None,
 ) -> Iterator[tuple[object, ...]]:
     """A row for every variant of one metric."""
+    if not n:
+        hint = "give rows of units, as they were before"
+        raise DataError("there are no units", code="empty-input", at="exposures", hint=hint)
     measured = numbers.by_segment["", ""]
     statistics, group, by = asked.statistics, measured.groups[0], measured.adjustment
     value = group.value(by)

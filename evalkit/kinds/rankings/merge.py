@@ -223,7 +223,9 @@ class RankingSums:
             self.note_meeting(key, meeting)
         for name, frames in other.users.items():
             self.users.setdefault(name, []).extend(frames)
-        self.warnings = max(self.warnings, other.warnings, key=len)  # a share may end at a fault
+        self.warnings = max(  # a share may end at a fault
+            self.warnings, other.warnings, key=lambda each: (len(each), repr(each))
+        )
         self.faults.merge(other.faults)
 
     @property

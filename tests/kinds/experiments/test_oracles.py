@@ -379,7 +379,7 @@ def test_gates_of_a_value_count_the_joint_mean_of_its_covariate(sizes):
 @pytest.mark.parametrize("relative", ["fieller", "delta", "log", "fixed"])
 def test_relative_limits_do_not_go_by_the_unit_of_measure(times, relative):
     """Squares of values are no numbers: errors of 1e155 are unknown, relative ones of 1e150 not."""
-    units = units_of(np.random.default_rng(10))
+    units = units_of(np.random.default_rng(10), (200, 1800))
     asked = {"relative": relative}
     plain = effect(units, statistics=asked).comparisons[0]
     other = effect(units.with_columns(pl.col("y") * times), statistics=asked).comparisons[0]

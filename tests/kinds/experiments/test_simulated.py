@@ -437,6 +437,58 @@ def test_a_gate_seldom_fails_a_mean_that_is_its_bound():
     assert sum("by the limits of the report" in gate.message for gate in gates) >= 20
 
 
+def test_gates_of_values_without_a_bound_ask_for_units():
+    """Of 50 units none may have the value that one in 200 has, a hundred times as large."""
+    draw = np.random.default_rng(21)
+    wide = {"max": 100.0, "max_drop": 100.0, "max_drop_relative": 100.0, "min": -100.0}
+    for sizes, metric, asked in (
+        ((50, 400), "mean(y)", {}),
+        ((400, 199), "mean(y)", {}),
+        ((200, 200), "mean(y)", {}),
+        ((20, 20), "mean(y, cap=20)", {}),
+        ((40, 40), "mean(y)", {"limits": "wald"}),
+    ):
+        units = pl.DataFrame(
+            {
+                "unit": range(sum(sizes)),
+                "variant": np.repeat(["a", "b"], sizes),
+                "y": 10.0 + draw.normal(size=sum(sizes)),
+            }
+        )
+        shares = dict(zip("ab", sizes, strict=True))
+        report = evalkit.evaluate_experiment(
+            units, variants=shares, metrics=[metric], statistics=asked
+        )
+        outcomes = [gate.outcome for gate in gates_on(report, metric, **wide)]
+        is_few = min(sizes) < 200 and metric == "mean(y)" and not asked
+        of_most = "cannot tell" if is_few and sizes[1] < 200 else "pass"
+        of_drops = "cannot tell" if is_few else "pass"
+        assert outcomes == [of_most, of_drops, of_drops, "pass"]
+
+
+def test_margins_of_few_clusters_are_not_told():
+    """Nobody knows what few clusters hide, be they alike."""
+    draw = np.random.default_rng(22)
+    for n_clusters, verdict in ((29, "cannot tell"), (30, "equivalent")):
+        cluster = np.arange(20 * n_clusters) % (2 * n_clusters)
+        units = pl.DataFrame(
+            {
+                "unit": range(cluster.size),
+                "cluster": cluster,
+                "variant": np.where(cluster % 2 == 1, "b", "a"),
+                "y": 10.0 + draw.normal(size=cluster.size),
+            }
+        )
+        report = evalkit.evaluate_experiment(
+            units,
+            variants={"a": 1, "b": 1},
+            metrics=["mean(y)"],
+            statistics={"cluster": "cluster", "margin": 5.0},
+        )
+        assert report.comparisons[0].verdict == verdict
+        assert report.comparisons[0].p_equivalent < 1e-6
+
+
 def test_a_fraction_of_no_conversion_has_limits():
     """Wilson's, as those of one conversion: 0 of 30 may be 10 %."""
     units = pl.DataFrame({"unit": range(60), "variant": ["a", "b"] * 30, "y": [0] * 60})

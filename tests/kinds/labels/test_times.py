@@ -210,3 +210,15 @@ def test_milliseconds_make_no_sessions_of_seconds_and_the_hint_makes_them_such()
 
     hinted = refused.value.hint.partition('"')[2].rstrip('"')
     assert measured(finer, hinted) == measured(seconds, "time")
+
+
+def test_dates_as_numbers_make_no_sessions_of_seconds_and_the_hint_makes_them_such():
+    rows = [(n % 5, n / 60, n % 2, 20250101 + n // 4) for n in range(60)]
+    frame = pl.DataFrame(rows, schema=["user", "score", "label", "time"], orient="row")
+    asked = {"metrics": ["AUC(over='sessions')"], "session_every": "1d"}
+
+    with pytest.raises(EvalkitError, match="20250101 are dates, not seconds") as refused:
+        evalkit.evaluate_labels(frame, columns={"time": "time"}, **asked)
+
+    hinted = refused.value.hint.partition('"')[2].rstrip('"')
+    evalkit.evaluate_labels(frame, columns={"time": hinted}, **asked)
