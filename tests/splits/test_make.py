@@ -690,6 +690,40 @@ def test_keys_that_a_rule_would_pass_over_are_refused(log, rule):
     assert error.value.code == "bad-split"
 
 
+@pytest.mark.parametrize(
+    ("code", "columns", "rule", "told"),
+    [
+        ("missing-time", "item", {"by": "user", "test": 1}, 'or order = "input"'),
+        ("missing-time", "item", {"test": "7d"}, 'or by = "rows"'),
+        (
+            "missing-column",
+            "item time",
+            {"by": "user", "test": 1, "threshold": 3},
+            'columns={"relevance": "rating"}',
+        ),
+        (
+            "bad-split",
+            "item time cold_user",
+            {"by": "user", "test": 1, "out": "s"},
+            "mark_cold=False",
+        ),
+        ("wrong-type", "item time", {"by": "user", "test": 1, "memory_limit": "a lot"}, "8GiB"),
+    ],
+)
+def test_what_a_rule_needs_and_a_log_lacks_is_told(
+    tmp_path, monkeypatch, code, columns, rule, told
+):
+    monkeypatch.chdir(tmp_path)
+    log = pl.DataFrame({name: [1, 2, 3, 4] for name in ("user", *columns.split())})
+
+    with pytest.raises(EvalkitError) as error:
+        evalkit.split(log.with_columns(user=pl.lit(1)), time_unit="s", **rule)
+
+    assert error.value.code == code
+    assert told in str(error.value)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("policy", ["cold_users", "cold_items", "seen"])
 def test_held_out_rows_that_a_rule_forbids_are_refused(policy):
     rows = {"user": [1, 1, 2, 2, 3, 1], "item": [7, 8, 7, 8, 5, 7], "time": [1, 2, 3, 4, 9, 9]}
