@@ -9,7 +9,7 @@ import pytest
 
 import evalkit
 from evalkit.cli.app import run_command
-from evalkit.config import load_config, load_split
+from evalkit.config import find_part, load_config, load_split
 from evalkit.errors import BusyError, DataError, EvalkitError, MachineError, RequestError
 from evalkit.kernels import memory
 from evalkit.sources import Table
@@ -765,6 +765,31 @@ def test_a_log_that_changes_meanwhile_is_refused_and_leaves_nothing(
 
     assert error.value.code == "input-changed"
     assert [each.name for each in tmp_path.iterdir()] == ["log.parquet"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema_version": 99},
+        {"parts": 3},
+        {"columns": []},
+        {"parts": [{"name": "test", "fold": None, "files": []}]},
+        {"parts": [{"name": [], "fold": 1, "files": []}]},
+        *({"parts": [{"name": "test", "fold": 1, "files": each}]} for each in ("x", [3], [{}])),
+        "",
+        "[" * 100_000,
+    ],
+)
+def test_a_manifest_that_nobody_wrote_is_refused(log, tmp_path, change):
+    evalkit.split(log.drop("note").head(90), by="user", test=1, out=tmp_path / "s")
+    manifest = tmp_path / "s" / "split.json"
+    told = json.loads(manifest.read_text())
+    manifest.write_text(change if isinstance(change, str) else json.dumps({**told, **change}))
+
+    with pytest.raises(DataError) as error:
+        find_part(tmp_path / "s", "test")
+
+    assert (error.value.code, error.value.at) == ("bad-manifest-of-split", str(manifest))
 
 
 def test_a_split_that_was_there_and_keeps_no_rows_says_so(log, tmp_path):
