@@ -813,6 +813,28 @@ def test_times_of_parts_that_cannot_be_compared_are_refused(log, tmp_path, time)
     assert error.value.code == "time-kind"
 
 
+@pytest.mark.parametrize(
+    ("rows", "more", "code", "told"),
+    [
+        (slice(0), [], "empty-part", "each part needs rows"),
+        (slice(None), ["--set", "split.null_ids=error"], "null-id", "split.null_ids=drop"),
+        (slice(None), ["--out", "test.parquet"], "file-exists", "name another folder"),
+    ],
+)
+def test_parts_that_nothing_can_be_found_of_are_refused(
+    log, tmp_path, monkeypatch, rows, more, code, told
+):
+    monkeypatch.chdir(tmp_path)
+    log.write_parquet("train.parquet")
+    nulls = pl.when(pl.int_range(pl.len()) > 0).then("item").alias("item")
+    log.with_columns(nulls)[rows].write_parquet("test.parquet")
+
+    with pytest.raises(EvalkitError) as error:
+        run_command(["split", "--check", *(f"--{n}={n}.parquet" for n in PARTS), *more])
+
+    assert (error.value.code, told in error.value.hint) == (code, True)
+
+
 def test_a_folder_that_takes_no_files_is_told_at_once(log):
     with pytest.raises(MachineError):
         evalkit.split(log, by="user", test=1, out="/proc/split")
