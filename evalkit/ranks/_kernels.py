@@ -243,19 +243,35 @@ def probe_unsorted(portion, offset, index, ranks, strengths, state, found):  # t
 
 @kernel(allocates=False)
 def strengths_of_floats(bits, strengths):  # type: ignore[no-untyped-def]
-    """Integers that order as float64 scores do, given as int64 bits; gives the number of NaN."""
+    """Integers that order as scores do, given as the bits of float64 or float32; gives the number
+    of NaN."""
     n_nan = 0
+    top = np.iinfo(bits.dtype).max
+    infinite = top & (-1 << (52 if bits.itemsize == 8 else 23))
     for row in range(bits.size):
-        value = bits[row]
-        if (value & 0x7FFFFFFFFFFFFFFF) > 0x7FF0000000000000:
+        value = np.int64(bits[row])
+        if (value & top) > infinite:
             n_nan += 1
             strengths[row] = -9223372036854775807 - 1
         elif value >= 0:
             strengths[row] = value
         else:
             # -0.0 becomes 0, other negatives turn around
-            strengths[row] = -(value & 0x7FFFFFFFFFFFFFFF)
+            strengths[row] = -(value & top)
     return n_nan
+
+
+@kernel(allocates=False)
+def count_lists(users, index, n_lists):  # type: ignore[no-untyped-def]
+    """Count lists of users that the truth has, up to 2 in `n_lists`; gives those who got there."""
+    n_several = 0
+    for row in range(users.size):
+        entry = find_entry(index.table, users[row], index.layout)
+        if entry >= 0:
+            code = code_of(index.table, entry)
+            n_several += n_lists[code] == 1
+            n_lists[code] = min(n_lists[code] + 1, 2)
+    return n_several
 
 
 @kernel(allocates=False)

@@ -28,8 +28,12 @@ def rows_of(frame: pl.DataFrame) -> RankedRows:
     return RankedRows(as_keys(frame[USER_KEY]), as_keys(frame[ITEM_KEY]))
 
 
-def cut_by_user(batches: Iterator[Batch]) -> Iterator[Batch]:
-    """The same rows, cut where users end: a user cut by a batch's border comes as one batch."""
+def cut_by_user(batches: Iterator[Batch], *, of_lists: bool = False) -> Iterator[Batch]:
+    """The same rows, cut where users end: a user cut by a batch's border comes as one batch.
+
+    Args:
+        of_lists: hardly any border cuts a user, so that a batch waits for the next one whole.
+    """
     waiting: dict[str, Batch] = {}
     for batch in batches:
         users = as_keys(batch.frame[USER_KEY])
@@ -43,7 +47,7 @@ def cut_by_user(batches: Iterator[Batch]) -> Iterator[Batch]:
                 waiting[name] = held
                 continue
             yield held
-        last = users.size - run_length(users[::-1], users[-1])
+        last = begin if of_lists else users.size - run_length(users[::-1], users[-1])
         if last > begin:
             yield Batch(batch.probe, batch.frame[begin:last], batch.first_row + begin)
         waiting[name] = Batch(batch.probe, batch.frame[last:], batch.first_row + last)
@@ -71,12 +75,12 @@ def rank_column(dtype: pl.DataType) -> pl.Expr:
 
 
 def score_column(dtype: pl.DataType) -> pl.Expr:
-    """Scores as float64, or as int64 where they are integers that float64 might round."""
+    """Scores as floats, or as int64 where they are integers that float64 might round."""
     if dtype == pl.UInt64:  # the same order around zero
         return (pl.col("score").cast(pl.Int128) - SHIFT).cast(pl.Int64)
     if dtype.is_integer() and dtype not in (pl.Int128, pl.UInt128):
         return pl.col("score").cast(pl.Int64)
-    return pl.col("score").cast(pl.Float64)
+    return pl.col("score").cast(pl.Float32 if dtype == pl.Float32 else pl.Float64)
 
 
 def unshifted(scores: pl.Series) -> pl.Series:
@@ -92,7 +96,8 @@ def strengths_of_scores(scores: pl.Series) -> tuple[Ints, Flags | None]:
         return as_array(scores.fill_null(WORST)), scores.is_null().to_numpy()
     values = as_array(scores.fill_null(float("nan")))
     strengths = np.empty(values.size, dtype=np.int64)
-    n_bad = kernels.strengths_of_floats(values.view(np.int64), strengths)
+    bits = values.view(np.int32 if values.dtype == np.float32 else np.int64)
+    n_bad = kernels.strengths_of_floats(bits, strengths)
     return strengths, np.isnan(values) if n_bad else None
 
 

@@ -189,7 +189,7 @@ class RankScan:
         column = score_column(dtype)
         if self.policies.score_type == "float32" and not self.needs_whole_lists:
             column = pl.col("score") if dtype == pl.UInt64 else column
-            return column.cast(pl.Float32).cast(pl.Float64)
+            return column.cast(pl.Float32)
         return column
 
     def values_of(self, scores: pl.Series) -> pl.Series:
@@ -238,8 +238,7 @@ class RankScan:
         if bool((lengths == 0).any()):
             for name, part in self._split_models(lists.filter(lengths == 0)):
                 self._mark_present(self.probe_of(name), part)
-            lists = lists.filter(lengths > 0)
-            lengths = lists[ITEM].list.len()
+            lists, lengths = lists.filter(lengths > 0), lengths.filter(lengths > 0)
         for name, part in self._split_models(lists):
             self._count_lists(self.probe_of(name), part)
         columns = [ITEM, "score"] if "score" in lists.columns else [ITEM]
@@ -255,20 +254,11 @@ class RankScan:
 
     def _count_lists(self, probe: ModelProbe, lists: pl.DataFrame) -> None:
         """Note users of the truth who have had a list before, which goes on in this one."""
-        found, n_here = (
-            self.codes(as_keys(lists[USER_KEY].drop_nulls())),
-            np.ones(1, dtype=np.int64),
-        )
         if probe.model not in self.n_lists:
             self.n_lists[probe.model] = np.zeros(self.truth.pairs.n_users, dtype=np.uint8)
             probe.several_lists = 0
-        n_lists = self.n_lists[probe.model]
-        found = found[found >= 0]
-        if not (found[1:] > found[:-1]).all():
-            found, n_here = np.unique(found, return_counts=True)
-        before = n_lists[found]
-        n_lists[found] = np.minimum(2, before + n_here)
-        probe.several_lists += int(np.count_nonzero((before < 2) & (before + n_here >= 2)))
+        users, index = as_keys(lists[USER_KEY].drop_nulls()), self.truth.pairs.index
+        probe.several_lists += kernels.count_lists(users, index, self.n_lists[probe.model])
 
     def _mark_present(self, probe: ModelProbe, lists: pl.DataFrame) -> None:
         lists = lists.drop_nulls(USER_KEY)
@@ -322,7 +312,9 @@ class RankScan:
         self, work: Callable[[Batch], list[tuple[str, BatchResults]]], *, whole_users: bool
     ) -> None:
         """Stream the log through `work`; `whole_users`: no batch cuts a user's run of rows."""
-        batches = cut_by_user(self.batches()) if whole_users else self._gather_apart()
+        of_lists = self.table.is_list and self.model is not None
+        cut = cut_by_user(self.batches(), of_lists=of_lists)
+        batches = cut if whole_users else self._gather_apart()
         with reading(self.table):
             for results in finished_map(work, batches, threads=self.threads):  # sums alone
                 for model, found in results:

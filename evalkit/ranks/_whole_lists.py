@@ -185,9 +185,7 @@ def _probe(scan: RankScan, probe: ModelProbe, rows: pl.DataFrame) -> BatchResult
     """Probe whole lists; what they give has not been taken."""
     policies, plan = scan.policies, scan.truth.item_plan
     if scan.mode == "strength" and scan.has_score and policies.score_type == "float32":
-        strengths, _ = strengths_of_scores(
-            scan.values_of(rows["score"]).cast(pl.Float32).cast(pl.Float64)
-        )
+        strengths, _ = strengths_of_scores(scan.values_of(rows["score"]).cast(pl.Float32))
         rows = rows.with_columns(pl.Series("__strength", strengths))
     by_numba = scan.has_equals and policies.ties.startswith("numba")
     policy, n_dropped = _COPIES.get(policies.duplicates, _KEEP), 0

@@ -148,14 +148,14 @@ def machine_errors(at: Path) -> Iterator[None]:
 
 def _machine_error(number: int | None, reason: str, at: Path) -> MachineError:
     if number in (errno.ENOSPC, errno.EDQUOT):
-        hint = "nothing was written; make room, or name another folder with --out"
+        hint = "nothing was written; make room, or name another folder"
         return MachineError(f"the disk is full: {reason}", code="disk-full", at=str(at), hint=hint)
     if number in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST):
         message = f"the folder cannot be written: {reason}"
-        hint = "nothing was written; name another folder with --out"
+        hint = "nothing was written; name another folder"
         return MachineError(message, code="not-writable", at=str(at), hint=hint)
     message = f"the run could not be written: {reason}"
-    hint = "nothing was written; try again, or name another folder with --out"
+    hint = "nothing was written; try again, or name another folder"
     return MachineError(message, code="write-failed", at=str(at), hint=hint)
 
 

@@ -133,7 +133,7 @@ class OddTimes:
         found = ((self.n_at_0, "at 0 (1970-01-01)"), (self.n_after_now, "after now"))
         told = " and ".join(f"{n:,} rows {where}" for n, where in found if n)
         if told:
-            hint = '"where" under [split] leaves rows out'
+            hint = "where leaves such rows out"
             warn("odd-times", f"times: {told}", at=self.log.table.at, hint=hint)
 
 

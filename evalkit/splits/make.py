@@ -22,7 +22,8 @@ from evalkit.report.figures import Figures
 from evalkit.report.version import VERSION
 from evalkit.runs import digest, file_record, machine_errors, private_folder, sync_directory, write
 from evalkit.sources import Guessing, open_split
-from evalkit.splits._codes import ReadAgainError
+from evalkit.sources.ids import try_seeds
+from evalkit.splits._codes import FootersDifferError
 from evalkit.splits._cut import Cut, cut_rows, tell_leaks
 from evalkit.splits._describe import Counting, OddTimes
 from evalkit.splits._filters import NULLS, PARTS, TRAIN
@@ -75,9 +76,14 @@ class Split:
         if self.path is not None and self.manifest["rule"]["write"] == "parts":
             files = find_part(self.path, name, fold).files
             return pl.scan_parquet(list(files), glob=False)
-        if name not in PARTS or self._log is None:
-            message = f"the split has no part {name!r}"
-            raise RequestError(message, code="unknown-part", hint=f"one of {', '.join(PARTS)}")
+        if self._log is None:
+            message, hint = "the split was there, and keeps no rows of parts", 'write="parts" does'
+            raise RequestError(message, code="unknown-part", at=str(self.path), hint=hint)
+        n_folds = len(self.assignment)
+        if name not in PARTS or not 0 < fold <= n_folds:
+            message = f"the split has no part {name!r} in fold {fold}"
+            hint = f"it has {', '.join(PARTS)}" + (f" in {n_folds} folds" if n_folds > 1 else "")
+            raise RequestError(message, code="unknown-part", hint=hint)
         chosen = self.assignment[fold - 1] == PARTS[name]
         return self._log.whole.collect().filter(chosen).lazy()
 
@@ -121,18 +127,20 @@ def make_split(
 
 
 def _made(log: Log, rule: SplitSection, identity: str | None, out: Path | None) -> Split:
-    for seed in range(1, 100):
+    def made(seed: int) -> Split:
         feed = LogFeed.of(log, rule, seed)
         try:
             cut = cut_rows(feed, rule, log.table.at, SplitBudget(rule.memory_limit))
             return _finish(log, feed, cut, rule, identity, out)
-        except ReadAgainError:
-            continue
+        except FootersDifferError:
+            pass
         except DataError:
-            if not feed.is_told:
+            if not feed.is_told:  # none is refused by what footers alone may say
                 raise
-            log.trusts_footers = False  # none is refused by what they alone may say
-    raise AssertionError("no seed tells these ids apart")
+        log.trusts_footers = False
+        return made(seed)
+
+    return try_seeds(made)
 
 
 def _check_log(log: Log, rule: SplitSection) -> None:
@@ -274,9 +282,9 @@ def _found(out: Path, rule: SplitSection, identity: str | None) -> Split:
         if identity is not None and there["split_id"] == wanted:
             return Split(there, out, is_new=False)
     if out.is_file():
-        message, hint = "a file is there, and no folder", "--out another folder"
+        message, hint = "a file is there, and no folder", "name another folder"
         raise RequestError(message, code="file-exists", at=str(out), hint=hint)
-    message, hint = "the folder is there, and holds no such split", "--out another folder"
+    message, hint = "the folder is there, and holds no such split", "name another folder"
     if (out / SPLIT_FILE).is_file():
         hint += f", or remove that split: rm -r {quote(str(out))}"
     raise RequestError(message, code="file-exists", at=str(out), hint=hint)

@@ -75,7 +75,7 @@ def run_check(
 
     if out is not None and os.path.lexists(out):
         raise RequestError(
-            "the folder is there", code="file-exists", at=str(out), hint="--out another folder"
+            "the folder is there", code="file-exists", at=str(out), hint="name another folder"
         )
     with speaking(config.entry_point), storing(config.storage), verifying(config.verify_pages):
         leaks = check_parts(parts, config.split, Guessing(config.entry_point, section="split"))

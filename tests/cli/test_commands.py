@@ -743,6 +743,8 @@ for kernel in kernels:
         most = 2  # ranks are int16, or int32 in deep lists
     if kernel.py_func.__name__ == "part_rows":
         most = 2  # keys are gathered whole, or by their halves where all fit
+    if kernel.py_func.__name__ == "strengths_of_floats":
+        most = 2  # scores are float32 or float64
     if len(kernel.entries) > most:
         print("several signatures:", kernel, list(kernel.entries))
 """

@@ -496,6 +496,59 @@ def test_a_plan_finds_the_pairs_that_move_the_difference() -> None:
     assert raised.value.code == "nothing-to-judge"
 
 
+ONE_JUDGED = pl.DataFrame({"user": [1, 1], "item": ["a", "b"], "relevance": [1, 0]})
+OLD_AND_NEW = {"old": {1: ["a", "b"]}, "new": {1: ["c", "a"]}}
+
+
+@pytest.mark.parametrize(
+    ("code", "asked", "told"),
+    [
+        ("missing-cutoff", {"metric": "nDCG"}, "hint: write nDCG@10"),
+        ("missing-cutoff", {"metric": "nDCG@{1,2}"}, "hint: write nDCG@10"),
+        ("unknown-model", {"models": ["old", "z"]}, "the models are old, new"),
+        ("nothing-to-judge", {"models": ["old"]}, "and 1 are given"),
+        ("out-of-range", {"n": 0}, "n is 0, not a number above 0"),
+        ("out-of-range", {"relevance": -1}, "relevance is -1, not"),
+    ],
+)
+def test_what_no_plan_can_be_made_of_is_refused(
+    code: str, asked: dict[str, object], told: str
+) -> None:
+    with pytest.raises(RequestError) as raised:
+        evalkit.judge_plan(ONE_JUDGED, OLD_AND_NEW, **{"metric": "RR@2", "n": 2, **asked})
+
+    assert raised.value.code == code
+    assert told in str(raised.value)
+
+
+def test_relevance_of_a_plan_may_be_a_whole_number() -> None:
+    plan = evalkit.judge_plan(ONE_JUDGED, OLD_AND_NEW, metric="RR@2", n=2, relevance=1)
+
+    assert plan["item"].to_list() == ["c"]
+
+
+TEN = rated(10, [1, 2, 3, 4, 6] * 2, [5] * 10)
+
+
+@pytest.mark.parametrize(
+    ("code", "rows", "asked", "told"),
+    [
+        ("not-a-scale", TEN[:6], {"metrics": ["SUS"]}, "there are 6 units with 1, 2"),
+        ("not-a-scale", TEN, {"metrics": ["SUS"]}, "there are 10 units with 1, 2, 3, 4, 5, 6"),
+        ("unknown-judge", TEN, {"models": ["z"]}, "the judges are judge 0, judge 1"),
+        ("few-judges", TEN, {"models": ["judge 0", "judge 1"]}, "leave models out"),
+    ],
+)
+def test_what_no_agreement_is_of_is_refused(
+    code: str, rows: pl.DataFrame, asked: dict[str, object], told: str
+) -> None:
+    with pytest.raises(DataError) as raised:
+        evalkit.evaluate_judges(rows, **{"metrics": ["alpha"], **asked})
+
+    assert raised.value.code == code
+    assert told in str(raised.value)
+
+
 def test_a_plan_looks_where_both_lists_stand_high_and_at_either_model() -> None:
     truth = pl.DataFrame({"user": [1, 2], "item": ["a", "a"], "relevance": [1.0, 0.0]})
     lists = {

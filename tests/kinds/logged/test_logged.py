@@ -13,7 +13,7 @@ from program import Outcome, run_here
 
 import evalkit
 from evalkit.config import GateRule
-from evalkit.errors import DataError, RequestError
+from evalkit.errors import DataError, EvalkitError, RequestError
 from evalkit.runs.gates import Baselines, judge
 
 FOLDER = Path(os.environ.get("EVALKIT_TEST_DATA", "absent")) / "conformance" / "offpolicy"
@@ -153,6 +153,49 @@ def test_rows_that_say_nothing_are_refused(column: str, value: float | None, cod
 
     with pytest.raises(DataError) as raised:
         measured("SNIPS", log=log)
+
+    assert raised.value.code == code
+
+
+SHOWN = pl.DataFrame({"user": [1, 1], "item": [1, 2], "probability": [0.4, 0.6]})
+
+
+@pytest.mark.parametrize(
+    ("code", "table", "told"),
+    [
+        ("null-id", SHOWN.with_columns(item=pl.Series([1, None])), "1 rows of b have no"),
+        ("bad-propensity", SHOWN.with_columns(probability=2.0), "2 probabilities of b are null"),
+        ("duplicate-pair", SHOWN.vstack(SHOWN), "2 rows of b repeat an item"),
+        ("not-a-distribution", SHOWN.with_columns(probability=0.2), "add up to 0.4"),
+    ],
+)
+def test_tables_of_targets_that_are_no_distribution_are_refused(
+    code: str, table: pl.DataFrame, told: str
+) -> None:
+    log = SHOWN.select("user", "item", reward=1.0, p0=0.5)
+    with pytest.raises(DataError, match=told) as raised:
+        evalkit.evaluate_logged(
+            log, {"b": {"table": table, "on": ["user"]}}, metrics=["IPS"],
+            columns={"user": "user", "item": "item", "propensity": "p0"},
+        )  # fmt: skip
+
+    assert raised.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("code", "log", "asked", "told"),
+    [
+        ("wrong-type", LOG, {"targets": {"b": "p"}}, "the target b is 'p', no keys"),
+        ("unknown-model", LOG, {"statistics": {"baseline": "z"}}, r"one of \(logging\), b"),
+        ("empty-input", LOG[:0], {}, "the log has no rounds"),
+    ],
+)
+def test_what_no_policy_is_estimated_of_is_refused(
+    code: str, log: pl.DataFrame, asked: dict[str, object], told: str
+) -> None:
+    given = {"targets": TARGETS, "metrics": ["IPS"], "columns": COLUMNS, **asked}
+    with pytest.raises(EvalkitError, match=told) as raised:
+        evalkit.evaluate_logged(log, **given)
 
     assert raised.value.code == code
 
