@@ -329,3 +329,23 @@ def test_what_a_command_cannot_do_is_refused_with_what_it_can(evalkit, runs, ask
 
     assert (refused.status, refused.codes) == (2, [code])
     assert told in refused.err
+
+
+def test_what_runs_did_not_keep_is_not_compared(evalkit, logs):
+    weighed = ["--set", "name=weighed", "--set", "statistics.weight.by=1"]
+    for _ in range(2):
+        assert evalkit("run", "job.toml", *weighed).status == 0
+    for name, model in (("one", "good"), ("other", "bad")):
+        pl.read_parquet(logs / f"{model}.parquet").write_parquet(logs / f"{name}.parquet")
+        kept = ["--per-user", f"{name}-values.parquet", "--set", "output.per_user=true"]
+        tables = ["--rankings", f"{name}=good.parquet", "--rankings", f"{name}2=bad.parquet"]
+        asked = ["evaluate", "--truth", "truth.parquet", *tables, "-m", "RR", *kept]
+        assert evalkit(*asked, "--out", "kept").status == 0
+
+    why = evalkit("why", "last~1", "last", "--name", "weighed")
+    ids = sorted(each.name for each in (logs / "kept").glob("2*"))
+    compared = evalkit("compare", *ids, "--out", "kept")
+
+    assert (why.status, why.codes) == (3, ["parts-missing"])
+    assert (compared.status, compared.codes) == (2, ["ambiguous-model"])
+    assert "hint: write --all-pairs" in compared.err

@@ -338,6 +338,30 @@ def test_a_job_of_logged_feedback_is_gated_and_merged(
     assert evalkit.load("runs/latest").gates[0].outcome == "cannot tell"
 
 
+def test_gates_of_rewards_without_a_bound_count_how_they_lean() -> None:
+    rng = np.random.default_rng(5)
+    for n, most, least in (
+        (29, "cannot tell", "cannot tell"),
+        (199, "cannot tell", "pass"),
+        (200, "pass", "pass"),
+    ):
+        users = np.repeat(np.arange(n), 3)
+        log = {"user": users, "reward": 5.0 + rng.exponential(size=users.size), "p0": 0.5, "p": 0.5}
+        for times in (1.0, 0.01):  # rewards of a share are bounded
+            rows = pl.DataFrame(log).with_columns(pl.col("reward") * times)
+            columns = {"user": "user", "propensity": "p0"}
+            report = evalkit.evaluate_logged(rows, {"b": {"probability": "p"}}, columns=columns)
+            rules = [GateRule(metric="SNIPS", model="b", max=20.0)]
+            rules += [GateRule(metric="SNIPS", model="b", min=0.001)]
+            told = [gate.outcome for gate in judge(rules, report, Baselines({}), level=0.95)]
+            own = report.estimate("b", "SNIPS", None, None)
+            if times == 1.0:
+                assert told == [most, least]
+                assert own.low_gate <= own.low < own.high < own.high_gate
+            else:
+                assert (told[1], own.low_gate, own.high_gate) == (told[0], None, None)
+
+
 def of_fixture(name: str) -> pl.DataFrame:
     """Rounds of a fixture with the probabilities of both policies, and of a reward model."""
     found = json.loads((FOLDER / "fixtures" / f"{name}.json").read_text())
