@@ -3,12 +3,12 @@
     python bench/held_out_simulated.py [rows experiments clusters ...] --draws 300
 
 Two models of ratings, labels or rankings (`rows`), variants of an experiment (`experiments`) and
-clusters of one (`clusters`). `better`: verdicts where nothing differs; `within`: "equivalent" or
-"not inferior" where the loss is just the margin; `min`, `max`, `drop`, `relative`: passes of gates
-where the truth is just the bound; `fail`: what fails of the latter two; `told`: "better" where a
-difference of 3.5 standard errors is true, `min 3.5` and `max 3.5` what then passes of values. In
-percent; 5, 5 and 2.5 are promised of `better`, `within` and gates. Populations are of two halves:
-rules were mended on `chosen`, and held against `held`.
+clusters of one (`clusters`), a policy of logged feedback (`logged`). `better`: verdicts where
+nothing differs; `within`: "equivalent" or "not inferior" where the loss is just the margin; `min`,
+`max`, `drop`, `relative`: passes of gates where the truth is just the bound; `fail`: what fails of
+the latter two; `told`: "better" where a difference of 3.5 standard errors is true, `min 3.5` and
+`max 3.5` what then passes of values. In percent; 5, 5 and 2.5 are promised of `better`, `within`
+and gates. Populations are of two halves: rules were mended on `chosen`, and held against `held`.
 """
 
 import argparse
@@ -140,7 +140,8 @@ def _labels(share: float, heavy: float) -> Callable[[Rng, int, float], Rows]:
         taste = (0.3 * rng.normal(size=n) + 1.5 * is_heavy)[users]
         noise = rng.normal(size=(2, users.size))
         scores = 1.0 / (1.0 + np.exp(2.0 - labels - taste - noise))
-        nothing = {"AUC": (np.nan, 0.0), "log-loss": (np.nan, 0.0), "PR-AUC": (np.nan, 0.0)}
+        area = np.nan if heavy else 0.5 * (1.0 + erf(1.0 / np.sqrt(4.0 * 1.09)))
+        nothing = {"AUC": (area, 0.0), "log-loss": (np.nan, 0.0), "PR-AUC": (np.nan, 0.0)}
         return Rows(users, scores[0], scores[1], nothing, labels.astype(np.float64))
 
     return drawn
@@ -491,7 +492,35 @@ def _of_units(
         yield row | {w: round(50 * counts[of] / draws, 1) for w, of in names.items()}
 
 
-PARTS = {"rows": rows, "experiments": experiments, "clusters": clusters}
+# ---------------------------------------------------------------- logged feedback
+
+
+def logged(draws: int, half: str, sizes: list[int]) -> Iterator[dict[str, Any]]:
+    """A policy whose reward is that of the logging one: exponential, as large as users are odd."""
+    spread, odd = {"chosen": (2.0, 1.0), "held": (1.0, 0.8)}[half]
+    scores = np.exp(np.linspace(0.0, spread, 10))
+    old, new = scores / scores.sum(), (scores[::-1] / scores.sum()) ** 0.5
+    new /= new.sum()
+    truth, about = float(np.exp(0.5 * odd**2)), partial(GateRule, metric="SNIPS", model="b")
+    for n in sizes:
+        rng, found = np.random.default_rng(SEEDS[1]), Counter[str]()
+        for _ in range(draws):
+            users = np.repeat(np.arange(n), 3)
+            items = rng.choice(10, users.size, p=old)
+            rewards = rng.lognormal(0.0, odd, n)[users] * rng.exponential(size=users.size)
+            log = {"user": users, "reward": rewards, "propensity": old[items], "p": new[items]}
+            targets, named = {"b": {"probability": "p"}}, {"user": "user"}
+            report = evalkit.evaluate_logged(pl.DataFrame(log), targets, columns=named)
+            found["better"] += any(e.verdict in ("better", "worse") for e in report.comparisons)
+            rules = [about(min=truth), about(max=truth), about(baseline="(logging)", max_drop=1e-9)]
+            for gate in judge(rules, report, Baselines({}), level=0.95):
+                found[f"{gate.kind} {gate.outcome}"] += 1
+        told = {"min": "min pass", "max": "max pass", "drop": "max_drop pass", "better": "better"}
+        shares = {name: round(100 * found[of] / draws, 1) for name, of in told.items()}
+        yield {"half": half, "users": n, "metric": "SNIPS"} | shares
+
+
+PARTS = {"rows": rows, "experiments": experiments, "clusters": clusters, "logged": logged}
 
 
 def main() -> None:

@@ -69,6 +69,7 @@ HINTS = [
         (hint, hint, python)
         for hint, python in [
             ("variants = { control = 50, b = 50 }", 'variants={"control": 50, "b": 50}'),
+            ("give --memory-limit 300MiB", "give memory_limit=300 << 20"),
             ("phases = [{ of = { b = 20 } }]", 'phases=[{"of": {"b": 20}}]'),
         ]
     ),
@@ -235,6 +236,36 @@ def test_a_choice_in_the_words_of_other_libraries_is_known(word, ours):
         evalkit.evaluate(
             {1: [1]}, {1: [1]}, metrics=["RR"], statistics={"correction": word, "level": 0.9}
         )
+
+
+LISTS = {"m": {1: [1]}}
+
+
+@pytest.mark.parametrize(
+    ("asks", "code", "told"),
+    [
+        (lambda _: evalkit.figures(), "missing-option", "last, or the folder of a split"),
+        (
+            lambda _: evalkit.evaluate({1: [1]}, {}, metrics=["RR"]),
+            "no-rankings",
+            '{"name": table}',
+        ),
+        (lambda report: report.save("a.docx"), "unknown-format", "write one of .csv, .html"),
+        (lambda report: report.save("a.png"), "unknown-format", "report.plot().save('a.png')"),
+        (lambda report: report.value("AP"), "metric-not-in-report", "it has RR"),
+        (
+            lambda _: evalkit.EarlyStopping("RR", patience=2, epochs=9).report,
+            "no-rankings",
+            "call update(report)",
+        ),
+    ],
+)
+def test_what_python_asks_of_nothing_is_refused_by_name(asks, code, told):
+    report = evalkit.evaluate({1: [1]}, LISTS, metrics=["RR"])
+    with pytest.raises(EvalkitError) as caught:
+        asks(report)
+
+    assert (caught.value.code, told in caught.value.hint) == (code, True), str(caught.value)
 
 
 @pytest.mark.parametrize(

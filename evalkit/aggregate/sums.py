@@ -144,6 +144,7 @@ class Totals:
         values: Mapping[str, Sequence[Floats]],
         higher_is_better: Sequence[bool],
         cells: Int32s,
+        n_added: int | None = None,
     ) -> None:
         """Fold in a block of users.
 
@@ -151,12 +152,13 @@ class Totals:
             values: for each model, for each metric float64[n_users, n_cutoffs].
             higher_is_better: of each metric.
             cells: int32[n_users], the cell of each user.
+            n_added: how many of the metrics count in the sums of models; all when left out.
         """
         rows = exact.CellRows.of(cells, self.n_cells)
         for name, sums in self.models.items():
             with self._locks[name]:
                 first = 0
-                for array in values[name]:
+                for array in values[name][:n_added]:
                     width = array.shape[1]
                     if self._by_steps and width >= MANY_CUTOFFS:
                         if (name, first) not in self._steps:

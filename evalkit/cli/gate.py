@@ -1,6 +1,7 @@
 """`evalkit gate`: the gates alone, on a finished run."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
@@ -47,7 +48,8 @@ def gate(
                 message = f"{option} changes a config, and the gates are the run's own"
                 hint = "name a config of gates too: --config FILE"
                 raise RequestError(message, code="bad-option", at=option, hint=hint)
-        rules, level = _rules_of(report, run, baseline)
+        again = f"evalkit gate {quote(run)}{where_of(out, name)}"
+        rules, level = _rules_of(report, run, baseline, again)
     if not rules and not any(each.is_alarm for each in report.checks):
         message = "there are no gates"
         hint = "write [[gates]] in a config and give it: --config FILE"
@@ -112,7 +114,7 @@ def _tell_taken(run: str, report: "Report", baselines: "Baselines", where: str) 
 
 
 def _rules_of(
-    report: "Report", run: str, baseline: str | None
+    report: "Report", run: str, baseline: str | None, again: str
 ) -> "tuple[tuple[GateRule, ...], float]":
     """The gates that a run was made with, from its manifest.
 
@@ -121,7 +123,6 @@ def _rules_of(
         RequestError: one of them compares with a path, which nobody here has named [bad-baseline].
     """
     import os
-    from shlex import quote
 
     from evalkit.config import build_gates
 
@@ -129,11 +130,11 @@ def _rules_of(
         rules, level = build_gates(report.config or {})
     except RequestError as error:
         message = f"the gates that it was made with cannot be read: {error.message}"
-        hint = f"give the gates: evalkit gate {quote(run)} --config FILE"
+        hint = f"give the gates: {again} --config FILE"
         raise DataError(message, code="run-damaged", at=run, hint=hint) from error
     for rule in rules:
         if baseline is None and rule.baseline is not None and os.sep in rule.baseline:
             message = f"its gate compares with {rule.baseline!r}, and a run names no paths"
-            hint = f"evalkit gate {quote(run)} --baseline {quote(rule.baseline)}"
+            hint = f"{again} --baseline {quote(rule.baseline)}"
             raise RequestError(message, code="bad-baseline", at=run, hint=hint)
     return rules, level

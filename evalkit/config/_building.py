@@ -108,8 +108,7 @@ def _build(
     check_alerts(tree, problems)
     check_layout(tree, problems)
     problems.raise_all()
-    if config is None:
-        raise AssertionError("a config with no problem is a config")
+    assert config is not None  # as it has no problem
     config._variables.update(variables)
     return config
 

@@ -44,6 +44,7 @@ def in_words_of(entry_point: EntryPoint, hint: str) -> str:
         return turned
     turned = re.sub(r"--sample (\S+)", r"sample=\1", turned)
     turned = turned.replace("--engine local", "evalkit.evaluate")
+    turned = re.sub(r"--memory-limit (\d+)MiB", r"memory_limit=\1 << 20", turned)
     turned = turned.replace("--memory-limit", "memory_limit").replace("--again", "again=True")
     turned = turned.replace("verify_pages = false in a config", "verify_pages=False")
     turned = _TABLE.sub(lambda found: _with_colons(found[0]), turned)

@@ -32,14 +32,25 @@ def read_split(folder: str | os.PathLike[str]) -> dict[str, Any]:
         found = json.loads(path.read_bytes())
         if not isinstance(found, dict) or found.get("schema_version") != SPLIT_VERSION:
             raise ValueError("it is of another version")
-        if not isinstance(found.get("parts"), list) or not isinstance(found.get("columns"), dict):
+        parts, columns = found.get("parts"), found.get("columns")
+        are_parts = isinstance(parts, list) and all(map(_is_part, parts))
+        if not are_parts or not isinstance(columns, dict):
             raise ValueError("it lists no parts")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         message = f"no split can be read there: {reason}"
         hint = "evalkit split writes such a folder"
         raise DataError(message, code="bad-manifest-of-split", at=str(path), hint=hint) from None
     return found
+
+
+def _is_part(part: object) -> bool:
+    """Whether it has a name, a fold, and paths of files, if it has any."""
+    if not isinstance(part, dict) or not isinstance(part.get("files", []), list):
+        return False
+    paths = [each.get("path") if isinstance(each, dict) else None for each in part.get("files", [])]
+    is_named = isinstance(part.get("name"), str) and isinstance(part.get("fold"), int)
+    return is_named and all(isinstance(path, str) for path in paths)
 
 
 def find_entry(
@@ -50,13 +61,13 @@ def find_entry(
     Raises:
         RequestError: it has no such part [unknown-part].
     """
-    parts = [each for each in found["parts"] if isinstance(each, dict) and each.get("files")]
+    parts: list[dict[str, Any]] = [each for each in found["parts"] if each.get("files")]
     for part in parts:
-        if (part.get("name"), part.get("fold")) == (name, 1 if fold is None else fold):
+        if (part["name"], part["fold"]) == (name, 1 if fold is None else fold):
             return part
-    n_folds = max((each.get("fold", 1) for each in parts), default=1)
+    n_folds = max((each["fold"] for each in parts), default=1)
     names = (
-        ", ".join(sorted({str(each.get("name")) for each in parts}))
+        ", ".join(sorted({each["name"] for each in parts}))
         or 'no files: write = "parts" makes them'
     )
     message = f"the split has no part {name!r}" + (f" in fold {fold}" if fold is not None else "")

@@ -67,6 +67,9 @@ def comparisons_of(
         column = columns[each.metric]
         if shown is None or not shown.has(requests[column]):
             _note_seen(each, summed, requests[column], column)
+        if ratios is not None:
+            n_carrying = ratios.users_carrying(*each.place, column)
+            each.n_carrying = min(each.n_carrying, n_carrying)
     if config.statistics.test == "sign":
         for each in drafts:
             _note_sign_test(each)
@@ -110,7 +113,8 @@ def _note_seen(each: Draft, summed: Summed, request: Request, column: int) -> No
     if math.isfinite(spread.widest) or spread.is_clustered:
         widest = math.inf  # users have no values of it, but none is a whole scale away
     below, above = (losses, wins) if request.metric.higher_is_better else (wins, losses)
-    each.seen = spread._replace(widest=widest, table=None, n_below=below, n_above=above)
+    mean = min(abs(model.sum_of(column).mean) for model in models)
+    each.seen = spread._replace(widest=widest, table=None, n_below=below, n_above=above, mean=mean)
     if most > 0.0 and not spread.is_clustered:
         squares = spread.df * each.std_error**2 + each.delta**2
         each.n_carrying = spread.n * squares / most**2

@@ -37,3 +37,6 @@ class RatioTotals(Protocol):
 
         None where users have values.
         """
+
+    def users_carrying(self, segment: Segment, pair: Pair, column: int) -> float:
+        """How many users may carry a difference; infinite where all may."""

@@ -26,6 +26,7 @@ class DifferenceSpread(NamedTuple):
         n_below, n_above: users whose difference is below and above 0; None where users have none.
         is_plain: the test of a difference is Student's alone, as are its limits; tests against a
             margin, and what stands on clusters, are mended and count users not seen nevertheless.
+        mean: of values, where `widest` is the largest difference that was seen.
     """
 
     n: int
@@ -40,6 +41,7 @@ class DifferenceSpread(NamedTuple):
     n_above: int | None = None
     is_plain: bool = False
     is_of_one: bool = False
+    mean: float = 0.0
 
     @property
     def is_exact(self) -> bool:
@@ -87,7 +89,10 @@ class DifferenceSpread(NamedTuple):
             return 0.0
         n_against, squares, size = found
         n = self.df + 1.0
-        return p_at_least(distance, self.widest, n, n_against=n_against, squares=squares, size=size)
+        return p_at_least(
+            distance, self.widest, n, n_against=n_against, squares=squares, size=size,
+            mean=self.mean,
+        )  # fmt: skip
 
     def reach_unseen(
         self, delta: float, std_error: float | None, *, error: float, is_above: bool
@@ -99,8 +104,9 @@ class DifferenceSpread(NamedTuple):
         n_against, squares, size = found
         n = self.df + 1.0
         return reach_at_least(
-            error, self.widest, n, n_against=n_against, squares=squares, size=size
-        )
+            error, self.widest, n, n_against=n_against, squares=squares, size=size,
+            mean=self.mean,
+        )  # fmt: skip
 
     def _unseen(
         self, delta: float, std_error: float | None, *, is_above: bool

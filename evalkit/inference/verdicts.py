@@ -80,7 +80,8 @@ def _note_gate_limits(each: Draft, level: float) -> None:
         return
     shown, half = Interval(each.low, each.high), min(each.seen.widest, each.spread.widest)
     wider = each.seen.limits(each.delta, each.std_error, level=level).around(shown)
-    if each.n_carrying >= FEWEST_CARRYING:
+    is_few = each.spread.is_clustered and each.spread.n < FEWEST_APART
+    if each.n_carrying >= FEWEST_CARRYING and not is_few:
         reach = -t_quantile(0.5 * (1.0 - level), each.df_carrying) * (each.std_error or 0.0)
         wider = wider.around(Interval(each.delta - reach, each.delta + reach))
     else:  # nothing is known

@@ -328,8 +328,7 @@ def run_in_store(job: Job, store: runs.StoreFolder) -> Done:
         store.sweep()
         known = holdout_uses.fetch_notes(store, folder)
         done = local.run()
-        if done.path is None:
-            raise AssertionError("a job with a folder writes a run")
+        assert done.path is not None  # a job with a folder writes a run
         holdout_uses.send_notes(store, folder, known)
         return replace(done, path=store.publish(Path(done.path)))
 

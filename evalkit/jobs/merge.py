@@ -107,8 +107,7 @@ def merge(
     if runs.is_store(os.fspath(out)):
         return run_in_store(job, runs.open_store(os.fspath(out), config.storage)).report
     done = replace(job, folder=Path(out)).run()
-    if done.path is None:
-        raise AssertionError("a job with a folder writes a run")
+    assert done.path is not None  # a job with a folder writes a run
     return runs.load_run(done.path)
 
 

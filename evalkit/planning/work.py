@@ -1,7 +1,6 @@
 """How a config is to be measured, and what each kind of evaluation does with it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypedDict, TypeVar, Unpack
@@ -9,7 +8,7 @@ from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 import polars as pl
 
 from evalkit.config import Config
-from evalkit.errors import MachineError, RequestError
+from evalkit.errors import RequestError
 from evalkit.kernels.memory import run_within as _run_within
 from evalkit.kernels.threads import usable_cores
 from evalkit.metrics import Request
@@ -18,9 +17,6 @@ from evalkit.planning.tables import Given
 from evalkit.report import Input, Report, Warning_
 from evalkit.runs.history.experiment_looks import ExperimentLook
 from evalkit.sources import Table
-from evalkit.sources.ids import KeyCollisionError
-
-SEEDS = range(1, 17)  # of the hash of ids; a second one is needed once in 10^5 runs of 10^7 users
 
 Done = TypeVar("Done")
 
@@ -224,18 +220,6 @@ def in_one_share(
         return conclude(measure(config, measure_options), measure_options, (), clock)
 
     return run
-
-
-def try_seeds(measure: Callable[[int], Done]) -> Done:
-    """What is found under the first seed of hashes under which no two ids share a key.
-
-    Raises:
-        MachineError: there is none [key-collision].
-    """
-    for seed in SEEDS:
-        with suppress(KeyCollisionError):
-            return measure(seed)
-    raise MachineError("ids share their keys under every seed", code="key-collision")
 
 
 def with_warnings(report: Report, earlier_warnings: Sequence[Warning_]) -> Report:

@@ -52,10 +52,6 @@ class PerUser:
     frames: Mapping[str, pl.DataFrame] | None = None
     path: Path | tuple[Path, ...] | None = None
 
-    def __post_init__(self) -> None:
-        if (self.frames is None) == (self.path is None):
-            raise ValueError("PerUser takes frames or a path, one of them")
-
     @property
     def model_column(self) -> str:
         """`model`, or `model_` and so on where a user column has that name."""

@@ -108,8 +108,8 @@ def open_source(
         )
         headed = [replace(file, header=table.header) for file in files]
         scan = open_files(headed, kind, _say_header(guessing, role))
-        _check_names(scan.names, _spell_paths(paths))
         at = _spell_paths(paths)
+        _check_names(scan.names, at)
         return Source(at, scan.names, scan, None, None, paths, left_out=left_out)
     frame, n_rows = open_given(given, role)
     at = describe_given(given, role)
@@ -160,9 +160,9 @@ def _check_names(names: Sequence[str], at: str) -> None:
             )
 
 
-def _spell_paths(paths: Sequence[str], limit: int = 3) -> str:
-    more = f", ... ({len(paths)} paths)" if len(paths) > limit else ""
-    return ", ".join(paths[:limit]) + more
+def _spell_paths(paths: Sequence[str]) -> str:
+    more = f", ... ({len(paths)} paths)" if len(paths) > 3 else ""
+    return ", ".join(paths[:3]) + more
 
 
 def versioned(source: Source) -> tuple[str, ...]:

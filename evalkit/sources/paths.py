@@ -19,7 +19,7 @@ from evalkit.errors import (
     raise_all,
 )
 from evalkit.sources import versions
-from evalkit.sources.guess import Guessing
+from evalkit.sources.guess import Guessing, some_names
 from evalkit.sources.heads import MARKS, OF_PROGRAMS, PACKED, format_by_head, head_of
 from evalkit.sources.shell import quoted
 from evalkit.sources.trec import Kind, kind_of_lines
@@ -415,11 +415,7 @@ def _existing_part(path: str) -> str:
         error = _not_found(folder, folder)
         return f"the folder {folder!r} does not exist; {error.hint}"
     names = sorted(filter(_visible, os.listdir(folder)))
-    return f"{folder} holds {_some(names)}" if names else f"{folder} is empty"
-
-
-def _some(names: Sequence[str], limit: int = 5) -> str:
-    return ", ".join(names[:limit]) + (", ..." if len(names) > limit else "")
+    return f"{folder} holds {some_names(names, 5)}" if names else f"{folder} is empty"
 
 
 def _not_found(path: str, given: str) -> DataError:
@@ -436,7 +432,7 @@ def _not_found(path: str, given: str) -> DataError:
     if close is not None:
         hint = f"did you mean {str(Path(parent) / close)!r}?"
     elif siblings:
-        hint = f"{folder} holds {_some(siblings)}"
+        hint = f"{folder} holds {some_names(siblings, 5)}"
     else:
         hint = f"{folder} is empty" if os.path.isdir(folder) else f"{folder} does not exist"
     return DataError("no such file or directory", code="path-not-found", at=given, hint=hint)
@@ -489,5 +485,5 @@ def spell_parts(files: Sequence[File], used: Collection[str]) -> str:
         for name, value in file.partitions:
             values.setdefault(name, {})[str(value)] = None
     several = [(name, [*each]) for name, each in values.items() if len(each) > 1]
-    told = [f"{name} = {_some(each, 3)}" for name, each in several if name not in used]
+    told = [f"{name} = {some_names(each, 3)}" for name, each in several if name not in used]
     return f"folders of {', '.join(told)} are read as one" if told else ""

@@ -193,8 +193,8 @@ class _Parser:
     def _next(self) -> sql_words.Token:
         return self._tokens[self._place]
 
-    def _after(self, steps: int = 1) -> sql_words.Token:
-        return self._tokens[min(self._place + steps, len(self._tokens) - 1)]
+    def _after(self) -> sql_words.Token:
+        return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
 
     def _is_keyword(self, *words: str) -> bool:
         return self._next.word in words and not self._is_column()

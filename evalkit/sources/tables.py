@@ -143,7 +143,6 @@ def open_values(
     bys: Sequence[str],
     user: Sequence[str],
     given: object | None = None,
-    guessing: Guessing = guess.BY_CONFIG,
 ) -> Table:
     """Values of users, or of items, lazily: ids and `value_0`, `value_1`, ...
 
@@ -156,7 +155,7 @@ def open_values(
     """
     assert table.path is not None
     bare = Bare(table.path, table.format, table.header, table.files)
-    source = open_source("segments", bare, given, guessing, kind="qrels")
+    source = open_source("segments", bare, given, guess.BY_CONFIG, kind="qrels")
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
     chosen = ChosenColumns({"item": table.item} if table.item is not None else {})
     if table.item is None:
@@ -220,9 +219,7 @@ def open_columns(
 OwnTable: TypeAlias = config.TruthTable | config.LogTable | config.RatingsTable | config.LabelsTable
 
 
-def open_own_values(
-    table: OwnTable, bys: Sequence[str], given: object, guessing: Guessing = guess.BY_CONFIG
-) -> Table:
+def open_own_values(table: OwnTable, bys: Sequence[str], given: object) -> Table:
     """Values of users that stand in the truth, or in rows: user columns and `value_0`, ...
 
     Args:
@@ -230,7 +227,7 @@ def open_own_values(
     """
     kind: Kind = "run" if isinstance(table, config.LogTable) else "qrels"
     role = _OWN_ROLES.get(type(table), "truth")
-    source = open_source(role, table, given, guessing, kind=kind)
+    source = open_source(role, table, given, guess.BY_CONFIG, kind=kind)
     values = [Wanted("by", f"value_{place}", text) for place, text in enumerate(bys)]
     return _open(role, source, ChosenColumns({"user": table.columns.user}), table.where, values)
 

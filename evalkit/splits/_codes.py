@@ -7,23 +7,15 @@ import numpy as np
 import polars as pl
 
 from evalkit.kernels.arrays import Int32s, Keys
-from evalkit.sources.ids import IdPlan, as_keys
+from evalkit.sources.ids import IdPlan, KeyCollisionError, as_keys
 from evalkit.splits._filters import LogRows
 from evalkit.splits._kernels import find_codes, look_codes, refill, take_keys
 
 _MOST_DIRECT = 1 << 24  # ids that are their own place in a list
 
 
-class ReadAgainError(Exception):
-    """The log is to be read again, in another way."""
-
-
-class TwoIdsShareError(ReadAgainError):
-    """Two ids have one hash: with another seed."""
-
-
-class FootersDifferError(ReadAgainError):
-    """Footers of files tell of other times than their rows have: without them."""
+class FootersDifferError(Exception):
+    """Footers of files tell of other times than their rows have: read again without them."""
 
 
 @dataclass(slots=True)
@@ -76,7 +68,7 @@ class Coder:
             refill(self._known, self.n, self._table)
         found = find_codes(keys, checks, codes, self._table, self._known, self._checks, self.n)
         if found < 0:
-            raise TwoIdsShareError
+            raise KeyCollisionError
         self.n = found
         return codes
 

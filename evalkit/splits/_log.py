@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -176,7 +176,7 @@ class LogFeed:
                 if self.n_rows < 0 or self._is_cut:
                     self._note_times(rows)
                 if self._told and rows.dropped.keys() & NULLS:
-                    self.restart_without_footers()
+                    raise FootersDifferError
                 if self._told and rows.n:
                     low, high = min(low, int(rows.times.min())), max(high, int(rows.times.max()))
                 yield rows
@@ -185,16 +185,7 @@ class LogFeed:
         self.n_rows = self.log.n_rows = begin
         self._is_cut = False
         if self._told and ((low < self.first if skip else low != self.first) or high != self.last):
-            self.restart_without_footers()
-
-    def restart_without_footers(self) -> NoReturn:
-        """Footers told what the rows do not hold, or what does not follow from it.
-
-        Raises:
-            FootersDifferError: always.
-        """
-        self.log.trusts_footers = False
-        raise FootersDifferError
+            raise FootersDifferError
 
     def users_alone(self) -> Iterator[Int32s]:
         """The codes of users of all rows, with as little reading as that takes."""
@@ -228,7 +219,7 @@ class LogFeed:
         """Where each batch begins, and columns of ids, none of which is to be null."""
         for begin, batch in self._numbered(self._streamed(columns)):
             if any(each.has_nulls() for each in batch.get_columns()):
-                self.restart_without_footers()
+                raise FootersDifferError
             yield begin, batch
 
     def _streamed(self, columns: Sequence[pl.Expr]) -> Iterator[pl.DataFrame]:
@@ -266,7 +257,7 @@ class LogFeed:
                 wanted = own.select(self.columns()) if is_whole else own
                 rows = self.number(wanted, begin + at)
                 if rows.dropped.keys() & NULLS:
-                    self.restart_without_footers()
+                    raise FootersDifferError
                 if rows.n:
                     low, high = min(low, int(rows.times[0])), max(high, int(rows.times[-1]))
                 if coders:
@@ -275,7 +266,7 @@ class LogFeed:
                     own = own.with_columns(ids).select(list(self.log.schema))
                 yield rows, own
         if (low, high) != (self.first, self.last):
-            self.restart_without_footers()
+            raise FootersDifferError
 
     def _told_by_codes(self) -> dict[str, Coder]:
         """The columns of users and items, where codes of all rows tell the ids, and all stay."""
@@ -310,7 +301,7 @@ class LogFeed:
             early = rows.times[: self._early - begin]
             is_odd = early.size and (early.min() < self.first or early.max() >= self._moment)
             if rows.dropped or is_odd:
-                self.restart_without_footers()
+                raise FootersDifferError
         return rows
 
     def _note(self, rows: LogRows) -> None:

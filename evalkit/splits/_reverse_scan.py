@@ -16,6 +16,7 @@ from evalkit.config import SplitSection
 from evalkit.kernels import kernel
 from evalkit.kernels.arrays import Bytes, Int32s, Ints
 from evalkit.splits._clock import TimeTies
+from evalkit.splits._codes import FootersDifferError
 from evalkit.splits._counts import bounds_of, tell_of_one
 from evalkit.splits._feed import fitted
 from evalkit.splits._filters import TEST, TRAIN, VALIDATION, LogRows
@@ -133,7 +134,7 @@ class Back:
         here, ties = held[: self.state[6]], tied[: self.state[5]]
         self._n_ties += ties.size
         if self.state[7] or self._n_ties > MOST_TIES:
-            self.feed.restart_without_footers()
+            raise FootersDifferError
         self._held.append((rows.users[here], rows.items[here], letters[here]))
         if ties.size:
             self._ties.append((rows.users[ties], rows.items[ties], rows.times[ties]))

@@ -9,8 +9,8 @@ import polars as pl
 from evalkit.config import SplitSection
 from evalkit.errors import DataError, EvalkitError, noting, raise_all, warn
 from evalkit.sources import Guessing, Table, open_split, reading
-from evalkit.sources.ids import as_array, plan_ids
-from evalkit.splits._codes import Coder, ReadAgainError
+from evalkit.sources.ids import as_array, plan_ids, try_seeds
+from evalkit.splits._codes import Coder
 from evalkit.splits._filters import LogRows
 from evalkit.splits._source import BATCH, Log
 from evalkit.splits._units import as_ticks, find_unit, sample_times
@@ -31,12 +31,7 @@ def check_parts(
     """
     tables = _opened(parts, section, guessing)
     _same_times(tables)
-    for seed in range(1, 100):
-        try:
-            return join_folds([_found(tables, section, seed)])
-        except ReadAgainError:
-            continue
-    raise AssertionError("no seed tells these ids apart")
+    return join_folds([try_seeds(lambda seed: _found(tables, section, seed))])
 
 
 def _opened(

@@ -22,7 +22,8 @@ from evalkit.report.figures import Figures
 from evalkit.report.version import VERSION
 from evalkit.runs import digest, file_record, machine_errors, private_folder, sync_directory, write
 from evalkit.sources import Guessing, open_split
-from evalkit.splits._codes import ReadAgainError
+from evalkit.sources.ids import try_seeds
+from evalkit.splits._codes import FootersDifferError
 from evalkit.splits._cut import Cut, cut_rows, tell_leaks
 from evalkit.splits._describe import Counting, OddTimes
 from evalkit.splits._filters import NULLS, PARTS, TRAIN
@@ -126,18 +127,20 @@ def make_split(
 
 
 def _made(log: Log, rule: SplitSection, identity: str | None, out: Path | None) -> Split:
-    for seed in range(1, 100):
+    def made(seed: int) -> Split:
         feed = LogFeed.of(log, rule, seed)
         try:
             cut = cut_rows(feed, rule, log.table.at, SplitBudget(rule.memory_limit))
             return _finish(log, feed, cut, rule, identity, out)
-        except ReadAgainError:
-            continue
+        except FootersDifferError:
+            pass
         except DataError:
-            if not feed.is_told:
+            if not feed.is_told:  # none is refused by what footers alone may say
                 raise
-            log.trusts_footers = False  # none is refused by what they alone may say
-    raise AssertionError("no seed tells these ids apart")
+        log.trusts_footers = False
+        return made(seed)
+
+    return try_seeds(made)
 
 
 def _check_log(log: Log, rule: SplitSection) -> None:

@@ -4,13 +4,14 @@ import math
 
 from evalkit.statistics.exact import SCALE_BITS, ExactSum, ExactSums
 
-from .distributions import t_quantile
-from .intervals import NO_INTERVAL, Interval, mean_interval, wilson_interval
+from .distributions import normal_sf, t_quantile
+from .intervals import NO_INTERVAL, Interval, exact_interval, mean_interval, wilson_interval
 from .skewness import reach, skewness_of_largest
 from .unseen import reach_at_least
 
 OF_SKEWNESS = 2.0  # of that of a sample, whose largest values were not drawn yet
 MOST_SKEWED = 0.25  # skewness / sqrt(n), before too few values make the mean
+FEWEST_CARRYING, MANY_CARRYING = 4, 200  # users, of whom all is seen, or nothing
 
 
 def interval_of(
@@ -70,8 +71,13 @@ def gate_interval(
     if abs(skewness) > MOST_SKEWED * math.sqrt(n):
         reaches[skewness > 0.0] = float(n)
     squares = df * (df + 1.0) * std_error**2
-    alone = reach_at_least(error, widest, df + 1.0, n_against=n, squares=squares)
-    down, up = (max(each * std_error, alone) for each in reaches)
+    down, up = (
+        max(
+            each * std_error,
+            reach_at_least(error, widest, df + 1.0, n_against=n, squares=squares, mean=mean),
+        )
+        for each, mean in zip(reaches, (-value, value), strict=True)
+    )
     return shown.around(Interval(value - down, value + up))
 
 
@@ -94,3 +100,29 @@ def gate_interval_of(shown: Interval, sums: ExactSums, column: int, *, level: fl
         away = (widest - abs(mean)) / (error * math.sqrt(n))
         skewness = math.copysign(skewness_of_largest(away, n), mean)
     return gate_interval(shown, mean, error, n, level=level, skewness=skewness, widest=widest)
+
+
+def carried_interval(
+    shown: Interval, value: float, std_error: float | None, n: float, *, level: float
+) -> Interval:
+    """Limits that gates go by of a number from 0 to 1 that few users carry; they hold those shown.
+
+    They are Wilson's of as many values as its error has, at Student's quantile of these users; of
+    fewer than four nothing is known, and of many the limits shown stand.
+
+    Args:
+        n: users who carry it, as those with a positive row do an AUC.
+    Example:
+        >>> limits = carried_interval(Interval(0.7, 0.9), 0.8, 0.05, 12, level=0.95)
+        >>> round(limits.low, 4), round(limits.high, 4)
+        (0.6643, 0.9)
+    """
+    if not shown.exists or std_error is None or n >= MANY_CARRYING:
+        return NO_INTERVAL
+    if n < FEWEST_CARRYING:
+        return Interval(0.0, 1.0)
+    room, square = value * (1.0 - value), std_error**2 * n / (n - 1.0)
+    if not (square > 0.0 and room > 2.0 * square):  # all alike, or as far apart as can be
+        return shown.around(exact_interval(value * n, n, level=level))
+    reached = 1.0 - 2.0 * normal_sf(-t_quantile(0.5 * (1.0 - level), n - 1.0))
+    return shown.around(wilson_interval(value * room / square, room / square, level=reached))

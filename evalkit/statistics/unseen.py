@@ -16,6 +16,10 @@ by chance, as Poisson counts do, so no p is below the chance that so few come of
 mean is the null (`p_few`). Their size is that of two points with the mean and the squares of all
 who differ.
 
+Where nobody knows how far a value can lie, R is the largest that was seen, and users of a kind that
+is one in a hundred may lie further. Fewer than `FEWEST_OPEN` may show none of these, so that they
+count as `FURTHER` times as far away as the mean, too; fewer squares speak for themselves then.
+
 Nothing here knows of pairs: of two groups of other users the share q may be hidden in either one,
 so the p of their difference is no less than that of the smaller group, `n` being its users.
 """
@@ -27,6 +31,8 @@ from .distributions import normal_quantile, normal_sf
 FEWEST_AGAINST = 5
 AGAINST = 1.3
 SQUARES = 40.0
+FEWEST_OPEN = 300  # of whom 5 in 100 draws show nobody of a kind that is 1 % of all
+FURTHER, SQUARES_OPEN = 5.0, 2.5  # times the mean, and what was seen of squares
 
 
 def p_unseen(distance: float, widest: float, n: float) -> float:
@@ -122,7 +128,14 @@ def reach_few(error: float, size: float, n: float, n_against: int) -> float:
 
 
 def p_at_least(
-    distance: float, widest: float, n: float, *, n_against: int, squares: float, size: float = 0.0
+    distance: float,
+    widest: float,
+    n: float,
+    *,
+    n_against: int,
+    squares: float,
+    size: float = 0.0,
+    mean: float = 0.0,
 ) -> float:
     """What a one-sided p is at least, for all that was not seen.
 
@@ -130,6 +143,7 @@ def p_at_least(
         n_against: users who differ against the verdict.
         squares: the sum of the squares of all differences.
         size: of the difference of those who differ against it; 0 where that is not known.
+        mean: of values, where `widest` was seen, and nobody knows how far others lie.
     Example:
         >>> round(p_at_least(0.02, 1.0, 100, n_against=2, squares=0.5), 4)
         0.138
@@ -137,11 +151,22 @@ def p_at_least(
         0.0172
     """
     unseen = min(p_unseen(distance, widest, n), p_standing(squares, widest, n_against))
+    if mean > 0.0 and n < FEWEST_OPEN:
+        given = FURTHER * mean, n
+        more = p_at_least(distance, *given, n_against=n_against, squares=SQUARES_OPEN * squares)
+        unseen = max(unseen, more)
     return max(unseen, p_few(distance, size, n, n_against))
 
 
 def reach_at_least(
-    error: float, widest: float, n: float, *, n_against: int, squares: float, size: float = 0.0
+    error: float,
+    widest: float,
+    n: float,
+    *,
+    n_against: int,
+    squares: float,
+    size: float = 0.0,
+    mean: float = 0.0,
 ) -> float:
     """How far a one-sided limit is from the mean at least: where `p_at_least` is `error`.
 
@@ -152,6 +177,10 @@ def reach_at_least(
         0.0
     """
     few = reach_few(error, size, n, n_against)
+    if mean > 0.0 and n < FEWEST_OPEN:
+        given = FURTHER * mean, n
+        more = reach_at_least(error, *given, n_against=n_against, squares=SQUARES_OPEN * squares)
+        few = max(few, more)
     if error > p_standing(squares, widest, n_against):
         return few
     return max(few, reach_unseen(error, widest, n))

@@ -249,8 +249,7 @@ def build_user_items(
     else:
         counts = _count_rows(runs[0], threads)
         groups = groups._replace(users=runs[0].users, starts=runs[0].starts, counts=counts)
-    if table is None:
-        raise AssertionError("a user has two groups")
+    assert table is not None  # no user has two groups
     keep = (relevant_from, ALL if keep_judged else BELOW_ZERO * keep_negative)
     return _settle(groups, table, DUPLICATES.index(duplicates), keep, threads)
 

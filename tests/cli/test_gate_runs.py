@@ -1,5 +1,6 @@
 """Gates decide how a run ends, and keep what the next run needs."""
 
+import shlex
 import shutil
 
 import polars as pl
@@ -190,6 +191,21 @@ def test_a_run_without_gates_has_none_to_judge(evalkit, logs):
     outcome = evalkit("gate", "last")
 
     assert (outcome.status, outcome.codes) == (2, ["no-gates"])
+
+
+def test_a_path_in_a_run_s_own_gate_is_named_by_a_person_first(evalkit, job, logs):
+    evalkit("run", "job.toml")
+    first = (logs / "runs" / "latest").readlink().name
+    shutil.copytree(logs / "runs" / first, logs / "it's" / first)
+    job[0](DROP.replace('"last"', f'"it\'s/{first}"'))
+    evalkit("run", "job.toml")
+
+    refused = evalkit("gate", "last", "--name", "job")
+
+    assert (refused.status, refused.codes) == (2, ["bad-baseline"])
+    hint = refused.err.rpartition("hint: ")[2]
+    assert hint.startswith("evalkit gate last --name job --baseline ")
+    assert evalkit(*shlex.split(hint)[1:]).codes == []
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -284,3 +285,67 @@ def test_an_export_is_called_what_it_is(evalkit, runs, logs):
     assert not (logs / "all.csv").exists()
     asked = evalkit("history", "query", "SELECT * FROM metrics", "--format", "csv")
     assert asked.status == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "told"),
+    [
+        ("compare --across last last~1", "same-truth", "hint: evalkit compare without --across"),
+        ("compare --across last last~1 -m RR -m AP", "bad-option", "hint: -m RR"),
+        (
+            "compare good bad --across --config job.toml",
+            "bad-option",
+            "--across compares finished runs",
+        ),
+        ("compare last last~1 --search", "bad-option", "hint: evalkit compare --config CONFIG"),
+        ("compare last last~1 --profile ranx", "bad-option", "under a profile already"),
+        ("why last~1 last -m AP", "metric-not-in-report", "hint: they have"),
+        ("why last~1 last --by nope", "unknown-segmentation", "at:   --by"),
+        ("history tag last nope --remove", "unknown-tag", "evalkit history list shows runs"),
+        ("history tag last prod --remove", "unknown-tag", "'prod' is the tag of"),
+        ("history query 'DROP TABLE runs'", "bad-sql", "such as: SELECT * FROM runs"),
+        ("history list --out nothing", "missing-runs", "name it with --out"),
+        ("figures last --file x.svg", "bad-option", "figures, and one file"),
+        ("report last --format parquet", "bad-option", "--file metrics.parquet"),
+        (
+            "init --split --truth truth.parquet --log m=good.parquet",
+            "bad-option",
+            "leave --truth, --train and --log out",
+        ),
+        ("init --truth t.csv --rankings m=r.csv --out job.toml", "file-exists", "--force"),
+        ("split", "missing-option", "evalkit split LOG --test 7d"),
+        ("split --check --train t.csv", "missing-option", "evalkit split --check --train"),
+        ("experiment --exposures t.csv -m mean(x)", "missing-option", "--variants control=50"),
+        ("experiment --exposures t.csv -m mean(x) --variants a", "bad-share", "--variants a=50"),
+        (
+            "experiment --exposures t.csv -m mean(x) --variants a=1,b=1 --sum x",
+            "bad-option",
+            "--sum clicks=click",
+        ),
+    ],
+)
+def test_what_a_command_cannot_do_is_refused_with_what_it_can(evalkit, runs, asked, code, told):
+    refused = evalkit(*shlex.split(asked))
+
+    assert (refused.status, refused.codes) == (2, [code])
+    assert told in refused.err
+
+
+def test_what_runs_did_not_keep_is_not_compared(evalkit, logs):
+    weighed = ["--set", "name=weighed", "--set", "statistics.weight.by=1"]
+    for _ in range(2):
+        assert evalkit("run", "job.toml", *weighed).status == 0
+    for name, model in (("one", "good"), ("other", "bad")):
+        pl.read_parquet(logs / f"{model}.parquet").write_parquet(logs / f"{name}.parquet")
+        kept = ["--per-user", f"{name}-values.parquet", "--set", "output.per_user=true"]
+        tables = ["--rankings", f"{name}=good.parquet", "--rankings", f"{name}2=bad.parquet"]
+        asked = ["evaluate", "--truth", "truth.parquet", *tables, "-m", "RR", *kept]
+        assert evalkit(*asked, "--out", "kept").status == 0
+
+    why = evalkit("why", "last~1", "last", "--name", "weighed")
+    ids = sorted(each.name for each in (logs / "kept").glob("2*"))
+    compared = evalkit("compare", *ids, "--out", "kept")
+
+    assert (why.status, why.codes) == (3, ["parts-missing"])
+    assert (compared.status, compared.codes) == (2, ["ambiguous-model"])
+    assert "hint: write --all-pairs" in compared.err

@@ -121,3 +121,41 @@ def test_gates_of_rare_hits_have_exact_limits() -> None:
     assert (report.estimates[0].low or 0.0) > 0.003  # of 0.3 % such limits are in 14 of 100 draws
     found = [each.outcome for each in judge(rules, report, Baselines({}), level=0.95)]
     assert found == ["cannot tell", "pass"]
+
+
+def test_an_area_is_no_surer_than_users_with_a_positive_row() -> None:
+    """One positive row leaves nothing of its own: errors are those of the negative ones."""
+    rng, found, n = np.random.default_rng(9), [], 60
+    for positives in (1, 3, 20):
+        label = np.zeros(10 * n, dtype=int)
+        label[: 10 * positives : 10] = 1
+        rows = pl.DataFrame({"user": np.repeat(np.arange(n), 10), "label": label})
+        noise = rng.normal(size=rows.height)
+        logs = {
+            "old": rows.with_columns(score=pl.Series(noise)),
+            "new": rows.with_columns(score=pl.Series(noise + 5.0 * label)),
+        }
+        found.append(evalkit.evaluate_labels(logs, metrics=["AUC"], statistics={"baseline": "old"}))
+    rules = [GateRule(metric="AUC", model="new", min=0.8)]
+    gates = [judge(rules, report, Baselines({}), level=0.95)[0].outcome for report in found]
+
+    assert [each.comparisons[0].verdict for each in found] == ["cannot tell"] * 2 + ["better"]
+    assert gates == ["cannot tell"] * 2 + ["pass"]
+
+
+def test_few_users_may_miss_a_kind_of_one_in_a_hundred() -> None:
+    """Small gains of 200 users are undone by two whose error is eight times as large."""
+    rng, verdicts = np.random.default_rng(10), []
+    for n in (200, 300):
+        rows = pl.DataFrame({"user": np.repeat(np.arange(n), 5), "rating": 3.0})
+        errors = np.sign(rng.normal(size=(2, rows.height)))
+        errors *= 1.0 + 0.1 * rng.normal(size=(2, rows.height))
+        logs = {
+            name: rows.with_columns(prediction=3.0 + times * pl.Series(each))
+            for name, times, each in zip(("old", "new"), (1.0, 0.93), errors, strict=True)
+        }
+        report = evalkit.evaluate_ratings(logs, metrics=["MAE"], statistics={"baseline": "old"})
+        verdicts.append(report.comparisons[0].verdict)
+        assert report.comparisons[0].p_value < 1e-9
+
+    assert verdicts == ["cannot tell", "better"]

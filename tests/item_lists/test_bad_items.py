@@ -59,6 +59,8 @@ def at_doors(metric, columns, folder, **more):
         ("age@3", {"published": pl.Series(DATES)}, {"now": "2019-12-31"}, "bad-now"),
         ("age@3", {"published": pl.Series(["soon"] * 4)}, {"now": "2020-01-31"}, "bad-time"),
         ("age@3", {"published": pl.Series(DATES)}, {"now": "soon"}, "bad-now"),
+        ("age@3", {"published": pl.Series(DATES)}, {"now": 5}, "bad-now"),
+        ("age@3", {"published": pl.Series([1, 2, 3, 4])}, {"now": "2020-01-31"}, "bad-now"),
         ("age@3", {"published": pl.Series(DATES)}, {}, "missing-input"),
         ("exposure_parity(by='p')@3", {"p": pl.lit("x")}, {}, "one-group"),
         ("exposure_parity(by='p')@3", {"p": pl.lit(None, dtype=pl.String)}, {}, "one-group"),

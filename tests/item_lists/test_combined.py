@@ -195,6 +195,8 @@ def test_python_options_and_gates_know_combinations(folder, tables):
         ("nDCG@3 novelty@3", "bad-combination", "character 8"),
         ("max(nDCG@3, novelty@3)", "unknown-metric", "max"),
         ("nDCG@3 / novelty@3", "bad-combination", "lacks"),
+        ("0.5 *", "bad-combination", "lacks a metric"),
+        ("hmean(nDCG@3 novelty@3)", "bad-combination", "lacks a comma"),
         ("mean(nDCG@3)", "bad-combination", "alone"),
         ("mean(nDCG@3, nDCG@3)", "bad-combination", "twice"),
         ("mean(nDCG@{3,5}, novelty@3)", "bad-combination", "2 metrics"),

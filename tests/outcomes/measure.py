@@ -8,9 +8,9 @@ from evalkit.aggregate.sums import add_to
 from evalkit.config import Config
 from evalkit.errors import DataError, RequestError
 from evalkit.planning.counters import input_of
-from evalkit.planning.work import MeasureOptions, ShareResult, try_seeds
+from evalkit.planning.work import MeasureOptions, ShareResult
 from evalkit.sources import Table, reading
-from evalkit.sources.ids import USER_KEY, DrawnShare, Sample, plan_ids
+from evalkit.sources.ids import USER_KEY, DrawnShare, Sample, plan_ids, try_seeds
 from evalkit.statistics.exact import ExactSums
 from outcomes.merge import GroupCounts, OutcomeSums
 from outcomes.open import open_outcomes

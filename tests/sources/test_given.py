@@ -174,6 +174,10 @@ def test_columns_and_rows_are_named_for_one_table():
         (RELEVANT, {"format": "trec"}, "bad-value"),
         ([], {}, "unknown-format"),
         ({1: [(2, 5), (3, 4)]}, {}, "bad-type"),  # no items that are tuples
+        ({"user": [1, 2], "item": [1]}, {}, "bad-type"),
+        ({"user": [1, "a"], "item": [1, 2]}, {}, "bad-type"),
+        ({1: [2], 2: {3: 0.5}}, {}, "bad-type"),
+        ([[1], [2], [3]], {"user_ids": [1, 2]}, "bad-matrix"),
     ],
 )
 def test_what_is_no_table_is_told(truth, more, code):

@@ -9,10 +9,11 @@ import pytest
 
 import evalkit
 from evalkit.cli.app import run_command
-from evalkit.config import load_config, load_split
-from evalkit.errors import DataError, EvalkitError, MachineError, RequestError
+from evalkit.config import find_part, load_config, load_split
+from evalkit.errors import BusyError, DataError, EvalkitError, MachineError, RequestError
 from evalkit.kernels import memory
 from evalkit.sources import Table
+from evalkit.splits import make
 from evalkit.splits._groups import RowGroups
 from evalkit.splits._log import LogFeed
 from evalkit.splits._reverse_scan import Back
@@ -689,6 +690,40 @@ def test_keys_that_a_rule_would_pass_over_are_refused(log, rule):
     assert error.value.code == "bad-split"
 
 
+@pytest.mark.parametrize(
+    ("code", "columns", "rule", "told"),
+    [
+        ("missing-time", "item", {"by": "user", "test": 1}, 'or order = "input"'),
+        ("missing-time", "item", {"test": "7d"}, 'or by = "rows"'),
+        (
+            "missing-column",
+            "item time",
+            {"by": "user", "test": 1, "threshold": 3},
+            'columns={"relevance": "rating"}',
+        ),
+        (
+            "bad-split",
+            "item time cold_user",
+            {"by": "user", "test": 1, "out": "s"},
+            "mark_cold=False",
+        ),
+        ("wrong-type", "item time", {"by": "user", "test": 1, "memory_limit": "a lot"}, "8GiB"),
+    ],
+)
+def test_what_a_rule_needs_and_a_log_lacks_is_told(
+    tmp_path, monkeypatch, code, columns, rule, told
+):
+    monkeypatch.chdir(tmp_path)
+    log = pl.DataFrame({name: [1, 2, 3, 4] for name in ("user", *columns.split())})
+
+    with pytest.raises(EvalkitError) as error:
+        evalkit.split(log.with_columns(user=pl.lit(1)), time_unit="s", **rule)
+
+    assert error.value.code == code
+    assert told in str(error.value)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("policy", ["cold_users", "cold_items", "seen"])
 def test_held_out_rows_that_a_rule_forbids_are_refused(policy):
     rows = {"user": [1, 1, 2, 2, 3, 1], "item": [7, 8, 7, 8, 5, 7], "time": [1, 2, 3, 4, 9, 9]}
@@ -711,6 +746,52 @@ def test_a_part_that_a_split_lacks_is_refused(log, tmp_path, monkeypatch, rule, 
     assert error.value.code == "unknown-part"
 
 
+@pytest.mark.parametrize("rule", [{"by": "user", "test": 1}, {"by": "time", "test": "7d"}])
+@pytest.mark.parametrize("rows", [slice(1, None), slice(-1), slice(None, None, -1)])
+def test_a_log_that_changes_meanwhile_is_refused_and_leaves_nothing(
+    log, tmp_path, monkeypatch, rule, rows
+):
+    log.drop("note").write_parquet(tmp_path / "log.parquet")
+    look_again = make._look_again
+
+    def changed(*given):
+        log.drop("note")[rows].write_parquet(tmp_path / "log.parquet")
+        return look_again(*given)
+
+    monkeypatch.setattr(make, "_look_again", changed)
+
+    with pytest.raises(BusyError) as error:
+        evalkit.split(tmp_path / "log.parquet", out=tmp_path / "s", time_unit="s", **rule)
+
+    assert error.value.code == "input-changed"
+    assert [each.name for each in tmp_path.iterdir()] == ["log.parquet"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema_version": 99},
+        {"parts": 3},
+        {"columns": []},
+        {"parts": [{"name": "test", "fold": None, "files": []}]},
+        {"parts": [{"name": [], "fold": 1, "files": []}]},
+        *({"parts": [{"name": "test", "fold": 1, "files": each}]} for each in ("x", [3], [{}])),
+        "",
+        "[" * 100_000,
+    ],
+)
+def test_a_manifest_that_nobody_wrote_is_refused(log, tmp_path, change):
+    evalkit.split(log.drop("note").head(90), by="user", test=1, out=tmp_path / "s")
+    manifest = tmp_path / "s" / "split.json"
+    told = json.loads(manifest.read_text())
+    manifest.write_text(change if isinstance(change, str) else json.dumps({**told, **change}))
+
+    with pytest.raises(DataError) as error:
+        find_part(tmp_path / "s", "test")
+
+    assert (error.value.code, error.value.at) == ("bad-manifest-of-split", str(manifest))
+
+
 def test_a_split_that_was_there_and_keeps_no_rows_says_so(log, tmp_path):
     log.drop("note").write_parquet(tmp_path / "log.parquet")
     asked = {"by": "user", "test": 1, "out": tmp_path / "s", "write": "assignment"}
@@ -730,6 +811,28 @@ def test_times_of_parts_that_cannot_be_compared_are_refused(log, tmp_path, time)
         run_command(["split", "--check", *(f"--{n}={tmp_path}/{n}.parquet" for n in PARTS)])
 
     assert error.value.code == "time-kind"
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "code", "told"),
+    [
+        (slice(0), [], "empty-part", "each part needs rows"),
+        (slice(None), ["--set", "split.null_ids=error"], "null-id", "split.null_ids=drop"),
+        (slice(None), ["--out", "test.parquet"], "file-exists", "name another folder"),
+    ],
+)
+def test_parts_that_nothing_can_be_found_of_are_refused(
+    log, tmp_path, monkeypatch, rows, more, code, told
+):
+    monkeypatch.chdir(tmp_path)
+    log.write_parquet("train.parquet")
+    nulls = pl.when(pl.int_range(pl.len()) > 0).then("item").alias("item")
+    log.with_columns(nulls)[rows].write_parquet("test.parquet")
+
+    with pytest.raises(EvalkitError) as error:
+        run_command(["split", "--check", *(f"--{n}={n}.parquet" for n in PARTS), *more])
+
+    assert (error.value.code, told in error.value.hint) == (code, True)
 
 
 def test_a_folder_that_takes_no_files_is_told_at_once(log):

@@ -56,18 +56,16 @@ def look_up(first_rows, starts, ranks, columns, values, places, rows, out):  # t
     `rows` int64[n_cutoffs].
     """
     for user in range(first_rows.size):
-        row, n_known = first_rows[user], 0
+        rows[:] = 0
         for hit in range(starts[user], starts[user + 1]):
             column = columns[min(ranks[hit], columns.size - 1)]
-            while n_known < column:
-                rows[n_known] = row
-                n_known += 1
             if column == rows.size:
                 break
-            row += 1
-        while n_known < rows.size:
-            rows[n_known] = row
-            n_known += 1
+            rows[column] += 1
+        row = np.int64(first_rows[user])
+        for place in range(rows.size):
+            row += rows[place]
+            rows[place] = row
         for column in range(places.size):
             out[user, column] = values[rows[places[column]], column]
 
@@ -257,20 +255,27 @@ class CountedValues:
     """Values of users, of whom those of as many hits are measured once where these say it all.
 
     The groups of requests that count hits are the last ones; they stand side by side as one, or
-    where users are counted have no value of a user.
+    where nobody needs users apart have no value of a user.
 
     Args:
         counted: of every model, of the same groups.
-        are_apart: users are looked up, not counted.
+        are_apart: users are looked up.
+        are_counted: sums of models are those of the counts, not of values of users.
     """
 
     def __init__(
-        self, users: UserValues, counted: Mapping[str, HitCounts], *, are_apart: bool
+        self,
+        users: UserValues,
+        counted: Mapping[str, HitCounts],
+        *,
+        are_apart: bool,
+        are_counted: bool,
     ) -> None:
         self.columns = users.columns
-        self._users, self._counted, self.are_apart = users, counted, are_apart
-        self._counts_all = not are_apart or bool(users.n_beside)
+        self._users, self._counted, self.are_counted = users, counted, are_counted
+        self._counts_all = are_counted or bool(users.n_beside)
         self._n_measured = min(next(iter(counted.values())).places)
+        self.n_added = self._n_measured + (not are_counted)
         n_groups = self._n_measured + are_apart
         self.higher_is_better = users.higher_is_better[:n_groups]
         of_each = counted.items() if are_apart else ()

@@ -272,6 +272,10 @@ class ItemTotals:
         """None: users have values."""
         return None
 
+    def users_carrying(self, segment: Segment, pair: Pair, column: int) -> float:
+        """All of them may."""
+        return np.inf
+
     def warnings(self, labels: Sequence[str]) -> Iterator[Warning_]:
         """One where variances are below 0, as they may be where items hardly vary."""
         below = [key for key, each in self._told.items() if each.variance < 0.0]

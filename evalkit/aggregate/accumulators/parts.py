@@ -32,6 +32,7 @@ TOO_LARGE = 2.0**30
 AHEAD = 24  # rows that are fetched before they are added
 WORDS_A_LINE = 8  # of a cache
 LANES = 4  # values that are added at once; one by one what is left of a row takes as long
+ROWS_BESIDE = 1 << 12  # whose values are put side by side, and added while they are close
 WORDS_AT_HAND = 1 << 15  # that stay close to the core
 MOST_BYTES_A_THREAD = 1 << 22
 NO_WEIGHTS = np.empty((0, 0), dtype=np.int64)
@@ -300,15 +301,17 @@ class PartSums:
         for model, groups in values.items():
             if not groups:  # all of them are counted
                 continue
-            pool.clear()
             n_columns = sum(each.shape[1] for each in groups)
             width = min(n_columns + -n_columns % LANES, self._width)
-            together = pool.take((users.size, width), np.float64)
-            np.concatenate(groups, axis=1, out=together[:, :n_columns])
-            together[:, n_columns:] = np.nan  # which is not added
-            for cells in self._cells:
-                if model in cells.sums:
-                    cells.sums[model].add(users, together)
+            for rows in slices_of(users.size, ROWS_BESIDE):
+                own = users[rows]
+                pool.clear()
+                together = pool.take((own.size, width), np.float64)
+                np.concatenate([each[rows] for each in groups], axis=1, out=together[:, :n_columns])
+                together[:, n_columns:] = np.nan  # which is not added
+                for cells in self._cells:
+                    if model in cells.sums:
+                        cells.sums[model].add(own, together)
 
     @property
     def only(self) -> Mapping[str, WordSums]:

@@ -117,6 +117,10 @@ class Ratios:
         """None: users have values."""
         return None
 
+    def users_carrying(self, segment: Segment, pair: Pair, column: int) -> float:
+        """All of them may."""
+        return np.inf
+
 
 def _sums_of(
     known: UserRows,

@@ -37,7 +37,7 @@ MOST_VALUES = 1 << 20  # of a metric and block
 LEAST_USERS = 1024  # of a block, whatever that takes
 MOST_BLOCKS = 32  # which blocks grow to keep to, but to no more than four times as many users
 
-Watch: TypeAlias = Callable[[Ints, Mapping[str, Sequence[Floats]], Ints], None]
+Watch: TypeAlias = Callable[[Ints, Mapping[str, Sequence[Floats]], "BlockValues"], None]
 PlainHits: TypeAlias = dict[tuple[int, int, str], tuple[Hits, Relevant]]  # see `gather`
 
 
@@ -316,10 +316,12 @@ class BlockValues(Protocol):
     Args:
         columns: int64[n_requests], the column of each request where groups stand side by side.
         higher_is_better: of each group.
+        n_added: how many of the groups are added user by user to the sums of models.
     """
 
     columns: Ints
     higher_is_better: list[bool]
+    n_added: int
 
     def measure(self, users: Ints, pool: BufferPool | None = None) -> dict[str, list[Floats]]:
         """For each model, for each group of requests float64[n_users, n_cutoffs].
@@ -363,7 +365,7 @@ class GivenValues:
 
     def __init__(self, values: Mapping[str, Floats], higher_is_better: Sequence[bool]) -> None:
         self.columns = np.arange(len(higher_is_better))
-        self.higher_is_better = list(higher_is_better)
+        self.higher_is_better, self.n_added = list(higher_is_better), len(higher_is_better)
         self._values = values
 
     def measure(self, users: Ints, _: BufferPool | None = None) -> dict[str, list[Floats]]:
@@ -401,6 +403,7 @@ class UserValues:
         groups = group_requests(requests, policies)
         groups.sort(key=lambda group: group.request.metric.counts_hits)  # these may be counted
         self.n_users, self.groups, self.n_beside = truth.pairs.n_users, groups, len(beside)
+        self.n_added = len(groups)
         self.widths = tuple(len(group.columns) for group in groups)
         self.firsts = tuple(accumulate(self.widths, initial=0))[:-1]
         # the column that each request stands in, where the groups stand side by side
@@ -458,8 +461,7 @@ def measure_models(
         cell_sets: cells of the users, one set at least.
         pairs: models to compare, user by user.
         keep: what takes values, block after block.
-        watch: told of each block's user codes, values, and the column of each request, from any
-            thread.
+        watch: told of each block's user codes, values, and whose values they are, from any thread.
     """
     models = tuple(models)
 
@@ -482,9 +484,9 @@ def measure_models(
         block = piece.codes
         values = users.measure(block, pool)
         for each, cells in zip(own.get(thread, totals), cell_sets, strict=True):
-            each.add(values, users.higher_is_better, cells.codes[block])
+            each.add(values, users.higher_is_better, cells.codes[block], users.n_added)
         if watch is not None:
-            watch(block, values, users.columns)
+            watch(block, values, users)
         kept = {} if keep is None else values
         places = slice(None) if keep is None else keep.places
         return piece, {name: stack_columns(users, each, places) for name, each in kept.items()}

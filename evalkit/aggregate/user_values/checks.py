@@ -96,8 +96,8 @@ def users_of_rankings(
             f"users whom the truth lacks cannot be without relevant items: the threshold is "
             f"{threshold:g}",
             code="unknown-users-relevant",
-            at="unknown_users = 'count'",
-            hint="give a threshold above 0, or unknown_users = 'skip'",
+            at="policies.unknown_users",
+            hint='write unknown_users = "skip" under [policies], or give a threshold above 0',
         )
     frames = []
     for table in rankings:

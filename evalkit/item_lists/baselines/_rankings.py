@@ -1,7 +1,6 @@
 """A baseline as a table of rankings, made when it is read: user, item, rank."""
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -12,18 +11,17 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from evalkit.config import RankingsTable
-from evalkit.errors import DataError, MachineError
+from evalkit.errors import DataError
 from evalkit.item_lists.baselines import _counting as counting
 from evalkit.item_lists.baselines._counting import TrainCounts, UserHistories
 from evalkit.item_lists.baselines._lists import fill_drawn, fill_ordered, halve
 from evalkit.kernels.arrays import Floats, Int32s, Ints, Keys
 from evalkit.sources import ChosenColumns, Made, Table, newest_second, reading
-from evalkit.sources.ids import ITEM, USER_KEY, IdPlan, KeyCollisionError, plan_ids, stable_hashes
+from evalkit.sources.ids import ITEM, USER_KEY, IdPlan, plan_ids, stable_hashes, try_seeds
 from evalkit.truth import null_id_error
 
 DEFAULT_K, DEFAULT_SEED, DEFAULT_HALF_LIFE = 50, 1, "30d"
 ROWS_A_BATCH = 1 << 19
-SEEDS = range(1, 17)  # of the hash of ids
 UNITS = {"m": 60, "h": 3600, "d": 86400}
 A_SECOND = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 RANK = "rank"
@@ -137,7 +135,7 @@ class _Lists:
     ) -> Iterator[pl.DataFrame]:
         """The rows, as Polars asks for them."""
         with self._lock:
-            known = self._known = self._known or self._learn()
+            known = self._known = self._known or try_seeds(self._learn)
         for frame in self._frames(known):
             if n_rows is not None:
                 frame = frame.head(n_rows)
@@ -147,14 +145,9 @@ class _Lists:
             if n_rows == 0:
                 return
 
-    def _learn(self) -> _TrainFacts:
-        for seed in SEEDS:
-            with suppress(KeyCollisionError):
-                return self._learn_by(self.plans(seed))
-        raise MachineError("ids share their keys under every seed", code="key-collision")
-
-    def _learn_by(self, plans: tuple[IdPlan, IdPlan]) -> _TrainFacts:
-        rule, user_plan = self.rule, plans[0]
+    def _learn(self, seed: int) -> _TrainFacts:
+        rule, plans = self.rule, self.plans(seed)
+        user_plan = plans[0]
         with reading(self.users):
             distinct = self.users.frame.select(user_plan.canonical()).unique()
             found = distinct.sort(user_plan.columns).collect(engine="streaming")

@@ -137,7 +137,7 @@ def beside_values(held: int) -> Iterator[None]:
             raise
         mib = -(-held >> 20)
         message = f"beside the values of all users and trials, {mib:,} MiB, {error.message}"
-        hint = re.sub(r"\d+(?=MiB)", lambda found: str(int(found[0]) + mib), error.hint)
+        hint = re.sub(r"\d+(?=MiB| << 20)", lambda found: str(int(found[0]) + mib), error.hint)
         raise MachineError(message, code=error.code, at=error.at, hint=hint) from error
 
 

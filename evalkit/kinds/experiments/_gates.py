@@ -13,9 +13,7 @@ from ._asked import ExperimentRequest
 from ._measuring import MeasuredUnits
 from ._units import Units
 
-FEWEST_OPEN = (
-    200  # units of a variant that gates ask for where nobody knows how far a value can lie
-)
+FEWEST_OPEN = 200  # units of a variant that gates ask for where values have no bound
 FEWEST_APART = 30  # clusters of it, and units that a least value and margins ask for
 
 

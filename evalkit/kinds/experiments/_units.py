@@ -257,7 +257,7 @@ def check_events(units: Units, asked: ExperimentRequest, events: Table | None = 
     if events is not None:
         kinds = events.frame.select(pl.col("kind").cast(pl.String)).unique().head(MOST_KINDS)
         names = kinds.collect(engine="streaming")["kind"].drop_nulls().sort()
-        there = f"; events have {', '.join(names)}"
+        there = f" Events have {', '.join(names) or 'none'}"
     raise DataError(
         "no event lies in the window of any unit" if n_events else "there are no events",
         code="no-event-in-window",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from evalkit.config import hinted
+from evalkit.config import hinted, speaking
 from evalkit.errors import DataError, RequestError, did_you_mean
 from evalkit.planning.counters import input_of
 from evalkit.planning.work import MeasureOptions
@@ -31,6 +31,7 @@ METHODS = ("team-draft", "balanced", "probabilistic", "optimised", "pairwise")
 
 
 @hinted
+@speaking("python")
 def evaluate_interleaving(
     impressions: object,
     *,

@@ -16,10 +16,10 @@ from evalkit.kinds.pointwise.passes import MANY_ROWS, MOST_PASSES, NAMED_PASSES,
 from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.survey import Survey
-from evalkit.planning.work import MeasureOptions, try_seeds
+from evalkit.planning.work import MeasureOptions
 from evalkit.report.version import VERSION
 from evalkit.runs import new_run_id, run_key
-from evalkit.sources.ids import DrawnShare, PassShare
+from evalkit.sources.ids import DrawnShare, PassShare, try_seeds
 
 from ._asked import ExperimentRequest
 from ._exposures import Logs

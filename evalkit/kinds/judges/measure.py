@@ -4,8 +4,8 @@ from evalkit.config import Config
 from evalkit.kinds.judges.merge import JudgeRows
 from evalkit.kinds.judges.open import open_judges, read_rows
 from evalkit.planning.counters import input_of
-from evalkit.planning.work import SEEDS, MeasureOptions, ShareResult
-from evalkit.sources.ids import USER_KEY, DrawnShare, Sample, plan_ids
+from evalkit.planning.work import MeasureOptions, ShareResult
+from evalkit.sources.ids import SEEDS, USER_KEY, DrawnShare, Sample, plan_ids
 
 
 def measure_judges(config: Config, work: MeasureOptions) -> ShareResult:

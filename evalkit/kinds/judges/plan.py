@@ -166,6 +166,10 @@ def plan_of_config(
         DataError: as `open_tables` does.
     """
     request, cutoff = _with_cutoff(metric)
+    for name, value in (("n", n), ("relevance", relevance)):
+        if value is not None and not 0 < value < math.inf:
+            message = f"{name} is {value!r}, not a number above 0"
+            raise RequestError(message, code="out-of-range", at=name, hint=f"{name} = 3")
     called: Sequence[str] = ()
     if config.truth is not None and config.truth.judgements is not None:
         from evalkit.kinds.judges.judged_truth import with_consensus
@@ -201,7 +205,7 @@ def plan_of_config(
         return [report.per_user(metric, model=model) for model in lists]
 
     largest = truth["relevance"].cast(pl.Float64).max()
-    most = relevance if relevance is not None else float(str(largest or 1.0))
+    most = float(str(largest or 1.0)) if relevance is None else float(relevance)
     return plan_judgements(
         truth.rename(names),
         lists,
@@ -215,10 +219,11 @@ def plan_of_config(
 
 
 def _with_cutoff(metric: str) -> tuple[Request, int]:
-    (request,) = parse_metrics([metric])
-    if request.cutoff is None:
-        message = f"{metric} has no cutoff: a plan looks at the first ranks"
-        raise RequestError(message, code="missing-cutoff", at="metric", hint=f"write {metric}@10")
+    request, *others = parse_metrics([metric])
+    if request.cutoff is None or others:
+        message = f"{metric} has no cutoff of its own: a plan looks at the first ranks"
+        hint = f"write {request.metric.name}@10"
+        raise RequestError(message, code="missing-cutoff", at="metric", hint=hint)
     return request, request.cutoff
 
 

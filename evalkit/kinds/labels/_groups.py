@@ -203,6 +203,10 @@ def measure_groups(
         values = [request.averaged(rows.measure(request)) for request in requests]
         weighed = [rows.weigh(metrics.weighting(request)) for request in requests]
         found = [rows.term(term) for term in units.spread.terms]
+        if any(map(is_area, units.spread.terms)):
+            good = np.add.reduceat(labels, starts[:-1], dtype=np.int64)
+            n_bad = int(np.count_nonzero(good < np.diff(starts)))
+            units.count_labels(np.array([n_bad, np.count_nonzero(good)]))
         terms = np.stack(found, axis=1) if found else np.empty((groups.n_groups, 0))
         units.add(groups.keys, values, weighed, terms, keep=keep)
 

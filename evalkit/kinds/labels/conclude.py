@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evalkit.aggregate.segments import ALL
 from evalkit.config import Config
 from evalkit.kinds.labels._bands import Bands, NoBands
 from evalkit.kinds.labels._graphs import ScoreDrawing
+from evalkit.kinds.labels._placements import is_area
 from evalkit.kinds.labels._pooled import Pooled
 from evalkit.kinds.labels._walk import BestThreshold, Loss, Walked
 from evalkit.kinds.labels.merge import LabelSums
@@ -19,6 +20,7 @@ from evalkit.kinds.pointwise.numbers import RowNumber
 from evalkit.kinds.pointwise.units import Measured, UnitSums, measured_of
 from evalkit.metrics import Request, Smooth, over
 from evalkit.report import Graph, TruthCounts, Warning_
+from evalkit.statistics.means import carried_interval
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,15 @@ class LabelResults:
             return self.walked.value(request, self.pool.totals)
 
         by_kind = {kind: sums.units for kind, sums in self.by_kind.items()}
-        return measured_of(job, by_kind, value_of, self.smooth)
+        found = measured_of(job, by_kind, value_of, self.smooth)
+        for place, request in enumerate(job.requests):
+            terms = self.smooth[request].terms if request in self.smooth else ()
+            if self.users.n_of_labels is not None and any(map(is_area, terms)):
+                n, own = float(self.users.n_of_labels.min()), found.numbers[place]
+                given, level = (own.value, own.std_error, n), job.config.statistics.level
+                gate = carried_interval(own.interval, *given, level=level)
+                found.numbers[place] = replace(own, n_carrying=n, gate=gate)
+        return found
 
     def graphs(self, *, level: float) -> list[Graph]:
         """The curves, of the model that was named."""

@@ -27,11 +27,11 @@ def refuse_policies(policies: Policies) -> None:
     """Refuse what a policy cannot mean for labels."""
     if policies.bad_scores == "last":
         message = "bad_scores = 'last' says nothing about labels"
-        hint = 'write bad_scores = "drop" or "error"'
+        hint = 'write bad_scores = "drop" or "error" under [policies]'
         raise RequestError(message, code="bad-policy", at="[policies]", hint=hint)
     if policies.duplicates not in ("error", "count"):
         message = f"duplicates = {policies.duplicates!r} says nothing about labels"
-        hint = 'write duplicates = "count" to keep copies of rows'
+        hint = 'write duplicates = "count" under [policies] to keep copies of rows'
         raise RequestError(message, code="bad-policy", at="[policies]", hint=hint)
 
 

@@ -26,6 +26,7 @@ from evalkit.report.entries import Check
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import t_two_sided
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval, normal_interval
+from evalkit.statistics.means import gate_interval
 
 ROUNDING = 1e-12  # of a value, below which its error is none
 
@@ -78,7 +79,10 @@ def conclude_logged(
                     given = sums.counts.rewards, chosen.level
                     rare = _numbers.rare_limits(cell, wanted, whose, own_recipe, *given)
                     limits = rare or limits
-                estimates.append(_estimate(request, name, number, cell, limits))
+                own_estimate = _estimate(request, name, number, cell, limits)
+                if errors == "delta":
+                    own_estimate = _with_gate(own_estimate, number, sums, chosen.level)
+                estimates.append(own_estimate)
             for name, number in numbers.items():
                 added.setdefault(name, []).append(number.influence)
             widest = _numbers.widest_of(recipe, cell.users.height, sums.counts)
@@ -180,6 +184,24 @@ def _estimate(
         std_error=None if math.isnan(error) else error,
         higher_is_better=request.metric.higher_is_better,
     )  # fmt: skip
+
+
+def _with_gate(
+    each: report.Estimate, number: _numbers.LoggedNumber, sums: LoggedSums, level: float
+) -> report.Estimate:
+    """The estimate with limits that gates go by, where rewards are no shares: nobody knows how
+    large they can be.
+    """
+    least, most = sums.counts.rewards
+    if each.low is None or each.high is None or (least >= 0.0 and most <= 1.0):
+        return each
+    n, shown = len(number.influence), Interval(each.low, each.high)
+    widest = abs(number.value) + n * float(abs(number.influence).max())
+    gate = gate_interval(
+        shown, number.value, number.std_error, n, level=level, skewness=number.skewness,
+        widest=widest,
+    )  # fmt: skip
+    return replace(each, low_gate=_limit(gate.low), high_gate=_limit(gate.high))
 
 
 @dataclass(slots=True)

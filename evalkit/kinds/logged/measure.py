@@ -18,10 +18,10 @@ from evalkit.kinds.logged.merge import LoggedSums, RoundCounts, WeightsSeen
 from evalkit.kinds.logged.open import LoggedTables, open_logged, section_of, targets_of
 from evalkit.metrics.logged import Recipe, Term
 from evalkit.planning.counters import input_of
-from evalkit.planning.work import MeasureOptions, ShareResult, try_seeds
+from evalkit.planning.work import MeasureOptions, ShareResult
 from evalkit.sources import Table, reading
 from evalkit.sources.guess import best_guess
-from evalkit.sources.ids import USER_KEY, DrawnShare, Sample, as_array, plan_ids
+from evalkit.sources.ids import USER_KEY, DrawnShare, Sample, as_array, plan_ids, try_seeds
 
 BATCH_ROWS = 1 << 16  # whose terms stay in a core's cache
 CONTEXT_SLACK = 1e-6

@@ -122,6 +122,11 @@ class RowTotals:
         known = self.totals.pairs[segment, pair].deltas.sum_of(column).count
         return known or max(_number(self.measured[segment], each, column).n_users for each in pair)
 
+    def users_carrying(self, segment: Segment, pair: Pair, column: int) -> float:
+        """Those of the model that has fewer."""
+        both = (_number(self.measured[segment], each, column) for each in pair)
+        return min(each.n_carrying for each in both)
+
     def note_clusters(
         self, segment: Segment, pair: Pair, units: "_Units", bundles: Bundles
     ) -> None:

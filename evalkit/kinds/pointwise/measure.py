@@ -25,10 +25,9 @@ from evalkit.kinds.pointwise.passes import ModelRows
 from evalkit.kinds.pointwise.segments import RowSegments, RowUsers
 from evalkit.kinds.pointwise.units import RowSums
 from evalkit.metrics import Request, over
-from evalkit.planning.work import try_seeds
 from evalkit.report import Input, Report, TruthCounts, Warning_
 from evalkit.sources import Table
-from evalkit.sources.ids import hashes_of_keys
+from evalkit.sources.ids import hashes_of_keys, try_seeds
 
 Counted = TypeVar("Counted")
 

@@ -47,10 +47,10 @@ from evalkit.kinds.pointwise.segments import UserSources, refuse_many
 from evalkit.metrics import is_drawn, is_ordered
 from evalkit.planning.counters import Clock, input_of
 from evalkit.planning.tables import Given
-from evalkit.planning.work import SEEDS, Kind, MeasureOptions, ShareResult, try_seeds, with_warnings
+from evalkit.planning.work import Kind, MeasureOptions, ShareResult, with_warnings
 from evalkit.report import Input, Report, Warning_
 from evalkit.sources import ChosenColumns, Table, reading
-from evalkit.sources.ids import USER_KEY, DrawnShare, Sample
+from evalkit.sources.ids import SEEDS, USER_KEY, DrawnShare, Sample, try_seeds
 
 
 @dataclass(slots=True)

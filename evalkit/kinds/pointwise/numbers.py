@@ -23,6 +23,7 @@ class RowNumber:
         n_undefined: those without a value.
         n_clusters, df: clusters and degrees of freedom, where users vary together.
         gate: limits that gates go by, where nobody knows how far a value can lie.
+        n_carrying: users who carry it, where only rows of some do; infinite where all may.
     """
 
     value: float
@@ -33,6 +34,7 @@ class RowNumber:
     n_clusters: int | None = None
     df: float | None = None
     gate: Interval = NO_INTERVAL
+    n_carrying: float = np.inf
 
     @classmethod
     def of_mean(cls, request: Request, mean: WeightedMean, *, level: float) -> "RowNumber":
@@ -88,7 +90,9 @@ class RowNumber:
         """The number as the report has it; `policies` are those other than the defaults."""
         bounds = request.metric.bounds
         limits, gate = self.interval.within(bounds), self.gate.within(bounds)
-        is_wider = np.isinf(bounds[1] - bounds[0]) and gate.exists and gate != limits
+        is_open = np.isinf(bounds[1] - bounds[0])
+        is_open |= np.isfinite(self.n_carrying) and self.n_clusters is None
+        is_wider = is_open and gate.exists and gate != limits
         return Estimate(
             model=model,
             metric=request.label,

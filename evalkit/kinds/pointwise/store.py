@@ -291,9 +291,9 @@ def sort_rows(groups: Numbered | None, columns: Sequence[Column]) -> tuple[Ints,
             width = max(1, (n_distinct - 1).bit_length())
         packings.append(_Packing(width, distinct))
         kernels.push(packed, column, width)
-    if group_bits + sum(each.n_bits for each in packings) > 64:
-        raise AssertionError("a part is too large to be packed")  # beyond 2^20 rows of 3 columns
-    sort_packed(packed, group_bits + sum(each.n_bits for each in packings))
+    n_bits = group_bits + sum(each.n_bits for each in packings)
+    assert n_bits <= 64  # or a part is too large to be packed, beyond 2^20 rows of 3 columns
+    sort_packed(packed, n_bits)
     found: list[Column] = []
     for column, packing in zip(reversed(columns), reversed(packings), strict=True):
         out = np.empty(n_rows, dtype=column.dtype)

@@ -125,6 +125,7 @@ class UnitSums:
         spread: what standard errors of numbers over all rows are made of.
         kept: values of the units, where somebody needs them.
         most_rows: of one unit.
+        n_of_labels: units with a row of label 0, and of label 1, where areas are asked for.
     """
 
     means: list[WeightedMean]
@@ -132,6 +133,7 @@ class UnitSums:
     kept: KeptParts = field(default_factory=KeptParts)
     n_units: int = 0
     most_rows: int = 0
+    n_of_labels: Ints | None = None
 
     @classmethod
     def of(cls, requests: Sequence[Request], smooth: Mapping[Request, Smooth]) -> "UnitSums":
@@ -149,6 +151,11 @@ class UnitSums:
         """Some units more, of which one has so many rows."""
         self.n_units += n_units
         self.most_rows = max(self.most_rows, most_rows)
+
+    def count_labels(self, n_of_labels: Ints | None) -> None:
+        """Units that have rows of each label, some more."""
+        if n_of_labels is not None:
+            self.n_of_labels = n_of_labels + (0 if self.n_of_labels is None else self.n_of_labels)
 
     def add(
         self,
@@ -180,6 +187,7 @@ class UnitSums:
         self.spread.merge(other.spread)
         self.kept.merge(other.kept)
         self.count(other.n_units, other.most_rows)
+        self.count_labels(other.n_of_labels)
 
 
 @dataclass(slots=True)

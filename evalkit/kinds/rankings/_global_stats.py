@@ -17,9 +17,9 @@ from evalkit.kinds.rankings._splits import numbers_of_users
 from evalkit.kinds.rankings.open import open_logs
 from evalkit.metrics import needs_of
 from evalkit.planning.tables import Tables
-from evalkit.planning.work import GlobalStats, MeasureOptions, try_seeds
+from evalkit.planning.work import GlobalStats, MeasureOptions
 from evalkit.sources import Table, reading
-from evalkit.sources.ids import ITEM
+from evalkit.sources.ids import ITEM, try_seeds
 
 NOTED = {  # what is noted, of which table or segmentation, and which value of it
     "what": pl.String,

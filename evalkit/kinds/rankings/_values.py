@@ -16,7 +16,13 @@ from evalkit.aggregate.accumulators.kept import UserRows
 from evalkit.aggregate.accumulators.parts import PartSums, WordSums, add_parts
 from evalkit.aggregate.segments import CellSet, ItemPart
 from evalkit.aggregate.sums import Pair, Totals, add_to, pairs_among
-from evalkit.aggregate.user_values.blocks import Keep, Measuring, UserValues, measure_models
+from evalkit.aggregate.user_values.blocks import (
+    BlockValues,
+    Keep,
+    Measuring,
+    UserValues,
+    measure_models,
+)
 from evalkit.aggregate.user_values.gather import RankSets
 from evalkit.aggregate.user_values.outcomes import as_kept
 from evalkit.kernels.arrays import Floats, Ints
@@ -177,7 +183,7 @@ def _add_means(models: _Models, sums: RankingSums) -> None:
         keep=_keeping(job, truth, sums) if job.options.per_user else None,
         watch=None if watch is None else watch.add,
     )
-    if counted is not None and not counted.are_apart:
+    if counted is not None and counted.are_counted:
         parts = {} if watch is None else watch.by_model
         counted.add_to(totals[0].models, users.groups, users.firsts, parts)
     if isinstance(users, CurveValues):
@@ -194,7 +200,7 @@ def _counted(models: _Models, users: UserValues, watch: "_Watch | None") -> Coun
     is_split = len(cells) > 1 or cells[0].n_cells > 1
     is_drawn = watch is not None and watch.histograms is not None
     are_apart = bool(models.job.options.per_user or models.pairs or is_split or is_drawn)
-    parts = {} if are_apart or watch is None else watch.by_model
+    parts = {} if is_split or watch is None else watch.by_model
     first = max(map(_first_counted, users.measuring.values()), default=0)
     places = range(first, len(users.widths))
     if not places or len(set(users.higher_is_better[first:])) > 1:
@@ -205,7 +211,7 @@ def _counted(models: _Models, users: UserValues, watch: "_Watch | None") -> Coun
         if each is None or not each.is_cheap:
             return None
         found[name] = each
-    return CountedValues(users, found, are_apart=are_apart)
+    return CountedValues(users, found, are_apart=are_apart, are_counted=not is_split)
 
 
 def _first_counted(measuring: Measuring) -> int:
@@ -279,11 +285,14 @@ class _Watch:
         """The sums of each model's parts, of one set of cells."""
         return {} if self.parts is None else self.parts.only
 
-    def add(self, users: Ints, values: Mapping[str, Sequence[Floats]], columns: Ints) -> None:
-        """A block of users; the column that each request stands in."""
+    def add(
+        self, users: Ints, values: Mapping[str, Sequence[Floats]], measured: BlockValues
+    ) -> None:
+        """A block of users; what measured their values."""
         if self.histograms is not None:
-            found = bin_values(values, columns, self.n_requests)
+            found = bin_values(values, measured.columns, self.n_requests)
             with self.lock:
                 self.histograms.merge(found)
         if self.parts is not None:
-            self.parts.add(users, values)
+            n_added = measured.n_added
+            self.parts.add(users, {name: each[:n_added] for name, each in values.items()})

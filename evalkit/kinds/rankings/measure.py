@@ -20,9 +20,9 @@ from evalkit.kinds.rankings.merge import Origin, RankingSums, WeightSums
 from evalkit.kinds.rankings.open import open_logs
 from evalkit.metrics import needs_of
 from evalkit.planning.passes import count_shares, look_at_texts, memory_of_rows
-from evalkit.planning.work import MeasureOptions, ShareResult, try_seeds
+from evalkit.planning.work import MeasureOptions, ShareResult
 from evalkit.sources import newest_second
-from evalkit.sources.ids import Share
+from evalkit.sources.ids import Share, try_seeds
 from evalkit.truth import TRUTH_CODES, Train, Truth, count_in_train
 
 if TYPE_CHECKING:

@@ -66,8 +66,7 @@ def _checked_pieces(header: object, body: object) -> Iterator[bytes]:
     for value in (header, body):
         kind: Any = type(value)
         tree = codec_of(kind).encode(value, blocks)
-        if value is header and blocks:
-            raise AssertionError("a header holds no arrays")
+        assert value is not header or not blocks  # a header holds no arrays
         yield from _part([memoryview(json.dumps(tree, separators=(",", ":")).encode())])
     padding = (memoryview(bytes(-len(each) % ALIGNED)) for each in blocks)
     yield from _part([each for pair in zip(blocks, padding, strict=True) for each in pair])

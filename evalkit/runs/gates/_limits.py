@@ -46,13 +46,16 @@ def none_to_go_by(report: Report) -> str:
 def fewest_users(report: Report, rule: GateRule) -> int:
     """Users that a gate asks for: more where nobody knows how far a value can lie.
 
-    Of experiments, judges and logged feedback it is as the rule says: other conditions hold there.
+    Of experiments and judges it is as the rule says: other conditions hold there.
     """
     from evalkit.metrics import load_metric_files
     from evalkit.runs.history.compare import is_mean_of_users, kind_of
 
     kind, least = kind_of(report), rule.min_users
     estimate = next((each for each in report.estimates if each.metric == rule.metric), None)
+    if estimate is not None and kind == "logged" and estimate.low_gate is not None:
+        fewest = {"min": FEWEST_OF_VALUES, "max": FEWEST_UNKNOWN}
+        return max([least, *(n for end, n in fewest.items() if getattr(rule, end) is not None)])
     if estimate is None or kind not in ("rankings", "ratings", "labels"):
         return least
     known = load_metric_files((), kind).get(estimate.name)

@@ -185,7 +185,7 @@ def untag(folder: Path, tag: str) -> None:
     """
     if tag not in read_tags(folder):
         message = f"no run is tagged {tag!r}"
-        hint = did_you_mean(tag, read_tags(folder))
+        hint = did_you_mean(tag, read_tags(folder), "evalkit history list shows runs and tags")
         raise RequestError(message, code="unknown-tag", at=str(folder), hint=hint)
     with machine_errors(folder / TAGS):
         os.unlink(folder / TAGS / tag)

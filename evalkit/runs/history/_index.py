@@ -1,17 +1,15 @@
 """The index of past runs: SQLite over the runs' directories, made anew whenever it is lost."""
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
-from shlex import quote
 from typing import TypeAlias
 
-from evalkit.errors import DataError, EvalkitError, RequestError
+from evalkit.errors import EvalkitError, RequestError
 from evalkit.report import Report
 from evalkit.report.answer import answer_of
 from evalkit.report.parquet import tidy_columns
@@ -87,22 +85,29 @@ def open_index(
     if not folder.is_dir():
         message = "there is no folder of runs"
         raise RequestError(message, code="missing-runs", at=str(folder), hint="name it with --out")
-    if anew or not _is_ours(folder):
+    if anew:
         _remove(folder)
     try:
-        connection, damaged = _up_to_date(folder / INDEX, folder, fresh)
-    except sqlite3.DatabaseError as error:
-        is_damaged = "malformed" in str(error) or "not a database" in str(error)
-        if is_damaged or isinstance(error, sqlite3.IntegrityError):
-            with suppress(OSError):
-                _remove(folder)
-                connection, damaged = _up_to_date(folder / INDEX, folder, fresh)
-        else:  # read-only folder, full disk
-            connection, damaged = _up_to_date(Path(":memory:"), folder, fresh)
+        connection, damaged = _index_in(folder, fresh)
+    except (OSError, sqlite3.DatabaseError):  # read-only folder, full disk
+        connection, damaged = _up_to_date(Path(":memory:"), folder, fresh)
     try:
         yield connection, damaged
     finally:
         connection.close()
+
+
+def _index_in(folder: Path, fresh: Report | None) -> tuple[sqlite3.Connection, int]:
+    if not _is_ours(folder):
+        _remove(folder)
+    try:
+        return _up_to_date(folder / INDEX, folder, fresh)
+    except sqlite3.DatabaseError as error:
+        is_damaged = "malformed" in str(error) or "not a database" in str(error)
+        if not is_damaged and not isinstance(error, sqlite3.IntegrityError):
+            raise
+    _remove(folder)
+    return _up_to_date(folder / INDEX, folder, fresh)
 
 
 _SUFFIXES = ("", "-journal", "-wal", "-shm")
@@ -294,16 +299,7 @@ def _allow_reading(action: int, first: str | None, second: str | None, *_: str |
 def refresh(folder: Path, fresh: Report | None = None) -> None:
     """Bring the index up to date after a run; `fresh` is what it wrote.
 
-    Raises:
-        DataError: it cannot be [index-stale]; whoever reads it next brings it up to date.
+    Where that fails, whoever reads it next brings it up to date.
     """
-    try:
-        with open_index(folder, fresh=fresh):
-            return
-    except (OSError, sqlite3.Error) as error:
-        raise DataError(
-            f"the index of runs is not up to date: {error}",
-            code="index-stale",
-            at=os.fspath(folder / INDEX),
-            hint=f"evalkit history rebuild --out {quote(str(folder))}",
-        ) from error
+    with suppress(OSError, sqlite3.Error), open_index(folder, fresh=fresh):
+        pass

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
-from shlex import quote
 
 import numpy as np
 
@@ -76,7 +75,7 @@ def _refuse_copies(runs: Sequence[tuple[str, Report]]) -> None:
         if shared := sorted(prints & seen.keys()):
             other = seen[shared[0]]
             message = f"{other} and {name} are of one data set, and would count twice"
-            hint = f"evalkit compare {quote(other)} {quote(name)} compares them user by user"
+            hint = "evalkit compare without --across compares them user by user"
             raise RequestError(message, code="same-truth", hint=hint)
         seen |= dict.fromkeys(prints, name)
 

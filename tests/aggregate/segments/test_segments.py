@@ -346,6 +346,27 @@ def test_unbounded_metrics_are_not_resampled_in_passes(logs, monkeypatch):
     assert "RR" not in str(caught.value)
 
 
+def test_too_many_segments_and_users_without_a_cluster_are_refused(logs, monkeypatch):
+    folder, _, _ = logs
+    monkeypatch.setattr("evalkit.aggregate.segments._buckets.MOST_GROUPS", 1)
+
+    with pytest.raises(RequestError, match="hint: make buckets of a number") as many:
+        run(folder, segments={"kind": table(folder, "kind")})
+    with pytest.raises(DataError, match="hint: give every user one") as without:
+        run(folder, statistics={"cluster": "nullif(user, 3)"})
+
+    assert [many.value.code, without.value.code] == ["too-many-segments", "no-cluster"]
+
+
+def test_clusters_are_not_cut_by_passes(logs, monkeypatch):
+    folder, _, _ = logs
+    monkeypatch.setattr("evalkit.kinds.rankings.measure.count_shares", lambda *given: 2)
+    with pytest.raises(RequestError, match="hint: raise memory_limit") as caught:
+        run(folder, statistics={"cluster": "user"})
+
+    assert caught.value.code == "cluster-passes"
+
+
 def test_bootstrap_limits_lie_near_students(logs):
     folder, _, _ = logs
     plain = run(folder)

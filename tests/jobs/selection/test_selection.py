@@ -16,7 +16,7 @@ from program import run_here
 import evalkit
 from evalkit import figures, runs
 from evalkit.config import load_config
-from evalkit.errors import EvalkitError, MachineError, RequestError
+from evalkit.errors import DataError, EvalkitError, MachineError, RequestError
 from evalkit.jobs.selection import How, choose_trial, find_test, finish, run_selection
 from evalkit.jobs.selection._measure import beside_values
 from evalkit.jobs.selection._trials import read_trials
@@ -260,6 +260,39 @@ def test_bad_selections_are_refused(folder, more, code):
     assert not (folder / "selections").exists()
 
 
+@pytest.mark.parametrize(
+    ("setting", "code", "told"),
+    [
+        ("statistics.baseline=zz", "unknown-model", "name one of them, or leave baseline out"),
+        ("selection.metric=recall@{1,2}", "metric-not-measured", "one of them: recall@1, recall@2"),
+        ("selection.path={nope}.csv", "missing-column", "they have number"),
+    ],
+)
+def test_selections_of_nothing_say_what_there_is(folder, setting, code, told):
+    written(folder)
+
+    with pytest.raises(EvalkitError) as error:
+        evalkit.select(folder / "select.toml", runs=folder / "runs", overrides=[setting])
+
+    assert (error.value.code, told in error.value.hint) == (code, True), str(error.value)
+
+
+def test_a_selection_is_not_run_and_a_job_is_not_selected(folder):
+    written(folder)
+    job = {
+        "truth": {"path": str(folder / "validation.parquet")},
+        "rankings": [{"model": "m", "path": str(folder / "list-1.parquet")}],
+        "metrics": {"names": ["RR"]},
+    }
+
+    with pytest.raises(RequestError, match="hint: evalkit select CONFIG measures them"):
+        evalkit.partial(folder / "select.toml", share=(1, 2), out=folder / "part")
+    with pytest.raises(RequestError) as none:
+        evalkit.select(job, runs=folder / "runs")
+
+    assert none.value.code == "missing-key"
+
+
 @pytest.mark.parametrize("metric", ["F1(mean='means')@1", "gini@1", "list_length@1"])
 def test_a_selection_is_made_by_means_of_users_that_have_a_better_side(folder, metric):
     with pytest.raises(RequestError) as error:
@@ -468,6 +501,8 @@ def test_bad_tables_of_trials_are_refused(folder):
         "path-not-found": table.with_columns(number=pl.col("number") + 1),
         "nothing-to-compare": table.with_columns(state=pl.lit("FAIL")),
     }
+    with pytest.raises(DataError, match="no column of the trials says where their rankings are"):
+        chosen(folder, "", CONFIG.replace('path = "list-{{number}}.parquet"', ""))
     (folder / "many").mkdir()
     with pytest.raises(RequestError, match="is a folder"):
         chosen(folder, "", CONFIG.replace("trials.csv", "many"))

@@ -82,6 +82,86 @@ def test_what_logs_cannot_say_is_refused(code: str, asked: dict[str, object]) ->
     assert refused.value.code == code
 
 
+ONE = UNITS.with_columns(variant=pl.lit("c"))
+SAID = [
+    *(
+        (code, {"metrics": [metric]}, told)
+        for code, metric, told in [
+            ("unknown-metric", "men(y)", "did you mean 'mean'?"),
+            ("bad-metric-syntax", "mean y", "write mean(clicks)"),
+            ("bad-metric-syntax", "mean(cap=3, y)", "columns come first"),
+            ("bad-metric-syntax", "ratio(y)", "ratio takes 2 columns, not 1"),
+            ("bad-parameter-value", "quantile(y)", "write quantile(y, q=0.9)"),
+            ("bad-parameter-value", "mean(y, winsor=0.9, cap=3)", "leave winsor or cap out"),
+            ("bad-parameter-value", "mean(y, cuped='x')", "one of 'auto', 'off'"),
+            ("unknown-parameter", "mean(y, wnsor=1)", "did you mean 'winsor'?"),
+            ("missing-column", "mean(z)", "needs the columns ['z']"),
+            ("not-a-number", "mean(told)", "told is String, no number"),
+            ("conflicting-keys", "quantile(y, q=0.5, over='events')", "give exposures and events"),
+        ]
+    ),
+    ("missing-key", {"metrics": []}, "no metric is asked for"),
+    ("bad-share", {"variants": {"a": 0, "b": 1}}, "the share of variant 'a' is 0"),
+    ("bad-share", {"variants": {"a": 1}}, "two variants or more, not 1"),
+    ("unknown-profile", {"profile": "x"}, "one of evalkit, tea-tasting"),
+    ("unknown-model", {"statistics": {"baseline": "c"}}, "one of a, b"),
+    ("wrong-type", {"statistics": {"variance": "x"}}, "one of 'welch', 'pooled'"),
+    ("conflicting-keys", {"statistics": {"margin": 1, "margin_relative": 0.1}}, "keep one of"),
+    ("metric-not-measured", {"primary": "mean(d)"}, "did you mean 'mean(y)'?"),
+    ("wrong-type", {"columns": {"exposures": 3}}, "columns of exposures are 3"),
+    ("duplicate-unit", {"exposures": UNITS.vstack(UNITS)}, "80 rows share their unit"),
+    ("unknown-variant", {"exposures": ONE}, 'policies={"unknown_variants": "drop"}'),
+    *(
+        (code, {"exposures": EXPOSURES, "events": EVENTS, "sums": {"y": "buy"}, **asked}, told)
+        for code, asked, told in [
+            ("bad-span", {"window": "7"}, '"30m", "12h"'),
+            ("bad-time", {"until": 3}, "until is 3, no moment"),
+            ("wrong-type", {"sums": {"y": 3}}, '{"kind": "purchase", "of": "value"}'),
+            ("no-event-in-window", {"sums": {"y": "sell"}}, "there? Events have buy"),
+            ("no-event-in-window", {"events": EVENTS[:0]}, "there are no events"),
+            ("missing-column", {"metrics": ["mean(z)"]}, "there is y"),
+            ("open-windows", {"window": "7d"}, 'pass policies={"open_windows": "keep"}'),
+        ]
+    ),
+]
+
+
+@pytest.mark.parametrize(("code", "asked", "told"), SAID)
+def test_what_is_refused_says_what_to_write_in_python(
+    code: str, asked: dict[str, object], told: str
+) -> None:
+    given = {"exposures": UNITS, "variants": {"a": 1, "b": 1}, "metrics": ["mean(y)"], **asked}
+    with pytest.raises(EvalkitError) as refused:
+        evalkit.evaluate_experiment(**given)
+
+    assert refused.value.code == code
+    assert told in str(refused.value)
+
+
+SEEN = pl.DataFrame({"user": [1, None], "credit_a": [1.0, 0.0], "credit_b": [0.0, 1.0]})
+
+
+@pytest.mark.parametrize(
+    ("code", "asked", "told"),
+    [
+        ("unknown-key", {"columns": {"usr": "user"}}, "did you mean 'user'?"),
+        ("wrong-type", {"models": "ab"}, "not two names"),
+        ("unknown-key", {"method": "draft"}, "one of team-draft"),
+        ("null-id", {}, "1 impressions have no user"),
+        ("missing-column", {"impressions": SEEN.drop("user")}, 'columns={"unit": "..."}'),
+        ("bad-values", {"impressions": SEEN[:0]}, "there are no impressions"),
+    ],
+)
+def test_what_no_list_was_interleaved_of_is_refused(
+    code: str, asked: dict[str, object], told: str
+) -> None:
+    with pytest.raises(EvalkitError) as refused:
+        evalkit.evaluate_interleaving(**{"impressions": SEEN, "models": ["a", "b"], **asked})
+
+    assert refused.value.code == code
+    assert told in str(refused.value)
+
+
 POCOCK = {"sequential": {"spending": "pocock", "final": 40}}
 PLANS = [
     *(
@@ -97,6 +177,7 @@ PLANS = [
         for name in ("relative", "delta")
         for size in (0, math.inf, "a")
     ),
+    ("conflicting-keys", {"relative": 0.1, "delta": 1}, "give one of them"),
     ("empty-input", {"units": UNITS[:0], "relative": 0.1}, "there are no units"),
     ("wrong-type", {"before": {"y": 3}}, 'hint: before={"y": "COLUMN"}'),
     ("unknown-key", {"statistics": {"looks": 3}}, "search, sequential"),
@@ -111,6 +192,19 @@ def test_what_no_plan_is_made_of_is_refused(code: str, asked: dict[str, object],
 
     assert refused.value.code == code
     assert told in str(refused.value)
+
+
+def test_shares_of_rows_without_a_unit_are_refused(tmp_path: Path) -> None:
+    UNITS.drop("unit").write_parquet(tmp_path / "rows.parquet")
+    (tmp_path / "job.toml").write_text(
+        '[experiment]\nvariants = { a = 1, b = 1 }\n[exposures]\npath = "rows.parquet"\n'
+        '[metrics]\nnames = ["mean(y)"]\n'
+    )
+    with pytest.raises(EvalkitError, match="shares are made of units") as refused:
+        evalkit.partial(tmp_path / "job.toml", share=(1, 2), out=tmp_path / "part")
+
+    assert refused.value.code == "missing-column"
+    assert not (tmp_path / "part").exists()
 
 
 def test_an_effect_on_what_does_not_vary_takes_two_units() -> None:

@@ -426,6 +426,34 @@ def test_what_people_rated_is_called_units_and_not_users() -> None:
         assert "users" not in re.sub(r'(id="|href="#)users"', "", shown)
 
 
+@pytest.mark.parametrize(
+    ("n_judges", "setting", "code"),
+    [(1, "name=one", "few-judges"), (4, "statistics.margin=0.1", "conflicting-keys")],
+)
+def test_what_judges_of_a_truth_cannot_say_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_judges: int, setting: str, code: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    judged, lists = judged_logs()
+    judged.filter(pl.col("judge") < f"j{n_judges}").write_parquet("ratings.parquet")
+    for name, frame in lists.items():
+        frame.write_parquet(f"{name}.parquet")
+    Path("job.toml").write_text(
+        """
+        truth = { judgements = "ratings.parquet", columns = { relevance = "rating" } }
+        rankings = [{ model = "noisy", path = "noisy.parquet" },
+                  { model = "fine", path = "fine.parquet" }]
+        metrics = { names = ["nDCG@5"] }
+        statistics = { baseline = "noisy" }
+        """.replace("\n                  ", " ")
+    )
+
+    refused = command("run", "job.toml", "--set", setting)
+
+    assert refused.codes == [code]
+    assert not Path("runs/latest").exists()
+
+
 def test_limits_of_rankings_hold_users_and_judges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -494,6 +522,59 @@ def test_a_plan_finds_the_pairs_that_move_the_difference() -> None:
     with pytest.raises(RequestError) as raised:
         evalkit.judge_plan(truth, {"old": {1: ["a"]}, "new": {1: ["b"]}}, metric="RR@1", n=2)
     assert raised.value.code == "nothing-to-judge"
+
+
+ONE_JUDGED = pl.DataFrame({"user": [1, 1], "item": ["a", "b"], "relevance": [1, 0]})
+OLD_AND_NEW = {"old": {1: ["a", "b"]}, "new": {1: ["c", "a"]}}
+
+
+@pytest.mark.parametrize(
+    ("code", "asked", "told"),
+    [
+        ("missing-cutoff", {"metric": "nDCG"}, "hint: write nDCG@10"),
+        ("missing-cutoff", {"metric": "nDCG@{1,2}"}, "hint: write nDCG@10"),
+        ("unknown-model", {"models": ["old", "z"]}, "the models are old, new"),
+        ("nothing-to-judge", {"models": ["old"]}, "and 1 are given"),
+        ("out-of-range", {"n": 0}, "n is 0, not a number above 0"),
+        ("out-of-range", {"relevance": -1}, "relevance is -1, not"),
+    ],
+)
+def test_what_no_plan_can_be_made_of_is_refused(
+    code: str, asked: dict[str, object], told: str
+) -> None:
+    with pytest.raises(RequestError) as raised:
+        evalkit.judge_plan(ONE_JUDGED, OLD_AND_NEW, **{"metric": "RR@2", "n": 2, **asked})
+
+    assert raised.value.code == code
+    assert told in str(raised.value)
+
+
+def test_relevance_of_a_plan_may_be_a_whole_number() -> None:
+    plan = evalkit.judge_plan(ONE_JUDGED, OLD_AND_NEW, metric="RR@2", n=2, relevance=1)
+
+    assert plan["item"].to_list() == ["c"]
+
+
+TEN = rated(10, [1, 2, 3, 4, 6] * 2, [5] * 10)
+
+
+@pytest.mark.parametrize(
+    ("code", "rows", "asked", "told"),
+    [
+        ("not-a-scale", TEN[:6], {"metrics": ["SUS"]}, "there are 6 units with 1, 2"),
+        ("not-a-scale", TEN, {"metrics": ["SUS"]}, "there are 10 units with 1, 2, 3, 4, 5, 6"),
+        ("unknown-judge", TEN, {"models": ["z"]}, "the judges are judge 0, judge 1"),
+        ("few-judges", TEN, {"models": ["judge 0", "judge 1"]}, "leave models out"),
+    ],
+)
+def test_what_no_agreement_is_of_is_refused(
+    code: str, rows: pl.DataFrame, asked: dict[str, object], told: str
+) -> None:
+    with pytest.raises(DataError) as raised:
+        evalkit.evaluate_judges(rows, **{"metrics": ["alpha"], **asked})
+
+    assert raised.value.code == code
+    assert told in str(raised.value)
 
 
 def test_a_plan_looks_where_both_lists_stand_high_and_at_either_model() -> None:
@@ -882,12 +963,15 @@ def test_a_gate_of_every_model_leaves_out_how_often_the_first_side_won():
         {"annotations": [{"completed_by": 1, "result": [{"from_name": ["x"], "value": {}}]}]},
         {"annotations": [], "data": [1]},
         {"annotations": [{"completed_by": "\ud800", "result": []}]},
+        "{",
     ],
 )
 def test_tasks_that_label_studio_does_not_write_are_refused(
-    broken: dict[str, object], tmp_path: Path
+    broken: dict[str, object] | str, tmp_path: Path
 ) -> None:
-    (tmp_path / "export.json").write_text(json.dumps([{"id": 1, "data": {"q": "a"}} | broken]))
+    if not isinstance(broken, str):
+        broken = json.dumps([{"id": 1, "data": {"q": "a"}} | broken])
+    (tmp_path / "export.json").write_text(broken)
 
     with pytest.raises(DataError) as raised:
         evalkit.evaluate_judges(

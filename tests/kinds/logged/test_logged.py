@@ -13,7 +13,7 @@ from program import Outcome, run_here
 
 import evalkit
 from evalkit.config import GateRule
-from evalkit.errors import DataError, RequestError
+from evalkit.errors import DataError, EvalkitError, RequestError
 from evalkit.runs.gates import Baselines, judge
 
 FOLDER = Path(os.environ.get("EVALKIT_TEST_DATA", "absent")) / "conformance" / "offpolicy"
@@ -157,6 +157,49 @@ def test_rows_that_say_nothing_are_refused(column: str, value: float | None, cod
     assert raised.value.code == code
 
 
+SHOWN = pl.DataFrame({"user": [1, 1], "item": [1, 2], "probability": [0.4, 0.6]})
+
+
+@pytest.mark.parametrize(
+    ("code", "table", "told"),
+    [
+        ("null-id", SHOWN.with_columns(item=pl.Series([1, None])), "1 rows of b have no"),
+        ("bad-propensity", SHOWN.with_columns(probability=2.0), "2 probabilities of b are null"),
+        ("duplicate-pair", SHOWN.vstack(SHOWN), "2 rows of b repeat an item"),
+        ("not-a-distribution", SHOWN.with_columns(probability=0.2), "add up to 0.4"),
+    ],
+)
+def test_tables_of_targets_that_are_no_distribution_are_refused(
+    code: str, table: pl.DataFrame, told: str
+) -> None:
+    log = SHOWN.select("user", "item", reward=1.0, p0=0.5)
+    with pytest.raises(DataError, match=told) as raised:
+        evalkit.evaluate_logged(
+            log, {"b": {"table": table, "on": ["user"]}}, metrics=["IPS"],
+            columns={"user": "user", "item": "item", "propensity": "p0"},
+        )  # fmt: skip
+
+    assert raised.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("code", "log", "asked", "told"),
+    [
+        ("wrong-type", LOG, {"targets": {"b": "p"}}, "the target b is 'p', no keys"),
+        ("unknown-model", LOG, {"statistics": {"baseline": "z"}}, r"one of \(logging\), b"),
+        ("empty-input", LOG[:0], {}, "the log has no rounds"),
+    ],
+)
+def test_what_no_policy_is_estimated_of_is_refused(
+    code: str, log: pl.DataFrame, asked: dict[str, object], told: str
+) -> None:
+    given = {"targets": TARGETS, "metrics": ["IPS"], "columns": COLUMNS, **asked}
+    with pytest.raises(EvalkitError, match=told) as raised:
+        evalkit.evaluate_logged(log, **given)
+
+    assert raised.value.code == code
+
+
 def test_no_overlap_is_no_zero() -> None:
     with pytest.raises(DataError) as raised:
         measured("SNIPS", log=LOG.with_columns(p=0.0))
@@ -293,6 +336,30 @@ def test_a_job_of_logged_feedback_is_gated_and_merged(
     thin = command("run", "job.toml", "--quiet")
     assert thin.status == 1
     assert evalkit.load("runs/latest").gates[0].outcome == "cannot tell"
+
+
+def test_gates_of_rewards_without_a_bound_count_how_they_lean() -> None:
+    rng = np.random.default_rng(5)
+    for n, most, least in (
+        (29, "cannot tell", "cannot tell"),
+        (199, "cannot tell", "pass"),
+        (200, "pass", "pass"),
+    ):
+        users = np.repeat(np.arange(n), 3)
+        log = {"user": users, "reward": 5.0 + rng.exponential(size=users.size), "p0": 0.5, "p": 0.5}
+        for times in (1.0, 0.01):  # rewards of a share are bounded
+            rows = pl.DataFrame(log).with_columns(pl.col("reward") * times)
+            columns = {"user": "user", "propensity": "p0"}
+            report = evalkit.evaluate_logged(rows, {"b": {"probability": "p"}}, columns=columns)
+            rules = [GateRule(metric="SNIPS", model="b", max=20.0)]
+            rules += [GateRule(metric="SNIPS", model="b", min=0.001)]
+            told = [gate.outcome for gate in judge(rules, report, Baselines({}), level=0.95)]
+            own = report.estimate("b", "SNIPS", None, None)
+            if times == 1.0:
+                assert told == [most, least]
+                assert own.low_gate <= own.low < own.high < own.high_gate
+            else:
+                assert (told[1], own.low_gate, own.high_gate) == (told[0], None, None)
 
 
 def of_fixture(name: str) -> pl.DataFrame:

@@ -1,5 +1,6 @@
 """Past runs are found, indexed, tagged and pruned; the directories are the truth."""
 
+import errno
 import json
 import os
 import sqlite3
@@ -143,6 +144,16 @@ def test_index_follows_the_directories(folder):
 def test_lost_or_damaged_index_is_made_anew(folder, content):
     index_of(folder)
     (folder / history.INDEX).write_bytes(content)
+
+    assert index_of(folder) == (["a", "b", "c", "w"], 0)
+
+
+def test_a_damaged_index_that_cannot_be_removed_is_made_in_memory(folder, monkeypatch):
+    def read_only(path):
+        raise OSError(errno.EROFS, "read-only file system")
+
+    (folder / history.INDEX).write_bytes(b"no database at all, but as long as one may be" * 99)
+    monkeypatch.setattr("evalkit.runs.history._index._remove", read_only)
 
     assert index_of(folder) == (["a", "b", "c", "w"], 0)
 
