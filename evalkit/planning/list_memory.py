@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from evalkit.planning._counts import count_rows
 from evalkit.planning.memory import MemoryNeeds, Sizes, count_items
 from evalkit.planning.survey import do_users_come_back
 from evalkit.planning.tables import Tables
@@ -38,6 +39,11 @@ OF_USER = 16  # where a list, or a user's items, begin and end
 # -- of a row of a list that is looked at whole: its columns, sorted and cleaned; while it waits
 LISTED_ROW, COLLECTED_ROW = 245, 60
 LISTS_TOGETHER, ROWS_TOGETHER = 1 << 12, 1 << 18  # looked at by a thread, if users stand together
+
+# -- of integer ids in columns of lists whose users do not come back: less is on its way; of row
+# -- groups at a time, a list's item or text beyond so many
+LESS_OF_LISTS = 90 << 20
+GROUPS, GROUP_ITEM, GROUP_TEXT, USUAL_ITEMS = 3.5, 16, 72, 1 << 20
 
 # -- of users whose lists are kept
 SAMPLED = 50_000
@@ -113,6 +119,21 @@ def memory_of_lists(asked: AskedOfLists | None, sizes: Sizes, *, holds_all: bool
     counted = sizes.n_models * ((of_item + SHOWN) * entries * bool(asked.width) + sampled)
     last = moved + influences * n_numbers
     return MemoryNeeds(fixed, counted, first, paired, max(on_the_way, moved), last, share)
+
+
+def less_of_lists(tables: Tables, users: IdPlan) -> int:
+    """By how much less is on its way of rankings that are columns of lists, a row a user."""
+    logs = [table for _, table in tables.rankings]
+    are_whole = all(each.is_list and not do_users_come_back(each, users) for each in logs)
+    return LESS_OF_LISTS * are_whole
+
+
+def waiting_of_lists(tables: Tables, text: float) -> int:
+    """What large row groups of lists take in any pass, beside what is on its way anyhow."""
+    lists = [table for table in tables.logs if table.is_list]
+    most = [min(GROUPS * each.largest_group(), count_rows(each)) for each in lists]
+    item = GROUP_TEXT if text else GROUP_ITEM
+    return int(item * max(0, max(most, default=0) - USUAL_ITEMS))
 
 
 class WholeLists(NamedTuple):

@@ -20,7 +20,7 @@ from evalkit.kernels.threads import usable_cores
 from evalkit.planning import _counts, _texts, list_memory, memory
 from evalkit.planning.item_memory import AskedOfItems, memory_of_items
 from evalkit.planning.memory import MemoryNeeds, Sizes
-from evalkit.planning.survey import CELLS, Survey, do_users_come_back, id_bytes
+from evalkit.planning.survey import CELLS, Survey, id_bytes
 from evalkit.planning.tables import Tables, plan_ids_of
 from evalkit.sources import Table
 from evalkit.sources.ids import IdPlan
@@ -40,9 +40,6 @@ RANKED, RANKED_BY_USER, TEXTS_BY_USER = 35 * MIB, 65 * MIB, 36 * MIB  # less in 
 SHORT_TEXTS = 128  # bytes of a row's ids; of longer ones it is what is decoded that counts
 USUAL_GROUP = 1 << 18  # rows of a row group; of larger ones, so many are there in a share
 LARGE_GROUPS, GROUP_ROW, GROUP_TEXT_ROW = 7, 26, 36
-# -- of lists whose users do not come back: less; of row groups at a time, an item above so many
-LISTED, LISTED_GROUPS = 90 * MIB, 3.5
-LISTED_ITEM, LISTED_TEXT, LISTED_ITEMS = 16, 72, 1 << 20
 STREAMED_TRUTH, STREAMED_TRUTH_ROW = 24 * MIB, 12  # what waits, where nothing is probed yet
 STREAMED_TEXTS, TEXTS_A_CORE = 3 << 18, 16 * MIB  # rows with texts at a time
 TEXTS_WAIT, TEXT_WAITS = 25 * MIB, 64  # of texts, beside each row: at most, and of a row
@@ -216,7 +213,7 @@ def _bound(
     n_rows = [rows, seen, *(each or _MANY for each in known)] if known else [_MANY]
     by_score = sizes.n_apart > 0
     streamed = _streamed(0, max(n_rows), text, texts.group, by_score=by_score, in_shares=False)
-    streamed += _sorted(tables, text) + _waiting_lists(tables, text)
+    streamed += _sorted(tables, text)
     sums = _sums(tables, n_models, n_segments, asked) + _ordered(asked, n_models, rows)
     sums += _beside(asked, n_models, rows)
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
@@ -308,18 +305,11 @@ def _waiting(tables: Tables, text: float) -> int:
     return LARGE_GROUPS * row * max(0, rows - USUAL_GROUP)
 
 
-def _waiting_lists(tables: Tables, text: float) -> int:
-    """What large row groups of lists take in any pass, beside what is on its way anyhow."""
-    lists = [table for table in tables.logs if table.is_list]
-    most = [min(LISTED_GROUPS * x.largest_group(), _counts.count_rows(x)) for x in lists]
-    item = LISTED_TEXT if text else LISTED_ITEM
-    return int(item * max(0, max(most, default=0) - LISTED_ITEMS))
-
-
 def _sorted(tables: Tables, text: float) -> int:
-    """What the largest table takes that is put in order, while its rows are."""
+    """What the largest table takes that is put in order, while its rows are, and lists that wait."""
     rows = [_counts.count_rows(table) for table in tables.logs if "order" in table.columns]
-    return int(max(rows, default=0) * (SORTED_ROW + 2 * text))
+    sorted_rows = int(max(rows, default=0) * (SORTED_ROW + 2 * text))
+    return sorted_rows + list_memory.waiting_of_lists(tables, text)
 
 
 def _sums(tables: Tables, n_models: int, n_segments: int, asked: Asked) -> int:
@@ -444,10 +434,7 @@ class _Needs:
             cells += asked.sample * (user * survey.n_beside(own) + right) / CELLS
         is_by_rank = not n_apart and bool(text or not (users.hashed or items.hashed))
         less = _less_by_rank(tables, asked, users, text) if is_by_rank else 0
-        ordered += _waiting_lists(tables, text)
-        logs = [table for _, table in tables.rankings]
-        are_whole = all(each.is_list and not do_users_come_back(each, users) for each in logs)
-        of_lists = LISTED if are_whole and not text else 0
+        of_lists = 0 if text else list_memory.less_of_lists(tables, users)
         of_users = n_models, asked.sample * n_users, survey.text.mean, asked.n_kept
         streamed = partial(_streamed, n_truth, n_rows, text, texts.group, by_score=n_apart > 0)
         return cls(

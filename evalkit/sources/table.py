@@ -1,5 +1,7 @@
 """A table as the next stages take it: a lazy frame with our column names."""
 
+# Long: one table, and all that is asked of it.
+
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
