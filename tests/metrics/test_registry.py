@@ -85,12 +85,13 @@ def test_a_bad_file_is_an_error_with_its_place(tmp_path, text, code, message, li
 
 def test_all_bad_files_are_told_at_once(tmp_path):
     (tmp_path / "empty.py").write_text("")
+    (tmp_path / "text.txt").write_text("")
 
     with pytest.raises(Errors) as caught:
-        load_metric_files([tmp_path / "absent.py", tmp_path / "empty.py"])
+        load_metric_files([tmp_path / each for each in ("absent.py", "empty.py", "text.txt")])
 
     codes = [error.code for error in caught.value.errors]
-    assert codes == ["missing-metric-file", "no-metric-in-file"]
+    assert codes == ["missing-metric-file", "no-metric-in-file", "bad-metric-file"]
 
 
 @pytest.mark.parametrize("name", ["nDCG", "NDCG", "mrr", "Hit-Rate"])

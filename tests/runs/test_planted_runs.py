@@ -184,6 +184,27 @@ def test_verify_names_what_is_not_of_the_run(tmp_path):
     assert load_run(path).run_id == "first"
 
 
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"schema_version": 99}, "schema_version 99 is not known here"),
+        ({"files": []}, "it lists no files"),
+        ({"files": {}}, "it lists no report.json"),
+        ({"run_id": "../x"}, "'../x' is no run_id"),
+        ({"run_id": 3}, "3 stands where a text belongs"),
+        ({"run_id": "20200101-000000-000-aaaaaa"}, "report.json: run_id"),
+    ],
+)
+def test_a_manifest_that_no_run_wrote_is_told(tmp_path, changes, told):
+    path = publish(report("20260101-000000-000-aaaaaa"), tmp_path)
+    forge(path, **changes)
+
+    assert told in verify(path)[0]
+    with pytest.raises(DataError) as error:
+        load_run(path)
+    assert error.value.code == "run-damaged"
+
+
 def test_folder_of_values_that_is_a_link_is_not_followed(tmp_path):
     from evalkit.report import PerUser
 

@@ -97,6 +97,7 @@ SAID = [
             ("unknown-parameter", "mean(y, wnsor=1)", "did you mean 'winsor'?"),
             ("missing-column", "mean(z)", "needs the columns ['z']"),
             ("not-a-number", "mean(told)", "told is String, no number"),
+            ("conflicting-keys", "quantile(y, q=0.5, over='events')", "give exposures and events"),
         ]
     ),
     ("missing-key", {"metrics": []}, "no metric is asked for"),
@@ -118,6 +119,7 @@ SAID = [
             ("wrong-type", {"sums": {"y": 3}}, '{"kind": "purchase", "of": "value"}'),
             ("no-event-in-window", {"sums": {"y": "sell"}}, "there? Events have buy"),
             ("no-event-in-window", {"events": EVENTS[:0]}, "there are no events"),
+            ("missing-column", {"metrics": ["mean(z)"]}, "there is y"),
             ("open-windows", {"window": "7d"}, 'pass policies={"open_windows": "keep"}'),
         ]
     ),
@@ -175,6 +177,7 @@ PLANS = [
         for name in ("relative", "delta")
         for size in (0, math.inf, "a")
     ),
+    ("conflicting-keys", {"relative": 0.1, "delta": 1}, "give one of them"),
     ("empty-input", {"units": UNITS[:0], "relative": 0.1}, "there are no units"),
     ("wrong-type", {"before": {"y": 3}}, 'hint: before={"y": "COLUMN"}'),
     ("unknown-key", {"statistics": {"looks": 3}}, "search, sequential"),
@@ -189,6 +192,19 @@ def test_what_no_plan_is_made_of_is_refused(code: str, asked: dict[str, object],
 
     assert refused.value.code == code
     assert told in str(refused.value)
+
+
+def test_shares_of_rows_without_a_unit_are_refused(tmp_path: Path) -> None:
+    UNITS.drop("unit").write_parquet(tmp_path / "rows.parquet")
+    (tmp_path / "job.toml").write_text(
+        '[experiment]\nvariants = { a = 1, b = 1 }\n[exposures]\npath = "rows.parquet"\n'
+        '[metrics]\nnames = ["mean(y)"]\n'
+    )
+    with pytest.raises(EvalkitError, match="shares are made of units") as refused:
+        evalkit.partial(tmp_path / "job.toml", share=(1, 2), out=tmp_path / "part")
+
+    assert refused.value.code == "missing-column"
+    assert not (tmp_path / "part").exists()
 
 
 def test_an_effect_on_what_does_not_vary_takes_two_units() -> None:

@@ -426,6 +426,34 @@ def test_what_people_rated_is_called_units_and_not_users() -> None:
         assert "users" not in re.sub(r'(id="|href="#)users"', "", shown)
 
 
+@pytest.mark.parametrize(
+    ("n_judges", "setting", "code"),
+    [(1, "name=one", "few-judges"), (4, "statistics.margin=0.1", "conflicting-keys")],
+)
+def test_what_judges_of_a_truth_cannot_say_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_judges: int, setting: str, code: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    judged, lists = judged_logs()
+    judged.filter(pl.col("judge") < f"j{n_judges}").write_parquet("ratings.parquet")
+    for name, frame in lists.items():
+        frame.write_parquet(f"{name}.parquet")
+    Path("job.toml").write_text(
+        """
+        truth = { judgements = "ratings.parquet", columns = { relevance = "rating" } }
+        rankings = [{ model = "noisy", path = "noisy.parquet" },
+                  { model = "fine", path = "fine.parquet" }]
+        metrics = { names = ["nDCG@5"] }
+        statistics = { baseline = "noisy" }
+        """.replace("\n                  ", " ")
+    )
+
+    refused = command("run", "job.toml", "--set", setting)
+
+    assert refused.codes == [code]
+    assert not Path("runs/latest").exists()
+
+
 def test_limits_of_rankings_hold_users_and_judges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -935,12 +963,15 @@ def test_a_gate_of_every_model_leaves_out_how_often_the_first_side_won():
         {"annotations": [{"completed_by": 1, "result": [{"from_name": ["x"], "value": {}}]}]},
         {"annotations": [], "data": [1]},
         {"annotations": [{"completed_by": "\ud800", "result": []}]},
+        "{",
     ],
 )
 def test_tasks_that_label_studio_does_not_write_are_refused(
-    broken: dict[str, object], tmp_path: Path
+    broken: dict[str, object] | str, tmp_path: Path
 ) -> None:
-    (tmp_path / "export.json").write_text(json.dumps([{"id": 1, "data": {"q": "a"}} | broken]))
+    if not isinstance(broken, str):
+        broken = json.dumps([{"id": 1, "data": {"q": "a"}} | broken])
+    (tmp_path / "export.json").write_text(broken)
 
     with pytest.raises(DataError) as raised:
         evalkit.evaluate_judges(
