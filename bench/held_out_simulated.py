@@ -3,12 +3,13 @@
     python bench/held_out_simulated.py [rows experiments clusters ...] --draws 300
 
 Two models of ratings, labels or rankings (`rows`), variants of an experiment (`experiments`) and
-clusters of one (`clusters`), a policy of logged feedback (`logged`). `better`: verdicts where
-nothing differs; `within`: "equivalent" or "not inferior" where the loss is just the margin; `min`,
-`max`, `drop`, `relative`: passes of gates where the truth is just the bound; `fail`: what fails of
-the latter two; `told`: "better" where a difference of 3.5 standard errors is true, `min 3.5` and
-`max 3.5` what then passes of values. In percent; 5, 5 and 2.5 are promised of `better`, `within`
-and gates. Populations are of two halves: rules were mended on `chosen`, and held against `held`.
+clusters of one (`clusters`), a policy of logged feedback (`logged`), judges of two models
+(`preferences`). `better`: verdicts where nothing differs; `within`: "equivalent" or "not inferior"
+where the loss is just the margin; `min`, `max`, `drop`, `relative`: passes of gates where the truth
+is just the bound; `fail`: what fails of the latter two; `told`: "better" where a difference of 3.5
+standard errors is true, `min 3.5` and `max 3.5` what then passes of values. In percent; 5, 5 and
+2.5 are promised of `better`, `within` and gates. Populations are of two halves: rules were mended
+on `chosen`, and held against `held`.
 """
 
 import argparse
@@ -520,7 +521,31 @@ def logged(draws: int, half: str, sizes: list[int]) -> Iterator[dict[str, Any]]:
         yield {"half": half, "users": n, "metric": "SNIPS"} | shares
 
 
-PARTS = {"rows": rows, "experiments": experiments, "clusters": clusters, "logged": logged}
+def preferences(draws: int, half: str, sizes: list[int]) -> Iterator[dict[str, Any]]:
+    """Judges with tastes that oppose each other; all together prefer neither of two models."""
+    about = partial(GateRule, metric="win-rate", model="b")
+    rules = [about(min=0.5), about(max=0.5), about(baseline="a", max_drop=1e-9)]
+    for n_judges in {"chosen": (4, 8, 15), "held": (5, 12, 30)}[half]:
+        rng, found = np.random.default_rng(SEEDS[0]), Counter[str]()
+        for _ in range(draws):
+            judges = np.repeat(np.arange(n_judges), 20)
+            likes = 0.2 + 0.6 * rng.beta(0.7, 0.7, n_judges)[judges]
+            preferred = np.where(rng.random(judges.size) < likes, "a", "b")
+            table = pl.DataFrame({"judge": judges, "preferred": preferred})
+            table = table.with_columns(first=pl.lit("a"), second=pl.lit("b"))
+            report = evalkit.evaluate_preferences(table, metrics=["win-rate"])
+            found["better"] += report.comparisons[0].verdict in ("better", "worse")
+            for gate in judge(rules, report, Baselines({}), level=0.95):
+                found[f"{gate.kind} {gate.outcome}"] += 1
+        told = {"min": "min pass", "max": "max pass", "drop": "max_drop pass", "better": "better"}
+        shares = {name: round(100 * found[of] / draws, 1) for name, of in told.items()}
+        yield {"half": half, "judges": n_judges, "metric": "win-rate"} | shares
+
+
+PARTS = {
+    **{"rows": rows, "experiments": experiments, "clusters": clusters},
+    **{"logged": logged, "preferences": preferences},
+}
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from evalkit.report import Comparison, Estimate, ModelCounts, Standing, Statisti
 from evalkit.statistics.agreement import Coefficient, coefficient_named
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.intervals import Interval
+from evalkit.statistics.paired import p_alike
 
 FEW_JUDGES = 10
 
@@ -80,7 +81,9 @@ def corrected(
         p_values = [or_nan(comparisons[place].p_value) for place in places]
         for place, p in zip(places, adjust(p_values, correction).p_adjusted, strict=True):
             own = replace(found[place], p_adjusted=None if math.isnan(p) else p)
-            verdict = verdict_of(own, better[own.metric], 1 - chosen.level)
+            least = 0.0 if own.df is None else p_alike(own.df)  # of so few judges
+            sure = own if least <= or_nan(p) else replace(own, p_adjusted=max(p, least))
+            verdict = verdict_of(sure, better[own.metric], 1 - chosen.level)
             found[place] = replace(own, verdict=verdict)
     return found
 

@@ -5,6 +5,7 @@ import math
 from evalkit.config import GateRule
 from evalkit.report import Comparison, Estimate, Report
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, exact_interval, mean_interval
+from evalkit.statistics.paired import p_alike
 
 Limits = tuple[Interval, Interval]  # those that a gate goes by, and those that the report shows
 MAY_BE_CHANCE = (
@@ -25,6 +26,10 @@ def limits_of(report: Report, of: Estimate | Comparison, prefix: str = "") -> Li
         prefix: `relative_`, or nothing.
     """
     shown = Interval(*(_end_of(of, f"{prefix}{end}") for end in ("low", "high")))
+    used = report.statistics
+    if report.kind == "judges" and of.df is not None and used is not None:
+        if p_alike(of.df) > 1.0 - used.level:  # so few judges may all say the same by chance
+            return NO_INTERVAL, shown
     low, high = (_end_of(of, f"{prefix}{end}_gate") for end in ("low", "high"))
     if math.isnan(low) and math.isnan(high):
         return shown if report.kind != "experiment" else NO_INTERVAL, shown
