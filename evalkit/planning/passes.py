@@ -306,7 +306,7 @@ def _waiting(tables: Tables, text: float) -> int:
 
 
 def _sorted(tables: Tables, text: float) -> int:
-    """What the largest table takes that is put in order, while its rows are, and lists that wait."""
+    """What the largest table takes that is put in order, while rows are; and waiting lists."""
     rows = [_counts.count_rows(table) for table in tables.logs if "order" in table.columns]
     sorted_rows = int(max(rows, default=0) * (SORTED_ROW + 2 * text))
     return sorted_rows + list_memory.waiting_of_lists(tables, text)
