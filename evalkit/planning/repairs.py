@@ -92,7 +92,7 @@ def find_signed(alone: Sequence[str], known: set[str]) -> tuple[Repair, int]:
     bits = set(map(_bits, known)) - {0}
     advice = "write both as Int64 where the tables are made, in Polars by reinterpret(signed=True)"
     n = sum(_bits(text) in bits for text in alone)
-    return Repair("as 64-bit numbers with a sign", advice=advice), n
+    return Repair("as 64-bit numbers with a sign", advice=advice), n if n >= FEWEST else 0
 
 
 def _bits(text: str) -> int:
