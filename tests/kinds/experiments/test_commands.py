@@ -148,7 +148,7 @@ def test_a_newcomer_s_columns_are_guessed_or_named_as_a_command_names_them(befor
         (["-m", "mean(click)"], "--variants control=50,b=50"),
         (["-m", "mean(click)", "--variants", "0,1"], "--variants 0=50,1=50"),
         (["-m", "clicks", "--variants", "0=50,1=50"], "mean(clicks)"),
-        (["-m", "mean(clicks)", "--variants", "0=50,1=50"], "events have click, view"),
+        (["-m", "mean(clicks)", "--variants", "0=50,1=50"], "Events have click, view"),
     ],
 )
 def test_a_newcomer_s_stumbles_have_a_cure(before, args, said):
