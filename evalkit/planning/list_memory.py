@@ -44,6 +44,8 @@ LISTS_TOGETHER, ROWS_TOGETHER = 1 << 12, 1 << 18  # looked at by a thread, if us
 # -- groups at a time, a list's item or text beyond so many
 LESS_OF_LISTS = 90 << 20
 GROUPS, GROUP_ITEM, GROUP_TEXT, USUAL_ITEMS = 3.5, 16, 72, 1 << 20
+# -- of texts whose users come back: the same, but no more than of every item; at most
+GROUP_TEXT_BACK, FEW_BACK, TEXT_BACK, MOST_BACK = 380, 500_000, 20, 580 << 20
 
 # -- of users whose lists are kept
 SAMPLED = 50_000
@@ -128,12 +130,23 @@ def less_of_lists(tables: Tables, users: IdPlan) -> int:
     return LESS_OF_LISTS * are_whole
 
 
-def waiting_of_lists(tables: Tables, text: float) -> int:
-    """What large row groups of lists take in any pass, beside what is on its way anyhow."""
-    lists = [table for table in tables.logs if table.is_list]
-    most = [min(GROUPS * each.largest_group(), count_rows(each)) for each in lists]
-    item = GROUP_TEXT if text else GROUP_ITEM
-    return int(item * max(0, max(most, default=0) - USUAL_ITEMS))
+def waiting_of_lists(tables: Tables, text: float, users: IdPlan | None = None) -> int:
+    """What large row groups of lists take in any pass, beside what is on its way anyhow.
+
+    Args:
+        users: how they become keys; without it users of texts are taken to come back.
+    """
+    found = 0.0
+    for table in tables.logs:
+        if not table.is_list:
+            continue
+        n_items = count_rows(table)
+        most = min(GROUPS * table.largest_group(), n_items)
+        found = max(found, (GROUP_TEXT if text else GROUP_ITEM) * (most - USUAL_ITEMS))
+        if text and most > FEW_BACK and (users is None or do_users_come_back(table, users)):
+            back = min(MOST_BACK, GROUP_TEXT_BACK * (most - FEW_BACK), TEXT_BACK * n_items)
+            found = max(found, back)
+    return int(found)
 
 
 class WholeLists(NamedTuple):

@@ -305,11 +305,11 @@ def _waiting(tables: Tables, text: float) -> int:
     return LARGE_GROUPS * row * max(0, rows - USUAL_GROUP)
 
 
-def _sorted(tables: Tables, text: float) -> int:
+def _sorted(tables: Tables, text: float, users: IdPlan | None = None) -> int:
     """What the largest table takes that is put in order, while rows are; and waiting lists."""
     rows = [_counts.count_rows(table) for table in tables.logs if "order" in table.columns]
     sorted_rows = int(max(rows, default=0) * (SORTED_ROW + 2 * text))
-    return sorted_rows + list_memory.waiting_of_lists(tables, text)
+    return sorted_rows + list_memory.waiting_of_lists(tables, text, users)
 
 
 def _sums(tables: Tables, n_models: int, n_segments: int, asked: Asked) -> int:
@@ -402,7 +402,7 @@ class _Needs:
         n_segments = sum(segments.values())
         sums = _sums(tables, n_models, n_segments, asked)
         extra, made = MemoryNeeds(), list_memory.MadeMemory()
-        ordered, n_pairs = _sorted(tables, text), _count_pairs(n_models, asked)
+        ordered, n_pairs = _sorted(tables, text, users), _count_pairs(n_models, asked)
         sizes = Sizes(n_items, n_users, n_models, n_pairs, n_segments, asked.threads, text=text)
         if asked.items is not None:
             sizes = replace(sizes, n_items=memory.count_items(tables, [tables.truth]))

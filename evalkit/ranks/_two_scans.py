@@ -40,7 +40,8 @@ def scan_twice(scan: RankScan) -> None:
         ranks, state = scan.probes[model].ranks.ranks, scan.probes[model].ranks.state
         kernels.find_best(portion, pairs.index, ranks, best[model], state, found)
 
-    held = HeldRows(scan.about_rows < MOST_HELD)
+    n_items = scan.table.most_items() if scan.table.is_list else scan.about_rows
+    held = HeldRows((scan.about_rows if n_items is None else n_items) < MOST_HELD)
     by_catalogue = not is_input and flip is None
     gatherer = scan.gather(look_for_best, scan.verified, at_once=by_catalogue)
 

@@ -231,9 +231,11 @@ class Table:
         return int(self._groups(self.used)[:, 0].max(initial=0))
 
     def most_items(self) -> int | None:
-        """Items of its lists at most, where footers tell."""
-        if not (self.is_list and self._is_whole and self.n_rows_hint() is not None and self._parts):
+        """Items of its lists at most, where footers tell; of frames in memory as many."""
+        if not (self.is_list and self._is_whole and self.n_rows_hint() is not None):
             return None
+        if not self._parts:
+            return self.count_rows()
         return int(self._groups(self.used)[:, 0].sum())
 
     def _groups(self, names: Collection[str]) -> Ints:

@@ -142,6 +142,17 @@ def test_long_lists_in_one_row_group_come_a_few_at_a_time(tmp_path):
 
 
 @pytest.mark.campaign
+def test_items_of_lists_whose_users_come_back_are_not_held_to_find_copies(tmp_path):
+    users = pl.select(user=pl.int_range(120_000))
+    halves = [users.with_columns(item=pl.int_ranges(first, first + 60)) for first in (0, 60)]
+    pl.concat(halves).write_parquet(tmp_path / "lists.parquet", row_group_size=4_096)
+    users.with_columns(item=pl.col("user") % 100).write_parquet(tmp_path / "truth.parquet")
+    options = ("evaluate", "--truth", str(tmp_path / "truth.parquet"), "-m", "nDCG@10")
+
+    assert_held_once_kept(350, *options, "--rankings", f"m={tmp_path / 'lists.parquet'}")
+
+
+@pytest.mark.campaign
 def test_values_of_users_that_are_put_in_order_are_counted(tmp_path):
     assert_held(340, *log_of_numbers(tmp_path, 1_500_000))
 
