@@ -25,9 +25,8 @@ from evalkit.statistics.paired import equivalence_test, non_inferiority_test
 from evalkit.statistics.proportions import margin_p_values
 from evalkit.statistics.search import SegmentDelta, search_segments
 from evalkit.statistics.tukey import group_letters
+from evalkit.statistics.unseen import FEWEST_APART, FEWEST_CARRYING
 
-FEWEST_APART = 30  # users, below whom no difference is told where nobody knows how large one can be
-FEWEST_CARRYING = 4.0  # users who would make its squares, were each the largest
 FEWEST_WITHIN = 200  # users who differ, below whom nothing is within a margin there
 FEWEST_SEARCHED = 100  # users of a segment that a search looks at (docs/statistics.md)
 

@@ -213,7 +213,7 @@ def _bound(
     n_rows = [rows, seen, *(each or _MANY for each in known)] if known else [_MANY]
     by_score = sizes.n_apart > 0
     streamed = _streamed(0, max(n_rows), text, texts.group, by_score=by_score, in_shares=False)
-    streamed += _sorted(tables, text)
+    streamed += _in_any_pass(tables, text)
     sums = _sums(tables, n_models, n_segments, asked) + _ordered(asked, n_models, rows)
     sums += _beside(asked, n_models, rows)
     held = asked.sample * (rows * truth + train + room.share) + made.kept + made.first + lists
@@ -305,8 +305,8 @@ def _waiting(tables: Tables, text: float) -> int:
     return LARGE_GROUPS * row * max(0, rows - USUAL_GROUP)
 
 
-def _sorted(tables: Tables, text: float, users: IdPlan | None = None) -> int:
-    """What the largest table takes that is put in order, while rows are; and waiting lists."""
+def _in_any_pass(tables: Tables, text: float, users: IdPlan | None = None) -> int:
+    """What no number of passes lessens: a table that is put in order, and row groups of lists."""
     rows = [_counts.count_rows(table) for table in tables.logs if "order" in table.columns]
     sorted_rows = int(max(rows, default=0) * (SORTED_ROW + 2 * text))
     return sorted_rows + list_memory.waiting_of_lists(tables, text, users)
@@ -402,7 +402,7 @@ class _Needs:
         n_segments = sum(segments.values())
         sums = _sums(tables, n_models, n_segments, asked)
         extra, made = MemoryNeeds(), list_memory.MadeMemory()
-        ordered, n_pairs = _sorted(tables, text, users), _count_pairs(n_models, asked)
+        ordered, n_pairs = _in_any_pass(tables, text, users), _count_pairs(n_models, asked)
         sizes = Sizes(n_items, n_users, n_models, n_pairs, n_segments, asked.threads, text=text)
         if asked.items is not None:
             sizes = replace(sizes, n_items=memory.count_items(tables, [tables.truth]))

@@ -7,11 +7,11 @@ from evalkit.statistics.exact import SCALE_BITS, ExactSum, ExactSums
 from .distributions import normal_sf, t_quantile
 from .intervals import NO_INTERVAL, Interval, exact_interval, mean_interval, wilson_interval
 from .skewness import reach, skewness_of_largest
-from .unseen import reach_at_least
+from .unseen import FEWEST_CARRYING, reach_at_least
 
 OF_SKEWNESS = 2.0  # of that of a sample, whose largest values were not drawn yet
 MOST_SKEWED = 0.25  # skewness / sqrt(n), before too few values make the mean
-FEWEST_CARRYING, MANY_CARRYING = 4, 200  # users, of whom all is seen, or nothing
+MANY_CARRYING = 200  # users, of whom all is seen
 
 
 def interval_of(

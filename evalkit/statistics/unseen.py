@@ -17,8 +17,8 @@ mean is the null (`p_few`). Their size is that of two points with the mean and t
 who differ.
 
 Where nobody knows how far a value can lie, R is the largest that was seen, and users of a kind that
-is one in a hundred may lie further. Fewer than `FEWEST_OPEN` may show none of these, so that they
-count as `FURTHER` times as far away as the mean, too; fewer squares speak for themselves then.
+is one in a hundred may lie further. Fewer than `FEWEST_SHOWING` may show none of these, so that
+they count as `FURTHER` times as far away as the mean, too; fewer squares speak for themselves then.
 
 Nothing here knows of pairs: of two groups of other users the share q may be hidden in either one,
 so the p of their difference is no less than that of the smaller group, `n` being its users.
@@ -31,7 +31,10 @@ from .distributions import normal_quantile, normal_sf
 FEWEST_AGAINST = 5
 AGAINST = 1.3
 SQUARES = 40.0
-FEWEST_OPEN = 300  # of whom 5 in 100 draws show nobody of a kind that is 1 % of all
+# where nobody knows how far a value can lie: users, or clusters, of a difference or a least value;
+# users of a gate of a drop or a most; users who would make all squares, were each the largest
+FEWEST_APART, FEWEST_UNKNOWN, FEWEST_CARRYING = 30, 200, 4
+FEWEST_SHOWING = 300  # of whom 5 in 100 draws show nobody of a kind that is 1 % of all
 FURTHER, SQUARES_OPEN = 5.0, 2.5  # times the mean, and what was seen of squares
 
 
@@ -151,7 +154,7 @@ def p_at_least(
         0.0172
     """
     unseen = min(p_unseen(distance, widest, n), p_standing(squares, widest, n_against))
-    if mean > 0.0 and n < FEWEST_OPEN:
+    if mean > 0.0 and n < FEWEST_SHOWING:
         given = FURTHER * mean, n
         more = p_at_least(distance, *given, n_against=n_against, squares=SQUARES_OPEN * squares)
         unseen = max(unseen, more)
@@ -177,7 +180,7 @@ def reach_at_least(
         0.0
     """
     few = reach_few(error, size, n, n_against)
-    if mean > 0.0 and n < FEWEST_OPEN:
+    if mean > 0.0 and n < FEWEST_SHOWING:
         given = FURTHER * mean, n
         more = reach_at_least(error, *given, n_against=n_against, squares=SQUARES_OPEN * squares)
         few = max(few, more)

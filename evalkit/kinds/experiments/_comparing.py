@@ -20,10 +20,11 @@ from evalkit.statistics.independent import (
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, wilson_interval
 from evalkit.statistics.power import smallest_difference
 from evalkit.statistics.quantiles import quantile_difference
+from evalkit.statistics.unseen import FEWEST_APART
 
 from ._asked import ExperimentRequest
 from ._cells import TRIGGERED
-from ._gates import FEWEST_APART, errors_of_shares, fewest_of, gate_of, skewness_of
+from ._gates import errors_of_shares, fewest_of, gate_of, skewness_of
 from ._measuring import Few, MeasuredUnits, MetricNumbers
 from ._units import Units
 

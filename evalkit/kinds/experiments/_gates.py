@@ -8,13 +8,11 @@ from evalkit.statistics.independent import Adjustment, Contrast, Group, Rules
 from evalkit.statistics.intervals import Interval
 from evalkit.statistics.means import gate_interval
 from evalkit.statistics.skewness import reaches_of_leaning
+from evalkit.statistics.unseen import FEWEST_APART, FEWEST_UNKNOWN
 
 from ._asked import ExperimentRequest
 from ._measuring import MeasuredUnits
 from ._units import Units
-
-FEWEST_OPEN = 200  # units of a variant that gates ask for where values have no bound
-FEWEST_APART = 30  # clusters of it, and units that a least value and margins ask for
 
 
 def gate_of(
@@ -47,7 +45,7 @@ def fewest_of(units: Units, asked: ExperimentRequest, measured: MeasuredUnits) -
     is_open = measured.is_of_seen or math.isinf(measured.widest)
     if asked.statistics.limits == "wald" or not is_open:
         return 0
-    return FEWEST_OPEN if units.clusters is None else FEWEST_APART
+    return FEWEST_UNKNOWN if units.clusters is None else FEWEST_APART
 
 
 def _error_over_all(

@@ -6,13 +6,12 @@ from evalkit.config import GateRule
 from evalkit.report import Comparison, Estimate, Report
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, exact_interval, mean_interval
 from evalkit.statistics.paired import p_alike
+from evalkit.statistics.unseen import FEWEST_APART, FEWEST_UNKNOWN
 
 Limits = tuple[Interval, Interval]  # those that a gate goes by, and those that the report shows
 MAY_BE_CHANCE = (
     "; by the limits of the report it would {}, which few large values may make (large-values)"
 )
-FEWEST_UNKNOWN = 200  # users of a difference or of a most, where nobody knows how far values lie
-FEWEST_OF_VALUES = 30  # the same of a least
 FEW_MAKE_IT = "; too few units make that to go by its limits (large-values)"
 NONE_TO_GO_BY = "run {} has no limits that gates go by, as older runs have none"
 
@@ -59,7 +58,7 @@ def fewest_users(report: Report, rule: GateRule) -> int:
     kind, least = kind_of(report), rule.min_users
     estimate = next((each for each in report.estimates if each.metric == rule.metric), None)
     if estimate is not None and kind == "logged" and estimate.low_gate is not None:
-        fewest = {"min": FEWEST_OF_VALUES, "max": FEWEST_UNKNOWN}
+        fewest = {"min": FEWEST_APART, "max": FEWEST_UNKNOWN}
         return max([least, *(n for end, n in fewest.items() if getattr(rule, end) is not None)])
     if estimate is None or kind not in ("rankings", "ratings", "labels"):
         return least
@@ -69,7 +68,7 @@ def fewest_users(report: Report, rule: GateRule) -> int:
     request = known.request(estimate.cutoff, **estimate.parameters)
     if kind == "rankings" and not is_mean_of_users(request, kind):
         return least  # of all lists errors are known to hold
-    return max(least, FEWEST_UNKNOWN if rule.min is None else FEWEST_OF_VALUES)
+    return max(least, FEWEST_UNKNOWN if rule.min is None else FEWEST_APART)
 
 
 def _end_of(of: Estimate | Comparison, name: str) -> float:
