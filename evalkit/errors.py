@@ -475,14 +475,14 @@ def edits(one: str, other: str) -> int:
     return before[-1]
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: object, known: Iterable[str]) -> str | None:
     """The known spelling closest to `name`, without regard to case; None when none is close."""
     spellings = {each.lower(): each for each in sorted(known)}
-    close = get_close_matches(name.lower(), list(spellings), n=1)
+    close = get_close_matches(str(name).lower(), list(spellings), n=1)
     return spellings[close[0]] if close else None
 
 
-def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+def did_you_mean(name: object, known: Iterable[str], otherwise: str = "") -> str:
     """The hint that names the known spelling closest to `name`, or else `otherwise`."""
     close = nearest(name, known)
     return f"did you mean {close!r}?" if close else otherwise

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evalkit.api import in_memory
-from evalkit.config import SELECTED, Config, build_config, hinted
+from evalkit.config import SELECTED, Config, build_config, hinted, our_columns
 from evalkit.errors import RequestError
 from evalkit.metrics import OwnMetric
 from evalkit.pipeline import run_config
@@ -26,7 +26,7 @@ def evaluate(
     metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
     combined: Mapping[str, str] | None = None,
-    metric_files: Sequence[str | os.PathLike[str]] = (),
+    metric_files: in_memory.MetricFiles = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
@@ -223,7 +223,7 @@ def compare(
     metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
     combined: Mapping[str, str] | None = None,
-    metric_files: Sequence[str | os.PathLike[str]] = (),
+    metric_files: in_memory.MetricFiles = (),
     baseline: str | None = None,
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
@@ -317,7 +317,7 @@ def evaluate_ratings(
     *,
     metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
-    metric_files: Sequence[str | os.PathLike[str]] = (),
+    metric_files: in_memory.MetricFiles = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     columns: in_memory.Columns | None = None,
@@ -362,7 +362,7 @@ def evaluate_ratings(
         >>> evaluate_ratings(rated, metrics=["MAE"]).value("MAE")
         0.5
     """
-    named = in_memory.named_of(columns, ("user", "item", "rating", "prediction", "model"))
+    named = our_columns(columns, ("user", "item", "rating", "prediction", "model"))
     if predictions is None:
         keys = ("user", "item", "rating", "prediction", "model")
         sections = {"ratings": in_memory.listed_of(ratings, keys, named)}
@@ -388,7 +388,7 @@ def evaluate_labels(
     *,
     metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
-    metric_files: Sequence[str | os.PathLike[str]] = (),
+    metric_files: in_memory.MetricFiles = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
@@ -437,7 +437,7 @@ def evaluate_labels(
         0.75
     """
     keys = ("user", "session", "item", "time", "score", "label", "weight", "model")
-    sections = {"labels": in_memory.listed_of(labels, keys, in_memory.named_of(columns, keys))}
+    sections = {"labels": in_memory.listed_of(labels, keys, our_columns(columns, keys))}
     own = {"threshold": threshold, "session_every": session_every}
     extra = {name: value for name, value in own.items() if value is not None}
     tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files, verify_pages)
@@ -451,7 +451,7 @@ def _rows_tree(
     profile: str,
     policies: Mapping[str, str | int] | None,
     statistics: Mapping[str, object] | None,
-    metric_files: Sequence[str | os.PathLike[str]],
+    metric_files: in_memory.MetricFiles,
     verify_pages: bool,
 ) -> dict[str, object]:
     """What a config says besides its tables."""
