@@ -245,7 +245,7 @@ class Resampling:
         drawn = _Drawn(None, None)
         if self.bootstraps:
             squares = chosen.limits == "studentised"
-            drawn.resamples = bootstrap.Resamples(
+            drawn.resamples = bootstrap.Resamples.empty(
                 largest,
                 replicates=chosen.replicates,
                 seed=chosen.seed,
