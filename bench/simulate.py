@@ -427,7 +427,7 @@ def p_values_of(
         "bootstrap, studentised": studentised.test(0).p_value,
     }
     if name == "symmetric":
-        flips = SignFlips([1.0], replicates=replicates, seed=seed)
+        flips = SignFlips.empty([1.0], replicates=replicates, seed=seed)
         flips.add(keys, column)
         found["Wilcoxon"] = wilcoxon_test(values).p_value
         found["permutation"] = flips.test(0).p_value
@@ -453,9 +453,11 @@ def measure_families(n: int, draws: int, replicates: int, seed: int, size: int =
     found: dict[str, list[float]] = {}
     for number in range(draws):
         values = np.stack([draw_symmetric(rng, n) for _ in range(size)], axis=1)
-        replicated = partial(Resamples.empty, [1.0] * size, replicates=replicates, seed=seed + number)
+        replicated = partial(
+            Resamples.empty, [1.0] * size, replicates=replicates, seed=seed + number
+        )
         tests: dict[str, SignFlips | Resamples] = {
-            "permutation": SignFlips([1.0] * size, replicates=replicates, seed=seed + number),
+            "permutation": SignFlips.empty([1.0] * size, replicates=replicates, seed=seed + number),
             "bootstrap": replicated(),
             "bootstrap, studentised": replicated(squares=True),
         }

@@ -62,7 +62,9 @@ def resample(keys, values, segments=None, *, parts=1, n_segments=1, squares=Fals
     given = {"replicates": 100, "seed": 7, **given}
     made = []
     for part in np.array_split(np.arange(keys.size), parts):
-        found = Resamples.empty([1.0] * values.shape[1], n_segments=n_segments, squares=squares, **given)
+        found = Resamples.empty(
+            [1.0] * values.shape[1], n_segments=n_segments, squares=squares, **given
+        )
         found.add(keys[part], values[part], None if segments is None else segments[part])
         made.append(found)
     first = made[0]

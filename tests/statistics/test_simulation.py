@@ -76,9 +76,10 @@ def p_values(differences, seed):
     column = differences.reshape(-1, 1)
     keys = keys_of(differences.size)
     plain, studentised = (
-        Resamples.empty([8.0], replicates=400, seed=seed, squares=squares) for squares in (False, True)
+        Resamples.empty([8.0], replicates=400, seed=seed, squares=squares)
+        for squares in (False, True)
     )
-    flips = SignFlips([8.0], replicates=400, seed=seed)
+    flips = SignFlips.empty([8.0], replicates=400, seed=seed)
     for drawn in (plain, studentised, flips):
         drawn.add(keys, column)
     n, mean, error = differences.size, float(differences.mean()), float(stats.sem(differences))

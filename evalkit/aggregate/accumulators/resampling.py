@@ -254,7 +254,7 @@ class Resampling:
             )
         if chosen.test == "permutation" and self.draws.pairs:
             n_values = len(self.draws.models) * len(self.requests)
-            drawn.flips = permutation.SignFlips(
+            drawn.flips = permutation.SignFlips.empty(
                 largest[n_values:],
                 replicates=chosen.replicates,
                 seed=chosen.seed,

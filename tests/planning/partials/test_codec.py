@@ -341,7 +341,7 @@ def test_resamples_come_back_and_can_be_merged(squares, undefined):
 
 @pytest.mark.parametrize("n_users", [5, 50])
 def test_sign_flips_come_back_and_can_be_merged(n_users):
-    flips = SignFlips([1.0, 1.0], replicates=130, seed=7)
+    flips = SignFlips.empty([1.0, 1.0], replicates=130, seed=7)
     flips.add(KEYS[:n_users], DRAWN[:n_users] - 0.4)
 
     found = round_trip(flips, SignFlips)
