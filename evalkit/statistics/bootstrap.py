@@ -117,9 +117,9 @@ class Resamples:
         n_sums = n_columns * (2 if squares else 1)
         chunks = -(-replicates // draws.CHUNK) * draws.CHUNK
         shapes = (n_segments, n_sums, chunks), (n_segments, chunks), (0, 0, 0)
-        zeros = [np.zeros(shape, dtype=np.int64) for shape in shapes]
+        sums, totals, missing = (np.zeros(shape, dtype=np.int64) for shape in shapes)
         moments = np.zeros((n_segments, n_columns, draws.MOMENTS), dtype=np.int64)
-        return cls(replicates, seed, squares, 0, exponents, *zeros, moments)
+        return cls(replicates, seed, squares, 0, exponents, sums, totals, missing, moments)
 
     def add(self, keys: Keys, values: Floats, segments: Int32s | None = None) -> None:
         """Add users.

@@ -75,8 +75,8 @@ class SignFlips:
         exponents = np.array([grid_exponent(bound) for bound in largest], dtype=np.int64)
         columns = (n_segments, len(largest))
         shapes = (*columns, -(-replicates // CHUNK) * CHUNK), columns, columns
-        zeros = [np.zeros(shape, dtype=np.int64) for shape in shapes]
-        return cls(replicates, seed, 0, exponents, *zeros, {})
+        sums, totals, counts = (np.zeros(shape, dtype=np.int64) for shape in shapes)
+        return cls(replicates, seed, 0, exponents, sums, totals, counts, {})
 
     def add(self, keys: Keys, differences: Floats, segments: Int32s | None = None) -> None:
         """Add users.
