@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evalkit.api import in_memory
-from evalkit.config import SELECTED, Config, build_config, hinted
+from evalkit.config import SELECTED, Config, build_config, hinted, our_columns
 from evalkit.errors import RequestError
 from evalkit.metrics import OwnMetric
 from evalkit.pipeline import run_config
@@ -26,7 +26,7 @@ def evaluate(
     metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
     combined: Mapping[str, str] | None = None,
-    metric_files: Sequence[str | os.PathLike[str]] = (),
+    metric_files: in_memory.MetricFiles = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
@@ -223,7 +223,7 @@ def compare(
     metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
     combined: Mapping[str, str] | None = None,
-    metric_files: Sequence[str | os.PathLike[str]] = (),
+    metric_files: in_memory.MetricFiles = (),
     baseline: str | None = None,
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
@@ -317,7 +317,7 @@ def evaluate_ratings(
     *,
     metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
-    metric_files: Sequence[str | os.PathLike[str]] = (),
+    metric_files: in_memory.MetricFiles = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     columns: in_memory.Columns | None = None,
@@ -363,7 +363,7 @@ def evaluate_ratings(
         0.5
     """
     given: dict[str, Any] = dict(locals())
-    named = in_memory.named_of(columns, ("user", "item", "rating", "prediction", "model"))
+    named = our_columns(columns, ("user", "item", "rating", "prediction", "model"))
     if predictions is None:
         keys = ("user", "item", "rating", "prediction", "model")
         sections = {"ratings": in_memory.listed_of(ratings, keys, named)}
@@ -387,7 +387,7 @@ def evaluate_labels(
     *,
     metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
-    metric_files: Sequence[str | os.PathLike[str]] = (),
+    metric_files: in_memory.MetricFiles = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
@@ -437,7 +437,7 @@ def evaluate_labels(
     """
     given: dict[str, Any] = dict(locals())
     keys = ("user", "session", "item", "time", "score", "label", "weight", "model")
-    sections = {"labels": in_memory.listed_of(labels, keys, in_memory.named_of(columns, keys))}
+    sections = {"labels": in_memory.listed_of(labels, keys, our_columns(columns, keys))}
     own = {"threshold": threshold, "session_every": session_every}
     return _evaluate_rows(sections, given, {k: each for k, each in own.items() if each is not None})
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypedDict
+from typing import Protocol, TypedDict
 
 from pydantic import ValidationError
 
@@ -30,9 +30,6 @@ from evalkit.metrics import (
 )
 from evalkit.metrics.profiles import DEFAULT, Profile, find_profile, speaking_of
 
-if TYPE_CHECKING:
-    from evalkit.config._records import Config
-
 
 @dataclass(frozen=True, slots=True)
 class Followed:
@@ -53,6 +50,24 @@ class LibraryNames(TypedDict, total=False):
 
     named: Mapping[str, str]
     refused: Mapping[str, str]
+
+
+class Asking(Protocol):
+    """What of a config says how metrics are read."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def metrics(self) -> MetricsSection: ...
+    @property
+    def policies(self) -> Policies: ...
+    @property
+    def set_by_hand(self) -> frozenset[str]: ...
+    @property
+    def profile(self) -> Profile: ...
+    @property
+    def has_propensity(self) -> bool: ...
+    def at(self, *key: str | int) -> str: ...
 
 
 def metrics_of(section: MetricsSection, kind: str) -> Mapping[str, Metric]:
@@ -122,7 +137,7 @@ def names_by(
     return {"named": {}}
 
 
-def requests_of(config: "Config", names: Sequence[str]) -> list[Request]:
+def requests_of(config: Asking, names: Sequence[str]) -> list[Request]:
     """What is asked for, with the parameters and policies that each metric follows.
 
     Raises:
@@ -164,7 +179,7 @@ def requests_of(config: "Config", names: Sequence[str]) -> list[Request]:
     return list(requests.values())
 
 
-def combined_of(config: "Config", name: str) -> Request:
+def combined_of(config: Asking, name: str) -> Request:
     """What is asked for by the name of a combination.
 
     Raises:
@@ -189,7 +204,7 @@ def _with_policies(request: Request, own: tuple[tuple[str, Value], ...]) -> Requ
 
 
 def _weighted(
-    request: Request, config: "Config", *, by_hand: frozenset[str]
+    request: Request, config: Asking, *, by_hand: frozenset[str]
 ) -> tuple[Request, RequestError | None]:
     """The request as it weights hits by propensities; what is wrong with that."""
     how, at = weighting_of(request, config.policies.propensity), config.at("metrics", "names")

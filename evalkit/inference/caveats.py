@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,9 +24,6 @@ from evalkit.statistics.distributions import normal_quantile, t_two_sided
 from evalkit.statistics.exact import SCALE_BITS, ExactSums, Summaries
 from evalkit.statistics.means import is_share
 from evalkit.statistics.ratios import RatioSum
-
-if TYPE_CHECKING:
-    from evalkit.inference.shown import Number
 
 # below and beyond these, intervals held the true value too seldom (docs/statistics.md)
 FEWEST_USERS = 50
@@ -55,7 +52,20 @@ class Caveat(NamedTuple):
         return cls(f"{why}: 95 % limits held {held} to {most} times in 100 there", held)
 
 
-def of_few_lists(numbers: Iterable[tuple[str, str, "Number"]]) -> Iterator[Warning_]:
+class OfLists(Protocol):
+    """A number of all lists: users behind it, and those who add to the sum that fewest add to."""
+
+    @property
+    def mean(self) -> float: ...
+
+    @property
+    def count(self) -> int: ...
+
+    @property
+    def fewest(self) -> int: ...
+
+
+def of_few_lists(numbers: Iterable[tuple[str, str, OfLists]]) -> Iterator[Warning_]:
     """Numbers of all lists that few users stand behind, or behind one of their sums.
 
     Args:

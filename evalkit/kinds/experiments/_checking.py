@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from time import time
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from ._phases import shares_by_phase
 from ._units import MOST_CROSSED, UnitDays, Units
 
 MOST_NAMED = 3
+IN_1973 = 10**14  # microseconds since 1970; seconds that are read as milliseconds lie before it
 UNBALANCED = 0.001
 
 
@@ -298,6 +300,19 @@ def _is_withheld(own: Comparison, error: float) -> bool:
     return is_left and any(each is not None and each <= error for each in told)
 
 
+def _odd_times(units: Units, asked: ExperimentRequest) -> Iterator[Warning_]:
+    """Clocks that were not set, and those that are ahead: who is exposed, and when logs end."""
+    if units.firsts is not None and 0 < (n := int((units.firsts < IN_1973).sum())) < units.n:
+        yield Warning_("odd-times", f"{n:,} units were first exposed before 1973, by their times")
+    last = units.until or 0
+    if units.open and asked.until is None and last // 1_000_000 > time() + 86_400:
+        yield Warning_(
+            "odd-times",
+            f"the last event is of {np.datetime64(last, 'us').astype('datetime64[s]')}, after now: "
+            "windows are over by then; until says when the logs end",
+        )
+
+
 def warnings_of(
     units: Units,
     asked: ExperimentRequest,
@@ -313,6 +328,7 @@ def warnings_of(
                 f"units did not come in the shares that were declared{where}, p = "
                 f"{check.p_value:.2g}: no effect can be read until that is explained",
             )
+    yield from _odd_times(units, asked)
     for name, made in asked.sums.items():
         if not any(values.any() for (of, _), values in units.columns.items() if of == name):
             message = f"{name} is 0 of every unit: no event of the kind {made.kind!r} counts"

@@ -12,7 +12,7 @@ from evalkit.errors import DataError
 from evalkit.kernels.arrays import Ints, Keys
 from evalkit.planning.counters import Clock
 from evalkit.sources import Table, ids, reading
-from evalkit.sources.hints import keep_rows
+from evalkit.sources.hints import keep_rows, turn_column
 
 from ._asked import ExperimentRequest
 from ._kernels import FULL, TWICE, enlarge, enter, note_exposures
@@ -22,6 +22,7 @@ BATCH_ROWS = 1 << 19
 FIRST_SLOTS = 1 << 16
 NEVER = np.iinfo(np.int64).max
 CHECK = "check"  # a second hash of ids that are hashed
+_LIMITS = (10**11, 10**14, 10**17)  # below them whole numbers are s, ms, us since 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +228,7 @@ def read_exposures(logs: Logs, plan: ids.IdPlan, counts: dict[str, int]) -> Expo
 
 
 def micros_of(table: Table) -> pl.Expr:
-    """Moments as int64 microseconds since 1970; whole numbers by their size.
+    """Moments as int64 microseconds since 1970; whole numbers by the size of most of them.
 
     Raises:
         DataError: the column is no time [bad-time].
@@ -238,17 +239,23 @@ def micros_of(table: Table) -> pl.Expr:
     if dtype == pl.Date:
         return time.cast(pl.Datetime("us")).to_physical()
     if dtype.is_integer():
+        size = time.cast(pl.Int64, strict=False).abs()
+        below = [(size < limit).sum().alias(str(limit)) for limit in _LIMITS]
         with reading(table):
-            first = table.frame.select(time.drop_nulls().first()).collect(engine="streaming")
-        size = abs(first.item() or 0) if first.height else 0
-        times = 10**6 if size < 10**11 else 1000 if size < 10**14 else 1
-        return time.cast(pl.Int64) * times if size < 10**17 else time.cast(pl.Int64) // 1000
+            n, *smaller = (
+                table.frame.select(time.count(), *below).collect(engine="streaming").row(0)
+            )
+        place = sum(2 * each < n for each in smaller)
+        time = time.cast(pl.Int64)
+        return time * 1000 ** (2 - place) if place < 3 else time // 1000
+    form, what = "strptime({}, '%Y-%m-%d %H:%M:%S')", "text of that form"
+    if dtype.is_float():
+        form, what = "cast({} * 1000 as bigint)", "seconds"
     raise DataError(
-        f"time is {dtype}, neither a moment nor seconds since 1970",
+        f"time is {dtype}, neither a moment nor whole seconds since 1970",
         code="bad-time",
         at=table.at,
-        hint="write time = \"strptime(ts, '%Y-%m-%d %H:%M:%S')\" under its columns, if it is text "
-        "of that form",
+        hint=f"write {turn_column(table, 'time', form)}, if it is {what}",
     )
 
 

@@ -12,7 +12,8 @@ import polars as pl
 
 from evalkit.errors import DataError
 from evalkit.kernels.arrays import Flags, Floats, Ints, Keys
-from evalkit.sources import reading
+from evalkit.sources import Table, reading
+from evalkit.sources.hints import turn_column
 from evalkit.sources.ids import IdPlan, KeyCollisionError, ids_of_keys, plan_ids
 
 from ._asked import ExperimentRequest
@@ -68,19 +69,20 @@ def plan_of(logs: Logs, seed: int) -> IdPlan:
     return plan_ids("unit", units, seed=seed)
 
 
-def _check_zones(schemas: Sequence[tuple[object, pl.Schema]]) -> None:
+def _check_zones(schemas: Sequence[tuple[Table, pl.Schema]]) -> None:
     """Raise where times of one side alone have a zone [time-zone]."""
-    (_, first), (_, second) = schemas
+    (exposures, first), (events, second) = schemas
     kinds = [
         None if dtype.is_integer() else getattr(dtype, "time_zone", None) is not None
         for dtype in (first["time"], second["time"])
     ]
     if None not in kinds and kinds[0] != kinds[1]:
+        zoned = exposures if kinds[0] else events
         raise DataError(
             f"events.time is {second['time']}, exposures.time is {first['time']}: one of them "
             "alone has a time zone",
             code="time-zone",
-            hint='give both one, such as pl.col("time").dt.replace_time_zone("UTC")',
+            hint=f"if the other is in UTC: {turn_column(zoned, 'time', 'cast({} as timestamp)')}",
         )
 
 
