@@ -6,7 +6,7 @@ from typing import NamedTuple
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval
 from evalkit.statistics.paired import p_alike
 from evalkit.statistics.proportions import mcnemar_p, paired_interval
-from evalkit.statistics.unseen import p_at_least, reach_at_least, size_against
+from evalkit.statistics.unseen import Seen, size_against
 
 
 class DifferenceSpread(NamedTuple):
@@ -85,33 +85,17 @@ class DifferenceSpread(NamedTuple):
             is_above: the verdict is that the difference is above the null, not below it.
         """
         found = self._unseen(delta, std_error, is_above=is_above)
-        if found is None or not distance > 0.0:
-            return 0.0
-        n_against, squares, size = found
-        n = self.df + 1.0
-        return p_at_least(
-            distance, self.widest, n, n_against=n_against, squares=squares, size=size,
-            mean=self.mean,
-        )  # fmt: skip
+        return found.p_at_least(distance) if found is not None and distance > 0.0 else 0.0
 
     def reach_unseen(
         self, delta: float, std_error: float | None, *, error: float, is_above: bool
     ) -> float:
         """How far the limit towards the null is from the difference at least."""
         found = self._unseen(delta, std_error, is_above=is_above)
-        if found is None:
-            return 0.0
-        n_against, squares, size = found
-        n = self.df + 1.0
-        return reach_at_least(
-            error, self.widest, n, n_against=n_against, squares=squares, size=size,
-            mean=self.mean,
-        )  # fmt: skip
+        return found.reach_at_least(error) if found is not None else 0.0
 
-    def _unseen(
-        self, delta: float, std_error: float | None, *, is_above: bool
-    ) -> tuple[int, float, float] | None:
-        """Users who differ against a verdict, the squares of all, and what one against differs by.
+    def _unseen(self, delta: float, std_error: float | None, *, is_above: bool) -> Seen | None:
+        """What was seen for a verdict and against it.
 
         None where nothing is said. Where users have no differences of their own, or nobody knows
         how large one can be, only what does not vary at all is known to have been seen too little;
@@ -121,15 +105,14 @@ class DifferenceSpread(NamedTuple):
         if std_error is None or self.n < 2 or not self.df > 0.0:
             return None
         if std_error == 0.0:
-            return 0, 0.0, 0.0
+            return Seen(self.widest, n, 0, 0.0, mean=self.mean)
         if below is None or above is None or not math.isfinite(self.widest):
             return None
         against, others = (below, above) if is_above else (above, below)
-        squares = n * (self.df * std_error * std_error + delta * delta)
-        if self.is_clustered or self.is_weighted:
-            return against, squares, 0.0
-        total = n * (delta if is_above else -delta)
-        return against, squares, size_against(total, squares, against, others)
+        squares, size = n * (self.df * std_error * std_error + delta * delta), 0.0
+        if not (self.is_clustered or self.is_weighted):
+            size = size_against(n * (delta if is_above else -delta), squares, against, others)
+        return Seen(self.widest, n, against, squares, size, self.mean)
 
     def limits(
         self, delta: float, std_error: float | None, *, level: float, of_margin: bool = False

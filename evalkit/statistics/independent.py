@@ -20,7 +20,7 @@ from .intervals import NO_INTERVAL, Interval, check_level
 from .moments import Linear, scale_to_one
 from .skewness import MOST_LEANING, OF_SAMPLES, quantile_of, reaches_of_leaning
 from .spending import Sequential, bounds_of
-from .unseen import p_at_least, reach_at_least
+from .unseen import Seen
 
 Alternative = Literal["two-sided", "greater", "less"]
 Relative = Literal["fieller", "delta", "log", "fixed"]
@@ -403,10 +403,8 @@ class Contrast:
                 p_value = max(p_value, self.rules.p_above(z, df, self.n))
             if not math.isnan(p_value):
                 for n, n_against, squares in self._against(sign < 0.0, self.rules.counts_lean):
-                    least = p_at_least(
-                        -sign * excess, self._widest, n, n_against=n_against, squares=squares
-                    )
-                    p_value = max(p_value, least)
+                    seen = Seen(self._widest, n, n_against, squares)
+                    p_value = max(p_value, seen.p_at_least(-sign * excess))
             found.append(p_value)
         return found[0], found[1]
 
@@ -439,7 +437,7 @@ class Contrast:
         down, up = (
             max(
                 (
-                    reach_at_least(0.5 * error, self._widest, n, n_against=against, squares=squares)
+                    Seen(self._widest, n, against, squares).reach_at_least(0.5 * error)
                     for n, against, squares in self._against(is_above=is_above, of_seen=counts_lean)
                 ),
                 default=0.0,

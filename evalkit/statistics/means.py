@@ -7,7 +7,7 @@ from evalkit.statistics.exact import SCALE_BITS, ExactSum, ExactSums
 from .distributions import normal_sf, t_quantile
 from .intervals import NO_INTERVAL, Interval, exact_interval, mean_interval, wilson_interval
 from .skewness import reach, skewness_of_largest
-from .unseen import FEWEST_CARRYING, reach_at_least
+from .unseen import FEWEST_CARRYING, Seen
 
 OF_SKEWNESS = 2.0  # of that of a sample, whose largest values were not drawn yet
 MOST_SKEWED = 0.25  # skewness / sqrt(n), before too few values make the mean
@@ -74,7 +74,7 @@ def gate_interval(
     down, up = (
         max(
             each * std_error,
-            reach_at_least(error, widest, df + 1.0, n_against=n, squares=squares, mean=mean),
+            Seen(widest, df + 1.0, n, squares, mean=mean).reach_at_least(error),
         )
         for each, mean in zip(reaches, (-value, value), strict=True)
     )

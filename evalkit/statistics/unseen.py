@@ -25,6 +25,7 @@ so the p of their difference is no less than that of the smaller group, `n` bein
 """
 
 import math
+from dataclasses import dataclass
 
 from .distributions import normal_quantile, normal_sf
 
@@ -130,60 +131,60 @@ def reach_few(error: float, size: float, n: float, n_against: int) -> float:
     return size * (seen * root * root * root - n_against) / n
 
 
-def p_at_least(
-    distance: float,
-    widest: float,
-    n: float,
-    *,
-    n_against: int,
-    squares: float,
-    size: float = 0.0,
-    mean: float = 0.0,
-) -> float:
-    """What a one-sided p is at least, for all that was not seen.
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was seen of users, by whom a verdict is given on all.
 
     Args:
-        n_against: users who differ against the verdict.
+        widest: what a user's value can differ by.
+        n: users, as `p_unseen` takes them.
+        n_against: those who differ against the verdict.
         squares: the sum of the squares of all differences.
         size: of the difference of those who differ against it; 0 where that is not known.
         mean: of values, where `widest` was seen, and nobody knows how far others lie.
-    Example:
-        >>> round(p_at_least(0.02, 1.0, 100, n_against=2, squares=0.5), 4)
-        0.138
-        >>> round(p_at_least(0.02, 1.0, 100, n_against=20, squares=0.5), 4)
-        0.0172
     """
-    unseen = min(p_unseen(distance, widest, n), p_standing(squares, widest, n_against))
-    if mean > 0.0 and n < FEWEST_SHOWING:
-        given = FURTHER * mean, n
-        more = p_at_least(distance, *given, n_against=n_against, squares=SQUARES_OPEN * squares)
-        unseen = max(unseen, more)
-    return max(unseen, p_few(distance, size, n, n_against))
 
+    widest: float
+    n: float
+    n_against: int
+    squares: float
+    size: float = 0.0
+    mean: float = 0.0
 
-def reach_at_least(
-    error: float,
-    widest: float,
-    n: float,
-    *,
-    n_against: int,
-    squares: float,
-    size: float = 0.0,
-    mean: float = 0.0,
-) -> float:
-    """How far a one-sided limit is from the mean at least: where `p_at_least` is `error`.
+    @property
+    def _further(self) -> "Seen | None":
+        """The same, were there a kind of users that lies further away, of whom none is seen."""
+        if not (self.mean > 0.0 and self.n < FEWEST_SHOWING):
+            return None
+        return Seen(FURTHER * self.mean, self.n, self.n_against, SQUARES_OPEN * self.squares)
 
-    Example:
-        >>> round(reach_at_least(0.025, 1.0, 100, n_against=2, squares=0.5), 4)
-        0.0376
-        >>> reach_at_least(0.025, 1.0, 100, n_against=20, squares=0.5)
-        0.0
-    """
-    few = reach_few(error, size, n, n_against)
-    if mean > 0.0 and n < FEWEST_SHOWING:
-        given = FURTHER * mean, n
-        more = reach_at_least(error, *given, n_against=n_against, squares=SQUARES_OPEN * squares)
-        few = max(few, more)
-    if error > p_standing(squares, widest, n_against):
-        return few
-    return max(few, reach_unseen(error, widest, n))
+    def p_at_least(self, distance: float) -> float:
+        """What a one-sided p is at least, for all that was not seen.
+
+        Example:
+            >>> round(Seen(1.0, 100, n_against=2, squares=0.5).p_at_least(0.02), 4)
+            0.138
+            >>> round(Seen(1.0, 100, n_against=20, squares=0.5).p_at_least(0.02), 4)
+            0.0172
+        """
+        standing = p_standing(self.squares, self.widest, self.n_against)
+        unseen = min(p_unseen(distance, self.widest, self.n), standing)
+        if (further := self._further) is not None:
+            unseen = max(unseen, further.p_at_least(distance))
+        return max(unseen, p_few(distance, self.size, self.n, self.n_against))
+
+    def reach_at_least(self, error: float) -> float:
+        """How far a one-sided limit is from the mean at least: where `p_at_least` is `error`.
+
+        Example:
+            >>> round(Seen(1.0, 100, n_against=2, squares=0.5).reach_at_least(0.025), 4)
+            0.0376
+            >>> Seen(1.0, 100, n_against=20, squares=0.5).reach_at_least(0.025)
+            0.0
+        """
+        few = reach_few(error, self.size, self.n, self.n_against)
+        if (further := self._further) is not None:
+            few = max(few, further.reach_at_least(error))
+        if error > p_standing(self.squares, self.widest, self.n_against):
+            return few
+        return max(few, reach_unseen(error, self.widest, self.n))

@@ -11,10 +11,9 @@ import evalkit
 from evalkit.inference.drafts import Draft, limits_of
 from evalkit.inference.spread import DifferenceSpread
 from evalkit.statistics.unseen import (
-    p_at_least,
+    Seen,
     p_few,
     p_unseen,
-    reach_at_least,
     reach_few,
     reach_unseen,
     size_against,
@@ -80,9 +79,10 @@ def test_p_is_where_a_limit_is_the_null():
             "squares": float(rng.random() * 9),
             "size": float(rng.choice([0.0, rng.random()])),
         }
-        p = p_at_least(delta, 1.0, n, **shape)
-        assert reach_at_least(p * (1 - 1e-9), 1.0, n, **shape) >= delta * (1 - 1e-6)
-        assert reach_at_least(p * (1 + 1e-9), 1.0, n, **shape) <= delta * (1 + 1e-6)
+        seen = Seen(1.0, n, **shape)
+        p = seen.p_at_least(delta)
+        assert seen.reach_at_least(p * (1 - 1e-9)) >= delta * (1 - 1e-6)
+        assert seen.reach_at_least(p * (1 + 1e-9)) <= delta * (1 + 1e-6)
         assert reach_unseen(p_unseen(delta, 1.0, n), 1.0, n) == pytest.approx(delta)
 
 
