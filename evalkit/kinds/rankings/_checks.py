@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from evalkit.aggregate.user_values.checks import check_scores, of_judged
 from evalkit.config import Config, is_in_catalog
-from evalkit.errors import DataError, EvalkitError, FaultyShareError, raise_all
+from evalkit.errors import DataError, EvalkitError, FaultyShareError, raise_all, warn
 from evalkit.kinds.rankings._job import RankingTask
 from evalkit.kinds.rankings._meeting import TRUTH, key_of
 from evalkit.kinds.rankings._steps import GAINS, SEGMENTS
@@ -52,12 +52,10 @@ def check_columns(config: Config, table: Table, *, looks: bool) -> list[Warning_
     if looks and "score" in columns and "rank" not in columns:
         with reading(table):
             rise = scores_rise(table.frame, is_list=table.is_list)
-        if rise:
-            message = (
-                "scores rise from row to row in each of the first lists, whose last rows rank "
-                'first: where less is better, as of distances, read score = "-score"'
-            )
-            odd.append(Warning_("rising-scores", message, table.model))
+        if rise:  # told, and no part of the report, which is the same for any order of rows
+            message = "scores rise from row to row of each list: its last row ranks first"
+            hint = 'where less is better, as of distances, read score = "-score"'
+            warn("rising-scores", message, at=table.at, hint=hint)
     return odd
 
 
