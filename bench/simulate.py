@@ -177,7 +177,7 @@ def resampled_intervals(
     values: Values, keys: npt.NDArray[np.uint64], replicates: int, seed: int
 ) -> dict[str, Interval]:
     """The bootstrap's."""
-    drawn = Resamples([1.0], replicates=replicates, seed=seed, squares=True)
+    drawn = Resamples.empty([1.0], replicates=replicates, seed=seed, squares=True)
     drawn.add(keys, values.reshape(-1, 1))
     return {kind: drawn.interval(0, level=LEVEL, kind=kind) for kind in KINDS}
 
@@ -415,7 +415,7 @@ def p_values_of(
     sums.add(column)
     total = sums.sum_of(0)
     plain, studentised = (
-        Resamples([1.0], replicates=replicates, seed=seed, squares=squares)
+        Resamples.empty([1.0], replicates=replicates, seed=seed, squares=squares)
         for squares in (False, True)
     )
     for drawn in (plain, studentised):
@@ -427,7 +427,7 @@ def p_values_of(
         "bootstrap, studentised": studentised.test(0).p_value,
     }
     if name == "symmetric":
-        flips = SignFlips([1.0], replicates=replicates, seed=seed)
+        flips = SignFlips.empty([1.0], replicates=replicates, seed=seed)
         flips.add(keys, column)
         found["Wilcoxon"] = wilcoxon_test(values).p_value
         found["permutation"] = flips.test(0).p_value
@@ -453,9 +453,11 @@ def measure_families(n: int, draws: int, replicates: int, seed: int, size: int =
     found: dict[str, list[float]] = {}
     for number in range(draws):
         values = np.stack([draw_symmetric(rng, n) for _ in range(size)], axis=1)
-        replicated = partial(Resamples, [1.0] * size, replicates=replicates, seed=seed + number)
+        replicated = partial(
+            Resamples.empty, [1.0] * size, replicates=replicates, seed=seed + number
+        )
         tests: dict[str, SignFlips | Resamples] = {
-            "permutation": SignFlips([1.0] * size, replicates=replicates, seed=seed + number),
+            "permutation": SignFlips.empty([1.0] * size, replicates=replicates, seed=seed + number),
             "bootstrap": replicated(),
             "bootstrap, studentised": replicated(squares=True),
         }

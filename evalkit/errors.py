@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 DISTRIBUTION = "evalkit-recsys"  # on package indexes, where evalkit is somebody else's
@@ -62,13 +63,17 @@ def masked(text: str) -> str:
     )
 
 
-def check_writable(folder: str | os.PathLike[str], at: str) -> None:
-    """Refuse a folder that no file can be written to, before any work.
+def check_file(path: Path, at: str) -> None:
+    """Refuse a file that cannot be written, before any work.
 
     Raises:
-        MachineError: it is of a read-only file system, or of others [not-writable].
+        RequestError: it is a folder, or in none [bad-option].
+        MachineError: its folder is of a read-only file system, or of others [not-writable].
     """
-    if not os.access(folder, os.W_OK):
+    if path.is_dir() or not path.parent.is_dir():
+        hint = "name a file in a folder that exists"
+        raise RequestError("no file can be written there", code="bad-option", at=at, hint=hint)
+    if not os.access(path.parent, os.W_OK):
         hint = "name a file in another folder, or mount this one for writing"
         raise MachineError("the folder cannot be written", code="not-writable", at=at, hint=hint)
 
@@ -475,14 +480,14 @@ def edits(one: str, other: str) -> int:
     return before[-1]
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def nearest(name: object, known: Iterable[str]) -> str | None:
     """The known spelling closest to `name`, without regard to case; None when none is close."""
     spellings = {each.lower(): each for each in sorted(known)}
-    close = get_close_matches(name.lower(), list(spellings), n=1)
+    close = get_close_matches(str(name).lower(), list(spellings), n=1)
     return spellings[close[0]] if close else None
 
 
-def did_you_mean(name: str, known: Iterable[str], otherwise: str = "") -> str:
+def did_you_mean(name: object, known: Iterable[str], otherwise: str = "") -> str:
     """The hint that names the known spelling closest to `name`, or else `otherwise`."""
     close = nearest(name, known)
     return f"did you mean {close!r}?" if close else otherwise

@@ -369,9 +369,8 @@ def test_an_own_metric_decides_too():
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
-        ({"epochs": 2.5}, "bad-value"),
-        ({"epochs": "5"}, "bad-value"),
-        ({"epochs": 5, "patience": 1.5}, "bad-value"),
+        ({"epochs": 2.5}, "wrong-type"),
+        ({"epochs": 5, "patience": 0}, "bad-value"),
         ({"epochs": 5, "level": 95}, "out-of-range"),
         ({"epochs": 5, "level": 0}, "out-of-range"),
     ],

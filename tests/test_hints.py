@@ -253,6 +253,7 @@ LISTS = {"m": {1: [1]}}
         (lambda report: report.save("a.docx"), "unknown-format", "write one of .csv, .html"),
         (lambda report: report.save("a.png"), "unknown-format", "report.plot().save('a.png')"),
         (lambda report: report.value("AP"), "metric-not-in-report", "it has RR"),
+        (lambda report: report.value(3), "metric-not-in-report", "it has RR"),
         (
             lambda _: evalkit.EarlyStopping("RR", patience=2, epochs=9).report,
             "no-rankings",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from evalkit.api import in_memory
-from evalkit.config import SELECTED, Config, build_config, hinted
+from evalkit.config import SELECTED, Config, build_config, hinted, our_columns
 from evalkit.errors import RequestError
 from evalkit.metrics import OwnMetric
 from evalkit.pipeline import run_config
@@ -26,7 +26,7 @@ def evaluate(
     metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
     combined: Mapping[str, str] | None = None,
-    metric_files: Sequence[str | os.PathLike[str]] = (),
+    metric_files: in_memory.MetricFiles = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
@@ -223,7 +223,7 @@ def compare(
     metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
     combined: Mapping[str, str] | None = None,
-    metric_files: Sequence[str | os.PathLike[str]] = (),
+    metric_files: in_memory.MetricFiles = (),
     baseline: str | None = None,
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
@@ -317,7 +317,7 @@ def evaluate_ratings(
     *,
     metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
-    metric_files: Sequence[str | os.PathLike[str]] = (),
+    metric_files: in_memory.MetricFiles = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     columns: in_memory.Columns | None = None,
@@ -362,7 +362,8 @@ def evaluate_ratings(
         >>> evaluate_ratings(rated, metrics=["MAE"]).value("MAE")
         0.5
     """
-    named = in_memory.named_of(columns, ("user", "item", "rating", "prediction", "model"))
+    given: dict[str, Any] = dict(locals())
+    named = our_columns(columns, ("user", "item", "rating", "prediction", "model"))
     if predictions is None:
         keys = ("user", "item", "rating", "prediction", "model")
         sections = {"ratings": in_memory.listed_of(ratings, keys, named)}
@@ -377,9 +378,7 @@ def evaluate_ratings(
                 predictions, ("user", "item", "prediction", "model"), named
             ),
         }
-    tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files, verify_pages)
-    how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
-    return _evaluate_rows(sections, tree, segments, name, again, how)
+    return _evaluate_rows(sections, given)
 
 
 @hinted
@@ -388,7 +387,7 @@ def evaluate_labels(
     *,
     metrics: Sequence[str | OwnMetric],
     primary: str | Sequence[str] = (),
-    metric_files: Sequence[str | os.PathLike[str]] = (),
+    metric_files: in_memory.MetricFiles = (),
     profile: str = "evalkit",
     policies: Mapping[str, str | int] | None = None,
     threshold: float | None = None,
@@ -436,52 +435,40 @@ def evaluate_labels(
         >>> evaluate_labels(rows, metrics=["AUC"]).value("AUC")
         0.75
     """
+    given: dict[str, Any] = dict(locals())
     keys = ("user", "session", "item", "time", "score", "label", "weight", "model")
-    sections = {"labels": in_memory.listed_of(labels, keys, in_memory.named_of(columns, keys))}
+    sections = {"labels": in_memory.listed_of(labels, keys, our_columns(columns, keys))}
     own = {"threshold": threshold, "session_every": session_every}
-    extra = {name: value for name, value in own.items() if value is not None}
-    tree = _rows_tree(metrics, primary, profile, policies, statistics, metric_files, verify_pages)
-    how = {"threads": threads, "memory_limit": memory_limit, "sample": sample, "per_user": per_user}
-    return _evaluate_rows(sections, tree, segments, name, again, how, extra)
-
-
-def _rows_tree(
-    metrics: Sequence[str | OwnMetric],
-    primary: str | Sequence[str],
-    profile: str,
-    policies: Mapping[str, str | int] | None,
-    statistics: Mapping[str, object] | None,
-    metric_files: Sequence[str | os.PathLike[str]],
-    verify_pages: bool,
-) -> dict[str, object]:
-    """What a config says besides its tables."""
-    return {
-        "verify_pages": None if verify_pages else False,
-        "metrics": in_memory.metrics_section(metrics, primary, profile, files=metric_files),
-        "policies": dict(policies or {}),
-        "statistics": dict(statistics or {}),
-    }
+    return _evaluate_rows(sections, given, {k: each for k, each in own.items() if each is not None})
 
 
 def _evaluate_rows(
     sections: Mapping[str, Sequence[in_memory.Listed]],
-    tree: dict[str, object],
-    segments: Mapping[str, object] | None,
-    name: str,
-    again: bool,
-    how: dict[str, Any],
+    given: Mapping[str, Any],
     extra: Mapping[str, object] | None = None,
 ) -> Report:
+    """The report of tables of rows.
+
+    Args:
+        given: what the call was given, by its names.
+        extra: keys of every table.
+    """
+    tree: dict[str, Any] = {
+        "verify_pages": None if given["verify_pages"] else False,
+        "metrics": in_memory.metrics_section(
+            given["metrics"], given["primary"], given["profile"], files=given["metric_files"]
+        ),
+        "policies": dict(given["policies"] or {}),
+        "statistics": dict(given["statistics"] or {}),
+    }
     held: list[object | None] = []
     segment_tables: dict[str, object] = {}
     unnamed = in_memory.unnamed_of([each for listed in sections.values() for each in listed])
-    tree["segments"] = _segments_tree(segments, segment_tables)
+    tree["segments"] = _segments_tree(given["segments"], segment_tables)
     for section, listed in sections.items():
-        tables = []
-        for listed_table in listed:
-            held.append(in_memory.taken_over(listed_table.table, section))
-            tables.append({**listed_table.section(), **(extra or {})})
-        tree[section] = tables
-    config = _named(build_config(tree, name=name, unnamed=unnamed, entry_point="python"))
-    given = Given(rankings=held, segments=segment_tables, unnamed=unnamed)
-    return _looked(config, given, held, again, how)
+        held += [in_memory.taken_over(each.table, section) for each in listed]
+        tree[section] = [{**each.section(), **(extra or {})} for each in listed]
+    config = build_config(tree, name=given["name"], unnamed=unnamed, entry_point="python")
+    tables = Given(rankings=held, segments=segment_tables, unnamed=unnamed)
+    how = {name: given[name] for name in ("threads", "memory_limit", "sample", "per_user")}
+    return _looked(_named(config), tables, held, given["again"], how)

@@ -11,7 +11,7 @@ import polars as pl
 
 from evalkit.api import in_memory
 from evalkit.api.calls import evaluate
-from evalkit.config import TrainTable, build_config
+from evalkit.config import TrainTable, build_config, check_argument, hinted
 from evalkit.errors import DataError, EvalkitError, RequestError
 from evalkit.metrics import OwnMetric, name_metrics
 from evalkit.planning.partials import pieces_of_file, read_body, read_header
@@ -81,6 +81,7 @@ class Evaluation:
         0.5
     """
 
+    @hinted
     def __init__(
         self,
         truth: object,
@@ -92,6 +93,8 @@ class Evaluation:
         item_ids: Ids = None,
         **asked: Any,
     ) -> None:
+        for name, value in asked.items():
+            check_argument(evaluate, name, value)
         self._columns = asked.pop("columns", None)
         keeps_users = in_memory.counts_users_of_nothing(
             metrics, asked.get("profile", "evalkit"), asked.get("policies"), asked.get("threshold")

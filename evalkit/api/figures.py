@@ -4,10 +4,12 @@ import json
 import os
 from pathlib import Path
 
+from evalkit.config import hinted
 from evalkit.errors import DataError, RequestError
 from evalkit.report.figures import Figures
 
 
+@hinted
 def figures(
     *names: str | os.PathLike[str],
     metric: str | None = None,

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 from evalkit import sources
-from evalkit.config import metrics_meant
+from evalkit.config import Columns, our_columns
 from evalkit.errors import EvalkitError, RequestError
 from evalkit.metrics import OwnMetric, name_metrics, parse_metrics
 
-Columns: TypeAlias = Mapping[str, str | Sequence[str]]
 TableColumns: TypeAlias = Columns | Mapping[str, Columns] | None
+MetricFiles: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MEMORY = "memory"  # stands for a path where a table is in memory
 TABLES = {  # and the columns of ours that each may have
     "truth": ("user", "item", "relevance", "propensity", "order"),
@@ -22,20 +22,6 @@ TABLES = {  # and the columns of ours that each may have
 }
 OTHERS = ("truth", "train", "items", "users")  # of which there is one each
 _FROM_THE_TOP = ("nDCG", "DCG", "CG", "recall", "precision", "hit", "hits", "RR", "AP")
-
-
-def named_of(columns: Columns | None, keys: Sequence[str]) -> dict[str, str | Sequence[str]]:
-    """The columns as named; every one is a key that the tables can have.
-
-    Raises:
-        RequestError: a name stands for nothing [unknown-key].
-    """
-    for key in columns or {}:
-        if key not in keys:
-            message = f"no column is called {key!r} here"
-            hint = f"the keys are our names: {', '.join(keys)}"
-            raise RequestError(message, code="unknown-key", at="columns", hint=hint)
-    return dict(columns or {})
 
 
 def named_segments(name: str, rule: object, in_memory: dict[str, object]) -> object:
@@ -170,16 +156,12 @@ def columns_of(columns: TableColumns, table: str) -> Columns:
     """
     if columns and all(isinstance(each, Mapping) for each in columns.values()):
         _check_tables(columns, "columns")
-        return named_of(cast(Columns, columns.get(table)), TABLES[table])
+        return our_columns(cast(Columns, columns.get(table)), TABLES[table])
     known = list(dict.fromkeys(name for names in TABLES.values() for name in names))
-    return keys_of(named_of(cast(Columns, columns), known), TABLES[table])
+    return keys_of(our_columns(cast(Columns, columns), known), TABLES[table])
 
 
 def _check_tables(of: Mapping[str, object], argument: str) -> None:
-    if not isinstance(of, Mapping):
-        message = f"{argument} is {of!r}, and does not say of which table"
-        hint = f'pass {argument}={{"truth": {of!r}}}, or rankings, train, ...'
-        raise RequestError(message, code="bad-value", at=argument, hint=hint)
     for table in of:
         if table not in TABLES:
             message = f"no table is called {table!r} here"
@@ -288,8 +270,7 @@ def counts_users_of_nothing(
     threshold: float | None,
 ) -> bool:
     """Whether users without a relevant item may count, for all that is known before."""
-    named = metrics if isinstance(metrics, Sequence) else ()  # what is none is refused later
-    says = "no_relevant" in (policies or {}) or any("no_relevant" in str(each) for each in named)
+    says = "no_relevant" in (policies or {}) or any("no_relevant" in str(each) for each in metrics)
     return (profile != "evalkit" or says) and (threshold is None or threshold > 0)
 
 
@@ -300,11 +281,11 @@ def depth_of(
 
     What lies below the cutoffs is left alone where no metric, profile or policy may look there.
     """
-    if profile != "evalkit" or policies or isinstance(metrics, str):
+    if profile != "evalkit" or policies:
         return None
     try:
         requests = parse_metrics([each for each in metrics if isinstance(each, str)])
-    except (EvalkitError, TypeError):
+    except EvalkitError:
         return None
     cutoffs = [each.cutoff for each in requests if each.cutoff is not None]
     is_plain = all(each.metric.name in _FROM_THE_TOP and not each.given for each in requests)
@@ -316,17 +297,13 @@ def metrics_section(
     primary: str | Sequence[str],
     profile: str,
     combined: Mapping[str, str] | None = None,
-    files: Sequence[str | os.PathLike[str]] = (),
+    files: MetricFiles = (),
 ) -> dict[str, object]:
     """`[metrics]` of a config.
 
     Raises:
-        RequestError: one text or metric in place of a list [wrong-type]; as `name_metrics`.
+        RequestError: as `name_metrics`.
     """
-    if not isinstance(metrics, Sequence) or isinstance(metrics, str):
-        meant = ["nDCG@10"] if metrics is None else metrics_meant(metrics)
-        message = f"metrics is {metrics!r:.80}, not a list"
-        raise RequestError(message, code="wrong-type", hint=f"pass metrics={meant!r:.80}")
     names, own = name_metrics(metrics)
     leads = primary if isinstance(primary, str) else list(primary)
     tree: dict[str, object] = {"names": names, "primary": leads, "profile": profile}
@@ -334,5 +311,5 @@ def metrics_section(
     if own or given:
         tree["files"] = [*(os.fspath(file) for file in given), *own]
     if combined:
-        tree["combined"] = dict(combined) if isinstance(combined, Mapping) else combined
+        tree["combined"] = dict(combined)
     return tree

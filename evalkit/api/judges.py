@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evalkit.api import evaluate, in_memory
-from evalkit.config import build_config, hinted
+from evalkit.config import build_config, hinted, our_columns
 from evalkit.kinds.judges.plan import JudgePlan, plan_of_config
 from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
@@ -54,7 +54,7 @@ def evaluate_judges(
         >>> evaluate_judges(pl.DataFrame(rows), levels=[0, 1]).value("agreement")
         1.0
     """
-    named = in_memory.named_of(columns, ("unit", "judge", "rating", "ratings", "time", "gold"))
+    named = our_columns(columns, ("unit", "judge", "rating", "ratings", "time", "gold"))
     long = () if "ratings" in named else ("judge", "rating")
     named = {key: key for key in ("unit", *long)} | named
     section = {
@@ -96,7 +96,7 @@ def evaluate_preferences(
         0.75
     """
     keys = ("judge", "first", "second", "preferred")
-    named = {key: key for key in keys} | in_memory.named_of(columns, keys)
+    named = {key: key for key in keys} | our_columns(columns, keys)
     tree: dict[str, object] = {
         "metrics": in_memory.metrics_section(metrics, (), "evalkit"),
         "statistics": dict(statistics or {}),

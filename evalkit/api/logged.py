@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evalkit.api.in_memory import TABLES, Columns, metrics_section, named_of, paths_of, taken_over
-from evalkit.config import build_config, hinted
-from evalkit.errors import RequestError
+from evalkit.api.in_memory import TABLES, metrics_section, paths_of, taken_over
+from evalkit.config import Columns, build_config, hinted, our_columns
 from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
 from evalkit.report import Report
@@ -64,14 +63,13 @@ def evaluate_logged(
         0.9
     """
     own: dict[str, Any] = dict(columns or {})
-    beside = {key: named_of(own.pop(key, None), TABLES[key]) for key in ("truth", "rankings")}
-    named = DEFAULTS | named_of(own, COLUMNS)
+    beside = {
+        key: our_columns(own.pop(key) if isinstance(own.get(key), Mapping) else {}, TABLES[key])
+        for key in ("truth", "rankings")
+    }
+    named = DEFAULTS | our_columns(own, COLUMNS)
     held, listed = [taken_over(log, "logged")], []
     for model, target in targets.items():
-        if not isinstance(target, Mapping):
-            message = f"the target {model} is {target!r}, no keys"
-            hint = f'{{"{model}": {{"probability": "p"}}}} names its column of probabilities'
-            raise RequestError(message, code="wrong-type", at=f"targets.{model}", hint=hint)
         rule: dict[str, object] = {"model": model, **target}
         if "rankings" in rule:
             rule = {"rank": "rank", "table": rule.pop("rankings"), **rule}

@@ -3,9 +3,8 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from numbers import Integral
 
-from evalkit.config import build_statistics
+from evalkit.config import build_statistics, hinted
 from evalkit.errors import RequestError
 from evalkit.planning.work import MeasureOptions
 from evalkit.report import Report, Warning_
@@ -48,10 +47,11 @@ class EarlyStopping:
         (True, 2, ['first', 'better', 'cannot tell', 'cannot tell'])
     """
 
+    @hinted
     def __init__(self, metric: str, *, epochs: int, patience: int = 3, level: float = 0.95) -> None:
-        if not all(isinstance(each, Integral) and each > 0 for each in (epochs, patience)):
-            message = f"epochs={epochs!r} and patience={patience!r} are not 1 or more, and whole"
-            raise RequestError(message, code="bad-value")
+        if min(epochs, patience) < 1:
+            message = f"epochs={epochs!r} and patience={patience!r} are not 1 or more"
+            raise RequestError(message, code="bad-value", at="epochs", hint="epochs=10, patience=3")
         build_statistics({"level": level})  # which refuses what is no level
         self.metric, self.epochs, self.patience = metric, epochs, patience
         self.history: list[Epoch] = []

@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,15 @@ def say(*texts: str) -> None:
     """Write results to stdout, each ended by one newline."""
     for text in texts:
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+
+
+def write(file: Path, content: str | bytes) -> None:
+    """Write a file, whole or not at all, and its path to stdout."""
+    from evalkit.runs import replacing
+
+    with replacing(file) as fresh:
+        fresh.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
+    say(str(file))
 
 
 def tell(error: EvalkitError) -> None:

@@ -83,7 +83,6 @@ def write_index(
 
     from evalkit.report.html import render_index
     from evalkit.report.trend import PastRun, days_of
-    from evalkit.runs import replacing
     from evalkit.runs.history import read_trends
 
     if file is None and is_copy(out):
@@ -118,9 +117,7 @@ def write_index(
         days = (key for key, at in latest.variables.items() if days_of(at) is not None)
         if latest.value is not None and sum(each.job == latest.job for each in runs) > 1:
             trends += read_trends(out, latest.metric, name=latest.job, by=next(days, None))[0]
-    with replacing(page) as target:
-        target.write(render_index(runs, trends).encode("utf-8", "replace"))
-    console.say(str(page))
+    console.write(page, render_index(runs, trends))
 
 
 @history.command("list")
@@ -200,12 +197,8 @@ def show(
     _warn_of_damage(out, damaged)
     if html is not None:
         from evalkit.report.html import render_trends
-        from evalkit.runs import replacing
 
-        with replacing(html) as page:
-            page.write(render_trends(trends).encode("utf-8", "replace"))
-        console.say(str(html))
-        return
+        return console.write(html, render_trends(trends))
     if json:
         from dataclasses import asdict
 

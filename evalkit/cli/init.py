@@ -86,11 +86,7 @@ def init(
     if to_stdout:
         console.say(text)
         return
-    from evalkit.runs import replacing
-
-    with replacing(out) as file:
-        file.write(f"{text}\n".encode())
-    console.say(str(out))
+    console.write(out, f"{text}\n".encode())
     path = quote(str(out))
     cut = f"evalkit split {path} cuts the log, then " if split else ""
     console.note(f"{cut}evalkit check {path} looks for mistakes, evalkit run {path} runs it")

@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 from evalkit.cli.isolation import Isolated
 from evalkit.config.form_names import TextForm
-from evalkit.errors import RequestError, check_writable, warn
+from evalkit.errors import RequestError, check_file, warn
 from evalkit.kernels.memory import default_limit, let_polars_give_back
 
 if TYPE_CHECKING:
@@ -375,10 +375,5 @@ def check_file_option(path: Path | None, option: str, inputs: Iterable[str] = ()
     """Refuses, before any work, a file that cannot be written, or that is read."""
     if path is None:
         return
-    folder = path.parent
-    if path.is_dir() or not folder.is_dir():
-        message = "no file can be written there"
-        hint = "name a file in a folder that exists"
-        raise RequestError(message, code="bad-option", at=f"{option} {path}", hint=hint)
-    check_writable(folder, f"{option} {path}")
+    check_file(path, f"{option} {path}")
     check_apart(path, option, inputs)

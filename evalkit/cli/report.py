@@ -38,22 +38,10 @@ def report(
 
         table = BytesIO()
         write_metrics_parquet(found, table)
-        _write(file, table.getvalue())
-        return
+        return console.write(file, table.getvalue())
     from evalkit.report import render
 
     is_table = format in ON_TERMINALS and file is None
     width, color = console.table_width(), is_table and console.has_color()
     text = render(found, format, width=width, color=color)
-    if file is None:
-        console.say(text)
-        return
-    _write(file, text.encode("utf-8", "replace"))
-
-
-def _write(file: Path, content: bytes) -> None:
-    from evalkit.runs import replacing
-
-    with replacing(file) as fresh:
-        fresh.write(content)
-    console.say(str(file))
+    return console.say(text) if file is None else console.write(file, text)

@@ -42,12 +42,8 @@ def surrogates(
     found = read(list(past), columns=named, online=online, pairs=pairs)
     if html is not None:
         from evalkit.report.html import render_surrogates
-        from evalkit.runs import replacing
 
-        with replacing(html) as page:
-            page.write(render_surrogates(found).encode("utf-8", "replace"))
-        console.say(str(html))
-        return
+        return console.write(html, render_surrogates(found))
     if json:
         parts = [f'  "{name}": {frame.write_json()}' for name, frame in found.tables.items()]
         console.say("{\n" + ",\n".join(parts) + "\n}")

@@ -1,14 +1,21 @@
 """Arguments that a function does not take: the error says how what was meant is written."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date
 from functools import wraps
-from inspect import CO_VARKEYWORDS
-from typing import ParamSpec, TypeVar
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from itertools import chain, repeat
+from numbers import Integral, Real
+from types import UnionType
+from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, Union, cast, get_args, get_origin
 
+from evalkit.config._entry_points import EntryPoint, speaking
 from evalkit.config._policies import Policies
 from evalkit.config._records import Config, StatisticsSection
-from evalkit.errors import nearest
+from evalkit.errors import RequestError, did_you_mean, nearest
 
+Columns: TypeAlias = Mapping[str, str | Sequence[str]]
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -27,13 +34,42 @@ _OF_LIBRARIES = {
     "n_jobs": "threads",
     "num_workers": "threads",
 }
+_TYPES: Mapping[object, tuple[str, str]] = {  # of annotations: in words, and an example
+    bool: ("True or False", "True"),
+    int: ("a whole number", "10"),
+    float: ("a number", "0.5"),
+    str: ("text", '"..."'),
+    os.PathLike: ("a path", '"..."'),
+    Mapping: ("a dict", '{"...": ...}'),
+    Sequence: ("a list", '["..."]'),
+    tuple: ("a pair", "(1, 4)"),
+    date: ("a date", '"2026-01-31"'),
+}
+_EXAMPLES = {
+    "before": '{"clicks": "COLUMN"}',
+    "rankings": '{"old": table, "new": table}',
+    "segments": '{"country": {"by": "country"}}',
+    "statistics": '{"level": 0.9}',
+    "targets": '{"b": {"probability": "p"}}',
+    "variants": '{"control": 50, "b": 50}',
+}
+_TOLD_LATER = ("threads", "memory_limit")  # by whoever takes them from options too
 
 
 def hinted(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, whose TypeError of an argument that it lacks says what was meant."""
+    """The function, which tells what was meant by an argument that it lacks, or of another type.
+
+    Its hints are in the words of Python, or of the config that it reads.
+
+    Raises:
+        TypeError: it takes no such argument.
+        RequestError: as `check_argument`.
+    """
     code = function.__code__
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     takes_any = bool(code.co_flags & CO_VARKEYWORDS)
+    entry_point: EntryPoint = "file" if known[:1] in (("config",), ("files",)) else "python"
+    spread = repeat(code.co_varnames[len(known)]) if code.co_flags & CO_VARARGS else ()
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -46,9 +82,69 @@ def hinted(function: Callable[P, R]) -> Callable[P, R]:
                 f"{function.__name__}() takes {code.co_argcount} arguments without their names: "
                 f"write metrics={metrics_meant(args[code.co_argcount])!r:.60}"
             )
-        return function(*args, **kwargs)
+        named = zip(chain(known[: code.co_argcount], spread), args, strict=False)
+        for name, value in (*named, *kwargs.items()):
+            check_argument(function, name, value)
+        with speaking(entry_point):
+            return function(*args, **kwargs)
 
     return call
+
+
+def check_argument(function: Callable[..., object], name: str, value: object) -> None:
+    """Raise where an argument is of another type than the function declares.
+
+    Raises:
+        RequestError: wrong-type.
+    """
+    found = _misfit(name, value, function.__annotations__.get(name, object))
+    if found is None or name in _TOLD_LATER:
+        return
+    at, value, wanted = found
+    kinds = [kind for each in _choices(wanted) if (kind := get_origin(each) or each) in _TYPES]
+    words = " or ".join(dict.fromkeys(_TYPES[kind][0] for kind in kinds))
+    owner = function.__qualname__.removesuffix(".__init__")
+    meant = f"{_EXAMPLES.get(name, _TYPES[kinds[0]][1])}; help(evalkit.{owner}) tells of it"
+    if name == "metrics":
+        meant = f"{['nDCG@10'] if value is None else metrics_meant(value)!r:.80}"
+    hint = f"pass {name}={meant}"
+    raise RequestError(f"{at} is {value!r:.80}, not {words}", code="wrong-type", at=at, hint=hint)
+
+
+def _choices(wanted: object) -> tuple[object, ...]:
+    return get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+
+
+def _misfit(name: str, value: object, wanted: object) -> tuple[str, object, object] | None:
+    """Which value is of another type than it should be: where it stands, and what should be."""
+    fitting = [each for each in _choices(wanted) if _fits(value, each)]
+    if not fitting:
+        return name, value, wanted
+    holders = [get_args(each)[-1] for each in fitting if get_origin(each) in (Sequence, Mapping)]
+    own = [choice for each in holders for choice in _choices(each)]
+    if not own or not all((get_origin(each) or each) in _TYPES for each in own):
+        return None
+    parts = (
+        {f"{name}.{key}": each for key, each in value.items()}
+        if isinstance(value, Mapping)
+        else {f"{name}[{n}]": each for n, each in enumerate(cast(Sequence[object], value))}
+    )
+    return next(filter(None, (_misfit(at, each, Union[*own]) for at, each in parts.items())), None)
+
+
+def _fits(value: object, wanted: object) -> bool:
+    kind = get_origin(wanted) or wanted
+    if kind in (int, float):
+        return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+    if kind is Sequence:
+        others = (str, bytes, bytearray, Mapping, set, frozenset)
+        return isinstance(value, Collection) and not isinstance(value, others)
+    if kind is tuple:
+        inner = get_args(wanted)
+        return isinstance(value, tuple | list) and [*map(_fits, value, inner)] == [True] * len(
+            inner
+        )
+    return kind in (Any, Literal) or isinstance(value, cast(type, kind))
 
 
 def metrics_meant(metrics: object) -> list[object]:
@@ -62,6 +158,20 @@ def metrics_meant(metrics: object) -> list[object]:
     if isinstance(metrics, str) and "(" not in metrics:
         return [name.strip() for name in metrics.split(",")]
     return list(metrics) if isinstance(metrics, list | tuple) else [metrics]
+
+
+def our_columns(columns: Columns | None, keys: Sequence[str]) -> dict[str, str | Sequence[str]]:
+    """The columns as named; every one is a key that the tables can have.
+
+    Raises:
+        RequestError: a name stands for nothing [unknown-key].
+    """
+    for key in columns or {}:
+        if key not in keys:
+            message = f"no column is called {key!r} here"
+            hint = did_you_mean(key, keys, f"the keys are our names: {', '.join(keys)}")
+            raise RequestError(message, code="unknown-key", at="columns", hint=hint)
+    return dict(columns or {})
 
 
 def _meant(name: str, known: tuple[str, ...]) -> str:

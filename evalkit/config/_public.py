@@ -2,7 +2,7 @@
 """The names of the room, which its `__init__` gives when one is asked for."""
 
 from evalkit.config._alerts import AlertsSection
-from evalkit.config._arguments import hinted, metrics_meant
+from evalkit.config._arguments import Columns, check_argument, hinted, our_columns
 from evalkit.config._building import (
     build_config,
     build_gates,

@@ -62,7 +62,7 @@ def estimates_of(
             if shown is not None and is_ordered(column.request):
                 yield _ordered(mean, shown, segment, column)
             elif shown is not None and shown.has(column.request):
-                yield _of_lists(config, measured, totals, shown, segment, model, column.place)
+                yield _of_lists(mean, shown, totals, segment, column)
             elif needs_no_more:
                 yield mean
             else:
@@ -217,38 +217,27 @@ def _ordered(
 
 
 def _of_lists(
-    config: Config,
-    measured: Sequence[Request],
-    totals: GrandTotals,
+    each: Estimate,
     shown: "ShownNumbers",
+    totals: GrandTotals,
     segment: Segment,
-    model: str,
-    column: int,
+    column: _RequestColumn,
 ) -> Estimate:
     """A number of all lists together."""
-    request, sums = measured[column], totals.models[segment, model]
-    number = shown.number(segment, model, request)
-    limits = mean_interval(
-        number.mean, number.std_error, number.count, level=config.statistics.level
-    )
-    least, most = request.metric.bounds
+    number = shown.number(segment, each.model, column.request)
+    level = shown.config.statistics.level
+    limits = mean_interval(number.mean, number.std_error, number.count, level=level)
+    least, most = column.request.metric.bounds
     least, most = max(least, number.ends.least), min(most, number.ends.most)
-    return Estimate(
-        model=model,
-        metric=request.label,
-        name=request.metric.name,
-        cutoff=request.cutoff,
-        parameters=dict(request.parameters),
-        segmentation=None if segment == ALL else segment[0],
-        segment=None if segment == ALL else segment[1],
+    n_undefined = totals.models[segment, each.model].n_undefined(column.place)
+    return replace(
+        each,
         value=number.mean,
         low=None if limits.low is None else max(limits.low, least),
         high=None if limits.high is None else min(limits.high, most),
         std_error=number.std_error,
         n_users=number.count,
-        n_undefined=sums.n_undefined(column) - number.count,
-        policies=differing(policies_of(request, config.policies)),
-        higher_is_better=request.metric.higher_is_better,
+        n_undefined=n_undefined - number.count,
     )
 
 

@@ -1,13 +1,22 @@
 """`evalkit baseline`: the rankings of a baseline, as a frame or as a file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from evalkit.config import Builtin, EntryPoint, TrainColumns, TrainTable, build_builtin, hinted
+from evalkit.config import (
+    Builtin,
+    Columns,
+    EntryPoint,
+    TrainColumns,
+    TrainTable,
+    build_builtin,
+    hinted,
+    our_columns,
+)
 from evalkit.errors import CountedError, DataError, MachineError
 from evalkit.item_lists.baselines import make_rankings, named_columns, needs_time
 from evalkit.runs import replacing
@@ -25,7 +34,6 @@ from evalkit.sources import (
 if TYPE_CHECKING:
     from evalkit.config import RankingsTable
 
-Columns = Mapping[str, str | Sequence[str]]
 ROWS_A_GROUP = 1 << 17
 
 
@@ -78,7 +86,8 @@ def baseline(
     }
     rule = build_builtin(asked, {name: name for name in asked})
     given = _framed(train, "train"), _framed(users, "users")
-    table = open_baseline(rule, *given, columns=columns, entry_point="python")
+    named = our_columns(columns, ("user", "item", "time"))
+    table = open_baseline(rule, *given, columns=named, entry_point="python")
     with _reading(table):
         return _renamed(table).collect(engine="streaming")
 

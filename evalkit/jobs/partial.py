@@ -8,7 +8,7 @@ from typing import Unpack
 
 from evalkit import pipeline
 from evalkit.config import Config, hinted, load_config
-from evalkit.errors import RequestError, check_writable
+from evalkit.errors import RequestError, check_file
 from evalkit.planning.partials import MOST_SHARES, is_partial
 from evalkit.planning.work import MeasureArguments
 
@@ -53,15 +53,11 @@ def check_target(path: Path) -> None:
         RequestError: no file can be written there, or there is one of another kind [bad-option].
         MachineError: the folder cannot be written [not-writable].
     """
-    folder, message = path.parent, ""
-    if path.is_dir() or not folder.is_dir():
-        message = "no partial can be written there"
-    elif path.is_file() and path.stat().st_size and not is_partial(path):
+    check_file(path, f"--out {path}")
+    if path.is_file() and path.stat().st_size and not is_partial(path):
         message = "there is a file already, and it is no partial"
-    if message:
-        hint = "name a new file in a folder that exists, or an earlier partial"
+        hint = "name a new file, or an earlier partial"
         raise RequestError(message, code="bad-option", at=f"--out {path}", hint=hint)
-    check_writable(folder, f"--out {path}")
 
 
 def write_partial(

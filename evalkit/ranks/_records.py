@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalkit.errors import CountedError, EvalkitError
+from evalkit.kernels import kernel
 from evalkit.kernels.arrays import Bytes, Flags, Int32s, Ints, Keys
 from evalkit.kernels.threads import ordered_map, slices_of
 from evalkit.metrics import Lists
@@ -33,6 +34,14 @@ N_COUNTERS = 13
 RUNS = 64  # that are looked up together, so that memory answers while others are asked
 WORDS_A_PIECE = 1 << 18  # of new memory, that one thread fills
 CANDIDATES = 512  # rows whose items pass a filter, looked at together
+
+
+@kernel(allocates=False)
+def look_at_lists(small, present, lengths):  # type: ignore[no-untyped-def]
+    """Whether users have a list, and its rows, from what `UserState` counts."""
+    for user in range(present.size):
+        lengths[user] = small[user * N_FIELDS + ROWS]
+        present[user] = small[user * N_FIELDS + MAX_RANK] >= 0 or lengths[user] > 0
 
 
 class DeepRanksError(Exception):
@@ -207,7 +216,14 @@ class Ranks:
     @property
     def present(self) -> Flags:
         """Whether the user has a list, be it an empty one."""
-        return (self.state.largest >= 0) | (self.state.rows > 0)
+        return self.lists_of_users()[0]
+
+    def lists_of_users(self) -> tuple[Flags, Int32s]:
+        """Whether each user has a list, be it an empty one, and its rows."""
+        present = np.empty(self.state.small.size // N_FIELDS, dtype=np.bool_)
+        lengths = np.empty(present.size, dtype=np.int32)
+        look_at_lists(self.state.small, present, lengths)
+        return present, lengths
 
     def has_list(self, users: Ints) -> Flags:
         """bool[n], whether each of some users has a list, be it an empty one."""

@@ -40,6 +40,7 @@ class Plot(str):
 
         Raises:
             RequestError: another ending [unknown-format]; no such library [missing-extra].
+            RequestError, MachineError: as `Report.save`.
         """
         path = Path(file)
         ending = path.suffix.lower()

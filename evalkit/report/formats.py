@@ -44,6 +44,7 @@ def save(report: Report, file: Path) -> Path:
 
     Raises:
         RequestError: no form has such an ending [unknown-format].
+        RequestError, MachineError: as `write_whole`.
     """
     endings = {Path(file_of(name)).suffix: name for name in FILES}
     form = endings.get(file.suffix.lower())

@@ -351,7 +351,9 @@ class Report:
         """Write one form of the report, by the file's ending: .html .md .tex .json .csv .parquet.
 
         Raises:
-            RequestError: no form has such an ending [unknown-format].
+            RequestError: no form has such an ending [unknown-format], the file is in no folder
+                [bad-option].
+            MachineError: it cannot be written [not-writable, write-failed].
         """
         return Path(later("report.formats:save", self, Path(file)))
 
@@ -429,7 +431,7 @@ class Report:
         """
         if self._index.asked is None:
             self._index.asked = later("report._labels:read_asked", self)
-        return str(later("report._labels:find_label", self, metric, self._index.asked))
+        return str(later("report._labels:find_label", self, str(metric), self._index.asked))
 
     def _find_model(self, model: str | None) -> str:
         models = self.models

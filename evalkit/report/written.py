@@ -4,23 +4,30 @@ import os
 import secrets
 from pathlib import Path
 
+from evalkit.errors import MachineError, check_file
+
 
 def write_whole(path: Path, content: bytes) -> None:
     """Put `content` in the place of a file; where that fails, what was there stays as it was.
 
     What is no regular file, as a pipe, is written to as it is.
+
+    Raises:
+        RequestError, MachineError: as `check_file`; the disk is full, or fails [write-failed].
     """
     place = path.resolve()
-    if place.exists() and not place.is_file():
+    if place.exists() and not place.is_file() and not place.is_dir():
         path.write_bytes(content)
         return
+    check_file(place, str(path))
     fresh = place.with_name(f".{secrets.token_hex(8)}")
     try:
         with open(fresh, "xb") as file:
             file.write(content)
         os.replace(fresh, place)
     except OSError as error:
-        error.filename = str(path)
-        raise
+        message = f"the file cannot be written: {error.strerror or error}"
+        hint = "name a file in a folder where there is room"
+        raise MachineError(message, code="write-failed", at=str(path), hint=hint) from error
     finally:
         fresh.unlink(missing_ok=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from evalkit.config import build_split, hinted, speaking
+from evalkit.config import build_split, hinted
 from evalkit.sources import Guessing, verifying
 from evalkit.splits.make import Split, make_split
 
@@ -51,7 +51,7 @@ def split(
     if columns is not None:
         section["columns"] = {key: _plain(each) for key, each in columns.items()}
     config = build_split({"split": section}, name=name, entry_point="python")
-    with speaking("python"), verifying(verify_pages):
+    with verifying(verify_pages):
         return make_split(
             config.split,
             given=None if is_path else log,

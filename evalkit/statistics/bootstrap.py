@@ -12,7 +12,8 @@ back in its place: limits are those of the replicates plus estimate less mean on
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import numpy as np
 
@@ -59,8 +60,13 @@ def check_replicates(replicates: int) -> None:
         raise RequestError(message, code="too-few-replicates", hint=hint)
 
 
-class ResamplesState(NamedTuple):
-    """Resampled sums as they are kept in a file."""
+@dataclass(slots=True, eq=False)
+class Resamples:
+    """Weighted sums of several columns of values in every replicate, while they are filled.
+
+    Raises:
+        ValueError: arrays, as those of a file, do not belong together.
+    """
 
     replicates: int
     seed: int
@@ -69,47 +75,51 @@ class ResamplesState(NamedTuple):
     exponents: Ints
     sums: Ints
     totals: Ints
-    missing: Ints
+    missing: Ints  # made when a value is NaN
     moments: Ints
 
+    def __post_init__(self) -> None:
+        chunks = -(-self.replicates // draws.CHUNK) * draws.CHUNK
+        n_segments, n_columns = len(self.totals), self.exponents.size
+        sums = (n_segments, n_columns * (2 if self.squares else 1), chunks)
+        shapes = [self.sums.shape, self.totals.shape, self.moments.shape]
+        if shapes != [sums, sums[::2], (n_segments, n_columns, draws.MOMENTS)] or (
+            self.missing.size and self.missing.shape != sums
+        ):
+            raise ValueError("resampled sums are of another shape")
 
-class Resamples:
-    """Weighted sums of several columns of values in every replicate, while they are filled.
-
-    Args:
-        largest: for each column a bound of the absolute values: 1 for most metrics and for their
-            differences, or the largest value that was measured. Values up to the next power of
-            two are taken.
-        replicates: at least 100.
-        seed: any integer; the report repeats it.
-        n_segments: segments that are kept apart; all users together are their sum.
-        squares: also keep what studentised limits need.
-    Raises:
-        RequestError: there are too few replicates [too-few-replicates].
-    """
-
-    def __init__(
-        self,
+    @classmethod
+    def empty(
+        cls,
         largest: Sequence[float],
         *,
         replicates: int,
         seed: int,
         n_segments: int = 1,
         squares: bool = False,
-    ) -> None:
+    ) -> "Resamples":
+        """Sums of nobody yet.
+
+        Args:
+            largest: for each column a bound of the absolute values: 1 for most metrics and for
+                their differences, or the largest value that was measured. Values up to the next
+                power of two are taken.
+            replicates: at least 100.
+            seed: any integer; the report repeats it.
+            n_segments: segments that are kept apart; all users together are their sum.
+            squares: also keep what studentised limits need.
+        Raises:
+            RequestError: there are too few replicates [too-few-replicates].
+        """
         check_replicates(replicates)
-        self.replicates = replicates
-        self.seed = seed
-        self.squares = squares
-        self.exponents = np.array([grid_exponent(bound) for bound in largest], dtype=np.int64)
+        exponents = np.array([grid_exponent(bound) for bound in largest], dtype=np.int64)
         n_columns = len(largest)
         n_sums = n_columns * (2 if squares else 1)
         chunks = -(-replicates // draws.CHUNK) * draws.CHUNK
-        self.sums: Ints = np.zeros((n_segments, n_sums, chunks), dtype=np.int64)
-        self.totals: Ints = np.zeros((n_segments, chunks), dtype=np.int64)
-        self.missing: Ints = np.zeros((0, 0, 0), dtype=np.int64)  # made when a value is NaN
-        self.moments: Ints = np.zeros((n_segments, n_columns, draws.MOMENTS), dtype=np.int64)
-        self.n_users = 0
+        shapes = (n_segments, n_sums, chunks), (n_segments, chunks), (0, 0, 0)
+        sums, totals, missing = (np.zeros(shape, dtype=np.int64) for shape in shapes)
+        moments = np.zeros((n_segments, n_columns, draws.MOMENTS), dtype=np.int64)
+        return cls(replicates, seed, squares, 0, exponents, sums, totals, missing, moments)
 
     def add(self, keys: Keys, values: Floats, segments: Int32s | None = None) -> None:
         """Add users.
@@ -157,39 +167,11 @@ class Resamples:
 
     def over(self, segments: Ints) -> "Resamples":
         """The sums over some of the segments, as those of one."""
-        found = object.__new__(Resamples)
-        found.replicates, found.seed, found.squares = self.replicates, self.seed, self.squares
-        found.exponents, found.n_users = self.exponents, self.n_users
-        found.sums = self.sums[segments].sum(axis=0, keepdims=True)
-        found.totals = self.totals[segments].sum(axis=0, keepdims=True)
-        found.moments = self.moments[segments].sum(axis=0, keepdims=True)
-        missing = self.missing[segments] if self.missing.size else self.missing
-        found.missing = missing.sum(axis=0, keepdims=True) if missing.size else missing
-        return found
-
-    def state(self) -> ResamplesState:
-        """What makes the same sums elsewhere."""
-        return ResamplesState(*(getattr(self, name) for name in ResamplesState._fields))
-
-    @classmethod
-    def of_state(cls, state: ResamplesState) -> "Resamples":
-        """The sums that `state` was taken of.
-
-        Raises:
-            ValueError: there are no such sums.
-        """
-        found = object.__new__(cls)
-        for name, value in state._asdict().items():
-            setattr(found, name, value)
-        chunks = -(-state.replicates // draws.CHUNK) * draws.CHUNK
-        n_segments, n_columns = len(state.totals), state.exponents.size
-        sums = (n_segments, n_columns * (2 if state.squares else 1), chunks)
-        shapes = [state.sums.shape, state.totals.shape, state.moments.shape]
-        if shapes != [sums, sums[::2], (n_segments, n_columns, draws.MOMENTS)] or (
-            state.missing.size and state.missing.shape != sums
-        ):
-            raise ValueError("resampled sums are of another shape")
-        return found
+        own = (self.sums, self.totals, self.moments, self.missing)
+        sums, totals, moments, missing = (
+            each[segments].sum(axis=0, keepdims=True) if each.size else each for each in own
+        )
+        return replace(self, sums=sums, totals=totals, moments=moments, missing=missing)
 
     def _count_users(self, n_users: int) -> None:
         self.n_users += n_users

@@ -11,7 +11,7 @@ numbers. Sums that differ by less than this rounding may have moved them count a
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,8 +33,13 @@ def estimate_bytes(n_columns: int, *, replicates: int, n_segments: int = 1) -> i
     return 8 * n_segments * (chunks * (n_columns + 1) + n_columns * (2 + MOST_EXACT))
 
 
-class FlipsState(NamedTuple):
-    """Sums under random signs as they are kept in a file."""
+@dataclass(slots=True, eq=False)
+class SignFlips:
+    """Sums of differences under random signs, while they are filled.
+
+    Raises:
+        ValueError: arrays, as those of a file, do not belong together.
+    """
 
     replicates: int
     seed: int
@@ -42,36 +47,36 @@ class FlipsState(NamedTuple):
     exponents: Ints
     sums: Ints
     totals: Ints
-    counts: Ints
-    few: dict[tuple[int, int], list[int]]
+    counts: Ints  # of differences that are not 0
+    few: dict[tuple[int, int], list[int]]  # the differences, while they are few
 
+    def __post_init__(self) -> None:
+        chunks = -(-self.replicates // CHUNK) * CHUNK
+        columns = (len(self.totals), self.exponents.size)
+        shapes = [self.totals.shape, self.counts.shape, self.sums.shape]
+        if shapes != [columns, columns, (*columns, chunks)]:
+            raise ValueError("sums of flipped signs are of another shape")
 
-class SignFlips:
-    """Sums of differences under random signs, while they are filled.
+    @classmethod
+    def empty(
+        cls, largest: Sequence[float], *, replicates: int, seed: int, n_segments: int = 1
+    ) -> "SignFlips":
+        """Sums of nobody yet.
 
-    Args:
-        largest: for each column a bound of the absolute differences.
-        replicates: at least 100.
-        seed: any integer; the report repeats it.
-        n_segments: segments that are kept apart; all users together are their sum.
-    Raises:
-        RequestError: there are too few replicates [too-few-replicates].
-    """
-
-    def __init__(
-        self, largest: Sequence[float], *, replicates: int, seed: int, n_segments: int = 1
-    ) -> None:
+        Args:
+            largest: for each column a bound of the absolute differences.
+            replicates: at least 100.
+            seed: any integer; the report repeats it.
+            n_segments: segments that are kept apart; all users together are their sum.
+        Raises:
+            RequestError: there are too few replicates [too-few-replicates].
+        """
         check_replicates(replicates)
-        n_columns = len(largest)
-        chunks = -(-replicates // CHUNK) * CHUNK
-        self.replicates = replicates
-        self.seed = seed
-        self.exponents = np.array([grid_exponent(bound) for bound in largest], dtype=np.int64)
-        self.sums: Ints = np.zeros((n_segments, n_columns, chunks), dtype=np.int64)
-        self.totals: Ints = np.zeros((n_segments, n_columns), dtype=np.int64)
-        self.counts: Ints = np.zeros((n_segments, n_columns), dtype=np.int64)  # that are not 0
-        self.n_users = 0
-        self._few: dict[tuple[int, int], list[int]] = {}  # the differences, while they are few
+        exponents = np.array([grid_exponent(bound) for bound in largest], dtype=np.int64)
+        columns = (n_segments, len(largest))
+        shapes = (*columns, -(-replicates // CHUNK) * CHUNK), columns, columns
+        sums, totals, counts = (np.zeros(shape, dtype=np.int64) for shape in shapes)
+        return cls(replicates, seed, 0, exponents, sums, totals, counts, {})
 
     def add(self, keys: Keys, differences: Floats, segments: Int32s | None = None) -> None:
         """Add users.
@@ -102,7 +107,7 @@ class SignFlips:
             segment = int(codes[first])
             for column in np.flatnonzero(self.counts[segment] <= MOST_EXACT):
                 some = whole[first:last, column]
-                self._few.setdefault((segment, int(column)), []).extend(some[some != 0].tolist())
+                self.few.setdefault((segment, int(column)), []).extend(some[some != 0].tolist())
         add_weighted(
             starts,
             codes,
@@ -120,54 +125,23 @@ class SignFlips:
         self.sums += other.sums
         self.totals += other.totals
         self.counts += other.counts
-        for place, some in other._few.items():
+        for place, some in other.few.items():
             if self.counts[place] <= MOST_EXACT:
-                self._few.setdefault(place, []).extend(some)
+                self.few.setdefault(place, []).extend(some)
 
     def over(self, segments: Ints) -> "SignFlips":
         """The sums over some of the segments, as those of one."""
-        found = object.__new__(SignFlips)
-        found.replicates, found.seed, found.exponents = self.replicates, self.seed, self.exponents
-        found.sums = self.sums[segments].sum(axis=0, keepdims=True)
-        found.totals = self.totals[segments].sum(axis=0, keepdims=True)
-        found.counts = self.counts[segments].sum(axis=0, keepdims=True)
-        found.n_users = self.n_users
-        chosen = set(segments.tolist())
-        found._few = {}
-        for (segment, column), some in self._few.items():
-            if segment in chosen and found.counts[0, column] <= MOST_EXACT:
-                found._few.setdefault((0, column), []).extend(some)
-        return found
+        own = (self.sums, self.totals, self.counts)
+        sums, totals, counts = (each[segments].sum(axis=0, keepdims=True) for each in own)
+        chosen, few = set(segments.tolist()), dict[tuple[int, int], list[int]]()
+        for (segment, column), some in self.few.items():
+            if segment in chosen and counts[0, column] <= MOST_EXACT:
+                few.setdefault((0, column), []).extend(some)
+        return replace(self, sums=sums, totals=totals, counts=counts, few=few)
 
-    def state(self) -> FlipsState:
-        """What makes the same sums elsewhere."""
-        return FlipsState(
-            self.replicates,
-            self.seed,
-            self.n_users,
-            self.exponents,
-            self.sums,
-            self.totals,
-            self.counts,
-            {place: sorted(self._few[place]) for place in sorted(self._few)},
-        )
-
-    @classmethod
-    def of_state(cls, state: FlipsState) -> "SignFlips":
-        """The sums that `state` was taken of.
-
-        Raises:
-            ValueError: there are no such sums.
-        """
-        found = object.__new__(cls)
-        for name, value in state._asdict().items():
-            setattr(found, "_few" if name == "few" else name, value)
-        chunks = -(-state.replicates // CHUNK) * CHUNK
-        columns = (len(state.totals), state.exponents.size)
-        shapes = [state.totals.shape, state.counts.shape, state.sums.shape]
-        if shapes != [columns, columns, (*columns, chunks)]:
-            raise ValueError("sums of flipped signs are of another shape")
-        return found
+    def as_kept(self) -> "SignFlips":
+        """The same sums, whoever was added first."""
+        return replace(self, few={place: sorted(self.few[place]) for place in sorted(self.few)})
 
     def _count_users(self, n_users: int) -> None:
         self.n_users += n_users
@@ -190,7 +164,7 @@ class SignFlips:
         statistic = float(np.ldexp(float(total), int(self.exponents[column]) - GRID_BITS))
         if count <= MOST_EXACT:
             places = [(code, column) for code in range(len(self.totals))]
-            sums = signed_sums([each for place in places for each in self._few.get(place, ())])
+            sums = signed_sums([each for place in places for each in self.few.get(place, ())])
             return PairedTest(
                 statistic, np.count_nonzero(np.abs(sums) >= abs(total) - count) / sums.size, count
             )

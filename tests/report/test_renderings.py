@@ -16,7 +16,7 @@ from evalkit.cli.options import Format
 from evalkit.cli.report import report as report_command
 from evalkit.config import OutputSection
 from evalkit.config.form_names import FILES, FORMATS, TEXTS
-from evalkit.errors import RequestError
+from evalkit.errors import MachineError, RequestError
 from evalkit.report import (
     Comparison,
     Finding,
@@ -448,10 +448,13 @@ def test_what_cannot_be_written_leaves_what_was_there(tmp_path, monkeypatch, end
 
     with monkeypatch.context() as patch:
         patch.setattr("os.replace", refuse)
-        with pytest.raises(OSError, match="no space"):
+        with pytest.raises(MachineError, match="no space"):
             saved.save(file)
 
     assert [*tmp_path.iterdir()] == [file]
     assert file.read_bytes() == b"what was there"
     saved.save(file)
     assert len(file.read_bytes()) > 100
+    with pytest.raises(RequestError, match="no file can be written there") as refused:
+        saved.save(tmp_path / "none" / file.name)
+    assert refused.value.hint == "name a file in a folder that exists"

@@ -62,7 +62,9 @@ def resample(keys, values, segments=None, *, parts=1, n_segments=1, squares=Fals
     given = {"replicates": 100, "seed": 7, **given}
     made = []
     for part in np.array_split(np.arange(keys.size), parts):
-        found = Resamples([1.0] * values.shape[1], n_segments=n_segments, squares=squares, **given)
+        found = Resamples.empty(
+            [1.0] * values.shape[1], n_segments=n_segments, squares=squares, **given
+        )
         found.add(keys[part], values[part], None if segments is None else segments[part])
         made.append(found)
     first = made[0]
@@ -240,7 +242,7 @@ def test_acceleration_is_that_of_the_jackknife():
 
 
 def test_moments_of_many_users_do_not_wrap():
-    found = Resamples([1024.0], replicates=100, seed=1)
+    found = Resamples.empty([1024.0], replicates=100, seed=1)
     values = np.tile(np.array([[-1024.0], [1024.0], [1024.0]]), (100, 1))
     found.add(np.arange(300, dtype=np.uint64), values)
     moments = found.moments[0, 0] * 100_000  # as of thirty million users
@@ -266,7 +268,7 @@ def test_bca_by_hand():
 def drawn():
     """Values of two thousand users, and a thousand resamples of them."""
     values = np.random.default_rng(3).normal(0.1, 0.2, (2_000, 1)).clip(-1.0, 1.0)
-    found = Resamples([1.0], replicates=1000, seed=5, squares=True)
+    found = Resamples.empty([1.0], replicates=1000, seed=5, squares=True)
     found.add(np.arange(2_000, dtype=np.uint64), values)
     return values, found
 
@@ -292,7 +294,7 @@ def test_limits_beyond_the_draws_are_those_of_a_tail(drawn, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_limits_never_draw_nearer_as_the_level_rises(kind):
     values = np.random.default_rng(4).exponential(0.1, (50, 1)).clip(0.0, 1.0)
-    found = Resamples([1.0], replicates=200, seed=5, squares=True)
+    found = Resamples.empty([1.0], replicates=200, seed=5, squares=True)
     found.add(np.arange(50, dtype=np.uint64), values)
 
     limits = [
@@ -367,7 +369,7 @@ def test_p_is_small_of_a_clear_difference_and_one_of_none(squares):
 def test_columns_of_any_size_are_resampled_alike():
     keys, values, _ = logs(50, 1)
     small = resample(keys, values)
-    large = Resamples([1024.0], replicates=100, seed=7)
+    large = Resamples.empty([1024.0], replicates=100, seed=7)
     large.add(keys, values * 1024.0)
 
     np.testing.assert_array_equal(large.replicate_means(0), small.replicate_means(0) * 1024.0)
@@ -401,7 +403,7 @@ def test_more_users_than_the_sums_hold_are_refused(monkeypatch):
 
 def test_too_few_replicates_are_refused():
     with pytest.raises(RequestError) as caught:
-        Resamples([1.0], replicates=99, seed=1)
+        Resamples.empty([1.0], replicates=99, seed=1)
 
     assert caught.value.code == "too-few-replicates"
 

@@ -24,7 +24,7 @@ def keys_of(n_users):
 
 
 def permutation_test(differences, keys, *, replicates, seed):
-    flips = SignFlips(
+    flips = SignFlips.empty(
         [float(np.nanmax(np.abs(differences), initial=0.0))], replicates=replicates, seed=seed
     )
     flips.add(keys, differences.reshape(-1, 1))
@@ -35,7 +35,7 @@ def flip(differences, segments=None, *, keys=None, parts=1, n_segments=1, order=
     keys = keys_of(len(differences)) if keys is None else keys
     made = []
     for part in np.array_split(np.arange(keys.size) if order is None else order, parts):
-        found = SignFlips(
+        found = SignFlips.empty(
             [1.0] * differences.shape[1], replicates=100, seed=3, n_segments=n_segments
         )
         found.add(keys[part], differences[part], None if segments is None else segments[part])
@@ -129,7 +129,7 @@ def test_signs_are_fair_and_independent():
     n_users, replicates = 2000, 640
     signs = np.empty((n_users, replicates))
     for key in range(n_users):
-        found = SignFlips([1.0], replicates=replicates, seed=1)
+        found = SignFlips.empty([1.0], replicates=replicates, seed=1)
         found.add(np.array([key], dtype=np.uint64), np.ones((1, 1)))
         signs[key] = found.sums[0, 0] / 2.0**36
 
@@ -165,7 +165,7 @@ def test_beyond_the_draws_p_is_that_of_many_more_draws():
 def test_holm_finds_what_is_far_among_many_tests():
     rng = np.random.default_rng(19)
     differences = rng.normal(np.linspace(0.05, 0.6, 60), 0.5, (800, 60))
-    flips = SignFlips([4.0] * 60, replicates=1000, seed=1)
+    flips = SignFlips.empty([4.0] * 60, replicates=1000, seed=1)
     flips.add(keys_of(800), differences)
 
     found = [flips.test(column).p_value for column in range(60)]

@@ -76,9 +76,10 @@ def p_values(differences, seed):
     column = differences.reshape(-1, 1)
     keys = keys_of(differences.size)
     plain, studentised = (
-        Resamples([8.0], replicates=400, seed=seed, squares=squares) for squares in (False, True)
+        Resamples.empty([8.0], replicates=400, seed=seed, squares=squares)
+        for squares in (False, True)
     )
-    flips = SignFlips([8.0], replicates=400, seed=seed)
+    flips = SignFlips.empty([8.0], replicates=400, seed=seed)
     for drawn in (plain, studentised, flips):
         drawn.add(keys, column)
     n, mean, error = differences.size, float(differences.mean()), float(stats.sem(differences))
@@ -144,7 +145,7 @@ def test_resampled_intervals_hold_the_truth(name, kind):
     n, draws, held = 2000, 300, 0
     truth = 0.1 * SIZES[name].mean()
     for number in range(draws):
-        drawn = Resamples([1.0], replicates=500, seed=number, squares=kind == "studentised")
+        drawn = Resamples.empty([1.0], replicates=500, seed=number, squares=kind == "studentised")
         drawn.add(keys_of(n), draw(rng, (n, 1), name, 0.1))
         held += drawn.interval(0, level=0.95, kind=kind).holds(truth)
 

@@ -7,10 +7,8 @@ import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.aggregate.accumulators.parts import WordSums
 from evalkit.aggregate.user_values.blocks import KernelCall, Measuring, PlainHits, UserValues
@@ -27,6 +25,35 @@ MOST_COUNTS = 1 << 21
 NEAR_COUNTS = 1 << 18  # which stay close to the core
 MANY_VALUES = 64  # of a user, for which counts that do not are worth it
 USERS_A_ROW = 8  # at least, for which counting takes less time than measuring them
+
+
+@kernel(allocates=False)
+def number_kinds(n_relevant, present, lengths, cases, apart, sizes, codes, is_used):  # type: ignore[no-untyped-def]
+    """Number each user's kind, in mixed radix of int64[4] `sizes`; `is_used` of those that are.
+
+    Without a list a user has nothing to hit. `apart` may be empty.
+    """
+    for user in range(codes.size):
+        code = np.int64(n_relevant[user]) if present[user] else np.int64(0)
+        code = (code * sizes[1] + lengths[user]) * sizes[2] + cases[user]
+        if apart.size > 0:
+            code = code * sizes[3] + apart[user]
+        codes[user] = code
+        is_used[code] = True
+
+
+@kernel(allocates=False)
+def find_rows(users, hit_starts, relevant_starts, counts, rows):  # type: ignore[no-untyped-def]
+    """Where the rows of each user's kind begin, into `rows`; whether hits fit to their kinds."""
+    first_rows, n_relevant, lengths = counts
+    are_alike = True
+    for user in range(users.size):
+        row = first_rows[users[user]]
+        n_hits = hit_starts[user + 1] - hit_starts[user]
+        are_alike &= relevant_starts[user + 1] - relevant_starts[user] == n_relevant[row]
+        are_alike &= n_hits <= min(n_relevant[row], lengths[row])
+        rows[user] = row
+    return are_alike
 
 
 @kernel(allocates=False)
@@ -106,19 +133,14 @@ class HitCounts:
         """
         probe = measuring.probes[places[0]]
         n_relevant, present = measuring.truth.pairs.n_relevant, measuring.present[probe]
-        others: list[npt.NDArray[Any]] = [measuring.lengths[probe], measuring.cases[probe]]
-        others += [] if apart is None else [apart]
-        sizes = [int(part.max(initial=0)) + 1 for part in (n_relevant, *others)]
-        if math.prod(sizes) > MOST_KINDS:
+        lengths, cases = measuring.lengths[probe], measuring.cases[probe]
+        groups = np.empty(0, dtype=np.int32) if apart is None else apart
+        sizes = np.array([int(p.max(initial=0)) + 1 for p in (n_relevant, lengths, cases, groups)])
+        if math.prod(sizes.tolist()) > MOST_KINDS:
             return None
         codes = np.empty_like(n_relevant)
-        is_used = np.zeros(math.prod(sizes), dtype=np.bool_)
-        for users in slices_of(codes.size):
-            own = n_relevant[users] * present[users]
-            for part, size in zip(others, sizes[1:], strict=True):
-                own = own * np.int32(size) + part[users].astype(np.int32)
-            codes[users] = own
-            is_used[own] = True
+        is_used = np.zeros(math.prod(sizes.tolist()), dtype=np.bool_)
+        number_kinds(n_relevant, present, lengths, cases, groups, sizes, codes, is_used)
         kinds = np.unravel_index(np.flatnonzero(is_used), sizes)
         n_rows = np.minimum(kinds[0], kinds[1]) + 1  # no list shows more hits than it has rows
         begins = np.cumsum(n_rows) - n_rows
@@ -132,7 +154,7 @@ class HitCounts:
         for users in slices_of(codes.size):
             codes[users] = first_rows[codes[users]]
         rows = np.repeat(np.arange(begins.size), n_rows)
-        of_rows, lengths, cases, *rest = (part[rows] for part in kinds)
+        of_rows, lengths, cases, groups = (part[rows] for part in kinds)
         return cls(
             measuring,
             places,
@@ -141,7 +163,7 @@ class HitCounts:
             of_rows,
             lengths,
             cases.astype(np.uint8),
-            (rest[0] if rest else np.zeros(rows.size)).astype(np.int32),
+            groups.astype(np.int32),
             cutoffs,
             np.searchsorted(cutoffs, np.arange(depth + 2)),
         )
@@ -165,12 +187,10 @@ class HitCounts:
 
     def rows_of(self, users: Ints, hits: Hits, relevant: Relevant) -> Int32s:
         """Where the rows of each user's kind begin."""
-        rows = self.first_rows[users]
-        n_relevant, lengths = self.n_relevant[rows], self.lengths[rows]
-        if not np.array_equal(np.diff(relevant.starts), n_relevant):
-            raise AssertionError("users have as many relevant items as their kind")
-        if (np.diff(hits.starts) > np.minimum(n_relevant, lengths)).any():
-            raise AssertionError("no list shows more relevant items than it has rows")
+        rows = np.empty(users.size, dtype=np.int32)
+        counts = self.first_rows, self.n_relevant, self.lengths
+        if not find_rows(users, hits.starts, relevant.starts, counts, rows):
+            raise AssertionError("users have as many relevant items and rows as their kind")
         return rows
 
     def add_to(

@@ -245,7 +245,7 @@ class Resampling:
         drawn = _Drawn(None, None)
         if self.bootstraps:
             squares = chosen.limits == "studentised"
-            drawn.resamples = bootstrap.Resamples(
+            drawn.resamples = bootstrap.Resamples.empty(
                 largest,
                 replicates=chosen.replicates,
                 seed=chosen.seed,
@@ -254,7 +254,7 @@ class Resampling:
             )
         if chosen.test == "permutation" and self.draws.pairs:
             n_values = len(self.draws.models) * len(self.requests)
-            drawn.flips = permutation.SignFlips(
+            drawn.flips = permutation.SignFlips.empty(
                 largest[n_values:],
                 replicates=chosen.replicates,
                 seed=chosen.seed,

@@ -127,7 +127,7 @@ class Measuring:
         """One model, of which each group looks at the ranks by its own rules."""
         rules = list(ranks.sets)
         found = list(ranks.sets.values())
-        present, lengths = [each.present for each in found], [each.lengths for each in found]
+        present, lengths = zip(*(each.lists_of_users() for each in found), strict=True)
         n_relevant, is_extra = truth.pairs.n_relevant, truth.is_extra
         counts_extra = policies.unknown_users == "count"
         measuring = cls(

@@ -17,7 +17,7 @@ PathLike = str | os.PathLike[str]
 def select(
     config: PathLike | Mapping[str, object],
     *,
-    overrides: Sequence[str] = (),
+    overrides: str | Sequence[str] = (),
     runs: PathLike | None = None,
     out: PathLike | None = None,
     again: bool = False,

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
 
-from evalkit.config import hinted, speaking
+from evalkit.config import hinted
 from evalkit.errors import RequestError, did_you_mean
 from evalkit.kernels.memory import run_within
 from evalkit.planning.counters import input_of
@@ -21,7 +21,6 @@ from .open import EVENTS, EXPOSURES, LocatedFiles, open_tables
 
 
 @hinted
-@speaking("python")
 def evaluate_experiment(
     exposures: object,
     events: object | None = None,

@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from evalkit.config import hinted, speaking
-from evalkit.errors import DataError, RequestError, did_you_mean
+from evalkit.config import hinted, our_columns
+from evalkit.errors import DataError, RequestError
 from evalkit.planning.counters import input_of
 from evalkit.planning.work import MeasureOptions
 from evalkit.report import Comparison, Estimate, Report
@@ -31,7 +32,6 @@ METHODS = ("team-draft", "balanced", "probabilistic", "optimised", "pairwise")
 
 
 @hinted
-@speaking("python")
 def evaluate_interleaving(
     impressions: object,
     *,
@@ -64,10 +64,10 @@ def evaluate_interleaving(
         >>> round(found.delta, 4), found.wins, found.losses
         (0.1667, 1, 1)
     """
-    _check(models, method, columns or {})
+    _check(models, method)
     check_level(level)
-    named = {"credit_a": "credit_a", "credit_b": "credit_b", **(columns or {})}
-    wanted: dict[str, str] = {key: named[key] for key in KEYS if key in named}
+    named = {"credit_a": "credit_a", "credit_b": "credit_b", **our_columns(columns, KEYS)}
+    wanted: dict[str, Any] = {key: named[key] for key in KEYS if key in named}
     if "user" in wanted:
         wanted["unit"] = wanted.pop("user")
     work = MeasureOptions(threads=1)
@@ -111,14 +111,8 @@ def evaluate_interleaving(
     return report_of(asked, said, [input_of(table, rows.height, "experiment")], clock, work)
 
 
-def _check(models: Sequence[str], method: str, columns: Mapping[str, str]) -> None:
-    for name in columns:
-        if name not in KEYS:
-            message = f"no column is called {name!r} here"
-            hint = did_you_mean(name, KEYS, f"the keys are {', '.join(KEYS)}")
-            raise RequestError(message, code="unknown-key", at="columns", hint=hint)
-    names = [] if models is None or isinstance(models, str) else list(models)
-    if len(set(map(str, names))) != 2 or not all(isinstance(each, str) for each in names):
+def _check(models: Sequence[str], method: str) -> None:
+    if len(models) != 2 or models[0] == models[1]:
         message = f"models are {models!r}, not two names"
         hint = 'models=["production", "candidate"]'
         raise RequestError(message, code="wrong-type", at="models", hint=hint)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from evalkit.config import hinted, speaking
+from evalkit.config import hinted
 from evalkit.errors import DataError, RequestError
 from evalkit.kernels import kernel
 from evalkit.sources import Guessing
@@ -45,7 +45,6 @@ class Plan:
 
 
 @hinted
-@speaking("python")
 def plan_experiment(
     units: object | None = None,
     *,
@@ -81,8 +80,7 @@ def plan_experiment(
         message = "relative and delta are two effects"
         raise RequestError(message, code="conflicting-keys", at="delta", hint="give one of them")
     for name, size in (("relative", relative), ("delta", delta)):
-        is_number = isinstance(size, int | float) and math.isfinite(size)
-        if size is not None and not (is_number and size):
+        if size is not None and not (math.isfinite(size) and size):
             message = f"{size!r} is no effect to plan for"
             raise RequestError(message, code="bad-option", at=name, hint=f"{name}=0.01")
     chosen = read_statistics(statistics or {})

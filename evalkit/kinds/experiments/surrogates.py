@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import polars as pl
 
+from evalkit.config import hinted
 from evalkit.errors import DataError
 from evalkit.kernels.arrays import Floats
 from evalkit.report.surrogates import Surrogates
@@ -40,6 +41,7 @@ UNRELIABLE = 0.5
 GAIN = 0.01
 
 
+@hinted
 def surrogates(
     past: object,
     *,

@@ -23,7 +23,7 @@ from evalkit.errors import DataError, RequestError
 from evalkit.kernels.arrays import Flags, Floats, Ints
 from evalkit.kinds.judges.ratings import in_order
 from evalkit.metrics import Request, parse_metrics
-from evalkit.planning.tables import Given, open_tables
+from evalkit.planning.tables import Given, open_tables, plan_ids_of
 from evalkit.sources import Table, reading
 from evalkit.statistics.distributions import t_quantile
 
@@ -169,7 +169,7 @@ def plan_of_config(
     for name, value in (("n", n), ("relevance", relevance)):
         if value is not None and not 0 < value < math.inf:
             message = f"{name} is {value!r}, not a number above 0"
-            raise RequestError(message, code="out-of-range", at=name, hint=f"{name} = 3")
+            raise RequestError(message, code="out-of-range", at=name, hint=f"{name}=3")
     called: Sequence[str] = ()
     if config.truth is not None and config.truth.judgements is not None:
         from evalkit.kinds.judges.judged_truth import with_consensus
@@ -179,8 +179,12 @@ def plan_of_config(
     asks = bool(of_judged([request], config.policies))
     skips = policies_of(request, config.policies).unjudged == "skip"
     tables = open_tables(config, given)
+    plan_ids_of(tables, 1)  # of one kind
     with reading(tables.truth):
         truth = tables.truth.frame.collect()
+    if not truth.height:
+        hint = "judge some pairs first: a plan says which to judge next"
+        raise DataError("the truth has no rows", code="empty-input", at=tables.truth.at, hint=hint)
     if "relevance" not in truth.columns:
         truth = truth.with_columns(relevance=pl.lit(1.0))
     names = {f"user_{place}": name for place, name in enumerate(called or tables.truth.user_names)}

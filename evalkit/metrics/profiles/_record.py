@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from evalkit.metrics import Value, Values, fold
 
@@ -39,6 +39,11 @@ class RowConventions:
     errors: tuple[Fault, ...] = ()
     named: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Mapping[str, Values]] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Each part by its name."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +95,7 @@ class Profile:
         """The same profile with what it says of rankings, ratings or labels."""
         if kind in OF_RANKINGS:
             return self
-        said = self.rows.get(kind, RowConventions())
-        return replace(
-            self,
-            policies=said.policies,
-            metrics=said.metrics,
-            differs=said.differs,
-            errors=said.errors,
-            named=said.named,
-            options=said.options,
-        )
+        return replace(self, **self.rows.get(kind, RowConventions()).parts)
 
     def has_metric(self, metric: str, cutoff: int | None) -> bool:
         """Whether the library has the metric, by whatever name."""

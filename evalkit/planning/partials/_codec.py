@@ -68,8 +68,8 @@ def codec_of(hint: Any) -> Codec:
     """What writes and reads values of a type.
 
     A class may say what it keeps: `state(self)`, whose return type is read from its hint, and
-    `of_state(cls, state)`; and which types its hints name that its module does not load:
-    `late_types()`.
+    `of_state(cls, state)`; in which order, by `as_kept(self)`, which gives another such record;
+    and which types its hints name that its module does not load: `late_types()`.
     """
     return _codec_of(hint, repr(hint))
 
@@ -125,6 +125,7 @@ def _record(kind: Any) -> Codec:
     def encode(value: Any, blocks: Blocks) -> Any:
         if type(value) is not kind:
             raise TypeError(f"{type(value).__name__} stands where {kind.__name__} belongs")
+        value = value.as_kept() if hasattr(kind, "as_kept") else value
         return {name: each.encode(getattr(value, name), blocks) for name, each in codecs.items()}
 
     def decode(value: Any, reader: BlockReader) -> Any:

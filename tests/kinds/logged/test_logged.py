@@ -185,7 +185,7 @@ def test_tables_of_targets_that_are_no_distribution_are_refused(
 @pytest.mark.parametrize(
     ("code", "log", "asked", "told"),
     [
-        ("wrong-type", LOG, {"targets": {"b": "p"}}, "the target b is 'p', no keys"),
+        ("wrong-type", LOG, {"targets": {"b": "p"}}, "targets.b is 'p', not a dict"),
         ("unknown-model", LOG, {"statistics": {"baseline": "z"}}, r"one of \(logging\), b"),
         ("empty-input", LOG[:0], {}, "the log has no rounds"),
     ],

@@ -328,7 +328,7 @@ DRAWN = np.random.default_rng(1).random((50, 2))
 @pytest.mark.parametrize("undefined", [False, True])
 def test_resamples_come_back_and_can_be_merged(squares, undefined):
     drawn = np.where(DRAWN < 0.1, np.nan, DRAWN) if undefined else DRAWN
-    sums = Resamples([1.0, 1.0], replicates=130, seed=7, squares=squares)
+    sums = Resamples.empty([1.0, 1.0], replicates=130, seed=7, squares=squares)
     sums.add(KEYS, drawn)
 
     found = round_trip(sums, Resamples)
@@ -341,7 +341,7 @@ def test_resamples_come_back_and_can_be_merged(squares, undefined):
 
 @pytest.mark.parametrize("n_users", [5, 50])
 def test_sign_flips_come_back_and_can_be_merged(n_users):
-    flips = SignFlips([1.0, 1.0], replicates=130, seed=7)
+    flips = SignFlips.empty([1.0, 1.0], replicates=130, seed=7)
     flips.add(KEYS[:n_users], DRAWN[:n_users] - 0.4)
 
     found = round_trip(flips, SignFlips)
