@@ -69,7 +69,7 @@ def test_numbers_of_numpy_and_any_sequence_are_taken():
     [
         (lambda rows: evalkit.baseline("popular", train=rows, users=rows, columns={"x": "y"}),
          "unknown-key"),
-        (lambda rows: evalkit.evaluate_logged(rows, {}, columns={"truth": "y"}), "unknown-key"),
+        (lambda rows: evalkit.evaluate_logged(rows, LISTS, columns={"truth": "y"}), "unknown-key"),
         (lambda _: evalkit.judge_plan({}, LISTS | {"b": {1: [2]}}, metric="RR@1", n=1),
          "empty-input"),
         (lambda _: evalkit.judge_plan({"x": [1]}, LISTS | {"b": {1: [2]}}, metric="RR@1", n=1),

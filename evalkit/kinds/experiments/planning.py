@@ -110,8 +110,12 @@ def _bounds(
     looks: Sequence[float] | int | None, spending: str | None, error: float
 ) -> pl.DataFrame:
     schema = {"fraction": pl.Float64, "bound": pl.Float64, "spent": pl.Float64}
-    if looks is None or spending is None:
+    if looks is None:
         return pl.DataFrame(schema=schema)
+    if spending is None:
+        message = "looks are those of a spending function, and there is none"
+        hint = 'statistics={"sequential": {"spending": "obrien-fleming", "final": 400000}}'
+        raise RequestError(message, code="missing-key", at="looks", hint=hint)
     if isinstance(looks, int):
         looks = [(number + 1) / looks for number in range(looks)]
     bounds = bounds_of(looks, spending, error=error)

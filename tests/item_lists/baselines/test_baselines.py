@@ -197,7 +197,7 @@ def test_milliseconds_are_no_seconds_and_the_hint_makes_them_such():
         evalkit.baseline(train=finer, **given)
 
     assert refused.value.code == "bad-time"
-    columns = {"time": refused.value.hint.partition('"')[2].rstrip('"')}
+    columns = {"time": refused.value.hint.partition(': "')[2].partition('"}')[0]}
     wanted = evalkit.baseline(train=train, **given)
     assert evalkit.baseline(train=finer, columns=columns, **given).equals(wanted)
 
