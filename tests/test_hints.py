@@ -73,6 +73,21 @@ HINTS = [
             ("phases = [{ of = { b = 20 } }]", 'phases=[{"of": {"b": 20}}]'),
         ]
     ),
+    *(
+        (hint, hint, python)
+        for hint, python in [
+            ('or by = "rows"', 'or by="rows"'),
+            (
+                "time = \"cast('a = 1')\", or rename",
+                'columns={"time": "cast(\'a = 1\')"}, or rename',
+            ),
+            ("leave the quotes out: k = 10", "leave the quotes out: k=10"),
+            ('where={"truth": "a = 1 and b = 2"}', 'where={"truth": "a = 1 and b = 2"}'),
+            ("header = true where it", "header=True where it"),
+            ("where = ... leaves them out", "frame.filter(...) leaves them out"),
+            ("name it under [logged.columns]", "name it under columns"),
+        ]
+    ),
     ("did you mean 'nDCG'?", "did you mean 'nDCG'?", "did you mean 'nDCG'?"),
 ]
 
@@ -302,3 +317,27 @@ def test_hints_about_units_from_python_are_followed():
     assert 'policies={"bad_values": "drop"}' in caught.value.hint
     followed = evalkit.evaluate_experiment(frame, **given, policies={"bad_values": "drop"})
     assert followed.estimates
+
+
+@pytest.mark.parametrize(
+    ("targets", "more", "hint"),
+    [
+        ({}, {}, 'pass targets={"b": {"probability": "p"}}'),
+        ({"b": {}}, {}, '"probability": "p_b"'),
+        ({"b": {"probability": 3}}, {}, '"probability": "3"'),
+        ({"b": {"table": None}}, {}, '"on": ["user"]'),
+        ({"b": {"probability": "p"}}, {"metrics": ["DR"]}, "name the column"),
+        ({"b": {"probability": "p"}}, {"truth": {1: [1]}}, 'pass rankings={"b": table}'),
+        ({"b": {"probability": "p"}}, {"policies": {"first_rank": "1"}}, '"first_rank": 1'),
+    ],
+)
+def test_hints_about_a_log_are_in_the_words_of_python(targets, more, hint):
+    log = pl.DataFrame({"reward": [1.0, 0.0], "propensity": [0.5, 0.5], "p": [0.9, 0.1]})
+    if "table" in targets.get("b", {}):
+        targets = {"b": {"table": log}}
+
+    with pytest.raises(EvalkitError) as caught:
+        evalkit.evaluate_logged(log, targets, **more)
+
+    assert hint in caught.value.hint
+    assert "[" not in caught.value.message.replace("['", "")

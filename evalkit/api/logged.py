@@ -5,6 +5,7 @@ from typing import Any
 
 from evalkit.api.in_memory import TABLES, metrics_section, paths_of, taken_over
 from evalkit.config import Columns, build_config, hinted, our_columns
+from evalkit.errors import RequestError
 from evalkit.pipeline import run_config
 from evalkit.planning.tables import Given
 from evalkit.report import Report
@@ -62,6 +63,13 @@ def evaluate_logged(
         >>> round(report.value("SNIPS", model="b"), 9)
         0.9
     """
+    if not targets and not rankings:
+        hint = 'pass targets={"b": {"probability": "p"}}, its column of probabilities'
+        raise RequestError("there are no targets", code="missing-key", at="targets", hint=hint)
+    if truth is not None and not rankings:
+        message = "truth judges the lists of rankings, and there are none"
+        hint = 'pass rankings={"b": table}, or leave truth out'
+        raise RequestError(message, code="conflicting-keys", at="truth", hint=hint)
     own: dict[str, Any] = dict(columns or {})
     beside = {
         key: our_columns(own.pop(key) if isinstance(own.get(key), Mapping) else {}, TABLES[key])

@@ -21,6 +21,21 @@ _SETTING = re.compile(
     re.VERBOSE,
 )
 _TABLE = re.compile(r"\{ \w+ = (?:[^{}]|\{[^{}]*\})* \}")  # in one line
+_BARE = re.compile(  # a setting without its section; texts are passed over
+    r"""\"[^"]*"|\b(?P<key>\w+)\ =\ (?P<value>"[^"]*"|'[^']*'|\[[^]]*\]
+    |(?:true|false|[\d.]*\d)\b)""",
+    re.VERBOSE,
+)
+_SECTION = re.compile(
+    r"\[\[?(?:\w+\.)?(columns|truth|rankings|train|items|users|ratings|predictions|labels|logged"
+    r"|targets|metrics|policies|segments|statistics|experiment|exposures|events|covariates)\]\]?"
+)
+_COLUMNS = (
+    *("user", "item", "time", "score", "rank", "relevance", "label", "session", "rating"),
+    *("prediction", "reward", "position", "unit", "judge"),
+)
+_OF_PARTS = ("targets", "policies", "segments", "statistics", "metrics.combined")
+_IN_PYTHON = {"true": "True", "false": "False"}
 _LISTED = ("rankings", "labels", "predictions")  # of which a config may have several
 
 
@@ -31,12 +46,14 @@ def speaking(entry_point: EntryPoint) -> Iterator[None]:
         yield
     except EvalkitError as error:
         for each in (error, *(error.errors if isinstance(error, Errors) else ())):
-            each.hint = in_words_of(entry_point, each.hint)
+            each.hint = in_words_of(entry_point, each.hint, each.at)
+            if entry_point == "python":
+                each.message = _SECTION.sub(r"\1", each.message)
         raise
 
 
-def in_words_of(entry_point: EntryPoint, hint: str) -> str:
-    """A hint that speaks of a config, as a entry point has it."""
+def in_words_of(entry_point: EntryPoint, hint: str, at: str = "") -> str:
+    """A hint that speaks of a config, as a entry point has it; `at` is where its error stands."""
     if entry_point == "file":
         return hint
     turned = _SETTING.sub(lambda found: _turned(entry_point, found), hint)
@@ -49,7 +66,21 @@ def in_words_of(entry_point: EntryPoint, hint: str) -> str:
     turned = turned.replace("verify_pages = false in a config", "verify_pages=False")
     turned = _TABLE.sub(lambda found: _with_colons(found[0]), turned)
     turned = re.sub(r"\b(\w+) = (?=\[?\{)", r"\1=", turned)
+    turned = turned.replace(" under [judges]", "").replace("where = ...", "frame.filter(...)")
+    is_part = at.startswith(_OF_PARTS)
+    turned = _BARE.sub(lambda found: _passed(found, is_part), _SECTION.sub(r"\1", turned))
     return re.sub(r"\bwrite (?=\w+=)", "pass ", turned)
+
+
+def _passed(found: re.Match[str], is_part: bool) -> str:
+    """A setting without its section, as an argument or as a part of one."""
+    key, value = found["key"], found["value"]
+    if key in (None, "format", "where"):  # of one table, or of several by name
+        return found[0]
+    value = _IN_PYTHON.get(value, value)
+    if key in _COLUMNS:
+        return f'columns={{"{key}": {value}}}'
+    return f'"{key}": {value}' if is_part else f"{key}={value}"
 
 
 def _with_colons(table: str) -> str:
@@ -71,7 +102,7 @@ def _turned(entry_point: EntryPoint, found: re.Match[str]) -> str:
         bare = value[1:-1] if value.startswith(('"', "'")) else value
         setting = f"{path}={bare}"
         return f"--set {shlex.quote(setting)}{found['others']}"
-    value = {"true": "True", "false": "False"}.get(value, value)
+    value = _IN_PYTHON.get(value, value)
     if section.endswith(".columns"):
         columns = f'{{"{key}": {value}}}{found["others"]}'
         table = section.partition(".")[0].partition("[")[0]

@@ -66,7 +66,11 @@ def make_report(
         distributions=tuple(found.distributions),
         parts=found.parts,
         meta=meta,
-        warnings=(*found.warnings, *_idle(config), *_of_nobody(inference.estimates)),
+        warnings=(
+            *found.warnings,
+            *_idle(config, inference.used),
+            *_of_nobody(inference.estimates),
+        ),
         config=config.dump(),
         per_user_values=found.per_user_values,
     )
@@ -91,11 +95,13 @@ def as_followed(config: Config) -> Config:
     return config.model_copy(update={"policies": config.policies.model_copy(update=update)})
 
 
-def _idle(config: Config) -> Iterator[report.Warning_]:
+def _idle(config: Config, used: report.StatisticsUsed) -> Iterator[report.Warning_]:
     """Keys that were set, and change nothing of such a run."""
     kind, statistics = declared(config.kind), config.statistics
     ask = {name: "policies" for name in config.set_by_hand if name not in kind.follows}
     ask |= dict.fromkeys(kind.idle, "statistics")
+    if used.seed is None and not any(each.metric.over_users for each in config.requests):
+        ask |= dict.fromkeys(("seed", "replicates"), "statistics")  # where nothing is drawn
     has_bootstrap = statistics.method == "bootstrap"
     of_fractions = statistics.limits in ("newcombe", "wald", "auto")
     if config.kind != "experiment" and (of_fractions or not has_bootstrap):

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import polars as pl
 
-from evalkit.errors import DataError
+from evalkit.errors import DataError, RequestError
 from evalkit.sources.arrow import MAGIC, batch_fault
 from evalkit.sources.checksums import damaged
 from evalkit.sources.delimited import SEPARATORS, first_row, looks_like_a_row, separator_of
@@ -78,7 +78,15 @@ def check_content(file: File, *, is_many: bool) -> None:
 
 
 def check_header(file: File, schema: Mapping[str, pl.DataType], advice: str) -> None:
-    """Refuses a text file whose first line looks like a row, where nobody said what it is."""
+    """Refuses a text file whose first line looks like a row, where nobody said what it is.
+
+    Raises:
+        DataError: no-header.
+        RequestError: somebody said it of a file of another format [conflicting-keys].
+    """
+    if file.header is not None and file.format not in SEPARATORS:
+        message = f"header is for {' and '.join(SEPARATORS)} files, and this is {file.format}"
+        raise RequestError(message, code="conflicting-keys", at=file.path, hint="leave header out")
     if file.header is None and file.format in SEPARATORS and looks_like_a_row(list(schema)):
         row = tuple(schema)
         with suppress(pl.exceptions.PolarsError):  # quotes inside of fields

@@ -129,6 +129,8 @@ _FOLLOWED_BY = {  # rules that follow a key which others would pass over
     "left_out": ("user", "item"),
     "train": ("window",),
     "end": ("window",),
+    "zone": ("time", "window"),
+    "seed": ("users", "rows"),
     "boundary": ("time", "window"),
     "min_rows": ("user", "item"),
     "order": _OF_ONE,
@@ -182,6 +184,8 @@ def _refuse_idle(
         refuse("validation_of_rest is of a share", "validation = 0.1, or leave it out")
     if section.validation_of_rest and rule.by in ("users", "rows"):
         refuse(f"by = {rule.by!r} draws shares of all", "leave validation_of_rest out")
+    if rule.zone != "UTC" and rule.end == "last":
+        refuse("end = 'last' has no calendar, and so no zone", "leave zone out")
     if rule.train == "sliding" and (rule.folds or 1) < 2:
         refuse("train slides over several folds, and there is one", "folds = 2, or leave train out")
     if rule.threshold_in != "all" and rule.threshold is None:

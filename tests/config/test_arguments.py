@@ -77,7 +77,7 @@ def test_metrics_without_an_order_are_told_as_a_list(metrics):
     [
         (lambda rows: evalkit.baseline("popular", train=rows, users=rows, columns={"x": "y"}),
          "unknown-key"),
-        (lambda rows: evalkit.evaluate_logged(rows, {}, columns={"truth": "y"}), "unknown-key"),
+        (lambda rows: evalkit.evaluate_logged(rows, LISTS, columns={"truth": "y"}), "unknown-key"),
         (lambda _: evalkit.judge_plan({}, LISTS | {"b": {1: [2]}}, metric="RR@1", n=1),
          "empty-input"),
         (lambda _: evalkit.judge_plan({"x": [1]}, LISTS | {"b": {1: [2]}}, metric="RR@1", n=1),

@@ -90,6 +90,15 @@ def test_limits_of_no_bootstrap_are_told():
     assert not told(measure("rankings", {}, {"limits": "bca", "method": "bootstrap"}))
 
 
+def test_a_seed_of_nothing_that_is_drawn_is_told():
+    drawn = {"seed": 7, "replicates": 200}
+
+    for kind in ("rankings", "ratings", "labels", "logged"):
+        assert told(measure(kind, {}, drawn)) == ["statistics.replicates", "statistics.seed"]
+    for more in ({"method": "bootstrap"}, {"test": "permutation", "baseline": "a"}):
+        assert not told(measure("rankings", {}, {**drawn, **more}))
+
+
 def test_logged_feedback_says_what_it_did_with_a_margin_and_tukeys_test():
     plain = measure("logged", {}, {"pairs": "all"})
 

@@ -4,11 +4,12 @@ import gzip
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from evalkit import evaluate
 from evalkit.config import RankingsColumns, RankingsTable, TruthColumns, TruthTable
-from evalkit.errors import EvalkitError
+from evalkit.errors import EvalkitError, RequestError
 from evalkit.sources import Table, open_rankings, open_truth, reading, spell_guesses
 from evalkit.sources.delimited import looks_like_a_row
 
@@ -249,3 +250,10 @@ def test_two_columns_of_a_name_are_refused_in_parquet_and_arrow(tmp_path):
     for given in (str(tmp_path / "a.parquet"), table):
         error = raised(EvalkitError, lambda given=given: evaluate(given, {1: [1]}, metrics=["RR"]))
         assert error.code == "duplicate-column"
+
+
+def test_a_header_of_a_format_that_has_none_is_refused(tmp_path):
+    pl.DataFrame({"user": [1], "item": [2]}).write_parquet(tmp_path / "a.parquet")
+
+    with pytest.raises(RequestError, match="header is for csv and tsv files"):
+        rows_of(truth_at(tmp_path / "a.parquet", header=True, user="user", item="item"))

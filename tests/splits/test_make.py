@@ -681,6 +681,9 @@ def test_times_of_text_are_guessed_as_what_they_are(tmp_path, monkeypatch, capsy
         {"by": "time", "test": "7d", "train": "sliding"},
         {"by": "user", "test": 1, "threshold_in": "test"},
         {"by": "user", "test": 1, "core": {"count": "pairs"}},
+        {"by": "user", "test": 1, "zone": "Europe/Berlin"},
+        {"by": "time", "test": "7d", "end": "last", "zone": "Europe/Berlin"},
+        {"by": "user", "test": 1, "seed": 7},
     ],
 )
 def test_keys_that_a_rule_would_pass_over_are_refused(log, rule):
@@ -693,8 +696,8 @@ def test_keys_that_a_rule_would_pass_over_are_refused(log, rule):
 @pytest.mark.parametrize(
     ("code", "columns", "rule", "told"),
     [
-        ("missing-time", "item", {"by": "user", "test": 1}, 'or order = "input"'),
-        ("missing-time", "item", {"test": "7d"}, 'or by = "rows"'),
+        ("missing-time", "item", {"by": "user", "test": 1}, 'or order="input"'),
+        ("missing-time", "item", {"test": "7d"}, 'or by="rows"'),
         (
             "missing-column",
             "item time",

@@ -19,7 +19,8 @@ from evalkit.errors import RequestError, check_folder
 from evalkit.jobs.job import Job
 from evalkit.jobs.selection._choose import Choice, choose_trial
 from evalkit.jobs.selection._measure import How
-from evalkit.planning.tables import Given, reading_as
+from evalkit.jobs.selection._trials import read_trials
+from evalkit.planning.tables import Given, open_tables, reading_as
 from evalkit.report import Report
 from evalkit.report.html import render_selection_page
 from evalkit.report.selection import Confirmed, Selection, render_selection
@@ -46,6 +47,7 @@ def find_test(config: Config, folder: Path, *, again: bool) -> Test | None:
         again: look at it however often that was.
     Raises:
         RequestError: the trials would be chosen by a test part [selection-on-test].
+        RequestError, DataError: as `read_trials`, and `open_tables` of the lists for test.
         LookedError: it was looked at as often as the config allows [looks-used-up].
     """
     section = config.selection
@@ -70,6 +72,10 @@ def find_test(config: Config, folder: Path, *, again: bool) -> Test | None:
         )
     if truth is None or part is None:
         return None
+    lists = tuple(each.confirm for each in read_trials(config) if each.confirm is not None)
+    if lists:
+        update = {"truth": truth, "rankings": lists, "gates": ()}
+        open_tables(config.model_copy(update=update), Given())
     at = config.at("selection", "confirm")
     return Test(truth, holdout_uses.count_look(part, folder, again=again, at=at))
 

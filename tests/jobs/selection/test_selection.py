@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 import shlex
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -183,6 +184,18 @@ def test_a_race_is_run_against_trials_that_may_be_chosen(folder):
     dropped = [each.model for each in free.trials if each.state == "dropped"]
     assert {"trial-1", "trial-2"} <= set(dropped)
     assert capped.winner in ("trial-1", "trial-2")
+
+
+def test_a_list_for_test_that_is_missing_is_told_before_the_trials(folder):
+    for number in range(3):
+        shutil.copy(folder / f"list-{number}.parquet", folder / f"{number}-test.parquet")
+    more = 'confirm = { path = "test.parquet", rankings = "{number}-test.parquet" }'
+    config = written(folder, more)
+
+    with pytest.raises(DataError) as refused:
+        find_test(config, folder / "runs", again=False)
+
+    assert (refused.value.code, "3-test.parquet" in refused.value.at) == ("path-not-found", True)
 
 
 def test_the_winner_is_confirmed_on_test_and_named_for_gates(folder):

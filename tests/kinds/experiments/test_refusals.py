@@ -178,6 +178,7 @@ PLANS = [
         for size in (0, math.inf)
     ),
     ("conflicting-keys", {"relative": 0.1, "delta": 1}, "give one of them"),
+    ("missing-key", {"looks": 3}, 'statistics={"sequential": {"spending": "obrien-fleming"'),
     ("empty-input", {"units": UNITS[:0], "relative": 0.1}, "there are no units"),
     ("wrong-type", {"before": {"y": 3}}, 'hint: pass before={"clicks": "COLUMN"}'),
     ("unknown-key", {"statistics": {"looks": 3}}, "search, sequential"),

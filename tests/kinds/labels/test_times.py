@@ -208,7 +208,7 @@ def test_milliseconds_make_no_sessions_of_seconds_and_the_hint_makes_them_such()
     with pytest.raises(EvalkitError, match="no seconds of any year") as refused:
         measured(finer, "time")
 
-    hinted = refused.value.hint.partition('"')[2].rstrip('"')
+    hinted = refused.value.hint.partition(': "')[2].partition('"}')[0]
     assert measured(finer, hinted) == measured(seconds, "time")
 
 
@@ -220,5 +220,5 @@ def test_dates_as_numbers_make_no_sessions_of_seconds_and_the_hint_makes_them_su
     with pytest.raises(EvalkitError, match="20250101 are dates, not seconds") as refused:
         evalkit.evaluate_labels(frame, columns={"time": "time"}, **asked)
 
-    hinted = refused.value.hint.partition('"')[2].rstrip('"')
+    hinted = refused.value.hint.partition(': "')[2].partition('"}')[0]
     evalkit.evaluate_labels(frame, columns={"time": hinted}, **asked)
