@@ -1,7 +1,7 @@
 """Arguments that a function does not take: the error says how what was meant is written."""
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import date
 from functools import wraps
 from inspect import CO_VARARGS, CO_VARKEYWORDS
@@ -136,6 +136,8 @@ def _fits(value: object, wanted: object) -> bool:
     kind = get_origin(wanted) or wanted
     if kind in (int, float):
         return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+    if kind is bool:  # NumPy's too
+        return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
     if kind is Sequence:
         others = (str, bytes, bytearray, Mapping, set, frozenset)
         return isinstance(value, Collection) and not isinstance(value, others)
@@ -157,7 +159,9 @@ def metrics_meant(metrics: object) -> list[object]:
         return [f"{name}@{cut}" for name, cut in cuts.items()]
     if isinstance(metrics, str) and "(" not in metrics:
         return [name.strip() for name in metrics.split(",")]
-    return list(metrics) if isinstance(metrics, list | tuple) else [metrics]
+    if isinstance(metrics, Iterable) and not isinstance(metrics, str):
+        return list(metrics)
+    return [metrics]
 
 
 def our_columns(columns: Columns | None, keys: Sequence[str]) -> dict[str, str | Sequence[str]]:

@@ -36,6 +36,7 @@ _A_LOOK = 200  # rows of a text file
 MOST_ROWS, MOST_NUMBERS = 1 << 22, 1 << 20  # that are looked at, of rows and of lists
 TOGETHER = 1 << 18
 LISTS = 1 << 12  # whose numbers are held one by one
+FIRST_ROWS, MANY_STEPS = 1 << 16, 100  # that say whether scores rise
 FIRST = 1 << 8  # lists, whose mean length says how many are decoded
 
 Verdict = Literal["agrees", "contradicts"]
@@ -85,6 +86,21 @@ def find_row_scores(
             verdict: Verdict = "contradicts" if rises else "agrees"
             found.append(RowScore(name, column, verdict, "rank" if is_rank else "score"))
     return tuple(found)
+
+
+def scores_rise(frame: pl.LazyFrame, *, is_list: bool) -> bool:
+    """Whether scores never fall from row to row of the first lists, and rise `MANY_STEPS` times."""
+    owner = [name for name in frame.collect_schema() if name.startswith("user_") or name == "model"]
+    if is_list:
+        owner, frame = ["list"], frame.select("score").head(LISTS).with_row_index("list")
+        frame = frame.explode("score")
+    score, keys = pl.col("score"), pl.struct(owner)
+    is_next = keys == keys.shift(1)
+    rises, falls = (is_next & (score > score.shift(1))), (is_next & (score < score.shift(1)))
+    first = frame.select(*owner, "score").head(FIRST_ROWS)
+    counts = first.select(rises.sum().alias("rises"), falls.sum().alias("falls"))
+    n_rises, n_falls = map(int, counts.collect(engine="streaming").row(0))
+    return n_falls == 0 and n_rises >= MANY_STEPS
 
 
 def _plain(name: str) -> str:

@@ -59,9 +59,17 @@ def test_the_error_says_which_value_and_what_was_wanted(asked, message, hint):
 
 def test_numbers_of_numpy_and_any_sequence_are_taken():
     asked = {"metrics": ("RR",), "primary": pl.Series(["RR"]), "sample": np.float64(1.0)}
-    report = evalkit.evaluate(TRUTH, LISTS, **asked)
+    report = evalkit.evaluate(TRUTH, LISTS, **asked, again=np.bool_(True))
 
     assert report.value("RR") == 0.5
+
+
+@pytest.mark.parametrize("metrics", [{"RR"}, (each for each in ("RR",))])
+def test_metrics_without_an_order_are_told_as_a_list(metrics):
+    with pytest.raises(EvalkitError) as caught:
+        evalkit.evaluate(TRUTH, LISTS, metrics=metrics)
+
+    assert caught.value.hint == "pass metrics=['RR']"
 
 
 @pytest.mark.parametrize(

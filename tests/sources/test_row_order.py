@@ -171,3 +171,26 @@ def test_a_joined_log_is_looked_at_too():
     with pytest.raises(DataError) as caught:
         run_config(build_config(tree, name="log"), given=Given(truth=log))
     assert caught.value.code == "row-order"
+
+
+def test_scores_that_rise_in_every_list_are_told(caplog):
+    users = range(40)
+    distances = pl.DataFrame({"user": users}).join(
+        pl.DataFrame({"item": range(5), "score": [0.1, 0.2, 0.2, 0.4, 0.9]}), how="cross"
+    )
+    lists = distances.group_by("user", maintain_order=True).agg("item", "score")
+    truth = pl.DataFrame({"user": users, "item": [0] * 40})
+    falls_once = pl.Series([0.1, 0.05, *distances["score"][2:]])
+
+    def told(rankings):
+        caplog.clear()
+        evalkit.evaluate(truth, rankings, metrics=["RR"])
+        return ["rising-scores" in each.getMessage() for each in caplog.records]
+
+    assert told(distances) == told(lists) == [True]
+    assert told(distances.with_columns(-pl.col("score"))) == told(distances.sort("item")) == []
+    assert told(distances.with_columns(score=falls_once)) == told(distances.head(100)) == []
+    assert (
+        evalkit.evaluate(truth, distances, metrics=["RR"], columns={"score": "-score"}).value("RR")
+        == 1.0
+    )

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from threading import Lock
+from time import time
 
 import numpy as np
 import polars as pl
 from polars.io.plugins import register_io_source
 
 from evalkit.config import RankingsTable
-from evalkit.errors import DataError
+from evalkit.errors import DataError, warn
 from evalkit.item_lists.baselines import _counting as counting
 from evalkit.item_lists.baselines._counting import TrainCounts, UserHistories
 from evalkit.item_lists.baselines._lists import fill_drawn, fill_ordered, halve
@@ -244,18 +245,26 @@ def _own_items(history: UserHistories, k: int, first: int, last: int, *, by_coun
 
 
 def find_latest(train: Table) -> int | None:
-    """The latest time of a training log; None where it has none.
+    """The latest time of a training log, told where it is after now; None where it has none.
 
     Raises:
         DataError: whole numbers that are no seconds [bad-time].
     """
     with reading(train):
         if train.frame.collect_schema()["time"].is_integer():
-            return newest_second(train.frame, train.columns["time"], train.at)
-        latest = (
-            train.frame.select(counting.time_of(train).max()).collect(engine="streaming").item()
-        )
+            latest = newest_second(train.frame, train.columns["time"], train.at)
+        else:
+            times = train.frame.select(counting.time_of(train).max())
+            latest = times.collect(engine="streaming").item()
+    if latest is not None and latest > (time() + UNITS["d"]) * _a_second(train):
+        message = "the latest time is after now, and ages are counted back from it"
+        warn("odd-times", message, at=train.at, hint="leave such rows out")
     return None if latest is None else int(latest)
+
+
+def _a_second(train: Table) -> int:
+    dtype = train.frame.collect_schema()["time"]
+    return A_SECOND.get("us" if dtype == pl.Date else str(getattr(dtype, "time_unit", "")), 1)
 
 
 def weigher(rule: RankingsTable, train: Table, now: int) -> Callable[[Ints], Ints]:
@@ -264,10 +273,8 @@ def weigher(rule: RankingsTable, train: Table, now: int) -> Callable[[Ints], Int
     Args:
         now: the latest time of all of train.
     """
-    dtype = train.frame.collect_schema()["time"]
-    unit = "us" if dtype == pl.Date else str(getattr(dtype, "time_unit", ""))
     text = rule.window or rule.half_life or DEFAULT_HALF_LIFE
-    span = int(text[:-1]) * UNITS[text[-1]] * A_SECOND.get(unit, 1)
+    span = int(text[:-1]) * UNITS[text[-1]] * _a_second(train)
     if rule.window is not None:
         return partial(_count_window, after=now - span)
     return partial(_halved, now=now, half_life=span)

@@ -330,7 +330,8 @@ def warnings_of(
             )
     yield from _odd_times(units, asked)
     for name, made in asked.sums.items():
-        if not any(values.any() for (of, _), values in units.columns.items() if of == name):
+        read = [values for (of, _), values in units.columns.items() if of == name]
+        if read and not any(values.any() for values in read):
             message = f"{name} is 0 of every unit: no event of the kind {made.kind!r} counts"
             yield Warning_("kind-without-events", message)
     n_crossed = units.counts.get("units_in_two_variants", 0)

@@ -34,6 +34,7 @@ from ._units import (
     columns_of,
     days_of,
     open_windows,
+    units_a_day,
 )
 
 MOST_DAYS = 60
@@ -272,7 +273,7 @@ def _units(
         ),
         counts=counts,
         ids=_ids_of(logs, plan, keys),
-        a_day=_a_day(firsts),
+        a_day=units_a_day(firsts),
         firsts=firsts,
         until=until,
     )
@@ -287,12 +288,6 @@ def _ids_of(logs: Logs, plan: IdPlan, keys: Keys) -> pl.DataFrame | None:
     read = logs.exposures.frame.select(plan.select("key")).drop_nulls("key").unique("key")
     wanted = pl.LazyFrame({"key": keys}).join(read, on="key", how="left", maintain_order="left")
     return wanted.select(plan.columns).collect(engine="streaming")
-
-
-def _a_day(firsts: Ints) -> float | None:
-    """Units that are new a day."""
-    span = int(firsts.max()) - int(firsts.min()) if firsts.size else 0
-    return firsts.size / (span / DAY) if span > 0 else None
 
 
 def _named(hashes: Keys, texts: Mapping[int, str]) -> GroupedUnits:

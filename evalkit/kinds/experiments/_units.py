@@ -145,6 +145,14 @@ def open_windows(
     return found, int((firsts + max(windows) > until).sum()) if windows else 0
 
 
+def units_a_day(firsts: Ints) -> float | None:
+    """Units that are new a day, by their moments; where these are dates, the last day counts."""
+    if not firsts.size:
+        return None
+    span = int(firsts.max()) - int(firsts.min()) + DAY * (not (firsts % DAY).any())
+    return firsts.size / (span / DAY) if span > 0 else None
+
+
 def days_of(
     halves: Mapping[str, Halves],
     names: Mapping[str, Sequence[str]],

@@ -20,7 +20,7 @@ from evalkit.statistics.spending import bounds_of, spent
 from ._asked import ExperimentRequest, WrittenExperiment, read_asked
 from ._measuring import MetricNumbers, measure_all
 from ._statistics import read_statistics
-from ._units import Units, ready_units
+from ._units import Units, ready_units, units_a_day
 from .open import LocatedFiles, collected, open_tables
 
 WEEKS = 8
@@ -136,10 +136,9 @@ def units_before(
     opened = open_tables(asked, past, None, None, guessing, is_plan=True)
     frame, _ = collected(opened.exposures)
     n, a_day = frame.height, None
-    if "time" in frame.columns and frame["time"].dtype.is_temporal() and n > 1:
-        days = frame["time"].cast(pl.Datetime("us")).to_physical() / 86400e6
-        span = float(days.max() or 0.0) - float(days.min() or 0.0)  # type: ignore[arg-type]
-        a_day = n / span if span > 0.0 else None
+    if "time" in frame.columns and frame["time"].dtype.is_temporal():
+        moments = frame["time"].drop_nulls().cast(pl.Datetime("us")).to_physical()
+        a_day = units_a_day(moments.to_numpy())
     if "variant" in frame.columns:
         own = frame.filter(pl.col("variant").cast(pl.String) == asked.baseline)
         frame = own if own.height else frame

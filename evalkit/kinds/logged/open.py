@@ -50,7 +50,11 @@ class _RankedColumns(Record):
 
 
 class _TargetTable(KindTable):
-    columns: _TargetColumns | _ListColumns | _RankedColumns
+    columns: _TargetColumns | _ListColumns
+
+
+class _RankedTable(KindTable):
+    columns: _RankedColumns = _RankedColumns()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +141,11 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
     tables = dict(_open_targets(section, targets[:written_ones], held[1:], guessing))
     lists = given.beside.rankings if given.beside else [None] * len(config.rankings)
     for number, (ranking, listed) in enumerate(zip(config.rankings, lists, strict=True)):
-        named = ranking.columns.model_dump(include={"user", "item", "rank"}, exclude_none=True)
-        ranked = _TargetTable(
-            **{name: getattr(ranking, name) for name in _OWN}, columns=_RankedColumns(**named)
-        )
+        written_keys: dict[str, Any] = {name: getattr(ranking, name) for name in _OWN}
+        if "columns" in ranking.model_fields_set:
+            named = ranking.columns.model_dump(include={"user", "item", "rank"}, exclude_unset=True)
+            written_keys["columns"] = _RankedColumns(**named)
+        ranked = _RankedTable(**written_keys)
         of_rankings = replace(guessing, section=f"rankings[{number}]")
         table = open_section("rankings", ranked, listed, of_rankings, numbers=("rank",))
         users = [name for name in table.frame.collect_schema().names() if name[:5] == "user_"]

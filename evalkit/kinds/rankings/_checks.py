@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from evalkit.aggregate.user_values.checks import check_scores, of_judged
 from evalkit.config import Config, is_in_catalog
-from evalkit.errors import DataError, EvalkitError, FaultyShareError, raise_all
+from evalkit.errors import DataError, EvalkitError, FaultyShareError, raise_all, warn
 from evalkit.kinds.rankings._job import RankingTask
 from evalkit.kinds.rankings._meeting import TRUTH, key_of
 from evalkit.kinds.rankings._steps import GAINS, SEGMENTS
@@ -16,7 +16,8 @@ from evalkit.planning.leakage import find_leak
 from evalkit.planning.meeting import MET
 from evalkit.report import Input, Warning_
 from evalkit.report.entries import Check
-from evalkit.sources import Table
+from evalkit.sources import Table, reading
+from evalkit.sources.row_order import scores_rise
 
 LARGEST_EXPONENT = 960.0  # 2^960 still adds up over many items and squares
 LARGEST_RELEVANCE = 1e140
@@ -30,8 +31,11 @@ BESIDE = {  # by the role of a table what is said of it, and the needs that it s
 LARGEST_OF_ITEMS = 31  # 2^31 adds up over 2^32 users of an item, where items have sums
 
 
-def check_columns(config: Config, table: Table) -> list[Warning_]:
-    """Policies that the columns of a log of rankings leave without effect.
+def check_columns(config: Config, table: Table, *, looks: bool) -> list[Warning_]:
+    """Policies that the columns of a log of rankings leave without effect; scores upside down.
+
+    Args:
+        looks: at the first rows, too.
 
     Raises:
         RequestError: the hand asked for what nothing can say [policy-without-scores].
@@ -45,6 +49,13 @@ def check_columns(config: Config, table: Table) -> list[Warning_]:
             "columns of the rankings name no rank and no score"
         )
         odd.append(Warning_("row-order", message, table.model))
+    if looks and "score" in columns and "rank" not in columns:
+        with reading(table):
+            rise = scores_rise(table.frame, is_list=table.is_list)
+        if rise:  # told, and no part of the report, which is the same for any order of rows
+            message = "scores rise from row to row of each list: its last row ranks first"
+            hint = 'where less is better, as of distances, read score = "-score"'
+            warn("rising-scores", message, at=table.at, hint=hint)
     return odd
 
 

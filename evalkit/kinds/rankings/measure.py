@@ -108,6 +108,7 @@ def measure_share(
 def _measure_share(job: RankingJob, reader: ShareReader, edges: Edges, sums: RankingSums) -> None:
     tables, clock, faults = reader.tables, reader.clock, sums.faults
     config, is_laid_out = tables.config, job.is_laid_out
+    is_first = is_laid_out or reader.share is None or reader.share.is_first
     with faults.step(TRUTH, codes=TRUTH_CODES):
         truth = reader.truth()
     sums.truth.add_truth(truth)
@@ -117,7 +118,7 @@ def _measure_share(job: RankingJob, reader: ShareReader, edges: Edges, sums: Ran
     with faults.step(GAINS):
         sums.largest = truth.pairs.grades.largest
         check_gains(config, sums.largest, tables.truth.at)
-        if config.judges_age and (is_laid_out or reader.share is None or reader.share.is_first):
+        if config.judges_age and is_first:
             times = tables.truth.columns["time"]
             sums.truth.newest = newest_second(tables.truth.frame, times, tables.truth.at)
     clock.stop("build")
@@ -136,7 +137,7 @@ def _measure_share(job: RankingJob, reader: ShareReader, edges: Edges, sums: Ran
     with faults.step(RANKINGS):
         pass
     for number, (_, table) in enumerate(tables.rankings):
-        sums.note_warnings(check_columns(config, table))
+        sums.note_warnings(check_columns(config, table, looks=is_first))
         try:
             probed = reader.probe(number, truth, train)
         except EvalkitError as error:

@@ -202,6 +202,22 @@ def test_milliseconds_are_no_seconds_and_the_hint_makes_them_such():
     assert evalkit.baseline(train=finer, columns=columns, **given).equals(wanted)
 
 
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.Datetime("ms"), pl.Date])
+def test_ages_from_a_time_after_now_are_told(dtype, caplog):
+    a_day = 1 if dtype == pl.Date else 86_400_000 if dtype == pl.Datetime("ms") else 86_400
+    for year in (50, 80):
+        train = pl.DataFrame({"user": [1, 2], "item": [3, 4], "time": [1, year * 365 * a_day]})
+        evalkit.baseline(
+            "recent",
+            train=train.with_columns(
+                pl.col("time").cast(pl.Int32 if a_day == 1 else pl.Int64).cast(dtype)
+            ),
+            users=train.select("user"),
+        )
+
+    assert ["odd-times" in each.getMessage() for each in caplog.records] == [True]
+
+
 def test_bad_rows_are_refused():
     train, users = frames([(1, 1, 1), (2, 2, 2)], [1])
     cases = {

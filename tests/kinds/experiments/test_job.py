@@ -341,8 +341,9 @@ def test_strata_may_stand_with_the_experiment_and_kinds_in_place_of_sums(job):
         load_config("job.toml")
 
 
-def test_a_kind_without_events_is_told(job):
-    (job / "job.toml").write_text(JOB.replace('"click"', '"clcik"'))
+def test_a_kind_without_events_is_told_where_a_metric_reads_it(job):
+    unread = JOB.replace("sums = {", 'sums = { carts = "cart",')
+    (job / "job.toml").write_text(unread.replace('"click"', '"clcik"'))
 
     told = run_config(load_config("job.toml")).warnings
     assert ["clcik" in each.message for each in told if each.code == "kind-without-events"] == [

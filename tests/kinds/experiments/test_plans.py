@@ -1,5 +1,6 @@
 """Sizes, surrogates and interleaving against records, and by hand."""
 
+import datetime as dt
 import json
 import os
 from pathlib import Path
@@ -53,6 +54,19 @@ def test_bounds_of_five_looks_are_those_published():
 
     assert found["bound"].round(4).to_list() == [4.8769, 3.3570, 2.6803, 2.2898, 2.0310]
     assert found["spent"].to_list()[-1] == pytest.approx(0.05)
+
+
+def test_dates_say_as_many_units_a_day_as_there_are_of_each():
+    """By hand: 8 units on each of 5 days."""
+    dates = pl.Series([dt.date(2026, 1, 1 + n // 8) for n in range(40)])
+    units = pl.DataFrame({"y": [1.0, 2.0, 3.0, 4.0] * 10, "time": dates})
+    noons = units.with_columns(time=dates.cast(pl.Datetime("us")).dt.offset_by("12h"))
+
+    plans = [evalkit.plan_experiment(e, metrics="mean(y)", delta=0.7) for e in (units, noons)]
+
+    (n,) = plans[0].sizes["units"].unique()
+    assert plans[0].sizes["days"][0] == 2 * n / 8
+    assert plans[1].sizes["days"][0] == 2 * n / 10  # of moments, from the first to the last
 
 
 @with_records

@@ -148,6 +148,24 @@ def test_python_says_the_same(night: Path, in_memory: bool) -> None:
     assert found.comparisons == whole.comparisons
 
 
+@pytest.mark.parametrize("alone", [False, True])
+def test_columns_of_rankings_are_guessed_as_without_a_log(night: Path, alone: bool) -> None:
+    named = LISTS.rename({"user": "user_id", "item": "item_id"})
+    named.write_parquet("b.parquet")
+    metrics, truth = (["SNIPS"], None) if alone else (["SNIPS", "nDCG@2"], LOG)
+    wanted, found = (
+        evalkit.evaluate_logged(
+            LOG, {}, metrics=metrics, rankings={"b": each}, truth=truth,
+            columns={"user": "user", "reward": "click", "propensity": "p"},
+        )
+        for each in (LISTS, named)
+    )  # fmt: skip
+
+    assert found.metrics.equals(wanted.metrics)
+    assert run_here(["run", "night.toml", "--quiet"], night).status in (0, 1)
+    assert evalkit.load("runs/latest").value("SNIPS", model="b") == pytest.approx((2 + 4) / 6)
+
+
 def test_rankings_alone_are_targets(night: Path) -> None:
     text = CONFIG.partition("[statistics]")[0].replace(', "nDCG@2", "recall@2"', "")
     start, end = text.index("[truth]"), text.index("[[rankings]]")
