@@ -47,11 +47,15 @@ _TYPES: Mapping[object, tuple[str, str]] = {  # of annotations: in words, and an
 }
 _EXAMPLES = {
     "before": '{"clicks": "COLUMN"}',
+    "files": '{"truth": "as they are"}',
+    "format": '{"truth": "trec"}',
+    "ranked_by": '{"rankings": "rows"}',
     "rankings": '{"old": table, "new": table}',
     "segments": '{"country": {"by": "country"}}',
     "statistics": '{"level": 0.9}',
     "targets": '{"b": {"probability": "p"}}',
     "variants": '{"control": 50, "b": 50}',
+    "where": '{"truth": "day = 7"}',
 }
 _TOLD_LATER = ("threads", "memory_limit")  # by whoever takes them from options too
 

@@ -170,8 +170,8 @@ def test_columns_and_rows_are_named_for_one_table():
         (RELEVANT, {"user_ids": [1]}, "bad-matrix"),
         (RELEVANT, {"where": {"truht": "a"}}, "unknown-key"),
         (RELEVANT, {"where": {"train": "a"}}, "missing-key"),
-        (RELEVANT, {"where": "part = 'test'"}, "bad-value"),
-        (RELEVANT, {"format": "trec"}, "bad-value"),
+        (RELEVANT, {"where": "part = 'test'"}, "wrong-type"),
+        (RELEVANT, {"format": "trec"}, "wrong-type"),
         ([], {}, "unknown-format"),
         ({1: [(2, 5), (3, 4)]}, {}, "bad-type"),  # no items that are tuples
         ({"user": [1, 2], "item": [1]}, {}, "bad-type"),
