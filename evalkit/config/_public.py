@@ -12,7 +12,7 @@ from evalkit.config._building import (
 )
 from evalkit.config._builtins import build_builtin
 from evalkit.config._engine import EngineSection
-from evalkit.config._entry_points import EntryPoint, speaking
+from evalkit.config._entry_points import EntryPoint, in_words_of, speaking
 from evalkit.config._manifest import check_files, find_part
 from evalkit.config._parts import SPLIT_FILE, SPLIT_VERSION, find_entry, read_split
 from evalkit.config._places import Key, Places, key_lines, spell

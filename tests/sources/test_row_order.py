@@ -185,7 +185,9 @@ def test_scores_that_rise_in_every_list_are_told(caplog):
     def told(rankings):
         caplog.clear()
         evalkit.evaluate(truth, rankings, metrics=["RR"])
-        return ["rising-scores" in each.getMessage() for each in caplog.records]
+        hint = 'columns={"score": "-score"}'
+        told = [each.getMessage() for each in caplog.records]
+        return ["rising-scores" in each and hint in each for each in told]
 
     assert told(distances) == told(lists) == [True]
     assert told(distances.with_columns(-pl.col("score"))) == told(distances.sort("item")) == []

@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from evalkit.aggregate.user_values.checks import check_scores, of_judged
-from evalkit.config import Config, is_in_catalog
+from evalkit.config import Config, in_words_of, is_in_catalog
 from evalkit.errors import DataError, EvalkitError, FaultyShareError, raise_all, warn
 from evalkit.kinds.rankings._job import RankingTask
 from evalkit.kinds.rankings._meeting import TRUTH, key_of
@@ -17,6 +17,7 @@ from evalkit.planning.meeting import MET
 from evalkit.report import Input, Warning_
 from evalkit.report.entries import Check
 from evalkit.sources import Table, reading
+from evalkit.sources.hints import turn_column
 from evalkit.sources.row_order import scores_rise
 
 LARGEST_EXPONENT = 960.0  # 2^960 still adds up over many items and squares
@@ -54,7 +55,8 @@ def check_columns(config: Config, table: Table, *, looks: bool) -> list[Warning_
             rise = scores_rise(table.frame, is_list=table.is_list)
         if rise:  # told, and no part of the report, which is the same for any order of rows
             message = "scores rise from row to row of each list: its last row ranks first"
-            hint = 'where less is better, as of distances, read score = "-score"'
+            turned = in_words_of(config.entry_point, turn_column(table, "score", "-{}"))
+            hint = f"where less is better, as of distances: {turned}"
             warn("rising-scores", message, at=table.at, hint=hint)
     return odd
 
