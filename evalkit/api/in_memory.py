@@ -266,7 +266,7 @@ class GivenFrames:
 def counts_users_of_nothing(
     metrics: Sequence[str | OwnMetric],
     profile: str,
-    policies: Mapping[str, str | int] | None,
+    policies: Mapping[str, str | float] | None,
     threshold: float | None,
 ) -> bool:
     """Whether users without a relevant item may count, for all that is known before."""
@@ -275,7 +275,7 @@ def counts_users_of_nothing(
 
 
 def depth_of(
-    metrics: Sequence[str | OwnMetric], profile: str, policies: Mapping[str, str | int] | None
+    metrics: Sequence[str | OwnMetric], profile: str, policies: Mapping[str, str | float] | None
 ) -> int | None:
     """How deep a matrix of scores is read: to the deepest cutoff, or all of it, None.
 

@@ -25,7 +25,7 @@ def evaluate_logged(
     metrics: Sequence[str] = ("SNIPS",),
     columns: Columns | Mapping[str, Columns] | None = None,
     profile: str = "evalkit",
-    policies: Mapping[str, str | int] | None = None,
+    policies: Mapping[str, str | float] | None = None,
     segments: Mapping[str, object] | None = None,
     statistics: Mapping[str, object] | None = None,
     rankings: Mapping[str, object] | None = None,

@@ -108,7 +108,10 @@ def check_argument(function: Callable[..., object], name: str, value: object) ->
     kinds = [kind for each in _choices(wanted) if (kind := get_origin(each) or each) in _TYPES]
     words = " or ".join(dict.fromkeys(_TYPES[kind][0] for kind in kinds))
     owner = function.__qualname__.removesuffix(".__init__")
-    meant = f"{_EXAMPLES.get(name, _TYPES[kinds[0]][1])}; help(evalkit.{owner}) tells of it"
+    part, example = at[len(name) :], _TYPES[kinds[0]][1]
+    if part:
+        example = f'{{"{part[1:]}": {example}}}' if part[0] == "." else f"[{example}]"
+    meant = f"{_EXAMPLES.get(name, example)}; help(evalkit.{owner}) tells of it"
     if name == "metrics":
         meant = f"{['nDCG@10'] if value is None else metrics_meant(value)!r:.80}"
     hint = f"pass {name}={meant}"

@@ -41,7 +41,12 @@ def test_no_argument_of_another_type_comes_inside(function, argument):
         ({"statistics": 3}, "statistics is 3, not a dict", 'pass statistics={"level": 0.9}'),
         ({"per_user": "no"}, "per_user is 'no', not True or False", "pass per_user=True"),
         ({"threshold": "4"}, "threshold is '4', not a number", "help(evalkit.evaluate)"),
-        ({"primary": [1]}, "primary[0] is 1, not text", 'pass primary="..."'),
+        (
+            {"policies": {"ties": [1]}},
+            "policies.ties is [1], not text or a number",
+            'pass policies={"ties": "..."}',
+        ),
+        ({"primary": [1]}, "primary[0] is 1, not text", 'pass primary=["..."]'),
         ({"columns": {"truth": {"user": 3}}}, "columns.truth.user is 3", "pass columns="),
         ({"where": {"truth": 3}}, "where.truth is 3, not text", "pass where="),
         ({"metric_files": [1]}, "metric_files[0] is 1, not text or a path", "metric_files="),

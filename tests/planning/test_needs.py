@@ -105,9 +105,9 @@ def test_the_three_doors_say_the_same(folder):
 @pytest.mark.parametrize(
     ("metrics", "given", "what"),
     [
-        (["novelty@2"], {}, "novelty@2 needs [train]"),
-        (["gini@2", "hhi@1"], {}, "gini@2, hhi@1 need [items]"),
-        (["age@2"], {}, "age@2 needs [items], all items that there are, with published"),
+        (["novelty@2"], {}, "novelty@2 needs train"),
+        (["gini@2", "hhi@1"], {}, "gini@2, hhi@1 need items"),
+        (["age@2"], {}, "age@2 needs items, all items that there are, with published"),
         (["age@2"], {"items": ITEMS}, "age@2 needs the column published of the table of items"),
         (["overlap@2"], {}, "overlap@2 needs reference"),
         (["temporal_diversity@2"], {}, "temporal_diversity@2 needs earlier"),
