@@ -98,6 +98,10 @@ def conclude_logged(
         message = f"rounds are units, though the log has {sums.unnamed!r}: name it by columns, as "
         message += f'user = "{sums.unnamed}", or write units = "rounds" under [policies]'
         warnings.append(report.Warning_("unread-column", message))
+    if wanted.of_slates and not sums.user_names:
+        message = "each position of a slate is a unit, as columns name no round: where positions of "
+        message += 'a slate vary together, limits are wrong; round = "slate_id" under [logged.columns]'
+        warnings.append(report.Warning_("no-round", message))
     if chosen.correction == "tukey":
         message = "statistics.correction = 'tukey' says nothing about estimators: Holm's corrects"
         warnings.append(report.Warning_("not-followed", message))

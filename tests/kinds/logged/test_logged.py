@@ -859,3 +859,50 @@ def test_no_user_alone_makes_a_policy_better(sizes: list[int]) -> None:
     assert n_found <= 6  # at 5 %, more come once in 100 such tests
     assert max(n_passed) <= 4  # at 2.5 %, more come once in 300
     assert ("few-clusters" in codes) == (max(sizes) > 20)
+
+
+def slates_of(n: int, *, items: int = 6, likes: float = 0.8) -> pl.DataFrame:
+    """Slates of three places that each show one of `items`; a target likes the first of them."""
+    rng = np.random.default_rng(n)
+    shown, taste = rng.integers(0, items, (n, 3)), rng.random((n, 1))
+    chances = np.where(shown == 0, likes, (1 - likes) / (items - 1))
+    logged, down = np.full((n, 3), 1 / items), chances.cumprod(1)
+    columns = {
+        "slate": np.repeat(np.arange(n), 3),
+        "place": np.tile(np.arange(1, 4), n),
+        "reward": (rng.random((n, 3)) < taste).astype(float),
+        "p0": logged,
+        "p0_cascade": logged.cumprod(1),
+        "p0_slate": np.repeat(logged.cumprod(1)[:, -1:], 3, axis=1),
+        "p": chances,
+        "p_cascade": down,
+        "p_slate": np.repeat(down[:, -1:], 3, axis=1),
+    }
+    return pl.DataFrame({name: np.ravel(values) for name, values in columns.items()})
+
+
+def measured_slates(log: pl.DataFrame, *metrics: str, **options) -> evalkit.Report:  # type: ignore[no-untyped-def]
+    columns = {"position": "place", "propensity": "p0"}
+    columns |= {f"propensity_{part}": f"p0_{part}" for part in ("slate", "cascade")}
+    columns |= {"round": "slate"} if options.pop("named", True) else {}
+    target = {"probability": "p"}
+    target |= {f"probability_{part}": f"p_{part}" for part in ("slate", "cascade")}
+    return evalkit.evaluate_logged(log, {"b": target}, metrics=metrics, columns=columns, **options)
+
+
+@pytest.mark.parametrize("options", [{"policies": {"units": "rounds"}}, {"profile": "obp"}])
+def test_rounds_as_units_are_slates_where_slates_are_named(options: dict[str, object]) -> None:
+    """Rows were units under these: places of a slate vary together, and limits were wrong."""
+    log = slates_of(200, likes=0.3)
+
+    found = next(e for e in measured_slates(log, "IIPS", **options).estimates if e.model != "b")
+    of_slates = log.group_by("slate").agg(pl.col("reward").sum())["reward"]
+    assert found.n_users == 200
+    assert found.std_error == pytest.approx(of_slates.std() / math.sqrt(200), rel=1e-9)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("named", "told"), [(True, False), (False, True)])
+def test_positions_that_are_units_are_told(named: bool, told: bool) -> None:
+    report = measured_slates(slates_of(50), "IIPS", named=named)
+
+    assert ("no-round" in {each.code for each in report.warnings}) is told
