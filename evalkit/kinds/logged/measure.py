@@ -56,9 +56,10 @@ class TermColumns:
     def of(cls, recipes: Sequence[Recipe], n_targets: int) -> "TermColumns":
         of_slates = any(recipe.is_of_slates for recipe in recipes)
         slates = (Term("slates"),) if of_slates else ()
-        found = {term: None for recipe in recipes for pair in recipe.pairs for term in pair}
+        found = [term for recipe in recipes for pair in recipe.pairs for term in pair]
         always = (*SHARED, *slates, Term("weight"), Term("weighted"))
-        terms = tuple({term: None for term in (*always, *found)})
+        whose = (Term("weight", weight=term.weight) for term in found)
+        terms = tuple(dict.fromkeys((*always, *found, *whose)))
         return cls(terms, n_targets, any(r.by_position for r in recipes), of_slates)
 
     @property
@@ -77,6 +78,12 @@ class TermColumns:
     def weights(self) -> list[str]:
         """Whose probabilities are read: of the item first."""
         return list(dict.fromkeys(["item", *(term.weight for term in self.own)]))
+
+    @property
+    def spreads(self) -> list[str]:
+        """Columns of squares of the item's weights, of how many are 0, then of other squares."""
+        names = (SQUARES, ZEROS, *(f"{SQUARES}:{each}" for each in self.weights[1:]))
+        return [f"{place}:{name}" for name in names for place in range(self.n_targets)]
 
     def rules(self) -> Floats:
         """float64[n_rules, 7], of each term of a target: weight 0, weighted reward 1 or prediction
@@ -122,11 +129,10 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
     schema = dict(table.frame.collect_schema())
     keys = [name for name in schema if name.startswith("user_")]
     segments = [name for name in schema if name.startswith("segment_")]
-    spreads = [f"{place}:{name}" for name in (SQUARES, ZEROS) for place in range(n_targets)]
     by = (*(keys or [ROUND]), *segments, *([PLACE] if wanted.by_position else []))
     adding = _RoundSums(
-        opened, wanted, TermUnits(by, wanted.names, seed), TermUnits(segments, spreads, seed),
-        WeightsSeen.of(n_targets), RoundCounts(),
+        opened, wanted, TermUnits(by, wanted.names, seed),
+        TermUnits(segments, wanted.spreads, seed), WeightsSeen.of(n_targets), RoundCounts(),
     )  # fmt: skip
     _check_rounds(opened)
     nobody = pl.DataFrame(schema={**schema, ROUND: pl.Int64})

@@ -906,3 +906,41 @@ def test_positions_that_are_units_are_told(named: bool, told: bool) -> None:
     report = measured_slates(slates_of(50), "IIPS", named=named)
 
     assert ("no-round" in {each.code for each in report.warnings}) is told
+
+
+def test_effective_slates_are_counted_by_the_weights_of_slates() -> None:
+    """Items' weights alone were looked at: limits from 6 slates held in 58 of 100 draws."""
+    log = slates_of(300)
+    report = measured_slates(log, "IIPS", "RIPS", "slate-IPS")
+
+    found = {each.check: each for each in report.checks}
+    whole = (log["p_slate"] / log["p0_slate"]).gather_every(3).to_numpy()
+    down = (log["p_cascade"] / log["p0_cascade"]).to_numpy()
+    assert found["effective-slates"].value == pytest.approx(whole.sum() ** 2 / (whole**2).sum())
+    effective = down.sum() ** 2 / (down**2).sum() / 3
+    assert found["effective-cascades"].value == pytest.approx(effective)
+    assert found["effective-slates"].expected == found["effective-cascades"].expected == 300
+    assert found["effective-slates"].verdict == found["effective-cascades"].verdict == "warn"
+    assert found["effective-sample-size"].verdict == "ok"
+    assert [each.code for each in report.warnings].count("few-effective") == 2
+
+
+def test_few_slates_hold_back_their_own_metrics_alone() -> None:
+    log = slates_of(3000).with_columns(pl.col("reward") * (pl.col("p") > 0.5))
+    report = measured_slates(log, "IIPS", "slate-IPS")
+    rules = [GateRule(metric=metric, model="b", min=0.01) for metric in ("IIPS", "slate-IPS")]
+
+    assert [each.verdict for each in report.comparisons] == ["better", "cannot tell"]
+    assert all(each.p_adjusted < 0.001 for each in report.comparisons)
+    gates = judge(rules, report, Baselines({}), level=0.95)
+    assert [each.outcome for each in gates] == ["pass", "cannot tell"]
+    assert "effective slates" in report.to_markdown()
+
+
+def test_slates_or_groups_that_never_meet_are_no_zero() -> None:
+    log = slates_of(200).with_columns(p_slate=0.0)
+
+    with pytest.raises(DataError, match="every weight of b is 0") as raised:
+        measured_slates(log, "IIPS", "slate-IPS")
+    assert (raised.value.code, "or slate-IPS" in str(raised.value.hint)) == ("no-overlap", True)
+    assert measured_slates(log, "IIPS").value("IIPS", model="b") > 0
