@@ -944,3 +944,56 @@ def test_slates_or_groups_that_never_meet_are_no_zero() -> None:
         measured_slates(log, "IIPS", "slate-IPS")
     assert (raised.value.code, "or slate-IPS" in str(raised.value.hint)) == ("no-overlap", True)
     assert measured_slates(log, "IIPS").value("IIPS", model="b") > 0
+
+
+@pytest.mark.parametrize(
+    ("metric", "change", "told"),
+    [
+        ("IIPS", pl.col("place").replace(3, 4), "200 rounds lack a position, the first 0"),
+        ("IIPS", pl.max_horizontal("place", 2), "200 rounds have a position twice, the first 0"),
+        ("slate-IPS", pl.col("p0").alias("p0_slate") / pl.col("place"), "more than one propensity"),
+        ("slate-IPS", pl.col("p").alias("p_slate") / pl.col("place"), "more than one probability"),
+        ("RIPS", pl.col("place").alias("p_cascade") / 4, "200 rounds have a probability_cascade"),
+        ("IIPS", pl.col("place").alias("p_cascade") / 4, None),
+    ],
+)
+def test_rounds_that_are_no_slates_are_refused(
+    metric: str, change: pl.Expr, told: str | None
+) -> None:
+    """As obp refuses them: `check_sips_inputs`, `check_rips_inputs`."""
+    log = slates_of(200, likes=0.3).with_columns(change)
+    if told is None:
+        assert measured_slates(log, metric).value(metric, model="b") > 0
+        return
+
+    with pytest.raises(DataError, match=told) as raised:
+        measured_slates(log, metric)
+    assert raised.value.code == "bad-slates"
+
+
+def test_a_gap_of_one_round_is_seen_beside_a_gap_of_another() -> None:
+    """Rounds at each position fall, as if slates were of three lengths."""
+    log = slates_of(200, likes=0.3)
+    lacks = (pl.col("slate") == 0) & (pl.col("place") == 2)
+    short = (pl.col("slate") > 190) & (pl.col("place") == 3)
+
+    with pytest.raises(DataError, match="1 rounds lack a position, the first 0"):
+        measured_slates(log.filter(~(lacks | short)), "IIPS")
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_context_that_a_table_lacks_is_no_weight_of_zero(partial: bool) -> None:
+    log = pl.DataFrame({"u": [1, 1, 2, 2], "item": ["a", "b"] * 2, "reward": [1.0, 0.0] * 2})
+    log = log.with_columns(propensity=0.5)
+    table = pl.DataFrame({"u": [1, 1], "item": ["a", "b"], "probability": [0.9, 0.1]})
+    target = {"table": table, "on": ["u"], "is_partial": partial}
+
+    def run() -> evalkit.Report:
+        return evalkit.evaluate_logged(log, {"b": target}, columns={"item": "item"})
+
+    if partial:
+        assert run().value("SNIPS", model="b") == pytest.approx(0.9)
+        return
+    with pytest.raises(DataError, match="1 contexts of the log, of 2 rounds, the first 2") as found:
+        run()
+    assert found.value.code == "not-a-distribution"
