@@ -49,6 +49,12 @@ def is_thin(check: Check, metric: str) -> bool:
     return is_own and check.check.startswith("effective") and check.verdict != "ok"
 
 
+def spell_effective(check: Check) -> str:
+    """How many carry a metric: 18 effective slates."""
+    of = {"effective-users": "users", "effective-groups": "rounds", EFFECTIVE: "rounds"}
+    return f"{check.value or 0:,.0f} effective {of.get(check.check, 'slates')}"
+
+
 def effective_of(report: Report) -> dict[tuple[str | None, str], float]:
     """Segment and target -> its effective rounds."""
     return {

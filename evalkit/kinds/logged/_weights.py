@@ -175,6 +175,18 @@ def few_rewards(
             )
 
 
+def warnings_of_units(sums: LoggedSums, wanted: TermColumns) -> Iterator[Warning_]:
+    """Rows that are units, though they may vary together."""
+    if sums.unnamed:
+        message = f"rounds are units, though the log has {sums.unnamed!r}: name it by columns, as "
+        message += f'user = "{sums.unnamed}", or write units = "rounds" under [policies]'
+        yield Warning_("unread-column", message)
+    if wanted.of_slates and not sums.user_names:
+        message = "each position of a slate is a unit, as columns name no round: limits are wrong "
+        message += 'where positions vary together; round = "slate_id" under [logged.columns]'
+        yield Warning_("no-round", message)
+
+
 def warnings_of(checks: Sequence[Check]) -> Iterator[Warning_]:
     for check in checks:
         if check.segment is not None or check.verdict == "ok" or check.value is None:

@@ -95,18 +95,7 @@ def conclude_logged(
         checks += own if is_whole else [each for each in own if each.check.startswith("effective")]
     comparisons = _judged(drafts, chosen, checks)
     warnings = [*told, *_weights.warnings_of(checks), *rough]
-    if sums.unnamed:
-        message = f"rounds are units, though the log has {sums.unnamed!r}: name it by columns, as "
-        message += f'user = "{sums.unnamed}", or write units = "rounds" under [policies]'
-        warnings.append(report.Warning_("unread-column", message))
-    if wanted.of_slates and not sums.user_names:
-        message = (
-            "each position of a slate is a unit, as columns name no round: where positions of "
-        )
-        message += (
-            'a slate vary together, limits are wrong; round = "slate_id" under [logged.columns]'
-        )
-        warnings.append(report.Warning_("no-round", message))
+    warnings += _weights.warnings_of_units(sums, wanted)
     if chosen.correction == "tukey":
         message = "statistics.correction = 'tukey' says nothing about estimators: Holm's corrects"
         warnings.append(report.Warning_("not-followed", message))
