@@ -997,3 +997,14 @@ def test_a_context_that_a_table_lacks_is_no_weight_of_zero(partial: bool) -> Non
     with pytest.raises(DataError, match="1 contexts of the log, of 2 rounds, the first 2") as found:
         run()
     assert found.value.code == "not-a-distribution"
+
+
+def test_a_slate_in_two_segments_is_refused() -> None:
+    """A segment's slates were those whose first position lies in it."""
+    log = slates_of(200, likes=0.3).with_columns(genre=pl.col("place") > 2)
+    segments = {"genre": {"by": "genre"}}
+
+    with pytest.raises(DataError, match="200 rounds are in two segments of 'genre'") as raised:
+        measured_slates(log, "IIPS", segments=segments)
+    assert raised.value.code == "segment-varies"
+    assert measured_slates(log, "SNIPS", segments=segments).value("SNIPS", model="b") > 0
