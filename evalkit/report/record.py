@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from evalkit.errors import DataError, RequestError, did_you_mean
+from evalkit.errors import DataError, RequestError, did_you_mean, path_of
 from evalkit.metrics import other_kinds
 from evalkit.report import entries
 from evalkit.report._index import ReportIndex, it_has
@@ -300,7 +300,7 @@ class Report:
             MachineError: disk full, no permission [disk-full, not-writable, write-failed].
         """
         how = {"formats": formats, "segments_in_json": segments_in_json}
-        return Path(later("runs:publish", self, Path(folder), **how))
+        return Path(later("runs:publish", self, path_of(folder, "folder", "runs"), **how))
 
     def to_markdown(self) -> str:
         """The text of `report.md`."""
@@ -351,11 +351,12 @@ class Report:
         """Write one form of the report, by the file's ending: .html .md .tex .json .csv .parquet.
 
         Raises:
-            RequestError: no form has such an ending [unknown-format], the file is in no folder
-                [bad-option].
+            RequestError: it is no path [wrong-type], no form has such an ending [unknown-format],
+                the file is in no folder [bad-option].
             MachineError: it cannot be written [not-writable, write-failed].
         """
-        return Path(later("report.formats:save", self, Path(file)))
+        path = path_of(file, "file", "report.html")
+        return Path(later("report.formats:save", self, path))
 
     def plot(self, metric: str | None = None) -> Plot:
         """Models from best to worst by one metric, with their intervals, as SVG.
