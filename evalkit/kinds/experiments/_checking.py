@@ -204,8 +204,8 @@ def _path(
         x=looks,
         y=zs,
         rows=tuple(map(float, ns)),
-        low=tuple(-each for each in bounds),
-        high=tuple(bounds),
+        low=tuple(None if math.isinf(each) else -each for each in bounds),
+        high=tuple(None if math.isinf(each) else each for each in bounds),
     )
 
 

@@ -59,12 +59,17 @@ class Statistics:
         return self.tightest_at is not None or self.spending is not None
 
     def rules(self, n_units: int = 0, earlier: Sequence[int] = ()) -> Rules:
-        """How two variants are compared, with so many units of all, of earlier looks as well."""
+        """How two variants are compared, with so many units of all, of earlier looks as well.
+
+        An earlier look at the final size spent all of the error: no limit holds any more.
+        """
         spending = None
         if self.spending is not None and self.final is not None:
             here = min(1.0, max(1e-6, n_units / self.final))
             looks = {*self.looks, *(each / self.final for each in earlier)}
-            spending = self.spending, (*sorted(each for each in looks if 0.0 < each < here), here)
+            shares = (*sorted(each for each in looks if 0.0 < each < here), here)
+            is_over = any(1.0 <= each < n_units / self.final for each in looks)
+            spending = self.spending, () if is_over else shares
         sequential = None
         if self.tightest_at is not None:
             sequential = Sequential(self.tightest_at, self.level)
@@ -86,14 +91,15 @@ class Statistics:
             n_tests: of the family, which share the error: the first step of Holm's.
         """
         sizes = [n_all for n_all, _ in looks]
-        rules = self.rules(max(sizes), sizes)
+        last = min((n for n in sizes if self.final and n >= self.final), default=max(sizes))
+        rules = self.rules(last, sizes)
         is_shared = self.correction in ("holm", "bonferroni")
         error = rules.error / n_tests if is_shared else rules.error
         if rules.spending is None or self.final is None:
             return [rules.reach(math.inf, n, error) for _, n in looks]
         kind, shares = rules.spending
         by_share = dict(zip(shares, bounds_of(shares, kind, error=error), strict=True))
-        return [by_share[min(1.0, n_all / self.final)] for n_all in sizes]
+        return [by_share[min(1.0, n / self.final)] if n <= last else math.inf for n in sizes]
 
 
 def read_statistics(given: Mapping[str, object]) -> Statistics:

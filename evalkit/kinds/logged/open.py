@@ -117,7 +117,7 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
     ]
     if config.policies.units == "rounds":
         columns.pop("user", None)
-    elif "user" not in columns and "round" in columns:
+    if "user" not in columns and "round" in columns:
         columns["user"] = (columns["round"],)
     contexts, texts = {}, list[str]()
     for place, target in enumerate(targets):
