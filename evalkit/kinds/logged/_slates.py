@@ -18,7 +18,8 @@ def check_slates(opened: LoggedTables, recipes: Sequence[Recipe]) -> None:
 
     Raises:
         DataError: a position stands twice in its round or lacks one above it, or a probability of
-            the slate differs within it, or one down to a position rises [bad-slates].
+            the slate differs within it, or one down to a position rises [bad-slates]; or a slate is
+            in two segments [segment-varies].
     """
     frame = opened.log.frame
     names = frame.collect_schema().names()
@@ -29,6 +30,9 @@ def check_slates(opened: LoggedTables, recipes: Sequence[Recipe]) -> None:
     found: dict[str, pl.Expr] = {"have a position twice": pl.len() > place.n_unique()}
     if any(recipe.is_of_slates for recipe in recipes):
         found["lack a position"] = (place.min() == 1) & (place.max() > place.n_unique())
+        own = (name for name in names if name.startswith("segment_"))
+        for rule, name in zip(opened.config.segments.named, own, strict=True):
+            found[f"are in two segments of {rule!r}"] = pl.col(name).n_unique() > 1
     asked = {weight for recipe in recipes for weight in recipe.weights}
     for name, whose in _chances(opened):
         chance = pl.col(name)
@@ -46,7 +50,8 @@ def check_slates(opened: LoggedTables, recipes: Sequence[Recipe]) -> None:
         if bad.height:
             message = f"{bad.height:,} rounds {what}, the first {bad['round'][0]!r}"
             hint = "a round has one item at each position from 1 on, and one probability as a whole"
-            raise DataError(message, code="bad-slates", at=opened.log.at, hint=hint)
+            code = "segment-varies" if "segments" in what else "bad-slates"
+            raise DataError(message, code=code, at=opened.log.at, hint=hint)
 
 
 def _chances(opened: LoggedTables) -> list[tuple[str, str]]:

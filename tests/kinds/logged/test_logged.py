@@ -997,3 +997,43 @@ def test_a_context_that_a_table_lacks_is_no_weight_of_zero(partial: bool) -> Non
     with pytest.raises(DataError, match="1 contexts of the log, of 2 rounds, the first 2") as found:
         run()
     assert found.value.code == "not-a-distribution"
+
+
+def test_a_slate_in_two_segments_is_refused() -> None:
+    """A segment's slates were those whose first position lies in it."""
+    log = slates_of(200, likes=0.3).with_columns(genre=pl.col("place") > 2)
+    segments = {"genre": {"by": "genre"}}
+
+    with pytest.raises(DataError, match="200 rounds are in two segments of 'genre'") as raised:
+        measured_slates(log, "IIPS", segments=segments)
+    assert raised.value.code == "segment-varies"
+    assert measured_slates(log, "SNIPS", segments=segments).value("SNIPS", model="b") > 0
+
+
+def test_a_cap_is_a_number_of_0_or_above_and_no_shrinking_beside_it() -> None:
+    with pytest.raises(RequestError, match="cap of IPS is a number of 0 or above, not '-1'"):
+        measured("IPS(cap=-1)")
+    assert measured("DR(cap=0, shrink=1)").value("DR(shrink=1)", model="b") > 0
+    with pytest.raises(RequestError, match="a cap or shrinks weights, not both") as raised:
+        measured("DR(cap=1, shrink=1)")
+    assert raised.value.code == "conflicting-keys"
+
+
+@pytest.mark.parametrize(
+    ("target", "told", "cure"),
+    [
+        ({"probability": "pp"}, "needs the columns ['pp']", 'pass probability="p" under targets'),
+        ({"probability": "p/2+"}, "probability = 'p/2+' is no SQL", None),
+        ({"table": LOG, "on": ["q"]}, "on is Float64, and floats", 'pass on=["cast(q as bigint)"]'),
+    ],
+)
+def test_columns_of_targets_are_told_by_the_keys_that_they_have(
+    target: dict[str, object], told: str, cure: str | None
+) -> None:
+    """They were called target and context, which no key of columns is."""
+    columns = {"propensity": "p0", "item": "user"}
+
+    with pytest.raises(EvalkitError) as raised:
+        evalkit.evaluate_logged(LOG, {"b": target}, columns=columns)
+    assert told in raised.value.message
+    assert cure is None or cure in str(raised.value.hint)
