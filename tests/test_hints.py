@@ -1,5 +1,8 @@
 """Hints speak the language of the entry point: a config, options, or Python."""
 
+import ast
+import shlex
+
 import polars as pl
 import pytest
 
@@ -7,6 +10,7 @@ import evalkit
 from evalkit.config import build_config, evaluate_config
 from evalkit.config._entry_points import in_words_of
 from evalkit.errors import EvalkitError
+from evalkit.pipeline import run_config
 
 HINTS = [
     # as a config has it; as options; as Python
@@ -156,6 +160,64 @@ def settings(tree: object, key: str = "") -> list[str]:
     ]
 
 
+WIDE = {  # columns of a list, and how SQL reads them
+    "rec_1 rec_2 rec_10": "rec_1, rec_2, rec_10",
+    "item10 item2 item1": "item1, item2, item10",
+    "1 2 3": '"1", "2", "3"',
+    "item_1 score_1 item_2 score_2": "item_1, item_2",
+    "thing": "",
+    "price_1 price_2 weight_1 weight_2": "",
+}
+
+
+@pytest.mark.parametrize("names", WIDE)
+@pytest.mark.parametrize("kind", ["frame", "files"])
+def test_lists_in_columns_side_by_side_are_read_as_the_hint_says(names, kind, tmp_path):
+    rows = {name: [f"{name}-a", f"{name}-b"] for name in names.split()}
+    wide = pl.DataFrame({"user": ["u", "v"], **rows})
+    last = WIDE[names].split(", ")[-1].strip('"')
+    truth = pl.DataFrame({"user": ["u", "v"], "item": [f"{last}-a", f"{last}-b"]})
+    ours = {"truth": truth, "rankings": wide}
+    if kind == "files":
+        truth.write_csv(tmp_path / "t.csv")
+        wide.write_csv(tmp_path / "w.csv")
+        files = {"truth": [str(tmp_path / "t.csv")], "rankings": [("w", str(tmp_path / "w.csv"))]}
+
+    def run(*options, **more):
+        if kind == "frame":
+            return evalkit.evaluate(**ours, metrics=["RR"], **more)
+        return run_config(evaluate_config(**files, metrics=["RR"], overrides=options))
+
+    with pytest.raises(EvalkitError) as caught:
+        run()
+
+    assert caught.value.code == "missing-column"
+    assert caught.value.hint.startswith(f"it has user, {', '.join(names.split())}; ")
+    columns, hint = WIDE[names], caught.value.hint.partition("; ")[2]
+    if not columns:
+        column = '"..."' if kind == "frame" else "COLUMN"
+        assert hint.endswith(f'{{"item": {column}}}}}' if kind == "frame" else f"item={column}'")
+    elif kind == "frame":
+        passed = ast.literal_eval(hint.removeprefix("pass columns="))
+        assert run(columns=passed).value("RR") == 1 / len(columns.split())
+    else:
+        option, setting = shlex.split(hint.removeprefix("write "))
+        assert option == "--set"
+        assert run(setting).value("RR") == 1 / len(columns.split())
+
+
+def test_a_column_of_rankings_alone_is_named_as_the_hint_says():
+    truth = pl.DataFrame({"user": ["u"], "item": ["a"]})
+    ranked = pl.DataFrame({"user": ["u"], "thing": ["a"]})
+
+    with pytest.raises(EvalkitError) as caught:
+        evalkit.evaluate(truth, ranked, metrics=["RR"])
+
+    assert caught.value.hint.endswith('pass columns={"rankings": {"item": "..."}}')
+    named = {"rankings": {"item": "thing"}}
+    assert evalkit.evaluate(truth, ranked, metrics=["RR"], columns=named).value("RR") == 1
+
+
 @pytest.mark.parametrize(("wrong", "python", "file"), WRONG)
 def test_a_config_is_built_in_the_words_of_who_asks(wrong, python, file):
     rows = pl.DataFrame({"user": [1], "item": [1]})
@@ -266,6 +328,10 @@ LISTS = {"m": {1: [1]}}
             '{"name": table}',
         ),
         (lambda report: report.save("a.docx"), "unknown-format", "write one of .csv, .html"),
+        (lambda report: report.save(3), "wrong-type", "pass 'report.html'"),
+        (lambda report: report.save(b"a.html"), "wrong-type", "pass 'report.html'"),
+        (lambda report: report.write(None), "wrong-type", "pass 'runs'"),
+        (lambda report: report.plot().save(["a.svg"]), "wrong-type", "pass 'plot.svg'"),
         (lambda report: report.save("a.png"), "unknown-format", "report.plot().save('a.png')"),
         (lambda report: report.value("AP"), "metric-not-in-report", "it has RR"),
         (lambda report: report.value(3), "metric-not-in-report", "it has RR"),

@@ -131,6 +131,11 @@ def list_runs(
 ) -> None:
     """List runs, the latest first: verdict, the best model by the metric that decides, tags."""
     rows = _latest_runs(out, name, limit)
+    if not rows:
+        from evalkit.runs.history import hint_of_runs
+
+        of_job = "" if name is None else f"no run is of job {name!r}: "
+        console.note(of_job + hint_of_runs(out))
     keys = "run_id name is_fine n_warnings seconds tags first value answer".split()
     if json:
         console.say_json(

@@ -5,7 +5,6 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from typer import Argument, Option
@@ -87,7 +86,9 @@ def init(
         console.say(text)
         return
     console.write(out, f"{text}\n".encode())
-    path = quote(str(out))
+    from evalkit.sources.shell import quoted
+
+    path = quoted(str(out))
     cut = f"evalkit split {path} cuts the log, then " if split else ""
     console.note(f"{cut}evalkit check {path} looks for mistakes, evalkit run {path} runs it")
 
@@ -103,7 +104,9 @@ def _config_lines(
 ) -> Iterator[str]:
     name = out.stem if str(out) != "-" else "evaluation"
     if split:
-        to = quote(str(out))
+        from evalkit.sources.shell import quoted
+
+        to = quoted(str(out))
         yield f"# evalkit split {to} cuts the log; evalkit run {to} measures models on its parts."
     yield "# What evalkit evaluates. Commented keys show their defaults, or how they are written;"
     yield "# evalkit schema describes them all. Paths are relative to this file."

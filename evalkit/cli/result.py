@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from evalkit import errors
@@ -133,11 +132,13 @@ def _show(done: "Done", options: RunOptions) -> int:
     except OSError as error:
         if done.path is None:
             raise
+        from evalkit.sources.shell import quoted
+
         raise errors.MachineError(
             f"the run is complete, but it cannot be shown: {error.strerror or error}",
             code="write-failed",
             at=str(done.path),
-            hint=f"make room where stdout goes: evalkit report {quote(str(done.path))}",
+            hint=f"make room where stdout goes: evalkit report {quoted(str(done.path))}",
         ) from error
     return status
 

@@ -111,7 +111,9 @@ def check_argument(function: Callable[..., object], name: str, value: object) ->
     part, example = at[len(name) :], _TYPES[kinds[0]][1]
     if part:
         example = f'{{"{part[1:]}": {example}}}' if part[0] == "." else f"[{example}]"
-    meant = f"{_EXAMPLES.get(name, example)}; help(evalkit.{owner}) tells of it"
+    if name in _EXAMPLES and not (name == "segments" and str in _choices(wanted)):
+        example = _EXAMPLES[name]
+    meant = f"{example}; help(evalkit.{owner}) tells of it"
     if name == "metrics":
         meant = f"{['nDCG@10'] if value is None else metrics_meant(value)!r:.80}"
     hint = f"pass {name}={meant}"

@@ -4,6 +4,7 @@ import difflib
 import json
 import math
 from collections.abc import Mapping
+from datetime import date, time
 from shlex import quote
 from typing import Literal, TypeVar, cast, get_args, get_origin
 
@@ -27,6 +28,7 @@ _KINDS = {
     "float_type": "a number",
     "bool_type": "true or false",
     "tuple_type": "a list",
+    "list_type": "a list",
     "model_type": "a table",
     "dict_type": "a table",
     "model_attributes_type": "a table",
@@ -44,9 +46,65 @@ def validated(
     try:
         return record.model_validate(values)
     except ValidationError as error:
-        for each in error.errors(include_url=False):
-            translate({**each, "loc": (*at, *each["loc"])}, tree, problems)
+        _tell([{**each, "loc": (*at, *each["loc"])} for each in error.errors()], tree, problems)
     return None
+
+
+def _tell(errors: list[dict[str, object]], tree: object, problems: Problems) -> None:
+    """Say what pydantic found, at each key once, however many forms its value may have."""
+    found: dict[Key, list[dict[str, object]]] = {}
+    for each in errors:
+        key = _as_written(cast(Key, each["loc"]), tree)
+        found.setdefault(key, []).append(each)
+    for key, forms in found.items():
+        is_part_wrong = any(other[: len(key)] == key != other for other in found)
+        if len(forms) == 1 and not (is_part_wrong and forms[0]["loc"] != key):
+            translate({**forms[0], "loc": key}, tree, problems)
+        elif not is_part_wrong:  # which says more
+            wanted = " nor ".join(_KINDS[cast(str, each["type"])] for each in forms)
+            message = f"{show(forms[0]['input'])} is neither {wanted}"
+            problems.add(key, "wrong-type", message, hint=_forms_hint(key))
+
+
+def _as_written(key: Key, tree: object) -> Key:
+    """A key of pydantic without its names for the forms that a value may have."""
+    written: Key = ()
+    for step in key:
+        inside = dict(enumerate(tree)) if isinstance(tree, list | tuple) else tree
+        is_there = isinstance(inside, Mapping) and step in inside
+        if is_there or annotation_at((*written, step)) is not None:
+            written = (*written, step)
+            tree = cast("Mapping[object, object]", inside)[step] if is_there else None
+    return written
+
+
+def _forms_hint(key: Key) -> str:
+    """Every form that the value of a key may have, and what the key says."""
+    name = f"{_spelt(key[-1])} = " if isinstance(key[-1], str) else ""
+    forms = [name + form for form in _forms(annotation_at(key), of_entry=not name)]
+    said = _description(key) or _description(key[:-1])
+    return "; ".join(each for each in (" or ".join(forms), said) if each)
+
+
+def _forms(annotation: object, *, of_entry: bool = False) -> list[str]:
+    """How TOML writes values of a type; nothing of types that only a description tells."""
+    if annotation in _EXAMPLES:
+        return [_EXAMPLES[annotation]]
+    if isinstance(annotation, type) and (record := record_in(annotation)) is not None:
+        fields = record.model_fields.items()
+        must = [f'{name} = "..."' for name, each in fields if each.is_required()]
+        return [f"{{ {', '.join(must)} }}"]
+    if get_origin(annotation) is tuple and not of_entry:
+        return [f"[{each}]" for each in _forms(get_args(annotation)[0])]
+    parts = () if get_origin(annotation) is dict else get_args(annotation)
+    return [form for each in parts for form in _forms(each)]
+
+
+_EXAMPLES: dict[object, str] = {str: '"..."', int: "1", float: "0.5"}
+
+
+def _spelt(name: str) -> str:
+    return name if name.isidentifier() else json.dumps(name, ensure_ascii=False)
 
 
 def translate(each: Mapping[str, object], tree: object, problems: Problems) -> None:
@@ -124,19 +182,18 @@ def show(value: object) -> str:
         return str(value).lower()
     if isinstance(value, dict):
         return "a table"
-    text = repr(value)
+    text = str(value) if isinstance(value, date | time) else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _type_hint(key: Key, value: object, wanted: str, *, is_set: bool = False) -> str:
     if wanted == "text" and isinstance(value, int | float) and not isinstance(value, bool):
-        name = key[-1] if str(key[-1]).isidentifier() else f'"{key[-1]}"'
-        return f'{name} = "{value}"' if isinstance(key[-1], str) else "put it in quotes"
+        return f'{_spelt(key[-1])} = "{value}"' if isinstance(key[-1], str) else "put it in quotes"
     if key[0] == "gates" and key[-1] in ("min", "max") and isinstance(value, str):
         if not _is_number(value):
             return f'{key[-1]} = 0.5; of age a span in whole m, h or d: {key[-1]} = "14d"'
-    if wanted == "a list" and key[-1] in ("rankings", "gates"):
-        return f"write [[{key[-1]}]], in double brackets"
+    if wanted == "a list" and record_in(annotation_at(key)) is not None:
+        return f"write [[{spell(key)}]], in double brackets"
     if wanted == "a list" and isinstance(value, str):
         words = value.split() if key == ("alerts", "command") else [value]
         listed = json.dumps(words if value else ["..."], ensure_ascii=False)
@@ -144,8 +201,9 @@ def _type_hint(key: Key, value: object, wanted: str, *, is_set: bool = False) ->
     if wanted == "a table" and isinstance(value, str) and key[0] == "segments":
         path = json.dumps(value, ensure_ascii=False)
         return f'write {key[-1]} = {{ path = {path}, by = "COLUMN" }} under [segments]'
-    if wanted == "a table" and isinstance(value, list):
-        return f"write [{spell(key)}] once; columns.model takes a table of many models"
+    if wanted == "a table" and isinstance(value, list) and isinstance(key[-1], str):
+        many = "; columns.model takes a table of many models" if key == ("log",) else ""
+        return f"write [{spell(key)}] once{many}"
     if wanted in ("a number", "a whole number", "true or false") and isinstance(value, str):
         name = f"{key[-1]} = " if isinstance(key[-1], str) else ""
         return f"leave the quotes out: {name}{_unquoted(value.strip(), wanted)}"

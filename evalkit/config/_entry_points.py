@@ -36,6 +36,7 @@ _COLUMNS = (
 )
 _OF_PARTS = ("targets", "policies", "segments", "statistics", "metrics.combined")
 _IN_PYTHON = {"true": "True", "false": "False"}
+_OF_SEVERAL = ("truth", "rankings", "train", "exposures", "events")  # tables, columns alike
 _LISTED = ("rankings", "labels", "predictions")  # of which a config may have several
 
 
@@ -106,7 +107,7 @@ def _turned(entry_point: EntryPoint, found: re.Match[str]) -> str:
     if section.endswith(".columns"):
         columns = f'{{"{key}": {value}}}{found["others"]}'
         table = section.partition(".")[0].partition("[")[0]
-        is_own = "(" in value and table in ("truth", "rankings", "train")  # of one table's columns
+        is_own = "(" in value and table in _OF_SEVERAL  # of one table's columns
         return f'columns={{"{table}": {columns}}}' if is_own else f"columns={columns}"
     table, _, name = section.partition(".")
     if key == "where" and table in ("truth", "rankings", "train"):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalkit.errors import RequestError, did_you_mean, install_hint
-from evalkit.report.written import write_whole
+from evalkit.report.written import path_of, write_whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,10 +39,11 @@ class Plot(str):
         """Write .svg, or .pdf and .png by the extra `figures`, in fixed colours and fonts.
 
         Raises:
-            RequestError: another ending [unknown-format]; no such library [missing-extra].
+            RequestError: no path [wrong-type]; another ending [unknown-format]; no such library
+                [missing-extra].
             RequestError, MachineError: as `Report.save`.
         """
-        path = Path(file)
+        path = path_of(file, "file", "plot.svg")
         ending = path.suffix.lower()
         if ending not in PICTURES:
             message = f"no figure is written as {path.suffix!r}"

@@ -19,6 +19,7 @@ from evalkit.metrics import other_kinds
 from evalkit.report import entries
 from evalkit.report._index import ReportIndex, it_has
 from evalkit.report.frames import Records
+from evalkit.report.written import path_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -300,7 +301,7 @@ class Report:
             MachineError: disk full, no permission [disk-full, not-writable, write-failed].
         """
         how = {"formats": formats, "segments_in_json": segments_in_json}
-        return Path(later("runs:publish", self, Path(folder), **how))
+        return Path(later("runs:publish", self, path_of(folder, "folder", "runs"), **how))
 
     def to_markdown(self) -> str:
         """The text of `report.md`."""
@@ -351,11 +352,12 @@ class Report:
         """Write one form of the report, by the file's ending: .html .md .tex .json .csv .parquet.
 
         Raises:
-            RequestError: no form has such an ending [unknown-format], the file is in no folder
-                [bad-option].
+            RequestError: it is no path [wrong-type], no form has such an ending [unknown-format],
+                the file is in no folder [bad-option].
             MachineError: it cannot be written [not-writable, write-failed].
         """
-        return Path(later("report.formats:save", self, Path(file)))
+        path = path_of(file, "file", "report.html")
+        return Path(later("report.formats:save", self, path))
 
     def plot(self, metric: str | None = None) -> Plot:
         """Models from best to worst by one metric, with their intervals, as SVG.

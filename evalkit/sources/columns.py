@@ -413,7 +413,7 @@ def _bad_list(key: str, dtype: pl.DataType, role: str, at: str, *, is_list: bool
     elif key == "rank":
         hint = _NO_RANK if is_list else "give numbers, 1 the best"
     else:
-        hint = f"{key} must be one value a row"
+        hint = f"{key} must be one value a row: explode the lists before evalkit reads them"
     return DataError(f"{key} is {dtype}, a list", code="bad-type", at=at, hint=hint)
 
 

@@ -312,11 +312,13 @@ CANDIDATES: dict[Use, tuple[pl.DataType, ...]] = {
 
 # how programs write a null where an id belongs
 NO_IDS = ("\\N", "NULL", "null", "NA", "N/A", "<NA>", "nan", "NaN", "None")
+SUMS = ("Total", "TOTAL", "total", "Grand Total", "Sum", "SUM", "sum")  # of a last row
 
 
 def type_tests(name: str, use: Use, *, is_first: bool = False) -> list[pl.Expr]:
     """Expressions `<name> <type>`: does each value fit; `<name> any`: is there one at all;
-    `<name> text`: a value that is no number; `<name> word`: one of `NO_IDS`, if all others are.
+    `<name> text`: a value that is no number; `<name> word`: one of `NO_IDS` or `SUMS`, if all
+    others are.
 
     Args:
         is_first: only of the first candidate, which is an integer, and whether there is a value.
@@ -327,7 +329,7 @@ def type_tests(name: str, use: Use, *, is_first: bool = False) -> list[pl.Expr]:
         no_number = text.cast(pl.Float64, strict=False).is_null() & text.is_not_null()
         tests.append(text.filter(no_number).first().alias(f"{name} text"))
     if use == "id" and not is_first:
-        is_word = text.is_in(NO_IDS)
+        is_word = text.is_in(NO_IDS + SUMS)
         is_number = text.cast(pl.Int64, strict=False).is_not_null()
         are_both = (is_number | is_word | text.is_null()).all() & is_number.any()
         word = pl.when(are_both).then(text.filter(is_word).first())

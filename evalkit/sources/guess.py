@@ -1,9 +1,12 @@
 """Which column of a table is its user, item, rank and so on: one guess for every entry point."""
 
+import json
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Literal
 
 import polars as pl
@@ -11,7 +14,7 @@ from pydantic import BaseModel
 
 from evalkit.config import EntryPoint
 from evalkit.errors import DataError, EvalkitError, raise_all
-from evalkit.sources.shell import writing
+from evalkit.sources.shell import argument, writing
 
 Order = Literal["rank", "score", "both"]
 Columns = Mapping[str, str | tuple[str, ...]]
@@ -96,6 +99,8 @@ _NUMBERED = re.compile(  # what names of ids end in, as articleNo or customer_ke
     r"[\W_](?i:no|nr|number|code|key|uuid|guid|hash)$|(?<=[a-z])(?:No|Nr|Number|Code|Key|Uuid|UUID)$"
 )
 _TYPE_OF_RECBOLE = re.compile(r":(token|float)$")  # as in user_id:token, and no list of them
+_SEPARATOR = r"[,;\t|]"
+MOST_ABOVE = 20  # lines of a text file that may stand above its header
 OF_ITEMS = ("genres", "vector", "published")  # looked for where a metric needs them
 _OPTIONAL_KEYS = ("relevance", "rank", "score", "model", "time", *OF_ITEMS)
 _ONLY_NAMED = {
@@ -339,11 +344,14 @@ def guess_columns(
     if guessing is not None and guessing.blank:
         return guessed | dict.fromkeys([*lacking, *several], guessing.blank)
     wanted = {**{key: found[0] for key, found in several.items()}, **dict.fromkeys(lacking, "...")}
+    if role == "rankings" and "item" in lacking and (side_by_side := _in_ranks(names)):
+        wanted["item"] = f"string_to_array(concat_ws('|', {', '.join(side_by_side)}), '|')"
     errors: list[EvalkitError] = []
     if lacking:
         message = f"no column of {role} looks like the {' or the '.join(lacking)}"
         is_one = len(names) == 1 or names[:1] == ["sep="]
-        advice = _parted(names[0], at) if is_one else ""
+        advice = _above_header(at) if names[:1] != ["sep="] else ""
+        advice = advice or (_parted(names[0], at) if is_one else "")
         advice = advice or _advice(guessed, wanted, lacking, role, guessing)
         hint = f"it has {some_names(names)}; {advice}" if names else "it has no columns"
         errors.append(DataError(message, code="missing-column", at=at, hint=hint))
@@ -353,6 +361,32 @@ def guess_columns(
         errors.append(DataError(message, code="ambiguous-column", at=at, hint=hint))
     raise_all(errors)
     return guessed
+
+
+def _in_ranks(names: Sequence[str]) -> list[str]:
+    """Columns for the first, second, ... item of a list, as SQL has them, in their order."""
+    stems: dict[str, list[tuple[int, str]]] = {}
+    for name in names:
+        if found := re.fullmatch(r"(.*?)[\W_]*(\d{1,4})", name):
+            spelt = name if name.isidentifier() else '"' + name.replace('"', '""') + '"'
+            stems.setdefault(found[1], []).append((int(found[2]), spelt))
+    stems = {stem: columns for stem, columns in stems.items() if len(columns) > 1}
+    alike = [stem for stem in stems if _guess("item", [stem])] or list(stems)
+    return [column for _, column in sorted(stems[alike[0]])] if len(alike) == 1 else []
+
+
+def _above_header(at: str) -> str:
+    """The command that leaves out notes above the line that names columns; empty where none are."""
+    with suppress(OSError, UnicodeDecodeError), open(at, encoding="utf-8-sig") as file:
+        first = re.split(_SEPARATOR, file.readline())
+        for place, line in enumerate(islice(file, MOST_ABOVE), 1):
+            names = [name.strip('" \r\n') for name in re.split(_SEPARATOR, line)]
+            is_note = first[0].startswith("#") or len(first) < len(names)
+            if is_note and (_guess("user", names) or _guess("item", names)):
+                lines = "line, which names" if place == 1 else f"{place} lines, which name"
+                command = writing(f"tail -n +{place + 1} FILE", at, ".csv")
+                return f"leave out the first {lines} no columns: {command}"
+    return ""
 
 
 def _parted(name: str, at: str) -> str:
@@ -392,19 +426,25 @@ def _advice(
     given = guessing.section if guessing is not None else ""
     section = given or role
     if entry_point == "file":
-        pairs = [f'{key} = "{name}"' for key, name in {**guessed, **wanted}.items()]
+        both = {**guessed, **wanted}.items()
+        pairs = [f"{key} = {json.dumps(name, ensure_ascii=False)}" for key, name in both]
         return f"write columns = {{ {', '.join(pairs)} }} under [{section}]"
     if entry_point == "python":
-        pairs = [f'"{key}": "{wanted[key]}"' for key in keys]
-        return f"pass columns={{{', '.join(pairs)}}}"
+        pairs = [f'"{key}": {json.dumps(wanted[key], ensure_ascii=False)}' for key in keys]
+        columns = f"{{{', '.join(pairs)}}}"
+        if given.partition("[")[0] == role:  # one of several, which have names of their own
+            columns = f'{{"{role}": {columns}}}'
+        return f"pass columns={columns}"
     options = []
     for key in keys:
         name = "COLUMN" if wanted[key] == "..." else wanted[key]
-        is_option = role in ("truth", "rankings", "users") or given == "--train"
-        is_option &= entry_point == "options" and key in _OPTIONS
-        setting = f"{section}.columns.{key}={name}"
-        setting = f"'{setting}'" if "[" in setting else setting
-        options.append(f"--{key} {name}" if is_option else f"--set {setting}")
+        is_of_one = role in ("truth", "rankings") and key not in ("user", "item")
+        is_option = entry_point == "options" and key in _OPTIONS
+        is_option &= is_of_one or given == "--train"  # others name columns of all tables
+        setting = name if is_option else f"{section}.columns.{key}={name}"
+        options.append(
+            f"--{key} {argument(setting)}" if is_option else f"--set {argument(setting)}"
+        )
     return "write " + " ".join(options)
 
 

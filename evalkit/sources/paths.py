@@ -429,7 +429,9 @@ def _not_found(path: str, given: str) -> DataError:
     except OSError:
         siblings = []
     close = nearest(name, siblings)
-    if close is not None:
+    if os.path.islink(path):
+        hint = f"it is a link to {os.readlink(path)!r}, which is not there"
+    elif close is not None:
         hint = f"did you mean {str(Path(parent) / close)!r}?"
     elif siblings:
         hint = f"{folder} holds {some_names(siblings, 5)}"

@@ -427,7 +427,8 @@ _NUMBERS_AS_TEXT = {  # and the SQL that makes numbers of them
 
 
 def _no_id(name: str, word: str, at: str) -> DataError:
-    message = f"column {name!r} has ids that are numbers, and {word!r}, which looks like a null"
+    kind = "sum" if word in delimited.SUMS else "null"
+    message = f"column {name!r} has ids that are numbers, and {word!r}, which looks like a {kind}"
     column = name if name.isidentifier() else f'"{name}"'
     hint = f"read it as try_cast({column} as bigint), which makes nulls of such words, or as "
     hint += f"cast({column} as varchar), which keeps them as ids"

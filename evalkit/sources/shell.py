@@ -1,6 +1,7 @@
 """Commands of hints, which a user pastes into a shell: any name of a file is one word there."""
 
 import os
+import re
 import shlex
 
 
@@ -14,3 +15,9 @@ def writing(command: str, path: str, ending: str) -> str:
     path = path.rstrip("/") or path
     made = os.path.join(os.path.dirname(path), os.path.basename(path) + ending)
     return f"{command.replace('FILE', quoted(path))} > {quoted(made)}"
+
+
+def argument(text: str) -> str:
+    """Text as one word; SQL with its own quotes as it is read."""
+    is_plain = "'" in text and not re.search(r'["$`\\!]', text)
+    return f'"{text}"' if is_plain else shlex.quote(text)

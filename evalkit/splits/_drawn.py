@@ -3,13 +3,12 @@
 import numpy as np
 
 from evalkit.config import SplitSection
-from evalkit.kernels import kernel
 from evalkit.kernels.arrays import Bytes, Flags, Ints, Keys
-from evalkit.sources.ids import mix
 from evalkit.splits import _filters as filters
 from evalkit.splits._feed import Assigned, fitted
 from evalkit.splits._filters import LogRows
 from evalkit.splits._groups import of_groups
+from evalkit.splits._kernels import mix_all
 from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import OF_ROW, SplitBudget
 from evalkit.splits._nth import nth_of
@@ -134,11 +133,3 @@ def _ends(rule: SplitSection, n: int) -> tuple[int, int]:
     """How many of `n` are test, and test or validation."""
     ends = [int(each * n) if isinstance(each, float) else int(each or 0) for each in _sizes(rule)]  # type: ignore[call-overload]
     return ends[0], ends[0] + ends[1]
-
-
-@kernel(allocates=False)
-def mix_all(hashes, seed, mixed):  # type: ignore[no-untyped-def]
-    """Hashes of hashes and a seed."""
-    salt = mix(np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x632BE59BD9B4E019))
-    for row in range(hashes.size):
-        mixed[row] = mix(mix(hashes[row]) ^ salt)

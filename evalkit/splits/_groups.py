@@ -14,7 +14,7 @@ from evalkit.kernels.arrays import Bytes, Int32s, Ints
 from evalkit.splits._counts import bounds_of, tell_of_one
 from evalkit.splits._feed import Assigned, fitted
 from evalkit.splits._filters import NONE, TRAIN, LogRows, lay_rows
-from evalkit.splits._kernels import sort_groups
+from evalkit.splits._kernels import mix_all, sort_groups
 from evalkit.splits._log import LogFeed
 from evalkit.splits._memory import OF_ROW, SplitBudget
 
@@ -53,7 +53,11 @@ class RowGroups:
         if self.rule.order in ("input", "reversed"):
             return _NONE, _NONE
         if self.rule.order == "hash":
-            return (rows.hashes >> np.uint64(1)).view(np.int64), _NONE
+            hashes = rows.hashes
+            if self.rule.seed != SplitSection.model_fields["seed"].default:
+                hashes = np.empty_like(hashes)
+                mix_all(rows.hashes, np.uint64(self.rule.seed), hashes)
+            return (hashes >> np.uint64(1)).view(np.int64), _NONE
         return rows.times, rows.ranks if self.rule.ties == "item" else _NONE
 
     def batches(self, feed: LogFeed) -> Iterator[LogRows]:

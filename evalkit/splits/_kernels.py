@@ -173,3 +173,11 @@ def first_times(codes, times, first):
     for row in range(codes.size):
         if times[row] < first[codes[row]]:
             first[codes[row]] = times[row]
+
+
+@kernel(allocates=False)
+def mix_all(hashes, seed, mixed):
+    """Hashes of hashes and a seed."""
+    salt = mix(np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x632BE59BD9B4E019))
+    for row in range(hashes.size):
+        mixed[row] = mix(mix(hashes[row]) ^ salt)

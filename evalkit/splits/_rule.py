@@ -141,8 +141,12 @@ def _refuse_unfollowed(rule: SplitSection, refuse: Callable[[str, str], None]) -
     """Refuse keys that say nothing of such a split, and would be passed over."""
     for name, rules in _FOLLOWED_BY.items():
         value = getattr(rule, name)
-        if value != SplitSection.model_fields[name].get_default() and rule.by not in rules:
-            refuse(f"by = {rule.by!r} has no {name}", f"leave {name} out")
+        is_drawn = name == "seed" and rule.order == "hash"
+        if value != SplitSection.model_fields[name].get_default() and not (
+            rule.by in rules or is_drawn
+        ):
+            also = 'order = "hash" draws rows, or ' if name == "seed" and rule.by in _OF_ONE else ""
+            refuse(f"by = {rule.by!r} has no {name}", f"{also}leave {name} out")
     drawn = rule.by in ("users", "rows") and rule.folds
     for name in ("test", "validation"):
         if getattr(rule, name) is not None and (drawn or rule.ratios):

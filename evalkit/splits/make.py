@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from evalkit.report.version import VERSION
 from evalkit.runs import digest, file_record, machine_errors, private_folder, sync_directory, write
 from evalkit.sources import Guessing, open_split
 from evalkit.sources.ids import try_seeds
+from evalkit.sources.shell import quoted
 from evalkit.splits._codes import FootersDifferError
 from evalkit.splits._cut import Cut, cut_rows, tell_leaks
 from evalkit.splits._describe import Counting, OddTimes
@@ -286,7 +286,7 @@ def _found(out: Path, rule: SplitSection, identity: str | None) -> Split:
         raise RequestError(message, code="file-exists", at=str(out), hint=hint)
     message, hint = "the folder is there, and holds no such split", "name another folder"
     if (out / SPLIT_FILE).is_file():
-        hint += f", or remove that split: rm -r {quote(str(out))}"
+        hint += f", or remove that split: rm -r {quoted(str(out))}"
     raise RequestError(message, code="file-exists", at=str(out), hint=hint)
 
 

@@ -34,7 +34,7 @@ class Rules:
         is_normal: quantiles of the normal distribution, not of Student's.
         is_pooled: one variance of both groups.
         spending: how the error is spent, and the shares of the final information at which somebody
-            looked: limits are at the bound of the last look.
+            looked: limits are at the bound of the last look. No share: all of it was spent before.
         counts_lean: tests against a margin count the skewness of what units add, where it is known.
     """
 
@@ -60,7 +60,8 @@ class Rules:
         """Standard errors from an estimate to its limits."""
         error = self.error if error is None else error
         if self.spending is not None:
-            return bounds_of(self.spending[1], self.spending[0], error=error)[-1]
+            spending, shares = self.spending
+            return bounds_of(shares, spending, error=error)[-1] if shares else math.inf
         if self.sequential is not None:
             return self.sequential.reach(error, n)
         return -(normal_quantile(0.5 * error) if self.is_normal else t_quantile(0.5 * error, df))
@@ -90,6 +91,8 @@ class Rules:
     def _spent_by(self, z: float) -> float:
         """The error at which the bound of this look is |z|, between those that are usual."""
         assert self.spending is not None
+        if not self.spending[1]:
+            return 1.0
         bounds, logs = error_by_bound(*self.spending, 1.0 - self.level)
         return math.exp(float(np.interp(abs(z), bounds, logs)))
 

@@ -2,10 +2,8 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from evalkit.kernels import kernel
 from evalkit.kernels.arrays import Int32s, Ints, Keys
@@ -37,7 +35,7 @@ from evalkit.truth._sorting import (
     RowsByUser,
     count_kept,
     count_rows,
-    group_partition,
+    group_partitions,
     item_at,
     join_items,
     may_have_copies,
@@ -58,14 +56,11 @@ from evalkit.truth._table import (
     tabulate,
 )
 
-ROWS_A_PARTITION = 1 << 16
+ROWS_A_PARTITION = 1 << 14
 RUNS_A_PIECE = 1 << 18  # that one thread moves
 GROUPED_RUNS = 0.7  # runs a row, up to which users are taken to lie together
 AHEAD = 16  # users between asking for a table entry and using it
 INTERPRETED = 256  # items that are settled before the kernel for it would be compiled
-
-
-Filled = TypeVar("Filled", bound=np.generic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,43 +276,30 @@ def _move_rows(runs: list[Runs], rows: RowsByUser, threads: int) -> RowsByUser:
     if not are_even(offsets):
         hash = MIXED
         offsets, first_places = count_places(count, pieces, bits, threads)
-    moved = RowsByUser(
-        np.empty(n_rows, dtype=np.uint64),
-        rows.starts,
-        rows.counts,
-        np.empty_like(rows.lows),
-        np.empty_like(rows.highs),
-        Grades(np.empty_like(grades.codes), grades.values, np.empty_like(grades.own)),
-    )
+    pairs, apart = np.empty(2 * n_rows, dtype=np.uint64), grades.codes[: rows.highs.size]
+    moved = Grades(np.empty_like(apart), grades.values, np.empty_like(grades.own))
 
     def scatter(number: int) -> None:
         places = first_places[number].copy()
-        scatter_rows(pieces[number], rows, hash, 63 - bits, places, moved)
+        scatter_rows(pieces[number], rows, hash, 63 - bits, places, pairs, moved)
 
     for _ in ordered_map(scatter, range(len(pieces)), threads=threads):
         pass
     pieces.clear()
+    n_users = np.empty(1 << bits, dtype=np.int64)
 
-    def group(partition: int) -> Int32s:
-        begin, end = int(offsets[partition]), int(offsets[partition + 1])
-        room = np.empty(end - begin, dtype=np.int32)  # the next partition's, too
-        n_users = int(group_partition(moved, begin, end, room))
-        return room[:n_users].copy()
+    def group(partitions: tuple[int, int]) -> None:
+        group_partitions(pairs, moved, offsets, *partitions, rows, n_users)
 
-    counts = list(ordered_map(group, range(1 << bits), threads=threads))
-    filled = [
-        slice(int(begin), int(begin) + own.size)
-        for begin, own in zip(offsets, counts, strict=False)
-    ]
-
-    def join(array: npt.NDArray[Filled]) -> npt.NDArray[Filled]:
-        return np.concatenate([array[each] for each in filled])
-
-    of_users = np.concatenate(counts)
-    return moved._replace(
-        users=join(moved.users),
-        starts=np.cumsum(of_users) - of_users,
-        counts=of_users,
+    for _ in ordered_map(group, cut(1 << bits, 8 * threads, least=1), threads=threads):
+        pass
+    by_row = pairs.reshape(-1, 2)
+    filled = [slice(begin, begin + n) for begin, n in zip(offsets, n_users, strict=False)]
+    counts = np.concatenate([by_row[each, 1] for each in filled]).astype(np.int32)
+    return rows._replace(
+        users=np.concatenate([by_row[each, 0] for each in filled]),
+        starts=np.cumsum(counts) - counts,
+        counts=counts,
     )
 
 

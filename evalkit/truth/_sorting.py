@@ -61,8 +61,16 @@ def count_rows(runs, hash, shift, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=False)
-def scatter_rows(runs, rows, hash, shift, places, out):  # type: ignore[no-untyped-def]
-    """Move rows to their partition, keeping their order; `places` is the next place of each."""
+def scatter_rows(runs, rows, hash, shift, places, pairs, moved):  # type: ignore[no-untyped-def]
+    """Move rows to their partition, keeping their order; `places` is the next place of each.
+
+    A row is written as two words, since each array that is written takes a cache line of every
+    partition: its user, and its item, with the code of its relevance where no item has a high half.
+
+    Args:
+        pairs: uint64[2 * n_rows].
+        moved: codes beside high halves, and values of their own.
+    """
     lows, highs, codes, own = rows.lows, rows.highs, rows.grades.codes, rows.grades.own
     borders = runs.borders
     for run in range(runs.users.size):
@@ -74,26 +82,35 @@ def scatter_rows(runs, rows, hash, shift, places, out):  # type: ignore[no-untyp
         place = places[partition]
         places[partition] = place + end - row
         while row < end:
-            out.users[place] = user
-            out.lows[place] = lows[row]
+            word = np.uint64(lows[row])
             if highs.size > 0:
-                out.highs[place] = highs[row]
-            if codes.size > 0:
-                out.grades.codes[place] = codes[row]
+                word |= np.uint64(highs[row]) << np.uint64(32)
+            elif codes.size > 0:
+                word |= np.uint64(codes[row]) << np.uint64(32)
+            pairs[2 * place] = user
+            pairs[2 * place + 1] = word
+            if moved.codes.size > 0:
+                moved.codes[place] = codes[row]
             if own.size > 0:
-                out.grades.own[place] = own[row]
+                moved.own[place] = own[row]
             row += 1
             place += 1
 
 
 @kernel
-def group_partition(rows, begin, end, counts):  # type: ignore[no-untyped-def]
-    """Group rows begin..end of one partition by user, in place; gives the number of users.
+def group_partitions(pairs, moved, offsets, first, last, rows, n_users):  # type: ignore[no-untyped-def]
+    """Write the rows of partitions first..last by user into `rows`; `n_users` of each is filled.
 
-    Users stand at the beginning of what they were given in, and so do their numbers of rows in
-    `counts`, which has room for as many as there are rows.
+    Users and their numbers of rows stand at the beginning of their partition of `pairs` then.
     """
-    users = rows.users
+    for partition in range(first, last):
+        begin, end = offsets[partition], offsets[partition + 1]
+        n_users[partition] = group_partition(pairs, moved, begin, end, rows)
+
+
+@kernel
+def group_partition(pairs, moved, begin, end, rows):  # type: ignore[no-untyped-def]
+    """Write rows begin..end, of one partition, by user; gives the number of users."""
     n_rows = end - begin
     size = 16
     while size < 2 * n_rows:
@@ -101,10 +118,11 @@ def group_partition(rows, begin, end, counts):  # type: ignore[no-untyped-def]
     mask = np.uint64(size - 1)
     slot_codes = np.full(size, -1, dtype=np.int32)
     row_codes = np.empty(n_rows, dtype=np.int32)
+    counts = np.empty(n_rows, dtype=np.int32)
     n_users = 0
     code, before = -1, np.uint64(0)
     for row in range(n_rows):
-        user = users[begin + row]  # no user has a code above the number of his first row
+        user = pairs[2 * (begin + row)]  # no user has a code above the number of his first row
         if row == 0 or user != before:
             before = user
             slot = mix(user) & mask
@@ -113,39 +131,38 @@ def group_partition(rows, begin, end, counts):  # type: ignore[no-untyped-def]
                 if code < 0:
                     code = n_users
                     slot_codes[np.int64(slot)] = code
-                    users[begin + code] = user
+                    pairs[2 * (begin + code)] = user
                     counts[code] = 0
                     n_users += 1
                     break
-                if users[begin + code] == user:
+                if pairs[2 * (begin + code)] == user:
                     break
                 slot = (slot + np.uint64(1)) & mask
         row_codes[row] = code
         counts[code] += 1
 
-    order = np.empty(n_rows, dtype=np.int64)
     places = np.empty(n_users, dtype=np.int64)
-    place = np.int64(0)
+    place = np.int64(begin)
     for user_code in range(n_users):
         places[user_code] = place
         place += counts[user_code]
+    codes, own = rows.grades.codes, rows.grades.own
     for row in range(n_rows):
-        order[places[row_codes[row]]] = row
-        places[row_codes[row]] += 1
-    bring(rows.lows, begin, order)
-    bring(rows.highs, begin, order)
-    bring(rows.grades.codes, begin, order)
-    bring(rows.grades.own, begin, order)
+        place = places[row_codes[row]]
+        places[row_codes[row]] = place + 1
+        word = pairs[2 * (begin + row) + 1]
+        rows.lows[place] = np.uint32(word & np.uint64(0xFFFFFFFF))
+        if rows.highs.size > 0:
+            rows.highs[place] = np.uint32(word >> np.uint64(32))
+        elif codes.size > 0:
+            codes[place] = np.uint8(word >> np.uint64(32))
+        if moved.codes.size > 0:
+            codes[place] = moved.codes[begin + row]
+        if own.size > 0:
+            own[place] = moved.own[begin + row]
+    for user_code in range(n_users):
+        pairs[2 * (begin + user_code) + 1] = counts[user_code]
     return n_users
-
-
-@kernel
-def bring(values, begin, order):  # type: ignore[no-untyped-def]
-    """Bring values from `begin` on into an order of places counted from there, if there are any."""
-    if values.size > 0:
-        old = values[begin : begin + order.size].copy()
-        for place in range(order.size):
-            values[begin + place] = old[order[place]]
 
 
 @kernel(allocates=False)

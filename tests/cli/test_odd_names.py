@@ -11,6 +11,19 @@ TRUTH = pl.DataFrame({"user": [1, 2, 3] * 4, "item": list(range(12))})
 LISTS = TRUTH.with_columns(score=pl.Series([n / 12 for n in range(12)]))
 
 
+def test_a_config_whose_name_begins_with_a_dash_is_no_option(tmp_path):
+    TRUTH.write_parquet(tmp_path / "t.parquet")
+    LISTS.write_parquet(tmp_path / "a.parquet")
+
+    made = run_here(
+        ["init", "--truth", "t.parquet", "--rankings", "a.parquet", "--out", "-j.toml"], tmp_path
+    )
+
+    run = re.search(r"evalkit (run .*) runs it", " ".join(made.err.split()))
+    assert run is not None, made.err
+    assert run_here(shlex.split(run[1]), tmp_path).status == 0
+
+
 def test_what_init_says_comes_next_can_be_pasted(tmp_path):
     folder = tmp_path / 'o\'dir "é" x'
     folder.mkdir()

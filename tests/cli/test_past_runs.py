@@ -46,6 +46,29 @@ def test_history_lists_runs(evalkit, runs):
     ]
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("history list --out empty", "evalkit run CONFIG --out empty writes one"),
+        ("report last --out empty", "evalkit run CONFIG --out empty writes one"),
+        ("report x --out empty", "evalkit run CONFIG --out empty writes one"),
+        ("history list --name no", "no run is of job 'no': evalkit history list --out runs shows"),
+        ("report job", "it is a job: evalkit history list --out runs --name job"),
+        ("report last~7", "evalkit history list --out runs shows runs and tags"),
+        ("report other", "it is a folder of runs, and last is the last of them: --out other"),
+        ("report pord", "did you mean 'prod'?"),
+    ],
+)
+def test_a_name_of_no_run_is_answered_by_what_there_is(evalkit, runs, logs, asked, told):
+    (logs / "empty").mkdir()
+    shutil.copytree(logs / "runs", logs / "other", symlinks=True)
+
+    outcome = evalkit(*shlex.split(asked))
+
+    assert told in outcome.err
+    assert told not in evalkit(*shlex.split(asked), "--quiet").err or outcome.status
+
+
 def test_past_runs_lead_with_the_metric_that_decides_and_its_best_model(evalkit, logs, runs):
     primary = 'metrics.primary=["recall@1"]'
     models = 'rankings=[{model="bad", path="bad.parquet"}, {model="good", path="good.parquet"}]'

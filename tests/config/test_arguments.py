@@ -96,3 +96,14 @@ def test_what_has_the_right_type_and_no_meaning_is_refused_by_name(asks, code):
 
     assert caught.value.code == code
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("segments", "hint"), [({"s": {"by": "s"}}, '{"s": "..."}'), (5, '{"...": ...}')]
+)
+def test_a_hint_is_not_what_was_passed(segments, hint):
+    """Segments of experiments are columns; the example of other functions was shown."""
+    with pytest.raises(EvalkitError) as caught:
+        evalkit.evaluate_experiment({}, variants={"a": 1, "b": 1}, metrics=[], segments=segments)
+
+    assert caught.value.hint.startswith(f"pass segments={hint};")

@@ -3,10 +3,13 @@
 import json
 import re
 import tomllib
+from types import UnionType
+from typing import Annotated, Union, get_args, get_origin
 
 import pytest
 
-from evalkit.config import load_config
+from evalkit.config import load_config, spell
+from evalkit.config._fields import annotation_at
 from evalkit.config._reading import config_schema
 from evalkit.errors import Errors, EvalkitError
 
@@ -57,6 +60,7 @@ def paths_of(schema):
 
 
 PATHS = paths_of(config_schema())
+OF_PYDANTIC = re.compile(r"pydantic|Input should|function-|datetime\.|\[str|[a-z]Table\b")
 TOGETHER = 8  # values are dealt out to so many keys in turn: each key has some, each kind all
 PARTS = 3  # of what a key has
 QUARTERS = 4  # of the keys
@@ -104,12 +108,73 @@ def test_any_value_at_any_key_is_read_or_refused_where_it_stands(kind, part, qua
             except EvalkitError as error:
                 for each in error.errors if isinstance(error, Errors) else [error]:
                     is_placed = re.search(r"c\.toml(:\d+)?", each.at) and each.exit_status == 2
-                    if not (is_placed or each.code in READ_LATER) or "pydantic" in str(each):
+                    if not (is_placed or each.code in READ_LATER) or OF_PYDANTIC.search(str(each)):
                         wrong.append((path, odd, str(each)))
             except Exception as error:
                 wrong.append((path, odd, repr(error)))
 
     assert wrong == []
+
+
+def forms_of(annotation):
+    """The types that a value may have."""
+    if get_origin(annotation) is Annotated:
+        return forms_of(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return [form for each in get_args(annotation) for form in forms_of(each)]
+    return [] if annotation is type(None) else [annotation]
+
+
+OF_FORMS = [path for path in PATHS if len(forms_of(annotation_at(path))) > 1]
+OF_FORMS += [("judges", "levels", 0)]  # what the list holds
+
+
+def test_keys_of_several_forms_are_found():
+    assert {"now", "sequential", "until"} <= {path[-1] for path in OF_FORMS}
+    assert {("experiment", "sums", "x"), ("experiment", "before", "x")} <= set(OF_FORMS)
+
+
+@pytest.mark.parametrize("path", OF_FORMS, ids=spell)
+def test_a_value_of_none_of_a_keys_forms_is_refused_once_and_where_it_stands(path, tmp_path):
+    kind = path[0] if path[0] in KINDS else "rankings"
+    base, file = tomllib.loads(KINDS[kind]), tmp_path / "c.toml"
+    wrong = []
+    for odd in ODD:
+        tree = put(base, path, Raw(odd))
+        file.write_text("".join(f"{name} = {toml(each)}\n" for name, each in tree.items()))
+        try:
+            load_config(file)
+        except EvalkitError as error:
+            every = error.errors if isinstance(error, Errors) else [error]
+            there = [each.at for each in every if spell(path) in each.at]
+            if len(there) > len(set(there)) or OF_PYDANTIC.search(str(error)):
+                wrong.append((odd, str(error)))
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("line", "message", "hint"),
+    [
+        ("sums = { c = 3 }", "3 is neither text nor a table", 'c = "..." or c = { kind = "..." }'),
+        ("before = { c = 3 }", "3 is neither text nor a list", 'c = "..." or c = ["..."]'),
+        ("before = { c = [3] }", "3 is not text", "put it in quotes"),
+        ("sums = { c = { knd = 'click' } }", "no key is called 'knd'", "did you mean 'kind'?"),
+        ("until = 1.5", "1.5 is neither text nor a whole number", 'until = "..." or until = 1;'),
+        ("phases = 2026-01-01", "2026-01-01 is not a list", "write [[experiment.phases]]"),
+        ("phases = [[]]", "[] is not a table", ""),
+    ],
+)
+def test_what_a_value_may_be_is_said_with_every_form(line, message, hint, tmp_path):
+    (tmp_path / "c.toml").write_text(f"[experiment]\nvariants = {{ a = 50, b = 50 }}\n{line}\n")
+
+    with pytest.raises(EvalkitError) as raised:
+        load_config(tmp_path / "c.toml")
+
+    every = raised.value.errors if isinstance(raised.value, Errors) else [raised.value]
+    (told,) = (each for each in every if each.message == message)
+    assert told.hint.startswith(hint)
+    assert bool(told.hint) == bool(hint)
 
 
 @pytest.mark.parametrize("kind", [each for each in KINDS if each != "nothing"])

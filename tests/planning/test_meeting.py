@@ -347,3 +347,14 @@ def test_ids_that_programs_write_for_a_null_are_told_and_where_leaves_them_out(c
     assert told == f"truth has {column}s called 'nan', as programs write a null: they count"
     assert not [w for w in left_out.warnings if w.code == "null-words"]
     assert not [w for w in evaluate(truth, truth).warnings if w.code == "null-words"]
+
+
+@pytest.mark.parametrize(("column", "n_told"), [("user", 1), ("item", 0)])
+def test_a_user_called_as_the_sum_below_a_table_is_told(column, n_told):
+    truth = table(sku).with_columns(user=pl.format("u{}", "user"))
+    last = pl.int_range(pl.len()) == pl.len() - 1
+    odd = truth.with_columns(pl.when(last).then(pl.lit("Total")).otherwise(column).alias(column))
+
+    told = [w.message for w in evaluate(odd, truth).warnings if w.code == "null-words"]
+
+    assert told == ["truth has users called 'Total', as programs write a sum: they count"] * n_told

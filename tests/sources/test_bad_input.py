@@ -102,6 +102,14 @@ def test_a_misspelt_file_names_its_nearest_sibling(folder):
     assert error.hint == f"did you mean '{folder / 'truth.parquet'}'?"
 
 
+def test_a_link_that_leads_nowhere_is_told(folder):
+    (folder / "today.parquet").symlink_to("gone.parquet")
+
+    error = fault(lambda: truth_at(folder / "today.parquet"), "path-not-found")
+
+    assert error.hint == "it is a link to 'gone.parquet', which is not there"
+
+
 def test_a_misspelt_folder_is_named_in_its_place(folder):
     error = fault(lambda: truth_at(folder.parent / "lgs" / "truth.parquet"), "path-not-found")
 

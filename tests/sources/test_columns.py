@@ -152,7 +152,7 @@ def test_names_that_suggest_nothing_are_an_error():
 
     assert caught.value.code == "missing-column"
     assert caught.value.at == "a.parquet"
-    assert "--user COLUMN --item COLUMN" in caught.value.hint
+    assert "--set truth.columns.user=COLUMN --set truth.columns.item=COLUMN" in caught.value.hint
 
 
 def test_names_that_suggest_two_columns_are_an_error():

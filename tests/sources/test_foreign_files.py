@@ -60,8 +60,11 @@ def test_text_that_no_known_character_parts_is_made_a_table_as_the_hint_says(
     [
         ("sep=;\nuser;item\n1;10\n2;11\n2;12\n", "tail"),
         ('"user","item"\n"1",1,10\n"2",2,11\n"3",2,12\n', "sed"),
+        ("# exported 2026\nuser,item\n1,10\n2,11\n2,12\n", "tail"),
+        ("\ufeff# exported 2026, by us\r\nuser,item\r\n1,10\r\n2,11\r\n2,12\r\n", "tail"),
+        ("Sold items\n\nuser;item\n1;10\n2;11\n2;12\n", "tail -n +3"),
     ],
-    ids=["excel", "R"],
+    ids=["excel", "R", "comment", "comment with a comma", "title"],
 )
 def test_first_lines_of_programs_are_mended_as_the_hint_says(tmp_path, monkeypatch, text, of):
     monkeypatch.chdir(tmp_path)
@@ -166,7 +169,7 @@ def test_seconds_that_are_written_as_floats_are_a_time(tmp_path):
     assert table.frame.collect()["time"].to_list() == [1593878903, 1593878904]
 
 
-@pytest.mark.parametrize("word", ["\\N", "NULL", "NA", "nan", "None", "<NA>"])
+@pytest.mark.parametrize("word", ["\\N", "NULL", "NA", "nan", "None", "<NA>", "Total"])
 def test_a_word_for_null_among_ids_that_are_numbers_is_refused(tmp_path, word):
     path = tmp_path / "x.csv"
     path.write_text(f"user,item\n1,10\n{word},11\n,12\n")

@@ -693,6 +693,18 @@ def test_keys_that_a_rule_would_pass_over_are_refused(log, rule):
     assert error.value.code == "bad-split"
 
 
+def test_a_seed_draws_other_rows_of_each_user_in_any_order_of_rows(log):
+    def drawn(rows, **seed):
+        made = evalkit.split(rows, by="user", test=1, order="hash", **seed)
+        return made.part("test").collect().select("user", "item", "ts").sort(pl.all()).rows()
+
+    rows = log.drop("note").unique()
+
+    assert drawn(rows) == drawn(rows, seed=1)
+    assert drawn(rows, seed=2) == drawn(rows.sample(fraction=1, shuffle=True, seed=1), seed=2)
+    assert len({tuple(drawn(rows, seed=seed)) for seed in range(5)}) == 5
+
+
 @pytest.mark.parametrize(
     ("code", "columns", "rule", "told"),
     [

@@ -44,12 +44,13 @@ def read_logs(logs: Logs, seed: int) -> Units:
     """The units of logs.
 
     Raises:
-        DataError: empty-variant, crossed-units, time-zone, no-event-in-window, unexposed-events;
-            of ids as `plan_ids`, of rows as `read_exposures` and `read_events`.
+        DataError: empty-variant, crossed-units, time-zone, dates-beside-moments,
+            no-event-in-window, unexposed-events; of ids as `plan_ids`, of rows as
+            `read_exposures` and `read_events`.
         KeyCollisionError: two ids share a key under this seed.
     """
     plan = plan_of(logs, seed)
-    _check_zones([(table, table.frame.collect_schema()) for table in logs.tables[:2]])
+    _check_times([(table, table.frame.collect_schema()) for table in logs.tables[:2]])
     counts: dict[str, int] = {}
     exposed = read_exposures(logs, plan, counts)
     logs.clock.stop("exposures")
@@ -70,8 +71,9 @@ def plan_of(logs: Logs, seed: int) -> IdPlan:
     return plan_ids("unit", units, seed=seed)
 
 
-def _check_zones(schemas: Sequence[tuple[Table, pl.Schema]]) -> None:
-    """Raise where times of one side alone have a zone [time-zone]."""
+def _check_times(schemas: Sequence[tuple[Table, pl.Schema]]) -> None:
+    """Raise where times of one side alone have a zone [time-zone], or events alone are of days
+    [dates-beside-moments]."""
     (exposures, first), (events, second) = schemas
     kinds = [
         None if dtype.is_integer() else getattr(dtype, "time_zone", None) is not None
@@ -84,6 +86,16 @@ def _check_zones(schemas: Sequence[tuple[Table, pl.Schema]]) -> None:
             "alone has a time zone",
             code="time-zone",
             hint=f"if the other is in UTC: {turn_column(zoned, 'time', 'cast({} as timestamp)')}",
+        )
+    if second["time"] == pl.Date and isinstance(first["time"], pl.Datetime):
+        to_day = turn_column(exposures, "time", "cast({} as date)")
+        to_moment = turn_column(events, "time", "cast({} as timestamp)")
+        raise DataError(
+            "events have dates, exposures have moments: events of the day of exposure would all "
+            "be before it",
+            code="dates-beside-moments",
+            at=events.at,
+            hint=f"{to_day} counts that day, {to_moment} begins with the next one",
         )
 
 

@@ -226,9 +226,9 @@ def _coefficient(
 def _warnings(section: JudgesTable, ratings: Ratings, codes: Ints) -> Iterator[report.Warning_]:
     if not ratings.knows_levels:
         shown = ", ".join(ratings.names[:8])
-        yield report.Warning_(
-            "guessed-levels", f"levels are those that were given: {shown}; levels = [...] names all"
-        )
+        by = ", in the order of the alphabet" if ratings.are_texts else ""
+        message = f"levels are those that were given{by}: {shown}; levels = [...] names all"
+        yield report.Warning_("guessed-levels", message)
     made, n_judges = codes != MISSING, codes.shape[1]
     if n_judges < 2:
         yield report.Warning_("few-judges", "one judge alone: agreement is undefined")

@@ -24,6 +24,7 @@ _OWN_KEYS = re.compile(
 )
 
 
+KINDS = ("choices", "rating", "number", "selected", "text", "taxonomy")  # of Label Studio's values
 OWN = ("path", "table", "format", "header", "where")
 
 
@@ -130,7 +131,8 @@ def label_studio_rows(paths: tuple[str, ...]) -> pl.DataFrame | None:
     The name of a control is the name of its column too. None where the files are no such export.
 
     Raises:
-        DataError: the file is no JSON, or an export of another form [bad-json].
+        DataError: the file is no JSON, or an export of another form [bad-json], or has no
+            annotation [empty-input].
     """
     if not all(path.lower().endswith(".json") and Path(path).is_file() for path in paths):
         return None
@@ -150,6 +152,9 @@ def label_studio_rows(paths: tuple[str, ...]) -> pl.DataFrame | None:
         except (AttributeError, TypeError) as error:
             message = f"Label Studio writes no such tasks: {str(error)[:120]}"
             raise DataError(message, code="bad-json", at=path, hint=hint) from None
+    if not rows:
+        message = "no task has an annotation that was not cancelled"
+        raise DataError(message, code="empty-input", at=", ".join(paths), hint=hint)
     try:
         return pl.DataFrame(rows, infer_schema_length=None, strict=False)
     except UnicodeError as error:
@@ -159,10 +164,11 @@ def label_studio_rows(paths: tuple[str, ...]) -> pl.DataFrame | None:
 
 def _rows_of(tasks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     controls = {
-        result.get("from_name")
+        result["from_name"]
         for task in tasks
         for annotation in task.get("annotations") or ()
         for result in annotation.get("result") or ()
+        if "from_name" in result  # relations are of no control
     }
     rows: list[dict[str, Any]] = []
     for task in tasks:
@@ -176,12 +182,12 @@ def _of_task(task: Mapping[str, Any], controls: Set[object]) -> Iterator[dict[st
     for annotation in task["annotations"] or ():
         if annotation.get("was_cancelled"):
             continue
-        found: dict[str, Any] = {}
+        several: dict[str, list[object]] = {}  # regions have results of one control each
         for result in annotation.get("result") or ():
             value = result.get("value") or {}
-            for kind in ("choices", "rating", "number", "text", "taxonomy"):
-                if kind in value:
-                    found[str(result.get("from_name"))] = _plain(value[kind])
+            if any(kind in value for kind in KINDS):
+                several.setdefault(str(result.get("from_name")), []).append(value)
+        found = {name: _plain(values) for name, values in several.items()}
         yield {
             **data,
             **found,
@@ -207,11 +213,15 @@ def _flat(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: object) -> object:
+    """The one value that a control gave; JSON where it gave several."""
     while isinstance(value, list) and len(value) == 1:
         (value,) = value
-    if isinstance(value, dict) and "rating" in value:
-        return value["rating"]
-    return value if isinstance(value, (str, int, float)) else None
+    if isinstance(value, dict):
+        value = next((_plain(value[kind]) for kind in KINDS if kind in value), value)
+    if isinstance(value, list):
+        value = [_plain(each) for each in value]
+    is_one = value is None or isinstance(value, (str, int, float))
+    return value if is_one else json.dumps(value, ensure_ascii=False) if value else None
 
 
 def _judge(who: object) -> str | None:

@@ -1,6 +1,7 @@
 """From rows to a table of units and judges; every row that does not fit is refused or counted."""
 
 import datetime
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,6 +47,11 @@ class Ratings:
     n_null: int
     knows_levels: bool
 
+    @property
+    def are_texts(self) -> bool:
+        """Whether a level is no number: then all are texts, in the order that they have."""
+        return pl.Series(self.names).cast(pl.Float64, strict=False).null_count() > 0
+
     def of(self, judges: Sequence[str]) -> Ints:
         """The ratings of some judges."""
         return self.codes[:, [self.judges.index(judge) for judge in judges]]
@@ -81,7 +87,7 @@ def read_ratings(
     dtype = frame.schema["rating"]
     of_type = dtype.categories.to_list() if isinstance(dtype, pl.Enum) else []
     declared = section.levels or of_type
-    rating = _text_of(pl.col("rating"), dtype)
+    rating = _level_of(frame, "rating", declared)
     frame = frame.with_columns(pl.col("judge").cast(pl.String), rating)
     n_rows, n_null = frame.height, frame["rating"].null_count()
     # a plan's row that nobody took has neither
@@ -93,6 +99,8 @@ def read_ratings(
     rated = frame.filter(pl.col("rating").is_not_null())
     if not rated.height:
         raise DataError("no row has a rating", code="empty-input", at=at)
+    if not declared:
+        _refuse_several(rated["rating"], at)
     levels, names = _levels_of(rated["rating"], declared, section.kind, at)
     _refuse_strange(rated["rating"], names, "ratings", at)
     _refuse_twice(rated, [*unit_columns, "judge"], at)
@@ -106,7 +114,7 @@ def read_ratings(
     codes[rows, columns] = placed["rating"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
     gold = np.full(units.height, MISSING, np.int64)
     if "gold" in frame.columns:
-        frame = frame.with_columns(_text_of(pl.col("gold"), frame.schema["gold"]))
+        frame = frame.with_columns(_level_of(frame, "gold", declared))
         _refuse_strange(frame["gold"].drop_nulls(), names, "known ratings", at)
         known = _of_units(frame, units, "gold", "has two known ratings", at)
         given = known.replace_strict(place, default=MISSING, return_dtype=pl.Int64)
@@ -136,6 +144,12 @@ def in_order(frame: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
         for name in ids
     ]
     return frame.sort([key for text in texts for key in (text.str.len_bytes(), text)])
+
+
+def _level_of(frame: pl.DataFrame, name: str, declared: Sequence[str | float]) -> pl.Expr:
+    """Levels as text; an empty one is none, as an empty cell of a CSV file."""
+    text = _text_of(pl.col(name), frame.schema[name])
+    return text if "" in declared else text.replace("", None)
 
 
 def _text_of(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
@@ -185,8 +199,26 @@ def _refuse_strange(written: pl.Series, names: Sequence[str], what: str, at: str
     if strange.len():
         some = ", ".join(map(repr, strange.unique().sort().head(3)))
         message = f"{strange.len():,} {what} are none of the levels {', '.join(names)}: {some}"
-        hint = "add them to levels under [judges], or leave them out by where"
+        hint = "add them to levels under [judges]; where = ... leaves them out"
         raise DataError(message, code="unknown-level", at=at, hint=hint)
+
+
+def _refuse_several(written: pl.Series, at: str) -> None:
+    """Lists and objects of JSON: what a control of several choices gave is no level."""
+    several = written.filter(written.str.contains(r'^(\[.*\]|\{".*\})$'))
+    several = several.filter(several.map_elements(_is_json, return_dtype=pl.Boolean))
+    if several.len():
+        message = f"{several.len():,} ratings are several in one: {several[0]!r}"
+        hint = "where = ... leaves them out; levels under [judges] takes each for a level"
+        raise DataError(message, code="unknown-level", at=at, hint=hint)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _refuse_twice(rated: pl.DataFrame, keys: list[str], at: str) -> None:
@@ -198,7 +230,7 @@ def _refuse_twice(rated: pl.DataFrame, keys: list[str], at: str) -> None:
             f"{', '.join(map(str, unit))}",
             code="duplicate-rating",
             at=at,
-            hint="leave the earlier row out by where, or name the unit by more columns",
+            hint="name the unit by more columns; where = ... leaves them out",
         )
 
 

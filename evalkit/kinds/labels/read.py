@@ -96,7 +96,8 @@ class LabelReader:
             if self.policies.bad_labels == "error":
                 hint, what = 'bad_labels = "drop" under [policies]', "labels are null or NaN"
                 if self.thresholds[id(table)] is None:
-                    hint = f"write threshold = 4 under [labels] if they are grades, or {hint}"
+                    grades = "threshold = 4 if they are grades"
+                    hint = f"write threshold = 1 under [labels] if -1 and 1, {grades}, or {hint}"
                     what = "labels are neither 0 nor 1"
                 rows.refuse_rows("bad-label", n_bad, what, at=table.at, hint=hint)
             rows.drop(labels > 1, "bad_label")

@@ -69,13 +69,14 @@ def add_rounds(  # type: ignore[no-untyped-def]
     `rewards`, `predicted`, `firsts` (1 at position 1; may be empty) float64[n_rows]; `weights`
     float64[n_targets, n_kinds, n_rows], of the item first; `means` float64[n_targets, n_rows] the
     targets' predicted rewards; `rules` float64[n_rules, 7], of `TermColumns.rules`. `sums`
-    are of `slots`, in the order of `TermColumns.names`; `spreads` of `cells`: squares of weights,
-    then how many are 0. `bins` int64[n_targets * (N_EDGES + 1) * 5] of weights up to each edge:
+    are of `slots`, in the order of `TermColumns.names`; `spreads` of `cells`, in that of
+    `TermColumns.spreads`. `bins` int64[n_targets * (N_EDGES + 1) * 5] of weights up to each edge:
     rounds, w r and r; `tops` float64[n_targets, 10] the largest |w r|, falling; `largest`
     float64[1] the largest term.
     """
     # Wide: numba takes arrays, and a tuple of them is slower to call.
     n_rows, n_targets, n_rules = rewards.size, weights.shape[0], rules.shape[0]
+    n_kinds = weights.shape[1]
     n_shared = 3 if firsts.size else 2
     width = 2 * (n_shared + n_targets * n_rules)
     last, one = tops.shape[1] - 1, np.int64(COARSE)
@@ -91,11 +92,15 @@ def add_rounds(  # type: ignore[no-untyped-def]
         if firsts.size:
             sums[at + 4] += one * (firsts[row] == 1.0)
         at += 2 * n_shared
-        spread = 4 * cells[row] * n_targets
+        spread = 2 * cells[row] * n_targets * (n_kinds + 1)
         for target in range(n_targets):
             weight = weights[target, 0, row]
             add_value(weight * weight * OF_SQUARES, spreads, spread + 2 * target)
             spreads[spread + 2 * (n_targets + target)] += one * (weight == 0.0)
+            for kind in range(1, n_kinds):
+                square = weights[target, kind, row] * weights[target, kind, row] * OF_SQUARES
+                add_value(square, spreads, spread + 2 * ((kind + 1) * n_targets + target))
+                term = max(term, square)
             place = ((float_bits(weight) - 1) >> 52) - 1022 - SMALLEST
             place = min(max(place, 0), N_EDGES)
             place = N_BINS * (target * (N_EDGES + 1) + place)

@@ -16,11 +16,17 @@ from evalkit.metrics import Request
 from evalkit.metrics.logged import Recipe, Term
 from evalkit.report import Graph, Warning_
 from evalkit.report.entries import Check
+from evalkit.report.weights import OF_METRICS
 from evalkit.statistics.distributions import t_quantile, t_two_sided
 from evalkit.statistics.ratios import users_carrying
 
 FEW_EFFECTIVE = 100
 UNEVEN = 1.05  # times Student's quantile of as many users, were they alike
+CARRIED = {
+    "effective-sample-size": "rounds", "effective-groups": "rounds, by weights of groups,",
+    "effective-cascades": "slates, by weights down to a position,",
+    "effective-slates": "slates, by weights of whole slates,",
+}  # fmt: skip
 FAR = 3.0  # standard errors of the mean weight from 1
 
 
@@ -68,6 +74,7 @@ def checks_of(
         is_far = error > 0 and abs(mean.value - 1) > FAR * error
         exact = error == 0 and abs(mean.value - 1) > 1e-9
         verdict = "warn" if is_far or exact else "ok"
+        yield from effective_by_weight(cell, wanted, place, name)
         yield Check("weight-mean", name, cell.segment, mean.value, 1.0, p, verdict)
         yield Check(
             "weight-max", name, cell.segment, float(sums.seen.largest[place]), None, None, "ok"
@@ -87,6 +94,23 @@ def checks_of(
             yield Check("unsupported-mass", name, cell.segment, mass, 0.0, None, verdict)
 
 
+def effective_by_weight(
+    cell: SegmentSums, wanted: TermColumns, place: int, name: str
+) -> Iterator[Check]:
+    """Effective rounds by weights of groups; effective slates by those of more than one position,
+    on average over positions (their harmonic mean).
+    """
+    n_rounds = cell.total(wanted.column(0, Term("ones")))
+    for weight in wanted.weights[1:]:
+        of = "ones" if weight == "group" else "slates"
+        n = cell.total(wanted.column(0, Term(of)))
+        total = cell.total(wanted.column(place, Term("weight", weight=weight)))
+        squares = cell.sum_of_weights(f"{place}:{SQUARES}:{weight}") / OF_SQUARES
+        effective = total**2 / squares * n / n_rounds if squares > 0 else 0.0
+        verdict = "ok" if effective >= FEW_EFFECTIVE else "warn" if effective > 0 else "fail"
+        yield Check(f"effective-{weight}s", name, cell.segment, effective, n, None, verdict)
+
+
 def uneven_users(
     added: Sequence[Floats], shares: Floats, model: str, segment: str | None
 ) -> Iterator[Check]:
@@ -104,16 +128,16 @@ def uneven_users(
 
 
 def refuse_no_overlap(checks: Sequence[Check], sums: LoggedSums) -> None:
-    nothing = [
-        each.model for each in checks if each.check.startswith("effective") and each.value == 0
-    ]
+    empty = [each for each in checks if each.check.startswith("effective") and each.value == 0]
+    nothing = dict.fromkeys(str(each.model) for each in empty)
     if nothing:
+        asked = {OF_METRICS[each.check] for each in empty if each.check in OF_METRICS}
+        without = " or ".join(["the target", *sorted(asked)])
         raise DataError(
-            f"every weight of {', '.join(map(str, nothing))} is 0: the target never does what was "
-            "logged",
+            f"every weight of {', '.join(nothing)} is 0: the target never does what was logged",
             code="no-overlap",
             at=sums.at,
-            hint="such a log says nothing about it; leave the target out",
+            hint=f"such a log says nothing about it; leave {without} out",
         )
 
 
@@ -151,6 +175,18 @@ def few_rewards(
             )
 
 
+def warnings_of_units(sums: LoggedSums, wanted: TermColumns) -> Iterator[Warning_]:
+    """Rows that are units, though they may vary together."""
+    if sums.unnamed:
+        message = f"rounds are units, though the log has {sums.unnamed!r}: name it by columns, as "
+        message += f'user = "{sums.unnamed}", or write units = "rounds" under [policies]'
+        yield Warning_("unread-column", message)
+    if wanted.of_slates and not sums.user_names:
+        message = "each position of a slate is a unit, as columns name no round: limits are wrong "
+        message += 'where positions vary together; round = "slate_id" under [logged.columns]'
+        yield Warning_("no-round", message)
+
+
 def warnings_of(checks: Sequence[Check]) -> Iterator[Warning_]:
     for check in checks:
         if check.segment is not None or check.verdict == "ok" or check.value is None:
@@ -162,11 +198,11 @@ def warnings_of(checks: Sequence[Check]) -> Iterator[Warning_]:
                 "have most of the rounds: they tell nothing apart",
                 check.model,
             )
-        elif check.check == "effective-sample-size":
+        elif check.check in CARRIED:
             yield Warning_(
                 "few-effective",
-                f"{check.value:,.0f} of {check.expected or 0:,.0f} rounds carry {check.model}: "
-                f"fewer than {FEW_EFFECTIVE} tell nothing apart",
+                f"{check.value:,.0f} of {check.expected or 0:,.0f} {CARRIED[check.check]} carry "
+                f"{check.model}: fewer than {FEW_EFFECTIVE} tell nothing apart",
                 check.model,
             )
         elif check.check == "weight-mean":

@@ -23,6 +23,7 @@ from evalkit.planning.counters import Clock, versions
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.work import Kind, MeasureOptions, ShareResult, in_one_share
 from evalkit.report.entries import Check
+from evalkit.report.weights import is_thin
 from evalkit.statistics.corrections import adjust
 from evalkit.statistics.distributions import t_two_sided
 from evalkit.statistics.intervals import NO_INTERVAL, Interval, mean_interval, normal_interval
@@ -94,10 +95,7 @@ def conclude_logged(
         checks += own if is_whole else [each for each in own if each.check.startswith("effective")]
     comparisons = _judged(drafts, chosen, checks)
     warnings = [*told, *_weights.warnings_of(checks), *rough]
-    if sums.unnamed:
-        message = f"rounds are units, though the log has {sums.unnamed!r}: name it by columns, as "
-        message += f'user = "{sums.unnamed}", or write units = "rounds" under [policies]'
-        warnings.append(report.Warning_("unread-column", message))
+    warnings += _weights.warnings_of_units(sums, wanted)
     if chosen.correction == "tukey":
         message = "statistics.correction = 'tukey' says nothing about estimators: Holm's corrects"
         warnings.append(report.Warning_("not-followed", message))
@@ -210,7 +208,7 @@ class _Draft:
 
     baseline: str
     candidate: str
-    metric: str
+    request: Request
     cell: _numbers.SegmentSums
     one: _numbers.LoggedNumber
     other: _numbers.LoggedNumber
@@ -258,7 +256,7 @@ def _drafts(
         else ((baseline, name) for name in numbers if name != baseline)
     )
     for one, other in pairs:
-        yield _Draft(one, other, request.label, cell, numbers[one], numbers[other], widest)
+        yield _Draft(one, other, request, cell, numbers[one], numbers[other], widest)
 
 
 def _judged(
@@ -267,7 +265,9 @@ def _judged(
     """Comparisons, corrected together; what few rounds or users carry is not told apart."""
     p_values = [draft.p_value for draft in drafts]
     adjusted = adjust(p_values, _correction(chosen), error=1 - chosen.level)
-    thin = _thin(checks)
+    by_place: dict[tuple[str | None, str | None], list[Check]] = {}
+    for each in checks:
+        by_place.setdefault((each.model, each.segment), []).append(each)
     found = []
     for draft, p, p_adjusted, error in zip(
         drafts, p_values, adjusted.p_adjusted, adjusted.errors, strict=True
@@ -278,16 +278,18 @@ def _judged(
         if is_tested:
             limits = draft.spread.limits(delta, std_error, level=chosen.level)
             adjusted_limits = draft.spread.limits(delta, std_error, level=1 - error)
-        is_thin = any(
-            (name, draft.cell.segment) in thin for name in (draft.baseline, draft.candidate)
+        is_carried_by_few = any(
+            is_thin(each, draft.request.metric.name)
+            for model in (draft.baseline, draft.candidate)
+            for each in by_place.get((model, draft.cell.segment), ())
         )
         verdict = "cannot tell" if is_tested else "not tested"
-        if is_tested and not is_thin and p_adjusted <= 1 - chosen.level:
+        if is_tested and not is_carried_by_few and p_adjusted <= 1 - chosen.level:
             verdict = "better" if delta > 0 else "worse"
         base = draft.one.value
         found.append(
             report.Comparison(
-                baseline=draft.baseline, candidate=draft.candidate, metric=draft.metric,
+                baseline=draft.baseline, candidate=draft.candidate, metric=draft.request.label,
                 segmentation=draft.cell.segmentation, segment=draft.cell.segment, delta=delta,
                 std_error=std_error if is_tested else None,
                 low=_limit(limits.low), high=_limit(limits.high),
@@ -298,15 +300,6 @@ def _judged(
             )
         )  # fmt: skip
     return found
-
-
-def _thin(checks: Sequence[Check]) -> set[tuple[str | None, str | None]]:
-    """Targets, by segment, that few rounds or users carry."""
-    return {
-        (each.model, each.segment)
-        for each in checks
-        if each.check.startswith("effective") and each.verdict != "ok"
-    }
 
 
 def _limit(number: float) -> float | None:

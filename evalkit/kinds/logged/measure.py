@@ -12,6 +12,7 @@ import polars as pl
 from evalkit.config import Config
 from evalkit.errors import DataError, RequestError, did_you_mean
 from evalkit.kernels.arrays import Floats
+from evalkit.kinds.logged._slates import PLACE, check_slates
 from evalkit.kinds.logged._units import LARGEST, TermUnits, add_rounds
 from evalkit.kinds.logged.declaration import LOGGING
 from evalkit.kinds.logged.merge import LoggedSums, RoundCounts, WeightsSeen
@@ -25,7 +26,7 @@ from evalkit.sources.ids import USER_KEY, DrawnShare, Sample, as_array, plan_ids
 
 BATCH_ROWS = 1 << 16  # whose terms stay in a core's cache
 CONTEXT_SLACK = 1e-6
-ROUND, PLACE = "round_of_its_own", "place"
+ROUND = "round_of_its_own"
 MOST = 1 << 62  # of a sum, so that one more batch fits
 MOST_POSITIONS = 10_000
 SQUARES, ZEROS = "squares", "zeros"
@@ -56,9 +57,10 @@ class TermColumns:
     def of(cls, recipes: Sequence[Recipe], n_targets: int) -> "TermColumns":
         of_slates = any(recipe.is_of_slates for recipe in recipes)
         slates = (Term("slates"),) if of_slates else ()
-        found = {term: None for recipe in recipes for pair in recipe.pairs for term in pair}
+        found = [term for recipe in recipes for pair in recipe.pairs for term in pair]
         always = (*SHARED, *slates, Term("weight"), Term("weighted"))
-        terms = tuple({term: None for term in (*always, *found)})
+        whose = (Term("weight", weight=term.weight) for term in found)
+        terms = tuple(dict.fromkeys((*always, *found, *whose)))
         return cls(terms, n_targets, any(r.by_position for r in recipes), of_slates)
 
     @property
@@ -77,6 +79,12 @@ class TermColumns:
     def weights(self) -> list[str]:
         """Whose probabilities are read: of the item first."""
         return list(dict.fromkeys(["item", *(term.weight for term in self.own)]))
+
+    @property
+    def spreads(self) -> list[str]:
+        """Columns of squares of the item's weights, of how many are 0, then of other squares."""
+        names = (SQUARES, ZEROS, *(f"{SQUARES}:{each}" for each in self.weights[1:]))
+        return [f"{place}:{name}" for name in names for place in range(self.n_targets)]
 
     def rules(self) -> Floats:
         """float64[n_rules, 7], of each term of a target: weight 0, weighted reward 1 or prediction
@@ -122,13 +130,12 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
     schema = dict(table.frame.collect_schema())
     keys = [name for name in schema if name.startswith("user_")]
     segments = [name for name in schema if name.startswith("segment_")]
-    spreads = [f"{place}:{name}" for name in (SQUARES, ZEROS) for place in range(n_targets)]
     by = (*(keys or [ROUND]), *segments, *([PLACE] if wanted.by_position else []))
     adding = _RoundSums(
-        opened, wanted, TermUnits(by, wanted.names, seed), TermUnits(segments, spreads, seed),
-        WeightsSeen.of(n_targets), RoundCounts(),
+        opened, wanted, TermUnits(by, wanted.names, seed),
+        TermUnits(segments, wanted.spreads, seed), WeightsSeen.of(n_targets), RoundCounts(),
     )  # fmt: skip
-    _check_rounds(opened)
+    check_slates(opened, recipes)
     nobody = pl.DataFrame(schema={**schema, ROUND: pl.Int64})
     for units in (adding.users, adding.spreads):
         units.slots_of(nobody)
@@ -157,7 +164,7 @@ def _measure(config: Config, work: MeasureOptions, seed: int) -> ShareResult:
                     batch = batch.filter(pl.col(ROUND) % n_shares == number - 1)
             if batch.height:
                 adding.add(_with_targets(batch, opened, distributions))
-    missing = _unsupported(opened, distributions)
+    missing = _unsupported(config, opened, distributions)
     ids = {"user": tuple(map(str, types.values()))}
     inputs = [input_of(table, n_rows, "logged")]
     inputs += [input_of(own, own.n_rows_hint() or 0, "targets") for own in opened.targets.values()]
@@ -371,23 +378,6 @@ def _positions(rows: pl.DataFrame, table: Table) -> Floats:
     return found
 
 
-def _check_rounds(opened: LoggedTables) -> None:
-    """No position stands twice in a round, where both are named."""
-    frame = opened.log.frame
-    names = frame.collect_schema().names()
-    if "round" not in names or PLACE not in names:
-        return
-    keys = [name for name in names if name.startswith("user_") or name in ("round", PLACE)]
-    with reading(opened.log):
-        found = frame.group_by(keys).len().filter(pl.col("len") > 1).sort(keys)
-        twice = found.collect(engine="streaming")
-    if twice.height:
-        at = ", ".join(f"{key} {twice[key][0]!r}" for key in ("round", PLACE))
-        message = f"{twice.height:,} positions stand twice in their round, the first {at}"
-        hint = "a round has one item at each position"
-        raise DataError(message, code="bad-slates", at=opened.log.at, hint=hint)
-
-
 def _distribution(config: Config, place: int, table: Table) -> pl.DataFrame:
     """A target's table: contexts, item, probability; adding up to 1 a context."""
     target = targets_of(config)[place]
@@ -449,8 +439,14 @@ def _plain(rows: pl.DataFrame, name: str) -> pl.Expr:
     return pl.col(name).cast(pl.String) if is_named else pl.col(name)
 
 
-def _unsupported(opened: LoggedTables, distributions: dict[int, pl.DataFrame]) -> dict[int, float]:
-    """Of targets that are tables: the mass on items that the log never shows in that context."""
+def _unsupported(
+    config: Config, opened: LoggedTables, distributions: dict[int, pl.DataFrame]
+) -> dict[int, float]:
+    """Of targets that are tables: the mass on items that the log never shows in that context.
+
+    Raises:
+        DataError: a table of probabilities lacks a context of the log [not-a-distribution].
+    """
     found = {}
     for place, table in distributions.items():
         columns = list(opened.contexts[place])
@@ -460,6 +456,16 @@ def _unsupported(opened: LoggedTables, distributions: dict[int, pl.DataFrame]) -
         typed = shown.with_columns(_as_in(shown, columns, table, keys))
         renamed = typed.rename(dict(zip(columns, keys, strict=True)))
         rounds = renamed.group_by(keys[:-1]).agg(pl.col("len").sum())
+        target, lacking = targets_of(config)[place], rounds.join(table, on=keys[:-1], how="anti")
+        if lacking.height and target.rank is None and not target.is_partial:
+            first = ", ".join(map(str, lacking.sort(keys[:-1]).row(0)[:-1]))
+            raise DataError(
+                f"{target.model} says nothing of {lacking.height:,} contexts of the log, of "
+                f"{lacking['len'].sum():,} rounds, the first {first}",
+                code="not-a-distribution",
+                at=opened.targets[place].at,
+                hint="is_partial = true counts such rounds as never shown",
+            )
         never = table.join(renamed.select(keys), on=keys, how="anti")
         mass = never.group_by(keys[:-1]).agg(pl.col("probability").sum())
         both = rounds.join(mass, on=keys[:-1], how="left").fill_null(0.0).sort(keys[:-1])

@@ -1,5 +1,6 @@
 """Opens the log and the tables of targets; no row is read."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -7,6 +8,7 @@ from typing import Any, cast
 import polars as pl
 
 from evalkit.config import Config, KindTable, Record, Texts, key
+from evalkit.errors import Errors, EvalkitError
 from evalkit.kinds.logged.declaration import NUMBERS, OF_TARGETS, LoggedTable, Target
 from evalkit.planning.tables import Given
 from evalkit.sources import Table, open_section
@@ -117,7 +119,7 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
     ]
     if config.policies.units == "rounds":
         columns.pop("user", None)
-    elif "user" not in columns and "round" in columns:
+    if "user" not in columns and "round" in columns:
         columns["user"] = (columns["round"],)
     contexts, texts = {}, list[str]()
     for place, target in enumerate(targets):
@@ -136,7 +138,14 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
     )
     log = _LogTable(**{name: getattr(section, name) for name in _OWN}, columns=asked)
     numbers = (*NUMBERS, "target", "place")
-    opened = open_section("logged", log, held[0], guessing, numbers=numbers, anything=("segment",))
+    try:
+        opened = open_section(
+            "logged", log, held[0], guessing, numbers=numbers, anything=("segment",)
+        )
+    except EvalkitError as error:
+        for each in error.errors if isinstance(error, Errors) else (error,):
+            _name_target(each)
+        raise
     written_ones = len(targets) - len(config.rankings)
     tables = dict(_open_targets(section, targets[:written_ones], held[1:], guessing))
     lists = given.beside.rankings if given.beside else [None] * len(config.rankings)
@@ -154,6 +163,22 @@ def open_logged(config: Config, given: Given) -> LoggedTables:
         frame = table.frame.select(*as_context, "rank")
         tables[written_ones + number] = replace(table, frame=frame)
     return LoggedTables(config, opened, written, contexts, tables)
+
+
+def _name_target(error: EvalkitError) -> None:
+    """Say what is wrong with a target's column by the key that it has there."""
+    for own, written, value in (("target", "probability", r"\1"), ("context", "on", r"[\1]")):
+        for pattern, new in (
+            (
+                rf"\b{own} = (.+?) under \[logged.columns\]",
+                f"{written} = {value} under [[targets]]",
+            ),
+            (rf"logged\.columns\.{own}\b", "targets"),
+            (rf"\b{own}(?= (?:=|is|must) )", written),
+        ):
+            error.message = re.sub(pattern, new, error.message)
+            error.at = error.at and re.sub(pattern, new, error.at)
+            error.hint = error.hint and re.sub(pattern, new, error.hint)
 
 
 def _open_targets(

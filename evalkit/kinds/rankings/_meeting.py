@@ -16,7 +16,7 @@ from evalkit.planning.tables import Tables
 from evalkit.ranks import ModelProbe
 from evalkit.report import Warning_
 from evalkit.sources import Table
-from evalkit.sources.delimited import NO_IDS
+from evalkit.sources.delimited import NO_IDS, SUMS
 from evalkit.sources.ids import IdPlan
 from evalkit.truth import Train, Truth
 
@@ -117,10 +117,11 @@ class Meetings:
 
 def _null_words(what: str, ids: Mapping[str, None] | None, table: Table) -> Iterator[Warning_]:
     """A warning where some texts are what programs write for a null."""
-    if words := sorted(set(NO_IDS).intersection(ids or ())):
-        named = ", ".join(map(repr, words))
-        message = f"{table.role} has {what}s called {named}, as programs write a null: they count"
-        yield Warning_("null-words", message)
+    for kind, known in (("null", NO_IDS), ("sum", SUMS if what == "user" else ())):
+        if words := sorted(set(known).intersection(ids or ())):
+            named = ", ".join(map(repr, words))
+            message = f"{table.role} has {what}s called {named}, as programs write a {kind}: "
+            yield Warning_("null-words", f"{message}they count")
 
 
 def key_of(what: str, other: str, model: str) -> str:

@@ -1,11 +1,12 @@
 """IPS, SNIPS, DM, DR and their kin."""
 
+from evalkit.errors import RequestError
 from evalkit.metrics import choice, number
 from evalkit.metrics.logged._declare import Recipe, Term, estimator
 
 ONES, SLATES, PREDICTED = Term("ones"), Term("slates"), Term("predicted")
 CAP = number(
-    "cap", 0.0, above=-1e-300, doc="Larger weights count as this; 0: none does.", tried=5.0
+    "cap", 0.0, above=-5e-324, doc="Larger weights count as this; 0: none does.", tried=5.0
 )
 NORMALISE = choice(
     "normalise",
@@ -62,11 +63,18 @@ def dm() -> Recipe:
     source="Dudik, Langford and Li 2011, ICML; Su et al. 2020, ICML (shrinkage)",
     parameters=(
         CAP,
-        number("shrink", 0.0, above=-1e-300, doc="Weights are shrunk by it; 0: not.", tried=1.0),
+        number("shrink", 0.0, above=-5e-324, doc="Weights are shrunk by it; 0: not.", tried=1.0),
     ),
 )
 def dr(cap: float, shrink: float) -> Recipe:
-    """Predictions and weighted residuals over rounds."""
+    """Predictions and weighted residuals over rounds.
+
+    Raises:
+        RequestError: weights are capped and shrunk [conflicting-keys].
+    """
+    if cap and shrink:
+        message, hint = "DR takes a cap or shrinks weights, not both", f"DR(cap={cap:g})"
+        raise RequestError(message, code="conflicting-keys", at="metrics.names", hint=hint)
     term = Term("weighted", residual=True, plus_predicted=True, cap=cap, shrink=shrink)
     return Recipe(((term, ONES),))
 

@@ -9,6 +9,7 @@ from evalkit.config import GateRule, read_split
 from evalkit.report import Comparison, Estimate, Gate, Report
 from evalkit.report.turning import against
 from evalkit.report.verdict import FAIL, PASS, UNCLEAR
+from evalkit.report.weights import is_thin, spell_effective
 from evalkit.runs.gates._age import age_of_truth, days_of
 from evalkit.runs.gates._baseline import Baselines, first_of
 from evalkit.runs.gates._counts import OF_MODELS, OF_TRUTH, count_of, shown_count
@@ -37,7 +38,6 @@ from evalkit.statistics.intervals import (
 from evalkit.statistics.sample_ratio import ALARM
 
 LEAKAGE = "leakage."
-EFFECTIVE = {"effective-sample-size": "rounds", "effective-users": "users"}
 LOGGING = "(logging)"  # what the logging policy earned: no metric of rankings has it
 SHOWN_FIRST = "(shown first)"  # of preferences: how often that side won, no model
 OF_CHECKS = ("effective-sample-size", "weight-mean")  # of logged feedback
@@ -127,13 +127,10 @@ class _Judge:
             return self._unclear(model, f"{what} {reason}{small or ''}")
         is_weighed = self.report.estimate(LOGGING, rule.metric, *where) is not None
         for check in self.report.checks if is_weighed else ():
-            if check.check in EFFECTIVE and check.model == model:
-                if check.verdict != "ok" and check.segment == where[1]:
-                    few = f"{check.value or 0:,.0f} effective {EFFECTIVE[check.check]}"
-                    message = (
-                        f"{self._name} of {model}{_among(rule)} stands on {few}: too few to tell"
-                    )
-                    return self._unclear(model, message, estimate.value, judged_by="count")
+            if (check.model, check.segment) == (model, where[1]) and is_thin(check, estimate.name):
+                few = spell_effective(check)
+                message = f"{self._name} of {model}{_among(rule)} stands on {few}: too few to tell"
+                return self._unclear(model, message, estimate.value, judged_by="count")
         if kind in ("min", "max"):
             return self._fixed(model, estimate, kind, bound)
         if estimate.higher_is_better is None:

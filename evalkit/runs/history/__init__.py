@@ -4,6 +4,7 @@ from evalkit.runs.history._find import (
     LAST_PASSED,
     find_named,
     find_run,
+    hint_of_runs,
     is_by_time,
     load_named,
     load_together,

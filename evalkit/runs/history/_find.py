@@ -89,10 +89,22 @@ def find_run(
         f"no run is called {reference!r}",
         code="unknown-run",
         at=str(folder),
-        hint=f"did you mean {close!r}?"
-        if close
-        else f"evalkit history list --out {quote(str(folder))} shows runs and tags",
+        hint=f"did you mean {close!r}?" if close else hint_of_runs(folder, reference),
     )
+
+
+def hint_of_runs(folder: Path, name: str | None = None) -> str:
+    """What shows the runs of a folder, by what was taken for one of them; or how one gets there."""
+    within = f"--out {quote(str(folder))}"
+    jobs = {manifest.name for _, manifest in finished(folder)}
+    if name in jobs:
+        return f"it is a job: evalkit history list {within} --name {quote(str(name))}"
+    with suppress(OSError, ValueError):
+        if name and Path(name).is_dir() and any(finished(Path(name))):
+            return f"it is a folder of runs, and last is the last of them: --out {quote(name)}"
+    if not jobs:
+        return f"no whole run is there: evalkit run CONFIG {within} writes one"
+    return f"evalkit history list {within} shows runs and tags"
 
 
 def find_named(folder: str | Path, reference: str, *, name: str | None = None) -> Path:
@@ -105,7 +117,7 @@ def find_named(folder: str | Path, reference: str, *, name: str | None = None) -
     found = find_run(folder, reference, name=name)
     if found is None:
         message = f"{reference!r} is no run yet"
-        hint = f"evalkit history list --out {quote(str(folder))}"
+        hint = hint_of_runs(Path(folder))
         raise DataError(message, code="no-such-run", at=str(folder), hint=hint)
     return found
 

@@ -411,3 +411,35 @@ def test_a_final_size_that_is_passed_is_told(job):
     told = [e.message for e in run_config(load_config("job.toml")).warnings]
     assert any("600 units are more than the final size, 500" in each for each in told)
     assert any("no run of this job came before" in each for each in told)
+
+
+def test_a_look_after_the_final_size_was_reached_decides_nothing(job):
+    """Each look from the final size on went by the bound at it: six found 12 % that were none."""
+    plan = "[statistics]\nsequential = { spending = 'obrien-fleming', final = 100 }"
+    text, seen = JOB.replace("[statistics]", plan), []
+    for until in ("2026-01-05", "2026-01-05", "2026-01-12"):  # the same look twice is one
+        line = f'[experiment]\nuntil = "{until}"'
+        (job / "job.toml").write_text(text.replace("[experiment]", line))
+        assert run_command(["run", "job.toml", "--quiet"]) == 0
+        seen.append(evalkit.load("runs/latest"))
+
+    own = [next(e for e in each.comparisons if e.metric == "ratio(clicks, shown)") for each in seen]
+    assert own[0].n_users == own[1].n_users < own[2].n_users
+    assert (own[0].low, own[0].p_value) == (own[1].low, own[1].p_value)
+    assert own[0].low is not None
+    assert (own[2].low, own[2].p_value, own[2].verdict) == (None, 1.0, "cannot tell")
+    path = next(e for e in seen[-1].graphs if e.y_name.startswith("effect on ratio"))
+    assert path.high[0] == pytest.approx(1.96, abs=0.001)
+    assert path.high[1] is None
+    assert "Path over looks" in seen[-1].to_html()
+
+
+def test_a_named_look_at_the_final_size_leaves_graphs_without_limits(job):
+    plan = "sequential = { spending = 'pocock', final = 200, looks = [0.5, 1.0] }"
+    (job / "job.toml").write_text(JOB.replace("[statistics]", f"[statistics]\n{plan}"))
+
+    report = run_config(load_config("job.toml"))
+    by_date = [each for each in report.graphs if each.kind == "effect-by-date"]
+    assert by_date
+    assert {(each.low, each.high) for each in by_date} == {((), ())}
+    assert "effect by date" in report.to_html().lower()

@@ -9,6 +9,7 @@ import evalkit
 from evalkit.errors import DataError
 
 START = dt.datetime(2026, 1, 1)
+DAY = dt.timedelta(days=1)
 EXPOSURES = pl.DataFrame({"unit": range(40), "variant": ["a", "b"] * 20, "time": [START] * 40})
 HOURS = [pl.lit(START + dt.timedelta(hours=hours)) for hours in (-9, 1)]
 EVENTS = pl.concat(EXPOSURES.select("unit", kind=pl.lit("buy"), time=each) for each in HOURS)
@@ -50,6 +51,34 @@ def test_a_refused_time_says_what_reads_it(code: str, time: pl.Expr, sql: str) -
     assert f'"{sql}"' in refused.value.hint
     read_so = read(exposures, EVENTS, columns={"exposures": {"time": sql}})
     assert values(read_so) == [1.0, 1.0]
+
+
+def test_events_of_the_day_of_an_exposure_by_date_count() -> None:
+    exposures = EXPOSURES.with_columns(pl.col("time").dt.date())
+    later, earlier = EVENTS.tail(40), EVENTS.head(40)
+
+    assert values(read(exposures, later)) == [1.0, 1.0]
+    assert values(read(exposures, later, window="1d", until=START.date() + DAY)) == [1.0, 1.0]
+    assert values(read(exposures, pl.concat([earlier, later.head(2)]))) == [0.05, 0.05]
+
+
+@pytest.mark.parametrize(
+    ("section", "sql", "expected"),
+    [("exposures", "cast(time as date)", 1.0), ("events", "cast(time as timestamp)", 0.05)],
+)
+def test_events_by_date_beside_exposures_by_moment_are_read_as_the_hint_says(
+    section: str, sql: str, expected: float
+) -> None:
+    exposures = EXPOSURES.with_columns(pl.col("time") + pl.duration(hours=9))
+    next_day = EVENTS.tail(2).with_columns(pl.col("time") + pl.duration(hours=24))
+    events = pl.concat([EVENTS.slice(40, 38), next_day]).with_columns(pl.col("time").dt.date())
+
+    with pytest.raises(DataError) as refused:
+        read(exposures, events)
+
+    assert refused.value.code == "dates-beside-moments"
+    assert f'"{section}": {{"time": "{sql}"}}' in refused.value.hint
+    assert values(read(exposures, events, columns={section: {"time": sql}})) == [expected] * 2
 
 
 @pytest.mark.parametrize(("unset", "ahead"), [(False, False), (True, False), (False, True)])

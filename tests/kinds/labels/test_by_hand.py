@@ -1,6 +1,7 @@
 """Metrics of labels on a log that can be worked out by hand, and every edge with its count."""
 
 import math
+import re
 
 import polars as pl
 import pytest
@@ -209,6 +210,17 @@ def test_faulty_data_is_refused_with_one_clear_error(change, columns, code, stat
 
     assert (caught.value.code, caught.value.exit_status) == (code, status)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(("labels", "place"), [([-1, 1], 0), ([1, 5], 1)])
+def test_labels_of_other_numbers_are_read_as_the_hint_says(labels, place):
+    log = pl.DataFrame({"user": [1, 2], "score": [0.5, 0.6], "label": labels})
+
+    with pytest.raises(DataError) as caught:
+        evalkit.evaluate_labels(log, metrics=["AUC"])
+    threshold = float(re.findall(r"threshold=(\d+)", caught.value.hint)[place])
+
+    assert evalkit.evaluate_labels(log, metrics=["AUC"], threshold=threshold).value("AUC") == 1
 
 
 def test_weights_that_are_left_out_as_the_hint_says_are_no_more_refused():

@@ -859,3 +859,181 @@ def test_no_user_alone_makes_a_policy_better(sizes: list[int]) -> None:
     assert n_found <= 6  # at 5 %, more come once in 100 such tests
     assert max(n_passed) <= 4  # at 2.5 %, more come once in 300
     assert ("few-clusters" in codes) == (max(sizes) > 20)
+
+
+def slates_of(n: int, *, items: int = 6, likes: float = 0.8) -> pl.DataFrame:
+    """Slates of three places that each show one of `items`; a target likes the first of them."""
+    rng = np.random.default_rng(n)
+    shown, taste = rng.integers(0, items, (n, 3)), rng.random((n, 1))
+    chances = np.where(shown == 0, likes, (1 - likes) / (items - 1))
+    logged, down = np.full((n, 3), 1 / items), chances.cumprod(1)
+    columns = {
+        "slate": np.repeat(np.arange(n), 3),
+        "place": np.tile(np.arange(1, 4), n),
+        "reward": (rng.random((n, 3)) < taste).astype(float),
+        "p0": logged,
+        "p0_cascade": logged.cumprod(1),
+        "p0_slate": np.repeat(logged.cumprod(1)[:, -1:], 3, axis=1),
+        "p": chances,
+        "p_cascade": down,
+        "p_slate": np.repeat(down[:, -1:], 3, axis=1),
+    }
+    return pl.DataFrame({name: np.ravel(values) for name, values in columns.items()})
+
+
+def measured_slates(log: pl.DataFrame, *metrics: str, **options) -> evalkit.Report:  # type: ignore[no-untyped-def]
+    columns = {"position": "place", "propensity": "p0"}
+    columns |= {f"propensity_{part}": f"p0_{part}" for part in ("slate", "cascade")}
+    columns |= {"round": "slate"} if options.pop("named", True) else {}
+    target = {"probability": "p"}
+    target |= {f"probability_{part}": f"p_{part}" for part in ("slate", "cascade")}
+    return evalkit.evaluate_logged(log, {"b": target}, metrics=metrics, columns=columns, **options)
+
+
+@pytest.mark.parametrize("options", [{"policies": {"units": "rounds"}}, {"profile": "obp"}])
+def test_rounds_as_units_are_slates_where_slates_are_named(options: dict[str, object]) -> None:
+    """Rows were units under these: places of a slate vary together, and limits were wrong."""
+    log = slates_of(200, likes=0.3)
+
+    found = next(e for e in measured_slates(log, "IIPS", **options).estimates if e.model != "b")
+    of_slates = log.group_by("slate").agg(pl.col("reward").sum())["reward"]
+    assert found.n_users == 200
+    assert found.std_error == pytest.approx(of_slates.std() / math.sqrt(200), rel=1e-9)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("named", "told"), [(True, False), (False, True)])
+def test_positions_that_are_units_are_told(named: bool, told: bool) -> None:
+    report = measured_slates(slates_of(50), "IIPS", named=named)
+
+    assert ("no-round" in {each.code for each in report.warnings}) is told
+
+
+def test_effective_slates_are_counted_by_the_weights_of_slates() -> None:
+    """Items' weights alone were looked at: limits from 6 slates held in 58 of 100 draws."""
+    log = slates_of(300)
+    report = measured_slates(log, "IIPS", "RIPS", "slate-IPS")
+
+    found = {each.check: each for each in report.checks}
+    whole = (log["p_slate"] / log["p0_slate"]).gather_every(3).to_numpy()
+    down = (log["p_cascade"] / log["p0_cascade"]).to_numpy()
+    assert found["effective-slates"].value == pytest.approx(whole.sum() ** 2 / (whole**2).sum())
+    effective = down.sum() ** 2 / (down**2).sum() / 3
+    assert found["effective-cascades"].value == pytest.approx(effective)
+    assert found["effective-slates"].expected == found["effective-cascades"].expected == 300
+    assert found["effective-slates"].verdict == found["effective-cascades"].verdict == "warn"
+    assert found["effective-sample-size"].verdict == "ok"
+    assert [each.code for each in report.warnings].count("few-effective") == 2
+
+
+def test_few_slates_hold_back_their_own_metrics_alone() -> None:
+    log = slates_of(3000).with_columns(pl.col("reward") * (pl.col("p") > 0.5))
+    report = measured_slates(log, "IIPS", "slate-IPS")
+    rules = [GateRule(metric=metric, model="b", min=0.01) for metric in ("IIPS", "slate-IPS")]
+
+    assert [each.verdict for each in report.comparisons] == ["better", "cannot tell"]
+    assert all(each.p_adjusted < 0.001 for each in report.comparisons)
+    gates = judge(rules, report, Baselines({}), level=0.95)
+    assert [each.outcome for each in gates] == ["pass", "cannot tell"]
+    assert "effective slates" in report.to_markdown()
+
+
+def test_slates_or_groups_that_never_meet_are_no_zero() -> None:
+    log = slates_of(200).with_columns(p_slate=0.0)
+
+    with pytest.raises(DataError, match="every weight of b is 0") as raised:
+        measured_slates(log, "IIPS", "slate-IPS")
+    assert (raised.value.code, "or slate-IPS" in str(raised.value.hint)) == ("no-overlap", True)
+    assert measured_slates(log, "IIPS").value("IIPS", model="b") > 0
+
+
+@pytest.mark.parametrize(
+    ("metric", "change", "told"),
+    [
+        ("IIPS", pl.col("place").replace(3, 4), "200 rounds lack a position, the first 0"),
+        ("IIPS", pl.max_horizontal("place", 2), "200 rounds have a position twice, the first 0"),
+        ("slate-IPS", pl.col("p0").alias("p0_slate") / pl.col("place"), "more than one propensity"),
+        ("slate-IPS", pl.col("p").alias("p_slate") / pl.col("place"), "more than one probability"),
+        ("RIPS", pl.col("place").alias("p_cascade") / 4, "200 rounds have a probability_cascade"),
+        ("IIPS", pl.col("place").alias("p_cascade") / 4, None),
+    ],
+)
+def test_rounds_that_are_no_slates_are_refused(
+    metric: str, change: pl.Expr, told: str | None
+) -> None:
+    """As obp refuses them: `check_sips_inputs`, `check_rips_inputs`."""
+    log = slates_of(200, likes=0.3).with_columns(change)
+    if told is None:
+        assert measured_slates(log, metric).value(metric, model="b") > 0
+        return
+
+    with pytest.raises(DataError, match=told) as raised:
+        measured_slates(log, metric)
+    assert raised.value.code == "bad-slates"
+
+
+def test_a_gap_of_one_round_is_seen_beside_a_gap_of_another() -> None:
+    """Rounds at each position fall, as if slates were of three lengths."""
+    log = slates_of(200, likes=0.3)
+    lacks = (pl.col("slate") == 0) & (pl.col("place") == 2)
+    short = (pl.col("slate") > 190) & (pl.col("place") == 3)
+
+    with pytest.raises(DataError, match="1 rounds lack a position, the first 0"):
+        measured_slates(log.filter(~(lacks | short)), "IIPS")
+
+
+@pytest.mark.parametrize("partial", [False, True])
+def test_a_context_that_a_table_lacks_is_no_weight_of_zero(partial: bool) -> None:
+    log = pl.DataFrame({"u": [1, 1, 2, 2], "item": ["a", "b"] * 2, "reward": [1.0, 0.0] * 2})
+    log = log.with_columns(propensity=0.5)
+    table = pl.DataFrame({"u": [1, 1], "item": ["a", "b"], "probability": [0.9, 0.1]})
+    target = {"table": table, "on": ["u"], "is_partial": partial}
+
+    def run() -> evalkit.Report:
+        return evalkit.evaluate_logged(log, {"b": target}, columns={"item": "item"})
+
+    if partial:
+        assert run().value("SNIPS", model="b") == pytest.approx(0.9)
+        return
+    with pytest.raises(DataError, match="1 contexts of the log, of 2 rounds, the first 2") as found:
+        run()
+    assert found.value.code == "not-a-distribution"
+
+
+def test_a_slate_in_two_segments_is_refused() -> None:
+    """A segment's slates were those whose first position lies in it."""
+    log = slates_of(200, likes=0.3).with_columns(genre=pl.col("place") > 2)
+    segments = {"genre": {"by": "genre"}}
+
+    with pytest.raises(DataError, match="200 rounds are in two segments of 'genre'") as raised:
+        measured_slates(log, "IIPS", segments=segments)
+    assert raised.value.code == "segment-varies"
+    assert measured_slates(log, "SNIPS", segments=segments).value("SNIPS", model="b") > 0
+
+
+def test_a_cap_is_a_number_of_0_or_above_and_no_shrinking_beside_it() -> None:
+    with pytest.raises(RequestError, match="cap of IPS is a number of 0 or above, not '-1'"):
+        measured("IPS(cap=-1)")
+    assert measured("DR(cap=0, shrink=1)").value("DR(shrink=1)", model="b") > 0
+    with pytest.raises(RequestError, match="a cap or shrinks weights, not both") as raised:
+        measured("DR(cap=1, shrink=1)")
+    assert raised.value.code == "conflicting-keys"
+
+
+@pytest.mark.parametrize(
+    ("target", "told", "cure"),
+    [
+        ({"probability": "pp"}, "needs the columns ['pp']", 'pass probability="p" under targets'),
+        ({"probability": "p/2+"}, "probability = 'p/2+' is no SQL", None),
+        ({"table": LOG, "on": ["q"]}, "on is Float64, and floats", 'pass on=["cast(q as bigint)"]'),
+    ],
+)
+def test_columns_of_targets_are_told_by_the_keys_that_they_have(
+    target: dict[str, object], told: str, cure: str | None
+) -> None:
+    """They were called target and context, which no key of columns is."""
+    columns = {"propensity": "p0", "item": "user"}
+
+    with pytest.raises(EvalkitError) as raised:
+        evalkit.evaluate_logged(LOG, {"b": target}, columns=columns)
+    assert told in raised.value.message
+    assert cure is None or cure in str(raised.value.hint)
