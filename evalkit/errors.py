@@ -63,18 +63,6 @@ def masked(text: str) -> str:
     )
 
 
-def path_of(value: object, argument: str, example: str) -> Path:
-    """The path that an argument names.
-
-    Raises:
-        RequestError: it is neither text nor a path, or empty [wrong-type].
-    """
-    if isinstance(value, (str, os.PathLike)) and isinstance(os.fspath(value), str) and str(value):
-        return Path(value)
-    message = f"{argument} is {value!r:.80}, not text or a path"
-    raise RequestError(message, code="wrong-type", at=argument, hint=f"pass {example!r}")
-
-
 def check_file(path: Path, at: str) -> None:
     """Refuse a file that cannot be written, before any work.
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evalkit.errors import RequestError, did_you_mean, install_hint, path_of
-from evalkit.report.written import write_whole
+from evalkit.errors import RequestError, did_you_mean, install_hint
+from evalkit.report.written import path_of, write_whole
 
 if TYPE_CHECKING:
     import polars as pl

@@ -14,11 +14,12 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from evalkit.errors import DataError, RequestError, did_you_mean, path_of
+from evalkit.errors import DataError, RequestError, did_you_mean
 from evalkit.metrics import other_kinds
 from evalkit.report import entries
 from evalkit.report._index import ReportIndex, it_has
 from evalkit.report.frames import Records
+from evalkit.report.written import path_of
 
 if TYPE_CHECKING:
     import polars as pl

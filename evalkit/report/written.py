@@ -4,7 +4,19 @@ import os
 import secrets
 from pathlib import Path
 
-from evalkit.errors import MachineError, check_file
+from evalkit.errors import MachineError, RequestError, check_file
+
+
+def path_of(value: object, argument: str, example: str) -> Path:
+    """The path that an argument names.
+
+    Raises:
+        RequestError: it is neither text nor a path, or empty [wrong-type].
+    """
+    if isinstance(value, (str, os.PathLike)) and isinstance(os.fspath(value), str) and str(value):
+        return Path(value)
+    message = f"{argument} is {value!r:.80}, not text or a path"
+    raise RequestError(message, code="wrong-type", at=argument, hint=f"pass {example!r}")
 
 
 def write_whole(path: Path, content: bytes) -> None:
