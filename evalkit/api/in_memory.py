@@ -194,8 +194,9 @@ def say_of_tables(tree: dict[str, object], said: Mapping[str, Mapping[str, str] 
                 raise RequestError(message, code="missing-key", at=key, hint=hint)
             found = tree[table]
             for section in found if isinstance(found, list) else [found]:
-                cast("dict[str, object]", section)[key] = value
-                if section.get("path") == [MEMORY]:
+                own = cast("dict[str, object]", section)
+                own[key] = value
+                if own.get("path") == [MEMORY]:
                     sources.refuse_of_files({key: value}, table)
 
 
