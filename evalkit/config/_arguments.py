@@ -111,7 +111,7 @@ def check_argument(function: Callable[..., object], name: str, value: object) ->
     part, example = at[len(name) :], _TYPES[kinds[0]][1]
     if part:
         example = f'{{"{part[1:]}": {example}}}' if part[0] == "." else f"[{example}]"
-    elif name in _EXAMPLES and not (name == "segments" and str in _choices(wanted)):
+    if name in _EXAMPLES and not (name == "segments" and str in _choices(wanted)):
         example = _EXAMPLES[name]
     meant = f"{example}; help(evalkit.{owner}) tells of it"
     if name == "metrics":

@@ -115,6 +115,7 @@ class ByDay:
 
     def graph(self, reach: float) -> Graph:
         places, deltas, errors = zip(*self.points, strict=True)
+        steps = [reach * each for each in errors] if math.isfinite(reach) else []
         return Graph(
             model=self.candidate,
             kind=f"effect-by-{self.way}",
@@ -122,8 +123,8 @@ class ByDay:
             y_name=f"effect on {self.metric}",
             x=tuple(map(float, places)),
             y=deltas,
-            low=tuple(d - reach * e for d, e in zip(deltas, errors, strict=True)),
-            high=tuple(d + reach * e for d, e in zip(deltas, errors, strict=True)),
+            low=tuple(d - step for d, step in zip(deltas, steps, strict=False)),
+            high=tuple(d + step for d, step in zip(deltas, steps, strict=False)),
         )
 
     def trend(self) -> Check:

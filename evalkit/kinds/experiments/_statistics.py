@@ -58,18 +58,21 @@ class Statistics:
         """Whether the experiment is looked at more than once."""
         return self.tightest_at is not None or self.spending is not None
 
-    def rules(self, n_units: int = 0, earlier: Sequence[int] = ()) -> Rules:
-        """How two variants are compared, with so many units of all, of earlier looks as well.
+    def is_spent(self, n_units: int, earlier: Sequence[int] = ()) -> bool:
+        """Whether an earlier look at the final size, or beyond it, left no error to this one."""
+        if self.final is None:
+            return False
+        shares = (*self.looks, *(each / self.final for each in earlier))
+        return any(1.0 <= each < n_units / self.final for each in shares)
 
-        An earlier look at the final size spent all of the error: no limit holds any more.
-        """
+    def rules(self, n_units: int = 0, earlier: Sequence[int] = ()) -> Rules:
+        """How two variants are compared, with so many units of all, of earlier looks as well."""
         spending = None
         if self.spending is not None and self.final is not None:
             here = min(1.0, max(1e-6, n_units / self.final))
             looks = {*self.looks, *(each / self.final for each in earlier)}
             shares = (*sorted(each for each in looks if 0.0 < each < here), here)
-            is_over = any(1.0 <= each < n_units / self.final for each in looks)
-            spending = self.spending, () if is_over else shares
+            spending = self.spending, () if self.is_spent(n_units, earlier) else shares
         sequential = None
         if self.tightest_at is not None:
             sequential = Sequential(self.tightest_at, self.level)
@@ -91,15 +94,16 @@ class Statistics:
             n_tests: of the family, which share the error: the first step of Holm's.
         """
         sizes = [n_all for n_all, _ in looks]
-        last = min((n for n in sizes if self.final and n >= self.final), default=max(sizes))
-        rules = self.rules(last, sizes)
+        is_open = {n: not self.is_spent(n, sizes) for n in sizes}
+        rules = self.rules(max((n for n in sizes if is_open[n]), default=max(sizes)), sizes)
         is_shared = self.correction in ("holm", "bonferroni")
         error = rules.error / n_tests if is_shared else rules.error
         if rules.spending is None or self.final is None:
             return [rules.reach(math.inf, n, error) for _, n in looks]
         kind, shares = rules.spending
-        by_share = dict(zip(shares, bounds_of(shares, kind, error=error), strict=True))
-        return [by_share[min(1.0, n / self.final)] if n <= last else math.inf for n in sizes]
+        found = bounds_of(shares, kind, error=error) if shares else ()
+        by_share = dict(zip(shares, found, strict=True))
+        return [by_share[min(1.0, n / self.final)] if is_open[n] else math.inf for n in sizes]
 
 
 def read_statistics(given: Mapping[str, object]) -> Statistics:

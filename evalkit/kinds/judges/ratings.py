@@ -87,9 +87,7 @@ def read_ratings(
     dtype = frame.schema["rating"]
     of_type = dtype.categories.to_list() if isinstance(dtype, pl.Enum) else []
     declared = section.levels or of_type
-    rating = _text_of(pl.col("rating"), dtype)
-    if "" not in declared:  # of a table in memory what an empty cell of a CSV file is
-        rating = rating.replace("", None)
+    rating = _level_of(frame, "rating", declared)
     frame = frame.with_columns(pl.col("judge").cast(pl.String), rating)
     n_rows, n_null = frame.height, frame["rating"].null_count()
     # a plan's row that nobody took has neither
@@ -116,7 +114,7 @@ def read_ratings(
     codes[rows, columns] = placed["rating"].replace_strict(place, return_dtype=pl.Int64).to_numpy()
     gold = np.full(units.height, MISSING, np.int64)
     if "gold" in frame.columns:
-        frame = frame.with_columns(_text_of(pl.col("gold"), frame.schema["gold"]))
+        frame = frame.with_columns(_level_of(frame, "gold", declared))
         _refuse_strange(frame["gold"].drop_nulls(), names, "known ratings", at)
         known = _of_units(frame, units, "gold", "has two known ratings", at)
         given = known.replace_strict(place, default=MISSING, return_dtype=pl.Int64)
@@ -146,6 +144,12 @@ def in_order(frame: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
         for name in ids
     ]
     return frame.sort([key for text in texts for key in (text.str.len_bytes(), text)])
+
+
+def _level_of(frame: pl.DataFrame, name: str, declared: Sequence[str | float]) -> pl.Expr:
+    """Levels as text; an empty one is none, as an empty cell of a CSV file."""
+    text = _text_of(pl.col(name), frame.schema[name])
+    return text if "" in declared else text.replace("", None)
 
 
 def _text_of(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:

@@ -432,3 +432,14 @@ def test_a_look_after_the_final_size_was_reached_decides_nothing(job):
     assert path.high[0] == pytest.approx(1.96, abs=0.001)
     assert path.high[1] is None
     assert "Path over looks" in seen[-1].to_html()
+
+
+def test_a_named_look_at_the_final_size_leaves_graphs_without_limits(job):
+    plan = "sequential = { spending = 'pocock', final = 200, looks = [0.5, 1.0] }"
+    (job / "job.toml").write_text(JOB.replace("[statistics]", f"[statistics]\n{plan}"))
+
+    report = run_config(load_config("job.toml"))
+    by_date = [each for each in report.graphs if each.kind == "effect-by-date"]
+    assert by_date
+    assert {(each.low, each.high) for each in by_date} == {((), ())}
+    assert "effect by date" in report.to_html().lower()

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import math
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 import evalkit
 from evalkit.errors import RequestError
+from evalkit.kinds.experiments._statistics import read_statistics
 
 FOLDER = Path(os.environ.get("EVALKIT_TEST_DATA", "nowhere")) / "conformance" / "online"
 with_records = pytest.mark.skipif(not FOLDER.exists(), reason="EVALKIT_TEST_DATA has no records")
@@ -54,6 +56,24 @@ def test_bounds_of_five_looks_are_those_published():
 
     assert found["bound"].round(4).to_list() == [4.8769, 3.3570, 2.6803, 2.2898, 2.0310]
     assert found["spent"].to_list()[-1] == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("looks", "sizes", "bounds"),
+    [
+        ([], [300, 600, 600, 900], [2.9626, 1.9686, 1.9686, math.inf]),
+        ([0.5, 1.0], [900, 1200], [math.inf, math.inf]),
+        ([0.5, 1.0], [300, 600, 700], [2.9626, 1.9686, math.inf]),
+        ([], [700, 800], [1.96, math.inf]),
+    ],
+)
+def test_no_look_after_the_final_size_has_a_bound(looks, sizes, bounds):
+    plan = {"spending": "obrien-fleming", "final": 600, "looks": looks}
+    statistics = read_statistics({"sequential": plan})
+
+    assert statistics.bounds([(n, n) for n in sizes]) == pytest.approx(bounds, abs=1e-4)
+    own = statistics.rules(sizes[-1], sizes[:-1])
+    assert own.reach(math.inf, sizes[-1]) == pytest.approx(bounds[-1], abs=1e-4)
 
 
 def test_dates_say_as_many_units_a_day_as_there_are_of_each():

@@ -100,6 +100,8 @@ def test_an_empty_text_is_no_level() -> None:
     found = evalkit.evaluate_judges(table)
     assert found.counts.truth.rows_dropped == {"no_rating": 1}
     assert found.value("agreement") == 0.5
+    known = table.with_columns(gold=pl.Series(["2", "2", "", "", "", ""]))
+    assert evalkit.evaluate_judges(known, columns={"gold": "gold"}).value("agreement") == 0.5
     assert evalkit.evaluate_judges(table, levels=["", "1", "2"]).counts.truth.rows_used == 6
 
 
