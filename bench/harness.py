@@ -268,8 +268,8 @@ class Entry:
 
     @property
     def timed(self) -> list[Round]:
-        """The rounds after the first, which warms up."""
-        return self.rounds[1:]
+        """The rounds after the first, which warms up; where there is no other, the first."""
+        return self.rounds[1:] or self.rounds
 
     @property
     def wall(self) -> float:

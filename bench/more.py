@@ -42,7 +42,6 @@ from harness import (
     write,
 )
 
-N_MODELS = 10
 FORTY = (
     *METRICS,
     *(
@@ -90,8 +89,8 @@ class Job:
 
     @property
     def timed(self) -> list[Round]:
-        """The rounds after the first, which warms up."""
-        return self.rounds[1:]
+        """The rounds after the first, which warms up; where there is no other, the first."""
+        return self.rounds[1:] or self.rounds
 
     @property
     def cpu(self) -> float:
@@ -140,6 +139,7 @@ class Width:
 class Models:
     """Median CPU seconds of all models in one command, of one after another, and of the ratio."""
 
+    n_models: int
     together: float
     alone: float
     ratio: float
@@ -162,9 +162,9 @@ def main() -> int:
     given = parse_arguments()
     machine = describe_machine()
     (log,) = prepare_logs(
-        [Shape(given.users, given.depth, models=N_MODELS, seed=given.seed)], given.out
+        [Shape(given.users, given.depth, models=given.models, seed=given.seed)], given.out
     )
-    names = [f"model-{number + 1}" for number in range(N_MODELS)]
+    names = [f"model-{number + 1}" for number in range(given.models)]
     labels = labels_of("usual")
     together = Job("together", log, names, labels)
     alone = [Job(each, log, [each], labels) for each in names]
@@ -195,7 +195,8 @@ def parse_arguments() -> Namespace:
     parser = make_parser(__doc__)
     parser.add_argument("--users", type=count, default=200_000)
     parser.add_argument("--depth", type=count, default=50, help="Ranks of each user.")
-    parser.add_argument("--rounds", type=count, default=3)
+    parser.add_argument("--models", type=count, default=10)
+    parser.add_argument("--rounds", type=int, default=3, help="Timed ones; 0: the first is timed.")
     parser.add_argument("--only", choices=("models", "numbers"), help="One of the two.")
     return parser.parse_args()
 
@@ -228,7 +229,7 @@ def compare_models(together: Job, alone: Sequence[Job]) -> Models:
     each_round = zip(*(job.timed for job in alone), strict=True)
     of_alone = [sum(each.cpu for each in rounds) for rounds in each_round]
     ratios = [each.cpu / total for each, total in zip(together.timed, of_alone, strict=True)]
-    return Models(together.cpu, median(of_alone), median(ratios))
+    return Models(len(alone), together.cpu, median(of_alone), median(ratios))
 
 
 def compare_widths(widths: Sequence[Job]) -> Iterator[Width]:
@@ -271,8 +272,8 @@ def render(record: Record) -> str:
     lines = [title + "threads", ""]
     if (models := record.models) is not None:
         lines += [
-            f"{N_MODELS} models over one truth, {len(labels_of('usual'))} numbers each: one "
-            f"command {models.together:.2f} CPU s, {N_MODELS} commands {models.alone:.2f}: "
+            f"{models.n_models} models over one truth, {len(labels_of('usual'))} numbers each: one "
+            f"command {models.together:.2f} CPU s, {models.n_models} commands {models.alone:.2f}: "
             f"{models.ratio:.2f}.",
             "",
         ]

@@ -209,7 +209,7 @@ def parse_arguments() -> Namespace:
     parser.add_argument("--depth", type=count, default=50, help="Ranks of each user.")
     parser.add_argument("--heavy-rows", type=count, default=1_000_000, help="Of the heavy user.")
     parser.add_argument("--heavy-relevant", type=count, default=100_000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="Timed; 0: the first is timed.")
     parser.add_argument("--only", help="Some of the shapes, besides the first.")
     given = parser.parse_args()
     names = list(list_forms(given))

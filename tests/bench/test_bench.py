@@ -56,7 +56,7 @@ def test_scale_gives_the_same_report_below_a_memory_limit(tmp_path):
 
 
 def test_more_models_and_numbers_are_told_beside_few(tmp_path):
-    done = run_script("more", tmp_path, "--users", "200", "--rounds", "1")
+    done = run_script("more", tmp_path, "--users", "200", "--models", "3", "--rounds", "0")
 
     assert done.returncode == 0, done.stderr
     record = read_record(tmp_path, "more")
@@ -75,9 +75,9 @@ def test_limits_of_memory_are_held_or_refused(tmp_path):
 
 
 def test_shapes_agree(tmp_path):
-    sizes = ["--users", "300", "--depth", "10", "--rounds", "1"]
+    sizes = ["--users", "300", "--depth", "10", "--rounds", "0"]
     heavy = ["--heavy-rows", "2000", "--heavy-relevant", "200"]
-    whole = "text24,uuid,uuid-bytes,categorical,text24-by-user,list,score,scattered-score"
+    whole = "uuid-bytes,categorical,text24-by-user,list,scattered-score"  # each way to write a log
     only = ["--only", f"{whole},models,heavy"]
 
     done = run_script("shapes", tmp_path, *sizes, *heavy, *only)
@@ -85,7 +85,7 @@ def test_shapes_agree(tmp_path):
     assert done.returncode == 0, done.stderr
     record = read_record(tmp_path, "shapes")
     results = {each["name"]: each for each in record["results"]}
-    assert len(results) == 11
+    assert len(results) == 8
     assert {each["name"] for each in record["wholes"]} == {*whole.split(","), "rank"}
     assert results["heavy"]["ranked_rows"] == 5000
     assert results["models"]["ranked_rows"] == 30_000
@@ -163,7 +163,7 @@ def test_nights_of_a_scheduler_end_with_whole_runs():
 def test_simulations_print_how_often_intervals_hold(tmp_path):
     sizes = ["--sizes", "20", "--shares", "0.3", "--draws", "6", "--resampled-draws", "2"]
 
-    done = run_script("simulate", tmp_path, *sizes, "--replicates", "100", **WITHOUT_COMPILING)
+    done = run_script("simulate", tmp_path, *sizes, "--replicates", "100")
 
     assert done.returncode == 0, done.stderr
     record = read_record(tmp_path, "simulate")
