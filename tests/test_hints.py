@@ -206,6 +206,46 @@ def test_lists_in_columns_side_by_side_are_read_as_the_hint_says(names, kind, tm
         assert run(setting).value("RR") == 1 / len(columns.split())
 
 
+FRAME = pl.DataFrame({"user": [1, 1], "item": [1, 2], "time": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("ask", "at"),
+    [
+        (lambda of: evalkit.split(FRAME, by="user", test=1, **of), "log"),
+        (
+            lambda of: evalkit.evaluate(
+                FRAME, FRAME, metrics=["item_coverage@1"], items={"path": FRAME, **of}
+            ),
+            "items",
+        ),
+        (
+            lambda of: evalkit.evaluate(
+                *(FRAME, FRAME), metrics=["RR"], segments={"s": {"path": FRAME, "by": "user", **of}}
+            ),
+            "segments.s",
+        ),
+    ],
+)
+@pytest.mark.parametrize("option", [{"header": False}, {"format": "csv"}, {"files": "as they are"}])
+def test_what_says_how_files_are_read_is_refused_of_a_table_in_memory(ask, at, option):
+    (key,) = option
+
+    with pytest.raises(EvalkitError) as caught:
+        ask(option)
+
+    assert (caught.value.code, caught.value.at) == ("conflicting-keys", f"{at}: {key}")
+    assert caught.value.hint == f"leave {key} out"
+    ask({})
+
+
+def test_a_format_is_refused_of_rankings_in_memory():
+    with pytest.raises(EvalkitError) as caught:
+        evalkit.evaluate(FRAME, FRAME, metrics=["RR"], format={"rankings": "csv"})
+
+    assert caught.value.at == "rankings: format"
+
+
 def test_a_column_of_rankings_alone_is_named_as_the_hint_says():
     truth = pl.DataFrame({"user": ["u"], "item": ["a"]})
     ranked = pl.DataFrame({"user": ["u"], "thing": ["a"]})

@@ -30,6 +30,7 @@ def named_segments(name: str, rule: object, in_memory: dict[str, object]) -> obj
         return dict(rule) if isinstance(rule, Mapping) else rule
     table = taken_over(rule["path"], "segments")
     if table is not None:
+        sources.refuse_of_files(rule, f"segments.{name}")
         in_memory[name] = table
     return {**rule, "path": paths_of(rule["path"])}
 
@@ -47,6 +48,8 @@ def add_table(
     rule: Mapping[str, object] = {"path": table}
     if section == "items" and isinstance(table, Mapping) and "path" in table:
         rule = table
+        if not is_path(rule["path"]):
+            sources.refuse_of_files(rule, section)
     in_memory[section] = taken_over(rule["path"], section)
     tree[section] = {"columns": columns, **rule, "path": paths_of(rule["path"])}
 
@@ -180,7 +183,7 @@ def say_of_tables(tree: dict[str, object], said: Mapping[str, Mapping[str, str] 
     """Writes `where` and `format` into the sections of their tables.
 
     Raises:
-        RequestError: there is no such table [unknown-key].
+        RequestError: there is no such table [unknown-key], or no file [conflicting-keys].
     """
     for key, of in said.items():
         _check_tables(of or {}, key)
@@ -191,7 +194,10 @@ def say_of_tables(tree: dict[str, object], said: Mapping[str, Mapping[str, str] 
                 raise RequestError(message, code="missing-key", at=key, hint=hint)
             found = tree[table]
             for section in found if isinstance(found, list) else [found]:
-                cast("dict[str, object]", section)[key] = value
+                own = cast("dict[str, object]", section)
+                own[key] = value
+                if own.get("path") == [MEMORY]:
+                    sources.refuse_of_files({key: value}, table)
 
 
 @dataclass(frozen=True, slots=True)

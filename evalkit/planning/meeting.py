@@ -22,7 +22,9 @@ from evalkit.planning.repairs import (
     find_repair,
     find_signed,
 )
+from evalkit.report import Warning_
 from evalkit.sources import MOST_BYTES, Table, reading
+from evalkit.sources.delimited import NO_IDS, SUMS
 from evalkit.sources.ids import IdPlan, as_keys, distinct_keys
 
 MANY = 1000  # distinct ids of both sides, of which some should meet by chance alone
@@ -287,3 +289,24 @@ def _in_file(section: str, columns: Mapping[str, object]) -> str:
 
 def _toml(value: object) -> str:
     return json.dumps(value if isinstance(value, str) else list(value), ensure_ascii=False)  # type: ignore[call-overload]
+
+
+def null_words(role: str, what: str, ids: Iterable[str] | None) -> Iterator[Warning_]:
+    """A warning where some texts are what programs write for a null, or for a sum below users.
+
+    Args:
+        role: of their table; `what`: whose ids they are.
+    """
+    met = frozenset(ids or ())
+    for kind, known in (("null", NO_IDS), ("sum", () if what == "item" else SUMS)):
+        if words := sorted(met.intersection(known)):
+            named = ", ".join(map(repr, words))
+            message = f"{role} has {what}s called {named}, as programs write a {kind}: they count"
+            yield Warning_("null-words", message)
+
+
+def texts_among(ids: pl.Series) -> list[str]:
+    """Which of the texts that `null_words` knows are among some ids; none of other types."""
+    if ids.dtype not in (pl.String, pl.Categorical, pl.Enum):
+        return []
+    return ids.cast(pl.String).filter(ids.cast(pl.String).is_in([*NO_IDS, *SUMS])).to_list()

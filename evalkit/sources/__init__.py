@@ -17,7 +17,14 @@ from evalkit.sources.given import (
     with_all_users,
 )
 from evalkit.sources.guess import ROLE_KEYS, ChosenColumns, Guessing, Order, guess_columns
-from evalkit.sources.memory import Named, Shape, describe_given, is_spark, open_given
+from evalkit.sources.memory import (
+    Named,
+    Shape,
+    describe_given,
+    is_spark,
+    open_given,
+    refuse_of_files,
+)
 from evalkit.sources.noted import MOST_BYTES
 from evalkit.sources.paths import FORMATS, refuse_absent
 from evalkit.sources.pieces import Piece

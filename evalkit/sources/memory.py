@@ -1,11 +1,12 @@
 """Tables that are already in memory, or that another library would stream, as lazy frames."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import polars as pl
 
-from evalkit.errors import DataError
+from evalkit.errors import DataError, RequestError
 from evalkit.sources.failures import READ_FAULTS, describe, first_line
 from evalkit.sources.versions import Version
 
@@ -28,6 +29,19 @@ class Named:
     paths: tuple[str, ...] = ()
     version: Version | None = None
     shape: Shape = (None, None)
+
+
+def refuse_of_files(said: Mapping[str, object], table: str) -> None:
+    """Refuse what says how files are read, of a table in memory.
+
+    Raises:
+        RequestError: one of these says so [conflicting-keys].
+    """
+    for key in ("format", "header", "files"):
+        if said.get(key) is not None:
+            message = f"{key} is for files, and {table} is in memory"
+            hint = f"leave {key} out"
+            raise RequestError(message, code="conflicting-keys", at=f"{table}: {key}", hint=hint)
 
 
 def describe_given(given: object, role: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import cast
 
 from evalkit.config import build_split, hinted
-from evalkit.sources import Guessing, verifying
+from evalkit.sources import Guessing, refuse_of_files, verifying
 from evalkit.splits.make import Split, make_split
 
 
@@ -48,6 +48,8 @@ def split(
     if is_path:
         listed = [log] if isinstance(log, str | os.PathLike) else cast("list[object]", log)
         section["path"] = [os.fspath(cast(str, each)) for each in listed]
+    else:
+        refuse_of_files(section, "log")
     if columns is not None:
         section["columns"] = {key: _plain(each) for key, each in columns.items()}
     config = build_split({"split": section}, name=name, entry_point="python")

@@ -21,6 +21,7 @@ from evalkit.kinds.judges.preferences import conclude_preferences
 from evalkit.kinds.judges.ratings import Ratings, read_ratings
 from evalkit.metrics import Request, known_metrics
 from evalkit.planning.counters import Clock, versions
+from evalkit.planning.meeting import null_words, texts_among
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.work import MeasureOptions, ShareResult
 from evalkit.statistics import agreement
@@ -229,6 +230,8 @@ def _warnings(section: JudgesTable, ratings: Ratings, codes: Ints) -> Iterator[r
         by = ", in the order of the alphabet" if ratings.are_texts else ""
         message = f"levels are those that were given{by}: {shown}; levels = [...] names all"
         yield report.Warning_("guessed-levels", message)
+    yield from null_words("the table", "unit", texts_among(ratings.units.to_series()))
+    yield from null_words("the table", "judge", texts_among(pl.Series(ratings.judges)))
     made, n_judges = codes != MISSING, codes.shape[1]
     if n_judges < 2:
         yield report.Warning_("few-judges", "one judge alone: agreement is undefined")

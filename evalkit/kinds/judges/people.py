@@ -1,11 +1,13 @@
 """Judge by judge: who agrees with the others, who stands out, and models held against people."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from evalkit.errors import DataError
 from evalkit.kernels.arrays import Floats, Ints
@@ -33,7 +35,8 @@ def answers_of(request: Request, ratings: Ratings, codes: Ints) -> Floats:
     """Values of a metric of answers, one a judge.
 
     Raises:
-        DataError: there are not ten questions, or answers are not from 1 to 5 [not-a-scale].
+        DataError: there are not ten questions, or answers are not from 1 to 5, or no numbers say
+            which questions are odd [not-a-scale].
     """
     given = np.where(codes == MISSING, np.nan, ratings.levels[codes]).T
     if request.metric.name == "SUS":
@@ -44,8 +47,27 @@ def answers_of(request: Request, ratings: Ratings, codes: Ints) -> Floats:
                 code="not-a-scale",
                 hint="a unit is a question, a judge a person; where = ... leaves others out",
             )
+        given = given[:, _by_number(ratings)]
     found: Floats = request.metric.function(given)
     return found
+
+
+def _by_number(ratings: Ratings) -> Ints:
+    """Ten questions in the order of their numbers, as 1, Q1 or "1. easy to use"."""
+    varied = [each.cast(pl.String, strict=False) for each in ratings.units if each.n_unique() > 1]
+    texts = varied[0].fill_null("").to_list()
+    alike = next((at for at, each in enumerate(zip(*texts, strict=False)) if len({*each}) > 1), 0)
+    rests = (text[alike:] for text in texts)
+    numbers = [int(found[0]) for rest in rests if (found := re.search(r"\d{1,9}", rest))]
+    first = min(numbers, default=0)
+    if len(varied) > 1 or sorted(numbers) != [*range(first, first + _SUS_QUESTIONS)]:
+        raise DataError(
+            "SUS counts odd and even questions apart, and units do not say which is which: "
+            f"{', '.join(map(str, ratings.units.row(0)))}",
+            code="not-a-scale",
+            hint="name questions by their numbers, from 1 to 10, as q1",
+        )
+    return np.argsort(numbers)
 
 
 class PairDraws:

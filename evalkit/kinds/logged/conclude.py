@@ -20,6 +20,7 @@ from evalkit.kinds.logged.open import open_logged, section_of, targets_of
 from evalkit.metrics import Request
 from evalkit.metrics.logged import Term
 from evalkit.planning.counters import Clock, versions
+from evalkit.planning.meeting import null_words, texts_among
 from evalkit.planning.record import RunResults, make_report
 from evalkit.planning.work import Kind, MeasureOptions, ShareResult, in_one_share
 from evalkit.report.entries import Check
@@ -54,6 +55,7 @@ def conclude_logged(
     drafts: list[_Draft] = []
     checks: list[Check] = []
     rough: list[report.Warning_] = []
+    words: list[report.Warning_] = []
     per_user: dict[str, pl.DataFrame] = {}
     for cell in _numbers.cells_of(sums, list(config.segments.named)):
         is_whole = cell.segmentation is None
@@ -61,6 +63,8 @@ def conclude_logged(
             _weights.checks_of(cell, wanted, names, sums, section_of(config).max_weight_share)
         )
         if is_whole:
+            ids = texts_among(cell.users["user_0"]) if sums.user_names else []
+            words = [*null_words("logged", "user", ids)]
             _weights.refuse_no_overlap(own, sums)
             rough = list(_weights.few_rewards(cell, wanted, names, sums))
         rounds = wanted.column(0, Term("ones"))
@@ -94,7 +98,7 @@ def conclude_logged(
             own += _weights.uneven_users(of_numbers, shares, name, cell.segment)
         checks += own if is_whole else [each for each in own if each.check.startswith("effective")]
     comparisons = _judged(drafts, chosen, checks)
-    warnings = [*told, *_weights.warnings_of(checks), *rough]
+    warnings = [*told, *_weights.warnings_of(checks), *rough, *words]
     warnings += _weights.warnings_of_units(sums, wanted)
     if chosen.correction == "tukey":
         message = "statistics.correction = 'tukey' says nothing about estimators: Holm's corrects"

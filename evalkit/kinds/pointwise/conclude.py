@@ -11,11 +11,12 @@ from evalkit.kernels.arrays import Keys
 from evalkit.kinds.pointwise._clusters import Clusters
 from evalkit.kinds.pointwise._comparing import infer
 from evalkit.kinds.pointwise._kept import Keeping, without_values
-from evalkit.kinds.pointwise.counts import RowOutcomes
+from evalkit.kinds.pointwise.counts import WORD, RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.segments import RowSegments, RowUsers, UserSources
 from evalkit.kinds.pointwise.units import Measured, RowSums, UnitSums
 from evalkit.planning.counters import input_of, versions
+from evalkit.planning.meeting import null_words
 from evalkit.planning.record import RunResults, make_report
 from evalkit.sources import Table
 
@@ -59,6 +60,9 @@ def conclude_rows(
         message = f"numbers stand on a sample of {job.work.sample:.2%} of the users"
         found.warnings.append(report.Warning_("sample", message))
     found.warnings += convention_warnings(config, requests)
+    notes = (name.partition(" ") for each in counts_by_model.values() for name in each.noted)
+    words = (text for kind, _, text in notes if kind == WORD)
+    found.warnings += null_words(config.kind, "user", words)
     if found.segments is not None:
         found.segments.note(found.totals, found.measured)
     inference = infer(

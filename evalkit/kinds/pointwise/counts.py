@@ -13,6 +13,7 @@ from evalkit.kinds.pointwise.store import Column
 from evalkit.sources.ids import IdPlan, as_array, as_keys, distinct_keys, hash_ids
 
 OTHER_SEED = 0x9E3779B9
+WORD = "word"  # begins the names of notes on ids that programs write for a null
 CODES = (  # as rows meet them
     *("null-id", "bad-score", "score-too-large", "bad-label", "not-a-probability", "bad-weight"),
 )

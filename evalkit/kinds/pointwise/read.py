@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from threading import Lock
 from typing import Protocol, TypeVar
 
@@ -14,12 +14,13 @@ from evalkit.kernels.arrays import Ints
 from evalkit.kernels.memory import give_back_early
 from evalkit.kernels.threads import ordered_map
 from evalkit.kinds.pointwise import passes
-from evalkit.kinds.pointwise.counts import CheckedRows, Grouping, Lost, RowOutcomes
+from evalkit.kinds.pointwise.counts import WORD, CheckedRows, Grouping, Lost, RowOutcomes
 from evalkit.kinds.pointwise.job import RowJob
 from evalkit.kinds.pointwise.store import MOST_BITS, Store, by_hash, count_by_hash, parts_for
 from evalkit.sources import Table, reading
+from evalkit.sources.delimited import NO_IDS, SUMS
 from evalkit.sources.hints import keep_rows
-from evalkit.sources.ids import USER_KEY, Sample, as_keys
+from evalkit.sources.ids import USER_KEY, IdPlan, Sample, as_keys
 
 BATCH_ROWS = 1 << 19
 UNKNOWN_ROWS = 1 << 22
@@ -233,8 +234,28 @@ class Reading:
         users = rows.frame[keys[0]]
         self.reader.prepare(rows, table)
         rows.take_groups(self.groupings)
+        _note_words(rows, self.groupings[0])
         if rows.frame.height < users.len():
             rows.row_counts.marks["lost"] = Lost.between(as_keys(users), rows.columns[keys[0]])
+
+
+def _note_words(rows: CheckedRows, grouping: Grouping) -> None:
+    """Note ids that programs write for a null or a sum."""
+    words = _keys_of_words(grouping.plan)
+    if words:
+        keys = rows.columns[grouping.key]
+        found = keys[np.isin(keys, np.fromiter(words, np.uint64))]
+        rows.row_counts.noted |= {f"{WORD} {words[key]}": 1 for key in found.tolist()}
+
+
+@lru_cache(maxsize=8)
+def _keys_of_words(plan: IdPlan) -> dict[int, str]:
+    """Those of them that ids may be, by key."""
+    if plan.dtypes != (pl.String(),):
+        return {}
+    words = [*NO_IDS, *SUMS]
+    keys = pl.DataFrame({plan.columns[0]: words}).select(plan.key()).to_series()
+    return dict(zip(keys.to_list(), words, strict=True))
 
 
 def _expected(table: Table) -> int:

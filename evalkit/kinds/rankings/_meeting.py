@@ -3,20 +3,18 @@
 Hits are looked at first: only where a model has none, or users have no list, are ids read again.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from evalkit.kinds.rankings._reader import Probed
 from evalkit.kinds.rankings.merge import RankingSums
-from evalkit.planning.meeting import MET, Meeting, look, look_again, spell_repair
+from evalkit.planning.meeting import MET, Meeting, look, look_again, null_words, spell_repair
 from evalkit.planning.repairs import COLUMN, Repair
 from evalkit.planning.tables import Tables
 from evalkit.ranks import ModelProbe
-from evalkit.report import Warning_
 from evalkit.sources import Table
-from evalkit.sources.delimited import NO_IDS, SUMS
 from evalkit.sources.ids import IdPlan
 from evalkit.truth import Train, Truth
 
@@ -57,8 +55,8 @@ class Meetings:
                 sums.note_meeting(key_of(what, TRUTH, name), found)
         for what, column in _COLUMNS.items():
             mine, theirs = (each.noted.ids.get(column) for each in (table, tables.truth))
-            sums.note_warnings([*_null_words(what, theirs, tables.truth)])
-            sums.note_warnings([*_null_words(what, mine, table)])
+            sums.note_warnings([*null_words(tables.truth.role, what, theirs)])
+            sums.note_warnings([*null_words(table.role, what, mine)])
             if mine and theirs:
                 again = look_again([*mine], theirs)
                 if again is not None:
@@ -113,15 +111,6 @@ class Meetings:
         hint = spell_repair(repair, what, self.tables.config.entry_point, sides)
         sql = (repair.mine or repair.theirs).replace(COLUMN, what)
         return replace(meeting, repair=repair.name, hint=hint, sql=sql)
-
-
-def _null_words(what: str, ids: Mapping[str, None] | None, table: Table) -> Iterator[Warning_]:
-    """A warning where some texts are what programs write for a null."""
-    for kind, known in (("null", NO_IDS), ("sum", SUMS if what == "user" else ())):
-        if words := sorted(set(known).intersection(ids or ())):
-            named = ", ".join(map(repr, words))
-            message = f"{table.role} has {what}s called {named}, as programs write a {kind}: "
-            yield Warning_("null-words", f"{message}they count")
 
 
 def key_of(what: str, other: str, model: str) -> str:

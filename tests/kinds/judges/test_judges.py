@@ -1000,3 +1000,21 @@ def test_tasks_without_annotations_or_results_hold_no_ratings(tmp_path: Path) ->
     assert report.counts.truth.rows_dropped == {"no_rating": 1}
     assert report.value("agreement") == 1.0
     assert report.inputs[0].paths == (str(tmp_path / "export.json"),)
+
+
+def test_questions_of_the_usability_scale_are_in_the_order_of_their_numbers() -> None:
+    """By name 1. and 10. stood as words sort, and names without a number by their length."""
+    answers = [5, 1, 4, 2, 5, 1, 3, 2, 4, 1]  # by hand: 4 + 4 + 3 + 3 + 4 + 4 + 2 + 3 + 3 + 4
+    topics = "use complex easy needhelp integrated odd quick cumbersome confident learn".split()
+    named = [f"{number}. {topic}" for number, topic in enumerate(topics, start=1)]
+    rows = {"judge": ["a"] * 10, "rating": answers}
+
+    def scale(units: list[str]) -> float:
+        table = pl.DataFrame({"unit": units, **rows})
+        return evalkit.evaluate_judges(table, levels=[1, 2, 3, 4, 5], metrics=["SUS"]).value("SUS")
+
+    assert scale(named) == scale([f"q{number}" for number in range(10)]) == 85.0
+    for units in (topics, [*named[:9], "12. learn"], [*named[:9], "9. learn"]):
+        with pytest.raises(DataError, match="do not say which is which") as raised:
+            scale(units)
+        assert raised.value.code == "not-a-scale"
