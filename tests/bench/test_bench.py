@@ -116,7 +116,7 @@ def test_compare_takes_a_commit_and_the_working_tree(tmp_path):
 
 def test_startup_measures_commands_and_shows_no_time_of_a_wrong_number(tmp_path):
     names = ["version", "help", "whole"]
-    options = ["--users", "100", "--rounds", "1", "--only"]
+    options = ["--users", "100", "--depth", "10", "--rounds", "1", "--only"]
 
     done = run_script("startup", tmp_path, *options, ",".join(names), **WITHOUT_COMPILING)
 
