@@ -345,7 +345,8 @@ def guess_columns(
         return guessed | dict.fromkeys([*lacking, *several], guessing.blank)
     wanted = {**{key: found[0] for key, found in several.items()}, **dict.fromkeys(lacking, "...")}
     if role == "rankings" and "item" in lacking and (side_by_side := _in_ranks(names)):
-        wanted["item"] = f"string_to_array(concat_ws('|', {', '.join(side_by_side)}), '|')"
+        together = f"concat_ws('|', {', '.join(side_by_side)})"
+        wanted["item"] = f"string_to_array(nullif({together}, ''), '|')"  # '' is no list
     errors: list[EvalkitError] = []
     if lacking:
         message = f"no column of {role} looks like the {' or the '.join(lacking)}"
