@@ -314,6 +314,30 @@ def _odd_times(units: Units, asked: ExperimentRequest) -> Iterator[Warning_]:
         )
 
 
+def _of_looks(units: Units, asked: ExperimentRequest) -> Iterator[Warning_]:
+    """What earlier looks, or none, say of this one."""
+    plan = asked.statistics
+    if plan.spending is not None and not (plan.looks or asked.earlier):
+        yield Warning_(
+            "spending-look",
+            "limits are those of a first look: no run of this job came before; name other looks, "
+            "looks = [0.25, 0.5] of the final size, in sequential",
+        )
+    if plan.final is not None and units.n > plan.final:
+        yield Warning_(
+            "spending-look",
+            f"{units.n:,} units are more than the final size, {plan.final:,.0f}: all of the error "
+            "is spent when it is reached, and what that look decided stands",
+        )
+    changed = sum(not plan.is_plan(look.plan) for look in asked.earlier)
+    if changed:
+        yield Warning_(
+            "changed-plan",
+            f"{changed:,} of {len(asked.earlier):,} earlier looks of this job went by another "
+            "sequential plan: verdicts err as seldom as they promise where one plan stays",
+        )
+
+
 def warnings_of(
     units: Units,
     asked: ExperimentRequest,
@@ -381,16 +405,4 @@ def warnings_of(
             "by one variance of both variants, or by skewness, it may be chance, as where one "
             "variant lacks few large values",
         )
-    plan = asked.statistics
-    if plan.spending is not None and not (plan.looks or asked.earlier):
-        yield Warning_(
-            "spending-look",
-            "limits are those of a first look: no run of this job came before; name other looks, "
-            "looks = [0.25, 0.5] of the final size, in sequential",
-        )
-    if plan.final is not None and units.n > plan.final:
-        yield Warning_(
-            "spending-look",
-            f"{units.n:,} units are more than the final size, {plan.final:,.0f}: all of the error "
-            "is spent when it is reached, and what that look decided stands",
-        )
+    yield from _of_looks(units, asked)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,6 +65,15 @@ class Statistics:
             return False
         shares = (*self.looks, *(each / self.final for each in earlier))
         return any(1.0 <= each < n_units / self.final for each in shares)
+
+    def is_plan(self, sequential: object) -> bool:
+        """Whether an earlier look went by this plan, as far as anybody knows."""
+        if sequential is None:
+            return True
+        with suppress(RequestError):
+            other = _sequential(sequential)
+            return all(getattr(self, key) == other[key] for key in other if key != "looks")
+        return False
 
     def rules(self, n_units: int = 0, earlier: Sequence[int] = ()) -> Rules:
         """How two variants are compared, with so many units of all, of earlier looks as well."""

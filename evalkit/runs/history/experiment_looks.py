@@ -1,8 +1,8 @@
 """Earlier runs of an experiment: how often somebody has looked at it, and what was seen."""
 
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evalkit.runs import finished
@@ -16,10 +16,12 @@ class ExperimentLook:
     Args:
         units: metric -> units of all variants.
         effects: candidate and metric -> effect, its standard error, units of both variants.
+        plan: how looks were counted, as `statistics.sequential` of its config says.
     """
 
     units: dict[str, int] = field(default_factory=dict)
     effects: dict[tuple[str, str], tuple[float, float, int]] = field(default_factory=dict)
+    plan: object = None
 
 
 def experiment_looks(
@@ -33,9 +35,14 @@ def experiment_looks(
     """
     if not folder.is_dir():
         return ()
-    for _, manifest in finished(folder) if fetch is not None else ():
-        if fetch is not None and manifest.name == name:
-            fetch(manifest.run_id)
+    plans: dict[str, object] = {}
+    for _, manifest in finished(folder):
+        if manifest.name == name:
+            if fetch is not None:
+                fetch(manifest.run_id)
+            statistics = (manifest.config or {}).get("statistics")
+            if isinstance(statistics, Mapping):
+                plans[manifest.run_id] = statistics.get("sequential", "no")
     looks: defaultdict[str, ExperimentLook] = defaultdict(ExperimentLook)
     with open_index(folder) as (connection, _):
         effects = connection.execute(
@@ -57,4 +64,4 @@ def experiment_looks(
         looks[run_id].effects[candidate, metric] = delta, error, n
     for run_id, metric, n in units:
         looks[run_id].units[metric] = n
-    return tuple(looks[run_id] for run_id in sorted(looks))
+    return tuple(replace(looks[run_id], plan=plans.get(run_id)) for run_id in sorted(looks))

@@ -381,6 +381,23 @@ def test_earlier_looks_are_read_from_the_runs(job, plan):
     assert "Path over looks: effect on ratio" in report.to_html()
 
 
+def test_a_plan_that_changes_between_looks_is_told(job):
+    """The error is spent by one plan: a final size that is chosen by what was seen is none."""
+    plans = ["'no'", "{ spending = 'pocock', final = 900 }", "{ spending = 'pocock', final = 900 }",
+             "{ spending = 'pocock', final = 900, looks = [0.1] }",
+             "{ spending = 'pocock', final = 700 }", ALWAYS.join("{}")]  # fmt: skip
+    told = []
+    for plan in plans:
+        (job / "job.toml").write_text(
+            JOB.replace("[statistics]", f"[statistics]\nsequential = {plan}")
+        )
+        assert run_command(["run", "job.toml", "--quiet"]) == 0
+        warnings = evalkit.load("runs/latest").warnings
+        told.append([w.message.split(" earlier")[0] for w in warnings if w.code == "changed-plan"])
+
+    assert told == [[], ["1 of 1"], ["1 of 2"], ["1 of 3"], ["4 of 4"], ["5 of 5"]]
+
+
 def test_hostile_names_are_read_back_and_stay_text(tmp_path, monkeypatch):
     """A column with a comma, a variant that is code; an effect of exactly 0 is a number."""
     monkeypatch.chdir(tmp_path)
