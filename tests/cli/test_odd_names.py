@@ -5,6 +5,7 @@ import shlex
 import tomllib
 
 import polars as pl
+import pytest
 from program import run_here
 
 TRUTH = pl.DataFrame({"user": [1, 2, 3] * 4, "item": list(range(12))})
@@ -45,3 +46,27 @@ def test_what_init_says_comes_next_can_be_pasted(tmp_path):
     assert check is not None, said
     for command in check.groups():
         assert run_here(shlex.split(command), tmp_path).status == 0, command
+
+
+@pytest.mark.parametrize("more", [(), ("--experiment",)])
+def test_what_synth_says_comes_next_can_be_pasted(tmp_path, more):
+    made = run_here(["synth", "--users", "20", "--out", "-a b'c", *more], tmp_path)
+
+    assert run_here(shlex.split(made.err.split("evalkit", 1)[1]), tmp_path).status == 0
+
+
+@pytest.mark.parametrize("more", [(), ("--experiment",)])
+def test_a_folder_that_synth_cannot_make_is_told_as_such(tmp_path, more):
+    (tmp_path / "taken").touch()
+
+    made = run_here(["synth", "--users", "20", "--out", "taken/logs", *more], tmp_path)
+
+    assert (made.status, made.codes) == (4, ["not-writable"])
+
+
+def test_a_page_that_cannot_be_written_is_told_as_such(tmp_path):
+    (tmp_path / "runs" / "index.html").mkdir(parents=True)
+
+    made = run_here(["history", "html"], tmp_path)
+
+    assert (made.status, made.codes) == (4, ["write-failed"])
