@@ -150,8 +150,8 @@ class Job:
         return pipeline.run_config(config, **self.options | kept)
 
     def _earlier(self, config: Config) -> tuple[ExperimentLook, ...]:
-        """Earlier runs of an experiment that is looked at more than once."""
-        if config.kind != "experiment" or config.statistics.sequential == "no":
+        """Earlier runs of an experiment, which may have spent the error."""
+        if config.kind != "experiment":
             return ()
         return experiment_looks(config.name, self._runs, fetch=self.fetch)
 
@@ -321,8 +321,7 @@ def run_in_store(job: Job, store: runs.StoreFolder) -> Done:
                         _copy_values(report, job.per_user, None)
                     return Done(report, f"{store.url}/{manifest.run_id}", is_new=False)
         looks_back = any(gate.baseline is not None for gate in config.gates)
-        statistics = config.statistics
-        looks_back |= statistics.over_nights is not None or statistics.sequential != "no"
+        looks_back |= config.statistics.over_nights is not None or config.kind == "experiment"
         if looks_back:
             store.mirror(folder, name=config.name)
         store.sweep()

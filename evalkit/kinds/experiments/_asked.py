@@ -1,7 +1,7 @@
 """What is asked of an experiment, whichever entry point it came through."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from evalkit.errors import EvalkitError, RequestError, did_you_mean, noting, raise_all
 from evalkit.runs.history.experiment_looks import ExperimentLook
@@ -100,10 +100,24 @@ class ExperimentRequest:
         """Whether covariates are named for it, in place of events before exposure."""
         return any(name in self.before for name in measure.columns)
 
+    @property
+    def first_plan(self) -> object:
+        """The sequential plan of the first look that had one; None where none had."""
+        plans = (look.plan for look in self.earlier)
+        return next((plan for plan in plans if plan not in (None, "no")), None)
+
+    @property
+    def leaves_plan(self) -> bool:
+        """Whether it goes by another plan than the first: the error was spent by that one."""
+        return not self.statistics.is_plan(self.first_plan)
+
     def rules(self, label: str, n_units: int) -> Rules:
         """How two variants are compared by a metric that so many units of all have."""
         earlier = [look.units[label] for look in self.earlier if label in look.units]
-        return self.statistics.rules(n_units, earlier)
+        rules = self.statistics.rules(n_units, earlier)
+        if self.leaves_plan:  # no share of the error is left
+            return replace(rules, sequential=None, spending=("linear", ()))
+        return rules
 
     def window_of(self, measure: UnitMeasure) -> int | None:
         return self.window if measure.window is None else measure.window

@@ -1,5 +1,6 @@
 """What must hold of an experiment before its effects are read; effects day by day."""
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -196,6 +197,8 @@ def _path(
     of_looks: str = "units of the look",
 ) -> Graph:
     bounds = asked.statistics.bounds([(n_all, n) for *_, n_all, n in points], n_tests)
+    if asked.leaves_plan:
+        bounds = [math.inf] * len(points)
     looks, zs, _, ns = zip(*points, strict=True)
     return Graph(
         model=candidate,
@@ -329,12 +332,19 @@ def _of_looks(units: Units, asked: ExperimentRequest) -> Iterator[Warning_]:
             f"{units.n:,} units are more than the final size, {plan.final:,.0f}: all of the error "
             "is spent when it is reached, and what that look decided stands",
         )
-    changed = sum(not plan.is_plan(look.plan) for look in asked.earlier)
-    if changed:
+    if asked.leaves_plan:
+        assert isinstance(asked.first_plan, dict)
+        keys = ", ".join(f"{key} = {json.dumps(value)}" for key, value in asked.first_plan.items())
+        yield Warning_(
+            "changed-plan",
+            f"earlier looks of this job went by sequential = {{ {keys} }}: this one, by another "
+            "plan, decides nothing",
+        )
+    elif changed := sum(not plan.is_plan(look.plan) for look in asked.earlier):
         yield Warning_(
             "changed-plan",
             f"{changed:,} of {len(asked.earlier):,} earlier looks of this job went by another "
-            "sequential plan: verdicts err as seldom as they promise where one plan stays",
+            "sequential plan or none: verdicts err as seldom as they promise where one plan stays",
         )
 
 

@@ -357,7 +357,8 @@ def _test_of(asked: ExperimentRequest) -> str:
 
 def _is_plain(asked: ExperimentRequest) -> bool:
     statistics = asked.statistics
-    return statistics.cluster is None and not statistics.strata and statistics.spending is None
+    is_once = statistics.spending is None and not asked.leaves_plan
+    return statistics.cluster is None and not statistics.strata and is_once
 
 
 def _of_quantiles(measured: MeasuredUnits, arm: int, q: float, rules: Rules) -> Difference:

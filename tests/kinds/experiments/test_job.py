@@ -381,21 +381,33 @@ def test_earlier_looks_are_read_from_the_runs(job, plan):
     assert "Path over looks: effect on ratio" in report.to_html()
 
 
-def test_a_plan_that_changes_between_looks_is_told(job):
+def test_a_look_that_leaves_the_first_plan_is_told_and_decides_nothing(job):
     """The error is spent by one plan: a final size that is chosen by what was seen is none."""
     plans = ["'no'", "{ spending = 'pocock', final = 900 }", "{ spending = 'pocock', final = 900 }",
              "{ spending = 'pocock', final = 900, looks = [0.1] }",
-             "{ spending = 'pocock', final = 700 }", ALWAYS.join("{}")]  # fmt: skip
-    told = []
+             "{ spending = 'pocock', final = 700 }", f"{{ {ALWAYS} }}", "'no'",
+             "{ spending = 'pocock', final = 900 }"]  # fmt: skip
+    told, limited = [], []
     for plan in plans:
         (job / "job.toml").write_text(
             JOB.replace("[statistics]", f"[statistics]\nsequential = {plan}")
         )
         assert run_command(["run", "job.toml", "--quiet"]) == 0
-        warnings = evalkit.load("runs/latest").warnings
-        told.append([w.message.split(" earlier")[0] for w in warnings if w.code == "changed-plan"])
+        report = evalkit.load("runs/latest")
+        told += [w.message for w in report.warnings if w.code == "changed-plan"]
+        ends = {each.low is not None for each in report.comparisons}
+        ones = {each.p_value == 1.0 for each in report.comparisons if each.p_value is not None}
+        assert len(ends) == 1
+        assert (ones == {True}) not in ends
+        limited += ends
+        paths = [graph for graph in report.graphs if graph.kind == "path-over-looks"]
+        assert limited[-1] or not any(each for graph in paths for each in graph.high)
 
-    assert told == [[], ["1 of 1"], ["1 of 2"], ["1 of 3"], ["4 of 4"], ["5 of 5"]]
+    left = 'went by sequential = { spending = "pocock", final = 900.0 }: this one, by another plan'
+    assert [left in each for each in told] == [False] * 3 + [True] * 3 + [False]
+    seen = [each.split(" earlier")[0] for each in told if left not in each]
+    assert seen == ["1 of 1", "1 of 2", "1 of 3", "4 of 7"]
+    assert limited == [True] * 4 + [False] * 3 + [True]
 
 
 def test_hostile_names_are_read_back_and_stay_text(tmp_path, monkeypatch):
