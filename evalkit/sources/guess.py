@@ -75,6 +75,12 @@ _GUESSES: dict[str, tuple[str, ...]] = {
     "kind": ("kind", "event eventtype eventname eventkind", "type action name"),
     "value": ("value", "amount revenue price eventvalue", "duration"),
     "weight": ("weight weights sampleweight",),
+    "reward": ("reward rewards", "click clicks clicked"),
+    "propensity": (
+        "propensity propensities propensityscore pscore",
+        "actionprob actionprobability loggingprob loggingprobability",
+        "probability prob p",
+    ),
     "time": (
         "timestamp time ts datetime date",
         "eventtime eventtimestamp createdat created ratedat clickedat unixtime day",
