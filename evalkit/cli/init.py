@@ -288,7 +288,7 @@ def _segment_lines(users: Sequence[str], folder: Path) -> Iterator[str]:
         table = {"path": paths[0] if len(paths) == 1 else paths}
         table |= {"format": format_} if format_ else {}
         table |= {"user": columns["user"]}
-        groups = read_groups(users, format_, role="users", used=(columns["user"],))
+        groups = read_groups(users, format_, used=(columns["user"],))
         for name, is_cut in groups.items():
             if name not in ("activity", "min_users", "cross"):
                 rule = {**table, "by": name} | ({"quantiles": 4} if is_cut else {})
