@@ -1,5 +1,6 @@
 """`evalkit init`: a commented config for somebody's files."""
 
+import glob
 import os
 import re
 import textwrap
@@ -368,6 +369,8 @@ def _lines_of(
     blank = [key for key, column in columns.items() if column == BLANK]
     if role in ("rankings", "log") and not {"rank", "score"} & columns.keys():
         yield "# no column looks like a rank or a score: ranks are the order of rows, or of lists"
+    if columns.get("item", "").startswith("string_to_array("):
+        console.note(f"{written[0]}: columns side by side are read as lists of items")
     if blank:
         what = " and the ".join(blank)
         console.note(f"{written[0]}: no column looks like the {what}; write it for {BLANK}")
@@ -394,6 +397,9 @@ def _where_line(paths: Sequence[str], role: str, used: Sequence[str], format_: s
 
 
 def _relative(path: str, folder: Path) -> str:
+    """The path as the config has it; a brace of a name is none of a variable."""
+    if re.search(r"\{[A-Za-z_]", path) and os.path.exists(path):
+        path = glob.escape(path).replace("{", "[{]")
     if os.path.isabs(path) or re.match(r"[A-Za-z][A-Za-z0-9+.-]+://|~", path):
         return path
     return os.path.relpath(path, folder) + ("/" if path.endswith("/") else "")
