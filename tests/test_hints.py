@@ -314,6 +314,13 @@ def test_what_is_half_right_is_answered_by_what_was_meant(asked, hint):
     assert hint in str(caught.value)
 
 
+def test_no_level_is_proposed_that_is_none_either():
+    with pytest.raises(EvalkitError) as caught:
+        evalkit.evaluate({1: [2]}, {"m": {1: [2]}}, metrics=["RR"], statistics={"level": 3})
+
+    assert (caught.value.code, caught.value.hint) == ("out-of-range", "")
+
+
 @pytest.mark.parametrize(
     ("asked", "hint"),
     [

@@ -152,7 +152,8 @@ def translate(each: Mapping[str, object], tree: object, problems: Problems) -> N
         name, side = _SIDES[kind]
         message = f"{show(value)} is not {side} {context[name]}"
         share = value / 100 if isinstance(value, int | float) else 0.0
-        is_percent = 0.01 < share < 1.0 and name in ("le", "lt") and context[name] == 1.0
+        least = 0.5 if key[-1] == "level" else 0.01
+        is_percent = least < share < 1.0 and name in ("le", "lt") and context[name] == 1.0
         hint = f"did you mean {share:g}?" if is_percent else ""
         problems.add(key, "out-of-range", message, hint=hint)
     else:

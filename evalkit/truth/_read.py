@@ -356,11 +356,10 @@ class _InteractionRows:
 
 def _read(source: Interactions, policies: Policies) -> _InteractionRows:
     """The interactions in arrays of our own, filled batch by batch while they are decoded."""
-    sums = policies.truth_duplicates == "sum"  # which are values of their own
-    for coded in (False,) if sums else (True, False):
+    if policies.truth_duplicates != "sum":  # which are values of their own
         with suppress(ManyGradesError):
-            return _read_once(source, source.columns(policies), coded=coded)
-    raise AssertionError("relevances without codes are never too many")
+            return _read_once(source, source.columns(policies), coded=True)
+    return _read_once(source, source.columns(policies), coded=False)
 
 
 def _read_once(source: Interactions, columns: list[pl.Expr], *, coded: bool) -> _InteractionRows:

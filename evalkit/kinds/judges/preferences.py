@@ -29,6 +29,7 @@ from evalkit.statistics.intervals import NO_INTERVAL, Interval
 
 SHOWN_FIRST = "(shown first)"
 LEAST_DF = 0.5  # below, limits would be hundreds of errors wide
+_PREFERRED = "preferred is first, second, tie, or the name of the model"
 LEAST_VARIANCE = 1e-18  # below is what rounding left of judges who all said the same
 _SIDES = {
     **dict.fromkeys(("first", "left"), 1.0),
@@ -78,11 +79,12 @@ def read_preferences(frame: pl.DataFrame, *, at: str) -> Preferences:
     rows = frame.select(pl.col("judge", "first", "second", "preferred").cast(pl.String))
     nulls = rows.filter(pl.any_horizontal(pl.col("judge", "first", "second").is_null())).height
     if nulls:
-        raise DataError(f"{nulls:,} rows have no judge or no model", code="null-id", at=at)
+        message = f"{nulls:,} rows have no judge or no model"
+        raise DataError(message, code="null-id", at=at, hint="where = ... leaves them out")
     n_null = rows["preferred"].null_count()
     rows = rows.drop_nulls()
     if not rows.height:
-        raise DataError("no row has a preference", code="empty-input", at=at)
+        raise DataError("no row has a preference", code="empty-input", at=at, hint=_PREFERRED)
     if (same := rows.filter(pl.col("first") == pl.col("second"))).height:
         message = f"{same.height:,} rows compare {same['first'][0]!r} with itself"
         raise DataError(message, code="same-model", at=at, hint="where = ... leaves them out")
@@ -99,7 +101,7 @@ def read_preferences(frame: pl.DataFrame, *, at: str) -> Preferences:
                 f"{strange.height:,} rows prefer {strange['preferred'][0]!r}, which is {which}",
                 code="unknown-preference",
                 at=at,
-                hint="preferred is first, second, tie, or the name of the model",
+                hint=_PREFERRED,
             )
     rows = rows.sort("first", "second", "outcome", "judge")  # sums are then the same in any order
     models, sides = np.unique(pl.concat([rows["first"], rows["second"]]), return_inverse=True)

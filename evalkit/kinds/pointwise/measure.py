@@ -250,9 +250,8 @@ class RowRun(ABC):
                 self.step = (number, 1)
                 self.job.clock.stop("read")
                 if name in self.counts_by_model:
-                    raise DataError(
-                        f"two tables have rows of {name!r}", code="duplicate-model", at=table.at
-                    )
+                    message, hint = f"two tables have rows of {name!r}", "leave out or rename one"
+                    raise DataError(message, code="duplicate-model", at=table.at, hint=hint)
                 self.counts_by_model[name] = rows.row_counts
                 self.measure(name, rows, table)
 

@@ -176,7 +176,8 @@ class RankingSums:
             self.tables[name] = first
             if second != first:
                 message, at = f"two tables have rows of {name!r}", self.origin.rankings[second]
-                error = DataError(message, code="duplicate-model", at=at)
+                hint = "leave out or rename one"
+                error = DataError(message, code="duplicate-model", at=at, hint=hint)
                 self.faults.note(error, (RANKINGS,), second)
 
     def note_meeting(self, key: str, meeting: Meeting) -> None:

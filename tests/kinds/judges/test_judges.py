@@ -311,6 +311,7 @@ def test_preferences_by_hand() -> None:
         ("second", ["a", "a", "b", "a", "b", "a"], "same-model"),
         ("preferred", ["first", "second", "tie", "c", "second", "left"], "unknown-preference"),
         ("preferred", [None] * 6, "empty-input"),
+        ("judge", ["ann", None, "ann", "bob", "bob", "cat"], "null-id"),
         # a model of that name, or the side
         ("first", ["c", "c", "tie", "c", "c", "c"], "unknown-preference"),
     ],
@@ -320,6 +321,7 @@ def test_what_is_no_preference_is_refused(column: str, values: list[str], code: 
         evalkit.evaluate_preferences(PREFERRED.with_columns(pl.Series(column, values)))
 
     assert raised.value.code == code
+    assert raised.value.hint
 
 
 def test_metrics_of_the_other_table_are_refused() -> None:
