@@ -55,9 +55,9 @@ def say(*texts: str) -> None:
 
 def write(file: Path, content: str | bytes) -> None:
     """Write a file, whole or not at all, and its path to stdout."""
-    from evalkit.runs import replacing
+    from evalkit.runs import machine_errors, replacing
 
-    with replacing(file) as fresh:
+    with machine_errors(file), replacing(file) as fresh:
         fresh.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
     say(str(file))
 

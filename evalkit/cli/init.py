@@ -1,5 +1,6 @@
 """`evalkit init`: a commented config for somebody's files."""
 
+import glob
 import os
 import re
 import textwrap
@@ -287,7 +288,7 @@ def _segment_lines(users: Sequence[str], folder: Path) -> Iterator[str]:
         table = {"path": paths[0] if len(paths) == 1 else paths}
         table |= {"format": format_} if format_ else {}
         table |= {"user": columns["user"]}
-        groups = read_groups(users, format_, role="users", used=(columns["user"],))
+        groups = read_groups(users, format_, used=(columns["user"],))
         for name, is_cut in groups.items():
             if name not in ("activity", "min_users", "cross"):
                 rule = {**table, "by": name} | ({"quantiles": 4} if is_cut else {})
@@ -368,6 +369,8 @@ def _lines_of(
     blank = [key for key, column in columns.items() if column == BLANK]
     if role in ("rankings", "log") and not {"rank", "score"} & columns.keys():
         yield "# no column looks like a rank or a score: ranks are the order of rows, or of lists"
+    if columns.get("item", "").startswith("string_to_array("):
+        console.note(f"{written[0]}: columns side by side are read as lists of items")
     if blank:
         what = " and the ".join(blank)
         console.note(f"{written[0]}: no column looks like the {what}; write it for {BLANK}")
@@ -394,6 +397,9 @@ def _where_line(paths: Sequence[str], role: str, used: Sequence[str], format_: s
 
 
 def _relative(path: str, folder: Path) -> str:
+    """The path as the config has it; a brace of a name is none of a variable."""
+    if re.search(r"\{[A-Za-z_]", path) and os.path.exists(path):
+        path = glob.escape(path).replace("{", "[{]")
     if os.path.isabs(path) or re.match(r"[A-Za-z][A-Za-z0-9+.-]+://|~", path):
         return path
     return os.path.relpath(path, folder) + ("/" if path.endswith("/") else "")

@@ -277,8 +277,8 @@ def choose_format(
     return "json" if is_json else format or ("table" if full else known)
 
 
-def parse_size(text: str | None, *, at: str) -> int | None:
-    """Bytes that a text such as `8GiB`, `500MB` or `1.5g` names."""
+def parse_size(text: str | None) -> int | None:
+    """Bytes that `--memory-limit` names, such as `8GiB`, `500MB` or `1.5g`."""
     if text is None:
         return None
     from evalkit.config import bytes_of
@@ -286,14 +286,13 @@ def parse_size(text: str | None, *, at: str) -> int | None:
     size = bytes_of(text)
     if size is not None:
         return size
-    raise RequestError(
-        f"{text!r} is no size", code="bad-option", at=at, hint=f"{at} 8GiB, or 500MB"
-    )
+    hint = "--memory-limit 8GiB, or 500MB"
+    raise RequestError(f"{text!r} is no size", code="bad-option", at="--memory-limit", hint=hint)
 
 
 def memory_limit_of(text: str | None) -> int:
     """Bytes that a run may use: those of `--memory-limit`, or a share of what there is."""
-    asked = parse_size(text, at="--memory-limit")
+    asked = parse_size(text)
     let_polars_give_back(soon=asked is not None)
     return default_limit() if asked is None else asked
 

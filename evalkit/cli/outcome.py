@@ -202,7 +202,7 @@ def _usage_error(raised: BaseException) -> errors.EvalkitError:
                 f"{name} is not given", code="missing-option", at=command, hint=hint
             )
         message = f"{name}: {_fault_of(raised.__cause__) or message.removeprefix('Value error, ')}"
-    message = message[:1].lower() + message[1:].rstrip(".")
+    message = (message if message[:2].isupper() else message[:1].lower() + message[1:]).rstrip(".")
     return errors.RequestError(message, code="bad-option", at=command, hint=hint)
 
 

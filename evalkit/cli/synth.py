@@ -35,28 +35,33 @@ def synth(
     """Write invented logs of any size, and a config for them."""
     n_users = parse_count(users, at="--users")
     n_items = parse_count(items, at="--items")
+    from evalkit.runs import machine_errors
+    from evalkit.sources.shell import quoted
+
     if experiment:
         from evalkit.kinds.experiments.synth import generate_experiment
 
-        made = generate_experiment(out, units=n_users, ids=ids, seed=seed)
+        with machine_errors(out):
+            made = generate_experiment(out, units=n_users, ids=ids, seed=seed)
         console.say("\n".join(map(str, made.values())))
-        console.note(f"evalkit run {made['config']}")
+        console.note(f"evalkit run {quoted(str(made['config']))}")
         return
     from evalkit.cli.synth_logs import generate
 
-    paths = generate(
-        out,
-        users=n_users,
-        depth=depth,
-        items=n_items,
-        relevant=relevant,
-        models=models,
-        ids=ids,
-        order=order,
-        files=files,
-        form=form,
-        seed=seed,
-    )
+    with machine_errors(out):
+        paths = generate(
+            out,
+            users=n_users,
+            depth=depth,
+            items=n_items,
+            relevant=relevant,
+            models=models,
+            ids=ids,
+            order=order,
+            files=files,
+            form=form,
+            seed=seed,
+        )
     console.say(*map(str, paths.values()))
     if "config" in paths:
-        console.note(f"evalkit run {paths['config']}")
+        console.note(f"evalkit run {quoted(str(paths['config']))}")

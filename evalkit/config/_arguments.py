@@ -159,8 +159,10 @@ def _fits(value: object, wanted: object) -> bool:
 
 
 def metrics_meant(metrics: object) -> list[object]:
-    """What was meant by `"nDCG@10, RR"` or `{"nDCG": 10}` as a list."""
+    """What was meant by `"nDCG@10, RR"`, `{"nDCG": 10}` or `{"names": ["RR"]}` as a list."""
     if isinstance(metrics, Mapping):
+        if "names" in metrics:
+            return metrics_meant(metrics["names"])
         cuts = {
             name: "{" + ",".join(map(str, cut)) + "}" if isinstance(cut, list | tuple) else cut
             for name, cut in metrics.items()

@@ -187,7 +187,7 @@ def _settled(
     n_infinite = sums.n_infinite(place)
     if n_infinite and not may_be_undefined(column.policies):
         message = f"{column.label} of {each.model!r} is infinite for {n_infinite:,} users"
-        hint = "exponential gains overflow on such relevances: use linear gains"
+        hint = "let the metric give a finite number, or NaN for a user who has none"
         raise DataError(message, code="infinite-value", hint=hint)
     mean, is_mean = each.value, column.is_mean and not n_infinite  # limits are those of a mean
     if not is_mean or not each.n_users or column.policies.round_mean != EXACT:

@@ -1,7 +1,7 @@
 """Texts about metrics: everything stands in their declarations, numbers come from their kernels."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from textwrap import wrap
 from typing import Any
 
@@ -71,12 +71,11 @@ def explain(metric: Metric) -> str:
     return "\n".join([*lines, "", *example]).rstrip() + "\n"
 
 
-def warm_metrics(metrics: Mapping[str, Metric] | None = None) -> int:
+def warm_metrics() -> int:
     """Compile the kernels of every metric, or load them from the cache; the number of metrics."""
     import numpy as np
 
-    chosen = (metrics if metrics is not None else registry()).values()
-    for metric in chosen:
+    for metric in registry().values():
         request = metric.request()
         hits, relevant = _rows(EXAMPLE, request.view)
         out = np.zeros((1, 1))
@@ -89,7 +88,7 @@ def warm_metrics(metrics: Mapping[str, Metric] | None = None) -> int:
             request.measure(tied, relevant, lengths, cutoffs, out)
     bias_variance(0, 20, 5, 0.01, (3,))
     most_likely([0.5, 0.5], 0, 20, 1, 3)
-    return len(chosen)
+    return len(registry())
 
 
 def _explain_parameter(parameter: Parameter) -> list[str]:

@@ -428,7 +428,7 @@ def plan_ids_of(tables: Tables, seed: int) -> tuple[IdPlan, IdPlan]:
         )
         return replace(plans[0], by_kernel=True), replace(plans[1], by_kernel=True)
     except DataError as error:
-        if error.code == "id-kind":
+        if error.code in ("id-kind", "bad-id-type"):
             error.hint = _hint_of_kinds(error, tables)
         raise
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evalkit.report.figures import Figures
 
 SELECTION_SCHEMA = 1
+MOST_SHOWN = 20  # trials on a terminal
 ABOVE = "it is above that mean by chance: choosing never makes a model better; count with the mean"
 
 
@@ -167,20 +168,20 @@ def _plain(value: object) -> object:
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
-def tell_selection(selection: Selection, most: int = 20) -> str:
+def tell_selection(selection: Selection) -> str:
     """What a terminal shows: the order, the set, the winner, and what it is worth."""
     measured = [each for each in selection.trials if each.state == "measured"]
     head = ("trial", selection.metric, f"{show_level(selection.level)} interval", "from best", "")
     rows = [head]
-    for trial in measured[:most]:
+    for trial in measured[:MOST_SHOWN]:
         value, low, high, delta = _shown(trial.value, trial.low, trial.high, trial.delta)
         marks = ["chosen"] if trial.model == selection.winner else []
         marks += ["no clear difference from the best"] if trial.is_alike and trial.delta else []
         marks += [f"does not reach {each}" for each in trial.unmet]
         rows.append((trial.model, value, f"{low} to {high}", delta, "; ".join(marks)))
     lines = lay_out(rows, right=(1, 3))
-    if len(measured) > most:
-        lines.append(f"and {len(measured) - most:,} more in selection.json")
+    if len(measured) > MOST_SHOWN:
+        lines.append(f"and {len(measured) - MOST_SHOWN:,} more in selection.json")
     lines += ["", tell_tried(selection), clean(tell_alike(selection))]
     lines.append(f'winner by the rule "{selection.rule}": {clean(selection.winner)}')
     lines += tell_worth(selection)

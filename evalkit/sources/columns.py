@@ -119,7 +119,7 @@ def plan_columns(
                 else:
                     missing.append((Wanted("where", "", where), root))
     if missing:
-        errors.insert(0, _missing_error(role, missing, names, at))
+        errors.insert(0, _missing_error(role, missing, names, uses, at))
     raise_all(errors)
     return ColumnPlan(role, at, tuple(wanted), tuple(expressions), predicate, where, uses)
 
@@ -246,14 +246,20 @@ def _bad_sql(
 
 
 def _missing_error(
-    role: str, missing: Sequence[tuple[Wanted, str]], names: Sequence[str], at: str
+    role: str,
+    missing: Sequence[tuple[Wanted, str]],
+    names: Sequence[str],
+    used: Collection[str],
+    at: str,
 ) -> DataError:
     absent = list(dict.fromkeys(name for _, name in missing))
     taken = set(names)
     advice = []
     for wanted, name in missing:
         found = nearest(name, taken) or (
-            None if wanted.key in ("where", "by") else best_guess(wanted.key, taken)
+            None
+            if wanted.key in ("where", "by")
+            else best_guess(wanted.key, taken.difference(used))
         )
         if wanted.key == "by" and role != "segments":
             tip = "a segment by another table's column has a path, as path = 'users.parquet'"

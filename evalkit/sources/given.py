@@ -241,6 +241,9 @@ def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> p
         message = f"a {wrong[0]} stands where the items of a user belong"
         hint = "give {user: {item: number}}, {user: [item, ...]}, or a frame"
         raise DataError(message, code="bad-type", at=role, hint=hint)
+    if number == "score" and any(isinstance(each, AbstractSet) for each in rows):
+        hint = "give {user: [item, ...]}, the best item first"
+        raise DataError("a set has no order", code="bad-type", at=role, hint=hint)
     rows = [each.compressed() if isinstance(each, np.ma.MaskedArray) else each for each in rows]
     lengths = np.array([len(each) for each in rows], np.int64)
     listed = [list(each) for each in rows]
@@ -257,8 +260,6 @@ def _of_users(users: list[object], rows: list[Any], number: str, role: str) -> p
             columns[number] = pl.Series(numbers, dtype=dtype, strict=True)
         elif columns["item"].dtype.is_nested():
             raise TypeError("an item is itself a list or a tuple")
-        elif number == "score" and any(isinstance(each, AbstractSet) for each in rows):
-            raise TypeError("a set has no order, which a ranking is")
     except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError) as error:
         hint = "give all users one type, all items one type, and numbers as numbers"
         if any(

@@ -75,6 +75,12 @@ _GUESSES: dict[str, tuple[str, ...]] = {
     "kind": ("kind", "event eventtype eventname eventkind", "type action name"),
     "value": ("value", "amount revenue price eventvalue", "duration"),
     "weight": ("weight weights sampleweight",),
+    "reward": ("reward rewards", "click clicks clicked"),
+    "propensity": (
+        "propensity propensities propensityscore pscore",
+        "actionprob actionprobability loggingprob loggingprobability",
+        "probability prob p",
+    ),
     "time": (
         "timestamp time ts datetime date",
         "eventtime eventtimestamp createdat created ratedat clickedat unixtime day",
@@ -341,12 +347,14 @@ def guess_columns(
             several[key] = found
         elif key not in _OPTIONAL_KEYS or (role, key) == ("labels", "score"):
             lacking.append(key)
-    if guessing is not None and guessing.blank:
-        return guessed | dict.fromkeys([*lacking, *several], guessing.blank)
-    wanted = {**{key: found[0] for key, found in several.items()}, **dict.fromkeys(lacking, "...")}
+    listed = {}
     if role == "rankings" and "item" in lacking and (side_by_side := _in_ranks(names)):
         together = f"concat_ws('|', {', '.join(side_by_side)})"
-        wanted["item"] = f"string_to_array(nullif({together}, ''), '|')"  # '' is no list
+        listed["item"] = f"string_to_array(nullif({together}, ''), '|')"  # '' is no list
+    if guessing is not None and guessing.blank:
+        return guessed | dict.fromkeys([*lacking, *several], guessing.blank) | listed
+    wanted = {key: found[0] for key, found in several.items()}
+    wanted |= dict.fromkeys(lacking, "...") | listed
     errors: list[EvalkitError] = []
     if lacking:
         message = f"no column of {role} looks like the {' or the '.join(lacking)}"

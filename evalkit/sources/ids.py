@@ -204,6 +204,9 @@ def _common_type(
         if _kind(dtype) is None:
             message = f"{role}.{what} is {dtype}, which cannot be an id"
             hint = "ids are integers, text, categoricals, binary, dates or timestamps"
+            if isinstance(dtype, pl.Decimal):
+                cast = _cast_hint(spelled.get((role, at), what), pl.Int64())
+                hint = f"whole numbers are ids: write {what} = {cast} under {_section(role)}"
             raise DataError(message, code="bad-id-type", at=at, hint=hint)
     first_role, _, first = typed[0]
     for role, at, dtype in typed[1:]:
@@ -260,6 +263,12 @@ def _mend(
             f"{what} = \"replace(lower({text}), '-', '')\" under {_section(of_text[0])}"
         )
     cast, to = (one, other) if (one[0], one[1]) not in lists else (other, one)
+    if (
+        _kind(cast[2]) == "text"
+        and _kind(to[2]) == "integer"
+        and _common_integer([to[2]]) != pl.Int64
+    ):
+        cast, to = to, cast  # no bigint holds them all
     if (cast[0], cast[1]) in lists:
         column = spelled.get(cast[:2], what)
         made = f'pl.col("{column}").cast(pl.List(pl.{to[2]}))'

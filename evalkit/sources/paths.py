@@ -1,6 +1,5 @@
 """From what a config calls a path to the files that it means."""
 
-import glob
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,6 +18,8 @@ from evalkit.errors import (
     raise_all,
 )
 from evalkit.sources import versions
+from evalkit.sources.failures import describe
+from evalkit.sources.folders import WILD, matching, visible, walk
 from evalkit.sources.guess import Guessing, some_names
 from evalkit.sources.heads import MARKS, OF_PROGRAMS, PACKED, format_by_head, head_of
 from evalkit.sources.shell import quoted
@@ -41,7 +42,6 @@ _MAY_BE_COMPRESSED = ("csv", "tsv", "ndjson", "trec")
 MOST_MISSING = 3  # paths that are named one by one
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _STORES = "s3 s3a gs gcs az azure adl abfs abfss http https hf".split()
-_WILD = re.compile(r"[*?\[]")
 _OTHERS = ", ".join(f'"{name}"' for name in FORMATS if name != "parquet")
 _EXPLICIT = f'write format = "parquet" (or {_OTHERS})'
 
@@ -176,7 +176,7 @@ def _find(given: str, wanted: str | None, found: _Found) -> None:
         _find_in_directory(path, given, wanted, found)
     elif os.path.exists(path):
         _add_file(path, wanted, found)
-    elif _WILD.search(path):
+    elif WILD.search(path):
         _find_by_glob(path, given, wanted, found)
     else:
         found.errors.append(_not_found(path, given))
@@ -259,20 +259,6 @@ def _advice(format_: str | None, guessing: Guessing) -> str:
     return f"write --set '{setting}'"
 
 
-def _visible(name: str) -> bool:
-    return not name.startswith((".", "_"))
-
-
-def _walk(directory: str, left_out: list[str] | None = None) -> Iterator[str]:
-    """The files below a directory, without hidden ones, which `left_out` takes."""
-    for folder, folders, names in os.walk(directory, followlinks=True):
-        if left_out is not None:
-            hidden = [each for each in (*folders, *names) if not _visible(each)]
-            left_out += [os.path.join(folder, each) for each in hidden]
-        folders[:] = sorted(filter(_visible, folders))
-        yield from (os.path.join(folder, name) for name in sorted(filter(_visible, names)))
-
-
 def _refuse_part(path: str, found: _Found) -> bool:
     """Note the error of files that belong to a table of versions; whether there was one."""
     for folder, kind in versions.tables_around(path):
@@ -329,7 +315,7 @@ def _find_in_directory(path: str, given: str, wanted: str | None, found: _Found)
         _add_table(path, "delta" if versions.is_delta(path) else "iceberg", found)
         return
     left_out: list[str] = []
-    files = list(_walk(path, left_out))
+    files = list(walk(path, left_out))
     forms = {file: _form_of(file) for file in files}
     if wanted is None:
         chosen = [file for file in files if forms[file] is not None]
@@ -379,12 +365,12 @@ def _no_files(
 
 
 def _find_by_glob(path: str, given: str, wanted: str | None, found: _Found) -> None:
-    matches = glob.glob(path, recursive=True) or glob.glob(path.replace("[", "[[]"), recursive=True)
-    hidden_wanted = not _visible(os.path.basename(path))
-    matches = [match for match in matches if hidden_wanted or _visible(os.path.basename(match))]
+    matches = matching(path)
+    hidden_wanted = not visible(os.path.basename(path))
+    matches = [match for match in matches if hidden_wanted or visible(os.path.basename(match))]
     directories = [match for match in matches if os.path.isdir(match)]
     files = [match for match in matches if not os.path.isdir(match)]
-    if not files and not any(True for each in directories for _ in _walk(each)):
+    if not files and not any(True for each in directories for _ in walk(each)):
         hint = _existing_part(path)
         found.errors.append(
             DataError("no file matches the pattern", code="no-files", at=given, hint=hint)
@@ -397,29 +383,35 @@ def _find_by_glob(path: str, given: str, wanted: str | None, found: _Found) -> N
     for file in files:
         _add_file(file, wanted, found)
     for directory in directories if "**" not in path else []:
-        inside = list(_walk(directory, found.left_out))
+        inside = list(walk(directory, found.left_out))
         chosen = [each for each in inside if wanted or _form_of(each)]
         found.left_out += [each for each in inside if each not in set(chosen)]
         for file in chosen:
             _add_file(file, wanted or _form_of(file), found)
     if not found.files and not found.errors:
         found.errors.append(
-            _no_files(given, [e for d in directories for e in _walk(d)], wanted, found.guessing)
+            _no_files(given, [e for d in directories for e in walk(d)], wanted, found.guessing)
         )
 
 
 def _existing_part(path: str) -> str:
-    fixed = _WILD.split(path, maxsplit=1)[0]
+    fixed = WILD.split(path, maxsplit=1)[0]
     folder = os.path.dirname(fixed) or "."
     if not os.path.isdir(folder):
         error = _not_found(folder, folder)
         return f"the folder {folder!r} does not exist; {error.hint}"
-    names = sorted(filter(_visible, os.listdir(folder)))
+    names = sorted(filter(visible, os.listdir(folder)))
     return f"{folder} holds {some_names(names, 5)}" if names else f"{folder} is empty"
 
 
-def _not_found(path: str, given: str) -> DataError:
+def _not_found(path: str, given: str) -> EvalkitError:
     """The error of a path that does not exist; the hint names the nearest that does."""
+    try:
+        os.stat(path)
+    except PermissionError as error:
+        return describe(error, given)
+    except OSError:
+        pass
     parent, name = os.path.split(path.rstrip("/"))
     while parent and not os.path.isdir(parent) and os.path.dirname(parent) != parent:
         parent, name = os.path.split(parent)

@@ -81,14 +81,14 @@ def read_schema(
 
 
 def read_groups(
-    paths: Sequence[str], format: str | None = None, *, role: str, used: Sequence[str] = ()
+    paths: Sequence[str], format: str | None = None, *, used: Sequence[str] = ()
 ) -> dict[str, bool]:
-    """Columns that may put rows into few groups, and whether as numbers that have to be cut.
+    """Columns that may put users into few groups, and whether as numbers that have to be cut.
 
     Raises:
         DataError: as `read_schema`.
     """
-    source = _open(paths, format, role)
+    source = _open(paths, format, "users")
     groups = {}
     for name in source.names:
         if name in used:

@@ -20,13 +20,13 @@ SIZES = [
 
 @pytest.mark.parametrize(("text", "size"), SIZES)
 def test_a_size_is_read(text, size):
-    assert parse_size(text, at="--memory-limit") == size
+    assert parse_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "8X", "GiB", "1e9", "80%", "0.1"])
 def test_what_is_no_size_is_told(text):
     with pytest.raises(RequestError, match="is no size"):
-        parse_size(text, at="--memory-limit")
+        parse_size(text)
 
 
 def test_the_default_memory_limit_is_below_what_there_is():

@@ -69,7 +69,7 @@ def test_numbers_of_numpy_and_any_sequence_are_taken():
     assert report.value("RR") == 0.5
 
 
-@pytest.mark.parametrize("metrics", [{"RR"}, (each for each in ("RR",))])
+@pytest.mark.parametrize("metrics", [{"RR"}, (each for each in ("RR",)), {"names": ["RR"]}])
 def test_metrics_without_an_order_are_told_as_a_list(metrics):
     with pytest.raises(EvalkitError) as caught:
         evalkit.evaluate(TRUTH, LISTS, metrics=metrics)

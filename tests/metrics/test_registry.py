@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from measure import measure
 
-from evalkit.errors import Errors, RequestError
+import evalkit
+from evalkit.errors import DataError, Errors, RequestError
 from evalkit.metrics import explain, known_metrics, load_metric_files, parse_metrics, registry
 
 HOWTO = Path(__file__).parents[2] / "docs" / "adding-a-metric.md"
@@ -81,6 +82,16 @@ def test_a_bad_file_is_an_error_with_its_place(tmp_path, text, code, message, li
     assert caught.value.code == code
     assert message in caught.value.message
     assert caught.value.at == f"{file}{line}"
+
+
+def test_a_value_that_is_infinite_is_told_of_the_metric(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(example_of_the_howto().replace("total += ", "total += 1e308 * 10.0 + "))
+    with pytest.raises(DataError) as caught:
+        evalkit.evaluate({1: [2]}, {"a": {1: [2]}}, metrics=["half_life@2"], metric_files=[file])
+
+    assert caught.value.code == "infinite-value"
+    assert "let the metric give" in caught.value.hint
 
 
 def test_all_bad_files_are_told_at_once(tmp_path):

@@ -357,6 +357,32 @@ def test_a_file_without_the_right_to_read_is_named(folder):
 
 
 @pytest.mark.parametrize(
+    "pattern",
+    ["", "*", "**", "*/*", "*/x.parquet", "**/x.parquet", "d=[12]/*", "d=2", "d=2/x.parquet"],
+)
+def test_a_folder_without_the_right_to_read_is_never_passed_over(tmp_path, pattern):
+    for day in ("d=1", "d=2"):
+        (tmp_path / day).mkdir()
+        pl.DataFrame({"user": [1], "item": [2]}).write_parquet(tmp_path / day / "x.parquet")
+    (tmp_path / "d=2").chmod(0)
+    if os.access(tmp_path / "d=2", os.R_OK):
+        pytest.skip("this user may read everything")
+
+    error = fault(lambda: truth_at(tmp_path / pattern), "unreadable-file")
+
+    (tmp_path / "d=2").chmod(0o755)
+    assert error.at.startswith(str(tmp_path / "d=2"))
+    assert "permission denied" in error.message.lower()
+
+
+def test_what_a_disk_leaves_at_its_top_is_no_data(folder):
+    (folder / "lost+found").mkdir()
+    (folder / "lost+found" / "a.parquet").write_bytes(b"")
+
+    assert collect(truth_at(folder)).height > 0
+
+
+@pytest.mark.parametrize(
     ("raised", "code", "kind", "exit_status"),
     [
         (pl.exceptions.PanicException("index out of bounds"), "unreadable-file", DataError, 3),

@@ -187,6 +187,18 @@ def test_what_is_no_table_is_told(truth, more, code):
     assert raised.value.code == code
 
 
+@pytest.mark.parametrize(
+    ("ranked", "hint"),
+    [({1: {2, 3}}, "the best item first"), ({1: [[2], [3]]}, "all items one type")],
+)
+def test_rankings_without_an_order_of_items_are_told(ranked, hint):
+    with pytest.raises(EvalkitError) as raised:
+        evalkit.evaluate({1: [2]}, {"a": ranked}, metrics=["RR"])
+
+    assert raised.value.code == "bad-type"
+    assert hint in raised.value.hint
+
+
 def test_a_table_of_segments_with_fewer_user_columns_is_told_what_to_join(tmp_path):
     table = pl.DataFrame({"user": [1], "session": ["a"], "item": [2]})
     table.select("user", group=pl.lit("x")).write_parquet(tmp_path / "users.parquet")

@@ -18,17 +18,40 @@ LISTS = RANKED.group_by("userId", maintain_order=True).agg(recs=pl.col("movieId"
 TEXT = pl.col("movieId").cast(pl.String)
 USERS = pl.col("userId").cast(pl.String)
 NAMES = {each: uuid.uuid5(uuid.NAMESPACE_DNS, str(each)) for each in (10, 20, 30)}
+WIDE = pl.lit((1 << 64) - 100, pl.UInt64)
 CASES = {
     "numbers and text": (TRUTH, RANKED.with_columns(TEXT)),
     "text and numbers": (TRUTH.with_columns(TEXT), RANKED),
     "users": (TRUTH.with_columns(USERS), RANKED),
     "lists of numbers and text": (TRUTH.with_columns(TEXT), LISTS),
     "lists of text and numbers": (TRUTH, LISTS.cast({"recs": pl.List(pl.String)})),
+    "lists of text and wide numbers": (
+        TRUTH.with_columns(pl.col("movieId").cast(pl.UInt64) + WIDE),
+        LISTS.with_columns(
+            pl.col("recs").list.eval((pl.element().cast(pl.UInt64) + WIDE).cast(pl.String))
+        ),
+    ),
     "lists as text": (
         TRUTH,
         LISTS.cast({"recs": pl.List(pl.String)}).with_columns(
             recs=pl.format("[{}]", pl.col("recs").list.join(", "))
         ),
+    ),
+    "wide numbers and text": (
+        TRUTH.with_columns(pl.col("movieId").cast(pl.UInt64) + WIDE),
+        RANKED.with_columns((pl.col("movieId").cast(pl.UInt64) + WIDE).cast(pl.String)),
+    ),
+    "wide decimals and text": (
+        TRUTH.with_columns(pl.col("movieId").cast(pl.Decimal(38, 0)) + WIDE),
+        RANKED.with_columns((pl.col("movieId").cast(pl.Int128) + WIDE).cast(pl.String)),
+    ),
+    "text and wide numbers": (
+        TRUTH.with_columns((pl.col("movieId").cast(pl.Int128) + WIDE).cast(pl.String)),
+        RANKED.with_columns(pl.col("movieId").cast(pl.Int128) + WIDE),
+    ),
+    "decimals with a point": (
+        TRUTH.with_columns(pl.col("movieId").cast(pl.Decimal(20, 2))),
+        RANKED,
     ),
     "cases": (
         TRUTH.with_columns(movieId=pl.format("SKU_{}", "movieId")),

@@ -118,10 +118,5 @@ def group_by(name: str, tables: Sequence[Table], seed: int) -> Grouping:
 
 
 def float_column(name: str, dtype: pl.DataType) -> pl.Expr:
-    """A number column as float32 where it is one, else as float64."""
-    column = pl.col(name)
-    if dtype == pl.Float32:
-        return column
-    if dtype in (pl.Float16,):
-        return column.cast(pl.Float32)
-    return column.cast(pl.Float64)
+    """A number column as float32 where it holds no more, else as float64."""
+    return pl.col(name).cast(pl.Float32 if dtype in (pl.Float16, pl.Float32) else pl.Float64)

@@ -437,7 +437,7 @@ def known_parts(folder: Path, paths: Sequence[str] = ()) -> list[HoldoutPart]:
     """
     above = [place for path in paths for place in list(Path(path).absolute().parents)[:2]]
     splits = _splits_beside(folder)
-    splits += [place / SPLIT for place in above if (place / SPLIT).is_file()]
+    splits += [place / SPLIT for place in above if os.path.isfile(place / SPLIT)]
     found: dict[str, HoldoutPart] = {}
     listed = (*_of_notes(folder), *_of_selections(folder), *_of_splits(splits))
     for part in listed:  # a split names its part best

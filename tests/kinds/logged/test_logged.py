@@ -1037,3 +1037,20 @@ def test_columns_of_targets_are_told_by_the_keys_that_they_have(
         evalkit.evaluate_logged(LOG, {"b": target}, columns=columns)
     assert told in raised.value.message
     assert cure is None or cure in str(raised.value.hint)
+
+
+@pytest.mark.parametrize("name", ["probability", "prob", "pscore", "action_prob", "Propensity"])
+def test_a_column_that_looks_like_the_propensity_is_named(name: str) -> None:
+    log = LOG.rename({"p0": name})
+
+    with pytest.raises(DataError, match="propensity") as caught:
+        measured("IPS", log=log, columns={"user": "user"})
+
+    assert caught.value.hint.endswith(f'pass columns={{"propensity": "{name}"}}')
+
+
+def test_a_column_of_a_target_is_no_propensity() -> None:
+    with pytest.raises(DataError, match="propensity") as caught:
+        measured("IPS", log=LOG.drop("p0"), columns={"user": "user"})
+
+    assert "pass" not in caught.value.hint
