@@ -40,6 +40,8 @@ def read_split(folder: str | os.PathLike[str]) -> dict[str, Any]:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         message = f"no split can be read there: {reason}"
         hint = "evalkit split writes such a folder"
+        if isinstance(error, PermissionError):
+            hint = "give this user the right to read it"
         raise DataError(message, code="bad-manifest-of-split", at=str(path), hint=hint) from None
     return found
 

@@ -153,7 +153,8 @@ class Job:
         """Earlier runs of an experiment, which may have spent the error."""
         if config.kind != "experiment":
             return ()
-        return experiment_looks(config.name, self._runs, fetch=self.fetch)
+        plan = config.statistics.sequential
+        return experiment_looks(config.name, self._runs, plan=plan, fetch=self.fetch)
 
     @property
     def _kept_metrics(self) -> bool | tuple[str, ...]:

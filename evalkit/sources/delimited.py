@@ -214,9 +214,9 @@ def separator_of(file: File) -> str:
 
 def doubts(names: Sequence[str]) -> list[pl.Expr]:
     """Columns `SHORT` and `LONG`: whether a row may have fewer fields, whether it has one more."""
-    is_short = pl.col(names[-1]).is_null()
+    is_short = pl.nth(len(names) - 1).is_null()  # by place: Polars takes a name `*` for all
     if len(names) > 1:
-        is_short &= pl.col(names[0]).is_not_null()  # no empty line
+        is_short &= pl.nth(0).is_not_null()  # no empty line
     return [is_short.alias(SHORT), pl.col(MORE).is_not_null().alias(LONG)]
 
 

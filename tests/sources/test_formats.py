@@ -342,3 +342,16 @@ def test_a_csv_header_says_what_parts_its_columns(tmp_path, separator):
     ROWS.write_csv(tmp_path / "a.csv", separator=separator)
 
     assert rows_of(truth_at(tmp_path / "a.csv")) == ROWS.rows()
+
+
+@pytest.mark.parametrize("name", ["*", "^.*$", "^user$"])
+@pytest.mark.parametrize("line", ["{},user,item", "user,item,{}"])
+def test_columns_of_csv_that_look_like_patterns_are_no_fault(tmp_path, name, line):
+    more = [{"*": 1, "user": 1, "item": 2}, {"*": 1, "user": 1, "item": 1}]
+    order = line.format("*").split(",")
+    rows = "".join(",".join(str(row[each]) for each in order) + "\n" for row in more)
+    (tmp_path / "a.csv").write_text(f"{line.format(name)}\n{rows}")
+
+    table = open_truth(TruthTable(path=(str(tmp_path / "a.csv"),), columns=TruthColumns()))
+
+    assert rows_of(table) == [(1, 2), (1, 1)]

@@ -1,6 +1,7 @@
 """Splits through every entry point: parts as they were, a manifest, nothing half done."""
 
 import json
+import os
 from itertools import pairwise
 
 import numpy as np
@@ -805,6 +806,18 @@ def test_a_manifest_that_nobody_wrote_is_refused(log, tmp_path, change):
         find_part(tmp_path / "s", "test")
 
     assert (error.value.code, error.value.at) == ("bad-manifest-of-split", str(manifest))
+
+
+def test_a_manifest_without_the_right_to_read_asks_for_it(log, tmp_path):
+    evalkit.split(log.drop("note").head(90), by="user", test=1, out=tmp_path / "s")
+    (tmp_path / "s" / "split.json").chmod(0)
+    if os.access(tmp_path / "s" / "split.json", os.R_OK):
+        pytest.skip("this user may read everything")
+
+    with pytest.raises(DataError) as error:
+        find_part(tmp_path / "s", "test")
+
+    assert error.value.hint == "give this user the right to read it"
 
 
 def test_a_split_that_was_there_and_keeps_no_rows_says_so(log, tmp_path):

@@ -25,12 +25,13 @@ class ExperimentLook:
 
 
 def experiment_looks(
-    name: str, folder: Path, *, fetch: Callable[[str], object] | None = None
+    name: str, folder: Path, *, plan: object, fetch: Callable[[str], object] | None = None
 ) -> tuple[ExperimentLook, ...]:
     """The finished runs of a job in the order in which they were made.
 
     Args:
         folder: of runs; where there is none, nobody has looked.
+        plan: of the look that comes: where it is "no", as those of all runs, none is read.
         fetch: called with the id of a run before its files are read.
     """
     if not folder.is_dir():
@@ -38,11 +39,14 @@ def experiment_looks(
     plans: dict[str, object] = {}
     for _, manifest in finished(folder):
         if manifest.name == name:
-            if fetch is not None:
-                fetch(manifest.run_id)
             statistics = (manifest.config or {}).get("statistics")
-            if isinstance(statistics, Mapping):
-                plans[manifest.run_id] = statistics.get("sequential", "no")
+            known = statistics if isinstance(statistics, Mapping) else {"sequential": None}
+            plans[manifest.run_id] = known.get("sequential", "no")
+    if all(each in (None, "no") for each in (plan, *plans.values())):
+        return ()
+    if fetch is not None:
+        for run_id in plans:
+            fetch(run_id)
     looks: defaultdict[str, ExperimentLook] = defaultdict(ExperimentLook)
     with open_index(folder) as (connection, _):
         effects = connection.execute(
