@@ -22,12 +22,12 @@ SHARE = int(os.environ.get("EVALKIT_TEST_CAMPAIGN_SHARE", "1"))
 def examples(number: int) -> int:
     """How many of `number` examples are drawn.
 
-    A quarter, or what the environment's `EVALKIT_TEST_EXAMPLES` asks for: `all`, twenty times as
+    An eighth, or what the environment's `EVALKIT_TEST_EXAMPLES` asks for: `all`, twenty times as
     many with `20`, a tenth with `few`, which also leaves fewest cases.
     """
     match ASKED:
         case "some":
-            return max(min(number, 5), number // 4)
+            return max(min(number, 5), number // 8)
         case "few":
             return max(min(number, 4), number // 10)
         case "all":
@@ -40,7 +40,7 @@ def mark_campaigns(items: Sequence[pytest.Item]) -> None:
     """Marks what only campaigns run.
 
     Of a function under `@pytest.mark.some_cases(n)` all cases but n; of any other one whose cases
-    are combinations of several parameters' values, all but a third. Those that are left meet
+    are combinations of several parameters' values, all but a quarter. Those that are left meet
     every value of every parameter, and as many pairs of values as they can; with `few` no more
     are left than a parameter has values.
     """
@@ -53,7 +53,7 @@ def mark_campaigns(items: Sequence[pytest.Item]) -> None:
     for cases in functions.values():
         asked = cases[0].get_closest_marker("some_cases")
         n_values = _n_of_values(cases)
-        n_kept = asked.args[0] if asked else max(FEWEST, -(-len(cases) // 3), n_values)
+        n_kept = asked.args[0] if asked else max(FEWEST, -(-len(cases) // 4), n_values)
         if ASKED == "few":
             n_kept = min(n_kept, n_values)
         for item in set(cases) - set(covering(cases, n_kept)):

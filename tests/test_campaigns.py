@@ -60,12 +60,12 @@ class Case(SimpleNamespace):
 @pytest.mark.parametrize(
     ("sizes", "some", "asked", "n_kept"),
     [
-        ((40,), None, "some", 40), ((4, 5), None, "some", 7), ((2, 3), None, "some", 6),
+        ((40,), None, "some", 40), ((4, 7), None, "some", 7), ((2, 3), None, "some", 6),
         ((40,), 4, "some", 4), ((40,), None, "few", 40), ((4, 5), None, "few", 5),
         ((4, 5), 9, "few", 5), ((40,), 4, "few", 4),
     ],
 )  # fmt: skip
-def test_a_table_runs_whole_combinations_by_a_third_and_marked_ones_as_they_say(
+def test_a_table_runs_whole_combinations_by_a_quarter_and_marked_ones_as_they_say(
     sizes, some, asked, n_kept, monkeypatch
 ):
     monkeypatch.setattr("campaigns.ASKED", asked)

@@ -106,7 +106,7 @@ FORMS = [
 ]
 
 
-@pytest.mark.some_cases(18)
+@pytest.mark.some_cases(9)
 @pytest.mark.parametrize(("grades", "text", "repeats"), FORMS)
 @pytest.mark.parametrize("library", [each for each in LIBRARIES if asked(each)])
 def test_a_profile_is_what_the_axes_say(library, grades, text, repeats):

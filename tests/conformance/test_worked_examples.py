@@ -226,7 +226,7 @@ def test_the_ideal_list_of_the_items_shown_is_not_that_of_all_items():
 def test_a_discount_of_one_rank_too_deep_is_no_convention():
     """One text discounts the left-out item at rank 3 by log2(5), though rank 3 has log2(4)."""
     printed = 0.43067655807339306
-    by_every_convention = conventions_of("nDCG", ["@3", "@5", ""])
+    by_every_convention = conventions_of("nDCG", ["@5"])
 
     values = evalkit.evaluate(
         pl.DataFrame({"user": 1, "item": ["b"], "relevance": [1.0]}),
@@ -236,7 +236,7 @@ def test_a_discount_of_one_rank_too_deep_is_no_convention():
 
     assert printed == pytest.approx(1 / log2(5), rel=1e-15)
     assert mean_of("nDCG@5", EXAMPLES["left one out"]) == pytest.approx(1 / log2(4), rel=1e-15)
-    assert len(by_every_convention) > 500
+    assert len(by_every_convention) > 160
     assert (values - printed).abs().min() > 1e-3
 
 

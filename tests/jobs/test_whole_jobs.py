@@ -53,7 +53,7 @@ def finished(folder: Path) -> list[str]:
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
 def test_any_failing_call_of_a_job_leaves_whole_runs(job, monkeypatch, number):
     folder = job.folder
-    every = 1 if os.environ.get("EVALKIT_TEST_KILLS") else 9
+    every = 1 if os.environ.get("EVALKIT_TEST_KILLS") else 29
     failed = 0
     for n in count(1, every):
         before = finished(folder)

@@ -205,7 +205,7 @@ def asked(rng: np.random.Generator, tables: Tables) -> tuple[Callable[[], Report
     return run, tree
 
 
-@pytest.mark.some_cases(len(FAULTS))
+@pytest.mark.some_cases(len(FAULTS) // 3)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("seed", range(examples(2)))
 def test_any_number_of_passes_says_the_same(fault, seed):

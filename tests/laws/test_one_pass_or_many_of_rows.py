@@ -71,7 +71,7 @@ def ids(rng, rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(pl.format("u{}", "user").alias("user")) if rng.random() < 0.4 else rows
 
 
-@pytest.mark.some_cases(14)
+@pytest.mark.some_cases(5)
 @pytest.mark.parametrize("fault", LABEL_FAULTS)
 @pytest.mark.parametrize("seed", range(examples(3)))
 def test_labels_in_passes_say_what_labels_in_memory_say(seed, fault):
@@ -135,7 +135,7 @@ RATING_FAULTS = {
 }
 
 
-@pytest.mark.some_cases(8)
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("fault", RATING_FAULTS)
 @pytest.mark.parametrize("seed", range(examples(3)))
 def test_ratings_in_passes_say_what_ratings_in_memory_say(seed, fault):

@@ -138,7 +138,7 @@ def policies_of(case):
     return 'null_ids = "drop"\n' if case == "joined-in-part" else ""
 
 
-@pytest.mark.some_cases(len(CASES))
+@pytest.mark.some_cases(len(CASES) // 3)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("n_shares", [1, 3, 8])

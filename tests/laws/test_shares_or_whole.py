@@ -152,7 +152,7 @@ def any_asked(rng: np.random.Generator) -> tuple[Config, Given]:
             return asked(rng)
 
 
-@pytest.mark.some_cases(8)
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("seed", range(examples(6)))
 @pytest.mark.parametrize("n_shares", [1, 3, 16])
 def test_any_shares_in_any_order_say_what_one_run_says(seed, n_shares, tmp_path):

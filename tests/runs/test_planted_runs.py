@@ -274,6 +274,7 @@ def test_index_with_more_than_tables_is_made_anew(tmp_path, sql):
     assert history.query(tmp_path, "SELECT count(*) FROM sqlite_master WHERE name = 'evil'").rows
 
 
+@pytest.mark.some_cases(4)
 @pytest.mark.parametrize(
     "change",
     [

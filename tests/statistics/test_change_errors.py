@@ -71,6 +71,7 @@ def test_errors_are_those_of_the_jackknife(seed):
     np.testing.assert_allclose(numbers(found), weighed(runs), rtol=2e-3, atol=1e-6)
 
 
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("by_segment", [True, False])
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), (0.0, math.inf), (-math.inf, math.inf)])
 def test_where_spread_is_known_together_alone_errors_are_no_smaller(bounds, by_segment):

@@ -63,10 +63,10 @@ def test_where_nothing_differs_the_test_errs_as_seldom_as_it_says(n, share):
 
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.9998])
 def test_limits_and_p_say_the_same_within_the_bounds(level):
-    for gained, lost, same in itertools.product((0, 1, 5, 16, 29), (0, 2, 6, 13), (0, 9, 900)):
+    for gained, lost, same in itertools.product((0, 1, 16), (0, 2, 13), (0, 9, 900)):
         if gained + lost + same < 2:
             continue
-        for both in (0, same // 2, same):
+        for both in {0, same // 2, same}:
             found = paired_interval(both, gained, lost, same - both, level=level)
             turned = paired_interval(both, lost, gained, same - both, level=level)
             assert -1.0 <= found.low <= found.high <= 1.0

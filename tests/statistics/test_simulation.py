@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from campaigns import examples
 from logs import JIT_OFF
 from scipy import stats
 
@@ -104,7 +105,7 @@ def simulate(draws, differences):
 @pytest.mark.parametrize("n_users", [60, 400])
 def test_under_the_null_little_is_found(n_users):
     rng = np.random.default_rng(n_users)
-    draws = 700
+    draws = examples(1600)
 
     def differences():
         return draw(rng, n_users, "nDCG", 0.3) * rng.choice([1, -1], n_users)
@@ -142,7 +143,7 @@ def test_margins_are_kept_where_the_difference_is_the_margin():
 @pytest.mark.parametrize("kind", KINDS)
 def test_resampled_intervals_hold_the_truth(name, kind):
     rng = np.random.default_rng(15)
-    n, draws, held = 2000, 300, 0
+    n, draws, held = 2000, examples(800), 0
     truth = 0.1 * SIZES[name].mean()
     for number in range(draws):
         drawn = Resamples.empty([1.0], replicates=500, seed=number, squares=kind == "studentised")

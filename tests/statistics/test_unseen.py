@@ -135,7 +135,7 @@ def drawn_spreads(rng, n_drafts):
 
 def test_limits_of_many_differences_are_those_of_each():
     rng = np.random.default_rng(2)
-    drawn = list(drawn_spreads(rng, 2000))
+    drawn = list(drawn_spreads(rng, 600))
     levels = [1.0 - 0.05 / int(rng.integers(1, 60)) for _ in drawn]
     drafts = [
         Draft("a", "b", "m", None, None, spread, delta, error, *[math.nan] * 6, 9, 0, 0, 0, None)

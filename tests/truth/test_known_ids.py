@@ -116,7 +116,7 @@ def test_nobody_is_known_at_first():
     assert known.ids_of(known.keys()).equals(frame)
 
 
-@pytest.mark.some_cases(60)
+@pytest.mark.some_cases(20)
 @pytest.mark.parametrize("other", TEXTS)
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("apart", [0, 1, 2_000])

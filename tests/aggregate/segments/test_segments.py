@@ -145,6 +145,7 @@ def test_crosses_and_small_segments_add_up_to_all_users(logs):
     assert "small-segments" in [each.code for each in report.warnings]
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize(
     "statistics",
     [

@@ -83,7 +83,7 @@ def test_ratings_have_no_order_and_no_type_of_ids(asked: dict[str, object], seed
         bytes_of(
             evalkit.evaluate_judges(
                 each, levels=[0, 1, 2], metrics=RATED, columns={"time": "time"},
-                segments={"part": {"by": "part"}}, statistics={"replicates": 200}, **asked,
+                segments={"part": {"by": "part"}}, statistics={"replicates": 100}, **asked,
             )
         )
         for each in [table, *other_forms(table, ["unit", "judge"])]

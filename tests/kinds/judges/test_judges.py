@@ -867,6 +867,7 @@ def draw_preferences(rng: np.random.Generator, sizes: list[int], spread: float) 
     return pl.DataFrame({"first": "a", "second": "b", "judge": judges, "preferred": won})
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("sizes", [[300] + [10] * 9, [60, 30, 30, 20, 20, 10], [30] * 6])
 def test_no_judge_alone_makes_one_of_two_equal_models_better(sizes: list[int]) -> None:
     rng, n_found = np.random.default_rng(7), 0

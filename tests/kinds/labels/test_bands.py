@@ -139,7 +139,7 @@ def test_bands_hold_the_true_curves_as_often_as_they_say():
     truth = graphs_of(impressions(rng, 50_000))
     roc, recall = truth["roc"], truth["precision-recall"]
     held = {"roc": [], "recall": [], "gain": [], "calibration": []}
-    for _ in range(60):
+    for _ in range(20):
         found = graphs_of(impressions(rng, 150))
         for place in range(10, 100, 15):
             score = found["roc"].thresholds[place]

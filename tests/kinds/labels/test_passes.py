@@ -89,7 +89,7 @@ def numbers(report):
     return {key: document[key] for key in ("counts", "metrics", "graphs", "warnings")}
 
 
-@pytest.mark.some_cases(6)
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("columns", [{}, {"weight": "weight"}], ids=["plain", "weighted"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("scores", sorted(SCORES))

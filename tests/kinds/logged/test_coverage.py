@@ -8,6 +8,7 @@ import pytest
 BENCH = runpy.run_path(str(Path(__file__).parents[3] / "bench" / "logged_coverage.py"))
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("name", ["clustered", "heavy", "rare", "few"])
 def test_limits_of_every_estimator_hold_what_is_true(name: str) -> None:
     """25 draws: 24 hold on average, and 19 or fewer once in 3,000; bias is within 4 errors of 0."""

@@ -828,6 +828,7 @@ def test_slips_of_targets_are_told() -> None:
     assert (unknown.value.code, text.value.code) == ("unknown-model", "wrong-type")
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize(
     "sizes",
     [[5_000] + [5] * 200, [1_000] * 2 + [20] * 50, [200] * 10 + [5] * 400, [20] * 100],

@@ -78,6 +78,7 @@ def test_a_limit_moves_no_byte_of_one_table(text, no_memory_at_rest, reads):
     assert numbers(limited) == numbers(whole)
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("text", [False, True])
 def test_a_limit_moves_no_byte_of_two_tables(text, no_memory_at_rest, reads):
     ratings = rated(text=text)
