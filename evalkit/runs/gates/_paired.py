@@ -31,7 +31,7 @@ COMMON_SHARE = 0.95  # of the users of either; below it the difference is one of
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """Mean of candidate less baseline over the users of both, its standard error, their number.
+    """Mean of candidate less that of baseline, its standard error, the users of either.
 
     Args:
         widest: the largest difference that there can be; the largest value where nobody knows.
@@ -89,46 +89,59 @@ def paired_difference(
         except DataError:
             return None, f"the values of users of run {report.run_id} cannot be read"
     new, old = values
-    if new.is_empty() or old.is_empty():
-        return None, "users have no values of it"
     if new.columns[:-1] != old.columns[:-1] or new.dtypes != old.dtypes:
         names = [f"user_{place}" for place in range(len(new.columns) - 1)]
         if len(new.columns) != len(old.columns) or new.dtypes != old.dtypes:
             return None, "the runs name users otherwise"
-        new.columns, old.columns = [*names, "value"], [*names, "value"]
+        new.columns, old.columns = [*names, "__value"], [*names, "__value"]
     users = new.columns[:-1]
     if new.select(users).equals(old.select(users)):  # as a rule: values are ordered by user
-        both = new.with_columns(old.to_series(-1).alias(f"{new.columns[-1]}_old"))
+        both = new.with_columns(old.to_series(-1).alias("__value_old"))
     else:
-        both = new.join(old, on=users, how="inner", suffix="_old", nulls_equal=True)
-    n_common = both.height
-    if n_common < COMMON_SHARE * max(new.height, old.height):
-        share = n_common / max(new.height, old.height, 1)
-        return None, f"the runs share {share:.0%} of their users"
-    return difference_of(
-        both[new.columns[-1]].to_numpy(),
-        both[f"{new.columns[-1]}_old"].to_numpy(),
-        bounds=(-math.inf, math.inf) if known is None else known.bounds,
-    ), ""
+        both = new.join(
+            old, on=users, how="full", suffix="_old", coalesce=True, nulls_equal=True,
+            maintain_order="left_right",
+        )  # fmt: skip
+    pair = pl.col("__value", "__value_old")
+    n_most = max(both.select(pair.is_not_nan().sum()).row(0))
+    both = both.filter(pl.all_horizontal(pair.fill_null(0.0).is_not_nan()))
+    n_common = both.drop_nulls(["__value", "__value_old"]).height
+    if not n_most:
+        return None, "users have no values of it"
+    if n_common < COMMON_SHARE * n_most:
+        return None, f"the runs share {n_common / n_most:.0%} of their users"
+    candidates, baselines = both.select(pair.fill_null(math.nan)).to_numpy().T
+    bounds = (-math.inf, math.inf) if known is None else known.bounds
+    return difference_of(candidates, baselines, bounds=bounds), ""
 
 
 def _values(report: Report, model: str, metric: str) -> pl.DataFrame:
-    """Users and their values; those without one, and those that their mean leaves out, are not."""
+    """Users and their values; NaN for those without one, and those that their mean leaves out."""
     assert report.per_user_values is not None
     frame = report.per_user_values.read(model, [metric]).rename({metric: "__value"})
     column = frame["__value"].cast(pl.Float64).fill_null(math.nan).to_numpy()
     counted = settled_as_measured(report, [metric], column.reshape(-1, 1))[:, 0]
-    return frame.with_columns(pl.Series("__value", counted)).filter(pl.Series(~np.isnan(counted)))
+    return frame.with_columns(pl.Series("__value", counted))
 
 
 def difference_of(
     new: npt.NDArray[np.float64], old: npt.NDArray[np.float64], *, bounds: tuple[float, float]
 ) -> PairedDifference:
-    """The difference of two columns of values, a row a user."""
+    """The difference of the means of two columns of values, a row a user.
+
+    Args:
+        new, old: shape (n_users,); NaN where a run lacks the user. Those of one run count in its
+            mean, and vary by themselves.
+    Source:
+        Means over samples that overlap in part, linearised: Derrick, Toher, White 2017, The
+        Quantitative Methods for Psychology 13(2), 120-126.
+    """
     n_users = len(new)
     if not n_users:
         return PairedDifference(math.nan, None, 0)
-    deltas = new - old
+    n_least = n_users - int(np.isnan([new, old]).sum(axis=1).max())
+    (new, of_new), (old, of_old) = _of_all(new), _of_all(old)
+    deltas = of_new - of_old
     changed = deltas[deltas != 0.0].tolist()  # most users are as they were
     mean = math.fsum(changed) / n_users
     if n_users < 2:
@@ -139,7 +152,8 @@ def difference_of(
     gained, lost = int((new > old).sum()), int((old > new).sum())
     if bounds == (0.0, 1.0) and np.isin([new, old], (0.0, 1.0)).all():
         table = counts_differing(int((new * old).sum()), gained, lost, n_users)
-    std_error, widest = math.sqrt(squares / (n_users - 1) / n_users), bounds[1] - bounds[0]
+    std_error = math.sqrt(squares / (n_users - 1) / n_users)
+    widest = (bounds[1] - bounds[0]) * (n_users / n_least)
     if math.isinf(widest):  # users not seen may lie as far away as the largest value
         widest = float(np.abs([new, old, deltas]).max()) or math.inf
     sums = ExactSums(1)
@@ -147,6 +161,19 @@ def difference_of(
     return PairedDifference(
         mean, std_error, n_users, widest, table, sums.skewness_of(0), lost, gained
     )
+
+
+def _of_all(
+    values: npt.NDArray[np.float64],
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Values with their mean where there is none, and what each adds to that mean, n times."""
+    is_known = ~np.isnan(values)
+    if is_known.all():
+        return values, values
+    known = values[is_known]
+    mean = math.fsum(known.tolist()) / len(known)
+    filled = np.where(is_known, values, mean)
+    return filled, mean + (filled - mean) * (len(values) / len(known))
 
 
 def _times(number: float, n: int) -> tuple[float, float]:

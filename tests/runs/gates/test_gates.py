@@ -167,6 +167,35 @@ def test_users_without_a_value_in_either_run_are_left_out(tmp_path):
     assert (gate.judged_by, gate.n_users, gate.delta) == ("paired", 98, 0.0)
 
 
+@pytest.mark.parametrize(("value", "outcome"), [(0.0, "fail"), (0.45, "pass")])
+def test_people_who_came_count_as_those_who_stayed(tmp_path, value, outcome):
+    people = {user: (user % 10) / 10 for user in range(5_000)}
+    newcomers = {user + 5_000: value for user in range(200)}
+    stayed = {user: each for user, each in people.items() if user >= 200}
+
+    old, now = run(run_id="before", values=people), run(values=stayed | newcomers)
+    gate = judged({"max_drop": 0.01, "baseline": "last"}, now, old, tmp_path)
+
+    assert (gate.outcome, gate.judged_by) == (outcome, "paired")
+    assert gate.delta == pytest.approx(0.04 * (value - 0.45), abs=1e-15)
+
+
+def test_the_error_of_runs_that_share_most_users_is_that_of_overlapping_samples():
+    """s1^2/n1 + s0^2/n0 - 2 c cov/(n1 n0), of c users in both; within the loss of their ends."""
+    draw = np.random.default_rng(11)
+    old = draw.beta(0.6, 0.9, 10_000)
+    new = np.where(draw.random(10_000) < 0.3, draw.random(10_000), old)
+    old[:300], new[-400:] = math.nan, math.nan
+    both = slice(300, -400)
+    errors = np.nanvar(new, ddof=1) / 9_600 + np.nanvar(old, ddof=1) / 9_700
+    together = 2 * 9_300 * np.cov(new[both], old[both])[0, 1] / (9_600 * 9_700)
+
+    found = difference_of(new, old, bounds=(0.0, 1.0))
+
+    assert found.mean == pytest.approx(np.nanmean(new) - np.nanmean(old), rel=1e-12)
+    assert found.std_error == pytest.approx(math.sqrt(errors - together), rel=2e-3)
+
+
 def test_runs_of_other_people_are_not_compared_user_by_user(tmp_path):
     old = run(run_id="before", values=shifted(0.0))
     now = run(values={user + 10: value for user, value in shifted(0.0).items()})
