@@ -373,7 +373,7 @@ def _lines_of(
         console.note(f"{written[0]}: columns side by side are read as lists of items")
     if blank:
         what = " and the ".join(blank)
-        console.note(f"{written[0]}: no column looks like the {what}; write it for {BLANK}")
+        console.note(f"{written[0]}: no one column looks like the {what}; write it for {BLANK}")
     yield _where_line(paths, role, tuple(columns.values()), format_)
 
 

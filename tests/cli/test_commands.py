@@ -589,7 +589,7 @@ def test_init_leaves_a_gap_where_no_column_looks_like_the_item(evalkit, logs):
         checked = evalkit("check", "gap.toml")
 
         assert written.status == 0
-        assert f"{file}: no column looks like the {key}; write it for FILL_IN" in written.err
+        assert f"{file}: no one column looks like the {key}; write it for FILL_IN" in written.err
         assert "hint: it has user_id" in checked.out
 
 

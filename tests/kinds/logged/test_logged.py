@@ -1040,14 +1040,22 @@ def test_columns_of_targets_are_told_by_the_keys_that_they_have(
     assert cure is None or cure in str(raised.value.hint)
 
 
-@pytest.mark.parametrize("name", ["probability", "prob", "pscore", "action_prob", "Propensity"])
-def test_a_column_that_looks_like_the_propensity_is_named(name: str) -> None:
-    log = LOG.rename({"p0": name})
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        *(("propensity", each) for each in ("probability", "prob", "pscore", "action_prob")),
+        ("propensity", "Propensity"), ("reward", "click"),
+    ],
+)  # fmt: skip
+def test_a_column_that_looks_like_a_missing_one_is_named(key: str, name: str) -> None:
+    columns = {"user": "user", "propensity": "p0"}
+    written = columns.get(key, key)
+    columns.pop(key, None)
 
-    with pytest.raises(DataError, match="propensity") as caught:
-        measured("IPS", log=log, columns={"user": "user"})
+    with pytest.raises(DataError, match=key) as caught:
+        measured("IPS", log=LOG.rename({written: name}), columns=columns)
 
-    assert caught.value.hint.endswith(f'pass columns={{"propensity": "{name}"}}')
+    assert caught.value.hint.endswith(f'pass columns={{"{key}": "{name}"}}')
 
 
 def test_a_column_of_a_target_is_no_propensity() -> None:

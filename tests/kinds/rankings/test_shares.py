@@ -203,7 +203,7 @@ def test_a_model_in_two_tables_is_refused(statistics):
     with pytest.raises(DataError, match="two tables have rows of 'als'"):
         conclude_partials(partial)
 
-    assert caught.value.code == "duplicate-model"
+    assert (caught.value.code, caught.value.hint) == ("duplicate-model", "leave out or rename one")
 
 
 def test_each_table_counts_its_own_rows():
