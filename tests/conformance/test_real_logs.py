@@ -75,6 +75,7 @@ def test_gowalla_loses_no_row_and_no_user(gowalla, gowalla_report):
         assert found.users_without_truth == 0
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("data", ["ml-100k", "ml-latest-small"])
 @pytest.mark.parametrize("order", ["rank", "score", "rows"])
 def test_movielens_gives_every_recorded_value(data_set, data, order):

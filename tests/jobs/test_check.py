@@ -50,6 +50,7 @@ def count_twice(rows: pl.DataFrame, key: str) -> int:
     return sum(number > 1 for number in Counter(pairs).values())
 
 
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("order", ["as it stands", "together", "apart"])
 @pytest.mark.parametrize("most_rows", [7, whole_lists.MOST_ROWS])
 def test_what_stands_twice_is_found_wherever_rows_lie(tmp_path, order, most_rows, monkeypatch):

@@ -247,6 +247,7 @@ def test_partials_that_never_meet_are_refused_when_they_are_merged(tmp_path):
     assert 'item = "lower(item)"' in caught.value.hint
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("column", ["user", "item"])
 @pytest.mark.parametrize("n", [5, 1500])
 def test_logs_in_parts_name_the_ids_that_whole_logs_name(tmp_path, column, n):

@@ -196,6 +196,7 @@ def test_threads_of_a_run_are_held_to_kept_kernels_and_others_compile():
     assert (beside, after) == ("compiled", "compiled")
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("form", ["lazy", "csv", "csv.gz", "ndjson", "ipc"])
 def test_rows_that_nothing_tells_the_number_of_are_counted_first(form, tmp_path):
     rows = pl.select(user=pl.int_range(400_000), item=pl.int_range(400_000) % 1000)

@@ -59,7 +59,7 @@ def read_twice(monkeypatch):
     return calls
 
 
-@pytest.mark.some_cases(8)
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("rows_a_partition", [1, 100, 10_000])
 @pytest.mark.parametrize("ids", IDS)
 @pytest.mark.parametrize("ties", ["item", "item-desc", "item-text", "input"])

@@ -531,7 +531,7 @@ SIZES = [(20, 40), (33, 66), (49, 70), (65, 140), (90, 300 if JIT_OFF else 5_000
 LARGE = pytest.param(1_000 if JIT_OFF else 20_500, 1_200 if JIT_OFF else 25_000, id="large")
 
 
-@pytest.mark.some_cases(8)
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("mode", ["rank", "order"])
 @pytest.mark.parametrize(("n_relevant", "n_rows"), [*SIZES, LARGE])
@@ -540,7 +540,7 @@ def test_long_lists_are_ranked(monkeypatch, mode, scattered, n_relevant, n_rows)
     check_heavy(log, mode=mode, policies={}, scattered=scattered, monkeypatch=monkeypatch)
 
 
-@pytest.mark.some_cases(18)
+@pytest.mark.some_cases(6)
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("ties", ["item", "item-desc", "item-text", "input"])
 @pytest.mark.parametrize("n_scores", [2, 25, 10**6])
@@ -562,7 +562,7 @@ def test_twenty_thousand_hits_are_counted(monkeypatch, n_scores, scattered):
     check_heavy(log, mode="score", policies={}, scattered=scattered, monkeypatch=monkeypatch)
 
 
-@pytest.mark.some_cases(3)
+@pytest.mark.some_cases(1)
 @pytest.mark.skipif(JIT_OFF, reason="hits among a hundred thousand rows in plain Python")
 @pytest.mark.parametrize("scattered", [False, True])
 @pytest.mark.parametrize("mode", ["rank", "score", "order"])

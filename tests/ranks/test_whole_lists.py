@@ -64,7 +64,7 @@ def held(monkeypatch):
     return calls
 
 
-@pytest.mark.some_cases(8)
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("is_text", [False, True])
 @pytest.mark.parametrize("duplicates", list(TIES))
 @pytest.mark.parametrize("form", list(FORMS))

@@ -163,6 +163,7 @@ COMMANDS = (
 )
 
 
+@pytest.mark.some_cases(8)
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_commands_say_the_same_of_either(folders, capsys, monkeypatch, tmp_path, command):
     found = []

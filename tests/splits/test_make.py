@@ -262,6 +262,7 @@ FORMS = {  # a pattern of `strftime`, and the form that is found
 }
 
 
+@pytest.mark.some_cases(2)
 @pytest.mark.parametrize("pattern", FORMS)
 def test_a_raw_text_file_is_cut_and_measured_as_init_writes_it(
     pattern, log, tmp_path, monkeypatch, capsys
@@ -462,7 +463,7 @@ LATEST = [
 ]
 
 
-@pytest.mark.some_cases(7)
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("rule", LATEST)
 @pytest.mark.parametrize("kind", ["fine", "coarse", "one time", "mixed groups", "two files"])
 def test_a_log_in_time_order_is_read_from_its_end(log, tmp_path, monkeypatch, rule, kind):

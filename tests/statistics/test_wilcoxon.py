@@ -61,6 +61,7 @@ def test_few_users_with_ties_are_exact(differences, zeros):
     )
 
 
+@pytest.mark.some_cases(2)
 @laws
 @given(differences=MANY)
 @pytest.mark.parametrize("zeros", ["wilcox", "pratt"])

@@ -69,7 +69,7 @@ def test_values_are_those_of_a_run_under_each_profile(logs, found):
     _, frames = logs
 
     for standing in found.standings:
-        for profile in standing.profiles:
+        for profile in standing.profiles[: examples(16)]:
             given = {"metrics": ["nDCG@5"], "profile": profile, "threshold": 2.0}
             try:
                 report = evalkit.evaluate(frames["truth"], {"als": frames["run"]}, **given)

@@ -136,6 +136,7 @@ def test_a_margin_is_met_by_both_variances():
     assert "large-values" in [each.code for each in report.warnings]
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize("n", [50, 300])
 def test_what_has_lost_the_margin_is_seldom_equivalent(n):
     """A candidate that sells nothing any more: by t alone 22 to 29 in 100 are equivalent."""
@@ -371,6 +372,7 @@ def gates_on(report, metric="mean(bought)", **bounds):
     return judge(rules, report, Baselines({}), level=0.95)
 
 
+@pytest.mark.some_cases(1)
 @pytest.mark.parametrize(("sizes", "least"), [((100, 900), 6), ((50, 50), 6), ((300, 300), 2)])
 def test_a_gate_seldom_passes_what_has_lost_its_bound(sizes, least):
     """By the limits shown 10 in 100 pass, or more; of 300 units each fewer."""

@@ -24,6 +24,7 @@ METRICS = parse_metrics(
 RUNS = st.lists(st.tuples(st.integers(0, 1), st.integers(1, 30)), min_size=1, max_size=12)
 
 
+@pytest.mark.some_cases(8)
 @pytest.mark.parametrize("request_", METRICS, ids=lambda each: each.label)
 @given(runs=RUNS, before=st.tuples(st.integers(0, 3), st.integers(0, 3)), after=st.integers(0, 3))
 def test_no_block_with_the_best_threshold_is_left_out(request_, runs, before, after):

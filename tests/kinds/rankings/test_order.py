@@ -19,6 +19,7 @@ def said(text, folder, n_passes=1):
     return {key: each for key, each in document.items() if key not in ("config", "inputs")}
 
 
+@pytest.mark.some_cases(3)
 @pytest.mark.parametrize("name", ORDERS)
 def test_rows_count_in_their_order_wherever_they_stand(tmp_path, name):
     text = make_copies(tmp_path, name)
