@@ -72,7 +72,7 @@ def gate(
         elsewhere=config is not None or baseline is not None,
     )
     _tell_taken(run, report, baselines, where_of(out, name))
-    found = judge(rules, report, baselines, level=level)
+    found = judge(rules, report, baselines, level=level, is_finished=True)
     if options.json:
         from dataclasses import asdict
 

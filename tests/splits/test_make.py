@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from itertools import pairwise
 
 import numpy as np
@@ -251,6 +252,26 @@ def test_a_run_reads_parts_by_their_manifest(log, tmp_path, monkeypatch):
     with pytest.raises(DataError) as refused:
         run_command(["run", "validation.toml", "-q"])
     assert refused.value.code == "split-changed"
+
+
+def test_a_finished_run_is_judged_by_the_split_that_it_measured(log, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    log.drop("note").write_parquet("log.parquet")
+    evalkit.split("log.parquet", by="user", test=1, out="s")
+    gate = '[[gates]]\ndata = "leakage.{}"\nmax = {}\n'
+    text = RUN.format(part="test")
+    (tmp_path / "run.toml").write_text(text + gate.format("train_after_test", 0))
+    (tmp_path / "other.toml").write_text(text + gate.format("train_after_own_test", N))
+    assert run_command(["run", "run.toml", "-q"]) == 1
+    own, other = ["gate", "last"], ["gate", "last", "--config", "other.toml"]
+    assert [run_command(own), run_command(other)] == [1, 0]
+
+    shutil.rmtree("s")
+    evalkit.split("log.parquet", by="time-ratio", test=0.1, out="s")
+
+    capsys.readouterr()
+    assert [run_command(own), run_command(other)] == [1, 1]
+    assert "the split is not the one that was measured: run it again" in capsys.readouterr().out
 
 
 FORMS = {  # a pattern of `strftime`, and the form that is found

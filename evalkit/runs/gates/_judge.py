@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evalkit.aggregate.segments import SMALL
-from evalkit.config import GateRule, read_split
+from evalkit.config import GateRule
 from evalkit.report import Comparison, Estimate, Gate, Report
 from evalkit.report.turning import against
 from evalkit.report.verdict import FAIL, PASS, UNCLEAR
 from evalkit.report.weights import is_thin, spell_effective
 from evalkit.runs.gates._age import age_of_truth, days_of
 from evalkit.runs.gates._baseline import Baselines, first_of
-from evalkit.runs.gates._counts import OF_MODELS, OF_TRUTH, count_of, shown_count
+from evalkit.runs.gates._counts import LEAKAGE, OF_MODELS, OF_TRUTH, count_of, leak_of, shown_count
 from evalkit.runs.gates._limits import (
     FEW_MAKE_IT,
     MAY_BE_CHANCE,
@@ -37,19 +37,27 @@ from evalkit.statistics.intervals import (
 )
 from evalkit.statistics.sample_ratio import ALARM
 
-LEAKAGE = "leakage."
 LOGGING = "(logging)"  # what the logging policy earned: no metric of rankings has it
 SHOWN_FIRST = "(shown first)"  # of preferences: how often that side won, no model
 OF_CHECKS = ("effective-sample-size", "weight-mean")  # of logged feedback
 
 
 def judge(
-    rules: Sequence[GateRule], report: Report, baselines: Baselines, *, level: float
+    rules: Sequence[GateRule],
+    report: Report,
+    baselines: Baselines,
+    *,
+    level: float,
+    is_finished: bool = False,
 ) -> tuple[Gate, ...]:
-    """One entry for each rule and each model that it is about, in the order of the rules."""
+    """One entry for each rule and each model that it is about, in the order of the rules.
+
+    Args:
+        is_finished: the report is of an earlier run, whose split may have been cut anew since.
+    """
     found: list[Gate] = [*_alarms(report)]
     for rule in rules:
-        judged = _Judge(rule, report, baselines, level)
+        judged = _Judge(rule, report, baselines, level, is_finished)
         found += judged.counts() if rule.data is not None else judged.metrics()
     return tuple(found)
 
@@ -79,6 +87,7 @@ class _Judge:
     report: Report
     baselines: Baselines
     level: float
+    is_finished: bool
 
     @property
     def kind_and_bound(self) -> tuple[str, float]:
@@ -349,15 +358,9 @@ class _Judge:
         """A count of the split that the truth is a part of."""
         kind, bound = self.kind_and_bound
         what = str(self.rule.data)
-        truth = (self.report.config or {}).get("truth")
-        folder = truth.get("split") if isinstance(truth, dict) else None
-        if folder is None or kind not in ("min", "max"):
-            told = "the truth is no part of a split" if folder is None else "min or max judges it"
-            return self._unclear(None, f"{what}: {told}")
-        counts = read_split(folder).get("leakage", {}).get("counts", {})
-        now = counts.get(str(self.rule.data).removeprefix(LEAKAGE))
-        if now is None:
-            return self._unclear(None, f"{what}: the split does not say")
+        now, told = leak_of(self.report, what, is_finished=self.is_finished)
+        if now is None or kind not in ("min", "max"):
+            return self._unclear(None, f"{what}: {told or 'min or max judges it'}")
         outcome, side = self._within(now)
         message = f"{what}: {now:g}, required: {side} {bound:g}"
         return self._gate(None, value=now, outcome=outcome, message=message)

@@ -416,17 +416,23 @@ def _is_of(truth: Input, part: HoldoutPart, known: dict[tuple[str, ...], bool]) 
 
 def _holds(truth: Input, part: HoldoutPart) -> bool:
     """Whether files that are there now hold the part's users and items."""
-    names = {key: each for key, each in truth.columns.items() if key in ("user", "item")}
     with suppress(EvalkitError, ValueError):
-        columns = TruthColumns.model_validate(names)
-        table = open_truth(TruthTable(path=truth.paths, columns=columns), None, Guessing())
-        if table.fingerprint() != truth.fingerprint:
-            return False  # other rows stand there by now
-        n_rows = table.n_rows_hint()
-        if n_rows is not None and not part.content.endswith(f"-{n_rows}"):
+        table = still_there(truth)
+        n_rows = None if table is None else table.n_rows_hint()
+        if table is None or (n_rows is not None and not part.content.endswith(f"-{n_rows}")):
             return False
         return content_of_table(table).fingerprint == part.content
     return False
+
+
+def still_there(read: Input) -> Table | None:
+    """The truth, or train, that a run read; None where other rows stand there by now."""
+    names = {key: each for key, each in read.columns.items() if key in ("user", "item")}
+    with suppress(EvalkitError, ValueError):
+        columns = TruthColumns.model_validate(names)
+        table = open_truth(TruthTable(path=read.paths, columns=columns), None, Guessing())
+        return table if table.fingerprint() == read.fingerprint else None
+    return None
 
 
 def known_parts(folder: Path, paths: Sequence[str] = ()) -> list[HoldoutPart]:
