@@ -1,8 +1,8 @@
 """How many cases of a law are tried: some in the README's command, all in campaigns.
 
 `-m campaign` runs the rest of the cases; with `EVALKIT_TEST_EXAMPLES=all` the laws whose examples
-hypothesis draws, too, as often as they say. `EVALKIT_TEST_CAMPAIGN_SHARE=3` leaves one case in
-three, always the same, and all tests that are campaigns as a whole.
+hypothesis draws, too, as often as they say. `EVALKIT_TEST_CAMPAIGN_SHARE=6` leaves one case in
+six, always the same, and all tests that are campaigns as a whole.
 """
 
 import os
