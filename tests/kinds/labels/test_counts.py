@@ -250,7 +250,7 @@ def clustered(rng, n_users):
 @pytest.mark.usefixtures("without_graphs")
 def test_errors_at_chosen_thresholds_are_the_spread_over_draws_of_users():
     """In 600 draws of 100 and of 300 users limits of 95 % held 93.0 to 95.3 times in 100."""
-    rng, draws = np.random.default_rng(8), 25
+    rng, draws = np.random.default_rng(8), 60
     found = [
         {
             e.metric: e
@@ -262,7 +262,7 @@ def test_errors_at_chosen_thresholds_are_the_spread_over_draws_of_users():
     for name in OPERATING:
         spread = np.std([each[name].value for each in found], ddof=1)
         error = np.mean([each[name].std_error for each in found])
-        assert 0.7 < error / spread < 1.4, name
+        assert 0.8 < error / spread < 1.25, name
 
 
 def test_a_model_beside_itself_has_the_same_operating_points():
